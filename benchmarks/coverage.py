@@ -32,8 +32,8 @@ from mcheck.checking.modules.answer import answer
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.litmus import parse
-from mcheck.frontend.ptx.launch_reader import from_object, launch
-from mcheck.frontend.ptx.reader import module
+from mcheck.frontend.ptx.launch_reader import build_launch, from_object
+from mcheck.frontend.ptx.reader import parse_module
 from mcheck.tools.generate.alphabet import load
 from mcheck.tools.generate.judge import generate
 
@@ -135,8 +135,8 @@ def pool(limit: int) -> list[tuple[str, str]]:
 def test(name: str, text: str) -> Test:
     """A litmus test, or a module whose launch lies beside it; raises ``McheckError`` if it cannot be read."""
     if name.endswith(".ptx"):
-        read = module(text)
-        how = launch(read, from_object(json.loads(Path(name).with_suffix(".json").read_text())))
+        read = parse_module(text)
+        how = build_launch(read, from_object(json.loads(Path(name).with_suffix(".json").read_text())))
 
         def of_module(model: Model, seconds: float) -> Said | None:
             given = answer(read, how, model, Question(about=Completeness.FINDINGS, timeout=seconds))

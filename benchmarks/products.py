@@ -63,8 +63,8 @@ def measure(size: int) -> Row:
     """A row, in a process of its own."""
     from mcheck.checking.check.case import Options, Settings
     from mcheck.checking.check.modules import check_text
-    from mcheck.frontend.ptx.launch_reader import from_object, launch
-    from mcheck.frontend.ptx.reader import module
+    from mcheck.frontend.ptx.launch_reader import build_launch, from_object
+    from mcheck.frontend.ptx.reader import parse_module
     from mcheck.simt.trace_extraction import extract_traces
 
     text, given = MODULE.read_text(encoding="utf-8"), from_object(launch_of(size))
@@ -72,8 +72,8 @@ def measure(size: int) -> Row:
     found = check_text(text, MODULE.name, given, Settings(), Options())
     seconds = process_time() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    read = module(text, MODULE.name)
-    operations = tuple(way.operations for way in extract_traces(read, launch(read, given)))
+    read = parse_module(text, MODULE.name)
+    operations = tuple(way.operations for way in extract_traces(read, build_launch(read, given)))
     return Row(size, operations, seconds, peak, found.verdict)
 
 

@@ -24,7 +24,7 @@ def run_kernel(driver: Driver, kernel: Kernel) -> dict[str, str]:
     at = {name: driver.allocate(len(contents)) for name, contents in data.items()}
     for name, contents in data.items():
         driver.write(at[name], contents)
-    launch = launch_reader.launch(reader.module(kernel.text), launch_reader.from_object(kernel.launch))
+    launch = launch_reader.build_launch(reader.parse_module(kernel.text), launch_reader.from_object(kernel.launch))
     given = next(place for _, place in launch.arguments[3].places if isinstance(place, Map))
     map_ = driver.encode(replace(given.spec, global_address=at[kernel.on]))
     driver.launch(kernel.text, kernel.ctas, THREADS, 0, [at["a"], at["b"], at["out"], map_])

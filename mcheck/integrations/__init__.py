@@ -1,5 +1,5 @@
-"""Launches from what compilers hold: a compiled kernel, a grid and arguments become a launch for ``mcheck.ptx.check``.
+"""Launches from compiler objects: a compiled kernel, a grid and arguments become a launch for ``mcheck.ptx.check``.
 
-A module for each compiler (``triton`` serves Gluon too). None of the compilers is imported, and no kernel is run:
+There is a module for each compiler (``triton`` also serves Gluon). No compiler is imported, and no kernel is run:
 arguments may be tensors without memory, or descriptions of tensors (``arguments.Tensor``).
 """

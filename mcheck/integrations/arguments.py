@@ -1,4 +1,4 @@
-"""What a kernel is launched with, in the form of a launch file: buffers by their size, numbers, tensors."""
+"""Kernel arguments in the form of a launch file: buffers by their size, numbers, tensors."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Tensor:
 
     def __post_init__(self) -> None:
         if self.dtype not in BYTES:
-            raise InputError(f"no element type '{self.dtype}': expected one of {', '.join(BYTES)}")
+            raise InputError(f"unknown element type '{self.dtype}': expected one of {', '.join(BYTES)}")
         if self.strides and len(self.strides) != len(self.shape):
             raise InputError(f"a tensor of {len(self.shape)} dimensions has {len(self.strides)} strides")
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """The strides, those of a dense tensor if none are given."""
+        """The strides, or those of a dense tensor if none are given."""
         return self.strides or tuple(prod(self.shape[i + 1 :]) for i in range(len(self.shape)))
 
     @property
     def bytes(self) -> int:
-        """From the first byte of the first element to the last one of the last."""
+        """The bytes from the first byte of the first element to the last one of the last."""
         last = sum((size - 1) * step for size, step in zip(self.shape, self.steps, strict=True))
         return (last + 1) * BYTES[self.dtype]
 
@@ -52,7 +52,7 @@ def buffer(value: Any) -> dict[str, Json]:
         return {"buffer": value.bytes}
     if value is None:
         return {"buffer": None}
-    if hasattr(value, "untyped_storage"):  # of PyTorch: the view may begin inside its storage
+    if hasattr(value, "untyped_storage"):  # PyTorch: the view may begin inside its storage
         offset = value.storage_offset() * value.element_size()
         return {"buffer": value.untyped_storage().nbytes() - offset}
     if hasattr(value, "nbytes"):
@@ -60,7 +60,7 @@ def buffer(value: Any) -> dict[str, Json]:
     if hasattr(value, "data_ptr"):
         return {"buffer": None}
     raise InputError(
-        f"a pointer is given as {type(value).__name__}: expected a tensor, mcheck.integrations.arguments.Tensor, or"
+        f"got {type(value).__name__} for a pointer: expected a tensor, mcheck.integrations.arguments.Tensor, or"
         " {'buffer': BYTES}"
     )
 
@@ -73,7 +73,7 @@ def number(value: Any, kind: str) -> Json:
         return int(value)
     if isinstance(value, int | float):
         return float(value) if kind.startswith(("fp", "bf")) else int(value)
-    raise InputError(f"a number of type {kind} is given as {type(value).__name__}")
+    raise InputError(f"expected a number for type {kind}, got {type(value).__name__}")
 
 
 def size_of(shape: Sequence[int], strides: Sequence[int], element: int) -> int:

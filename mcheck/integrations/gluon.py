@@ -1,4 +1,4 @@
-"""The launch of a kernel that Gluon compiled: Gluon's kernels are Triton's once they are compiled."""
+"""The launch of a kernel that Gluon compiled: once compiled, Gluon's kernels are Triton's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For tests of kernels: an assertion that a kernel's synchronisation is right, with the finding as its message."""
+"""An assertion for tests of kernels: the synchronisation of a kernel is correct, or the finding is the message."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def assert_clean(
 
 
 def report(answer: Checked) -> str:
-    """What ``mcheck check`` would print of the answer."""
+    """The report that ``mcheck check`` would print of the answer."""
     if answer.problem is not None:
         return render(answer.problem, sources={answer.path: answer.source})
     return "\n".join(plain(line) for line in describe(answer))

@@ -54,7 +54,7 @@ def launch(compiled: Any, grid: Sequence[Any], arguments: Mapping[str, Any] | Se
 
 
 def _threads(compiled: Any) -> int:
-    """All warps of a CTA: those of specialised partitions are only in the module."""
+    """The threads of a CTA: all warps, those of specialised partitions, which only the module gives, included."""
     required = _REQNTID.search(compiled.asm["ptx"])
     return int(required[1]) if required else int(compiled.metadata.num_warps) * 32
 
@@ -67,7 +67,7 @@ def _values(compiled: Any, arguments: Mapping[str, Any] | Sequence[Any]) -> Iter
         if kind == "constexpr":
             continue
         if name not in given:
-            raise InputError(f"argument '{name}' of {compiled.metadata.name} ({kind}) is not given")
+            raise InputError(f"argument '{name}' of {compiled.metadata.name} ({kind}) is missing")
         yield from _flat(name, kind, given[name], maps)
 
 
@@ -81,11 +81,11 @@ def _by_name(signature: Mapping[str, Any], arguments: Mapping[str, Any] | Sequen
     for names in (runtime, list(signature)):
         if len(names) == len(arguments):
             return dict(zip(names, arguments, strict=True))
-    raise InputError(f"{len(arguments)} arguments are given, the kernel takes {len(runtime)}: {', '.join(runtime)}")
+    raise InputError(f"the kernel takes {len(runtime)} arguments, {len(arguments)} given: {', '.join(runtime)}")
 
 
 def _flat(name: str, kind: Any, value: Any, maps: Iterator[Mapping[str, Any]]) -> Iterator[Json]:
-    """The parameters that an argument becomes: tuples and descriptors become several."""
+    """The parameters of an argument: tuples and descriptors become several."""
     if isinstance(kind, tuple):
         for i, (inner, part) in enumerate(zip(kind, value, strict=True)):
             if inner != "constexpr":
@@ -107,7 +107,7 @@ def _descriptor(name: str, kind: str, value: Any, meta: Mapping[str, Any] | None
         base, padding = _base(value.base, shape, strides, kind), value.padding
     else:
         raise InputError(
-            f"argument '{name}' is a tensor descriptor, given as {type(value).__name__}: expected a TensorDescriptor or"
+            f"got {type(value).__name__} for the tensor descriptor '{name}': expected a TensorDescriptor or"
             " mcheck.integrations.arguments.Tensor"
         )
     if meta is None:
@@ -119,7 +119,7 @@ def _descriptor(name: str, kind: str, value: Any, meta: Mapping[str, Any] | None
 
 
 def _base(value: Any, shape: Sequence[int], strides: Sequence[int], kind: str) -> dict[str, Json]:
-    """The tensor under a descriptor; one that tells no size is as large as the shape says."""
+    """The tensor under a descriptor; without a known size it is as large as its shape."""
     found = buffer(value)
     element = re.match(r"tensordesc\w*<(\w+)", kind)
     if found.get("buffer", 0) is None and element and element[1] in BYTES:
@@ -160,6 +160,6 @@ def _map(
 
 
 def _scratch(metadata: Any, ctas: int) -> list[Json]:
-    """The two pointers that Triton appends: scratch memory of the kernel (for maps made there) and of its profiler."""
+    """The two pointers that Triton appends: scratch memory of the kernel (for maps built there) and of its profiler."""
     sizes = (getattr(metadata, "global_scratch_size", 0), getattr(metadata, "profile_scratch_size", 0))
     return [{"buffer": size * ctas if size else None} for size in sizes]

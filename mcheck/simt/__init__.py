@@ -1,1 +1,3 @@
-"""Concrete execution of a PTX module, warp by warp, to the program that one cluster executes (``trace_extraction``)."""
+"""Concrete SIMT execution of a PTX module: one cluster is run and its trace becomes a program
+(``trace_extraction``).
+"""

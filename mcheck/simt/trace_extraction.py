@@ -1,7 +1,7 @@
 """``extract_traces``: from a module and a launch to the program that one cluster executes.
 
-Every lane becomes a thread whose code is what it has done that others may notice, one operation after the other, with
-numbers for operands: control has been resolved. What could not be followed is said by the gaps.
+Every lane becomes a thread. Its code is the sequence of operations that other lanes can observe, with numbers for
+operands: control flow has been resolved. Gaps say what could not be followed.
 """
 
 from __future__ import annotations
@@ -14,24 +14,31 @@ import numpy as np
 
 from mcheck.base.budget import Limit
 from mcheck.base.records import dataclass
-from mcheck.frontend.ptx.code import Code, code_of, computes
+from mcheck.frontend.ptx.code import Code, collect_code, only_computes
 from mcheck.frontend.ptx.launch import Launch
-from mcheck.frontend.ptx.memory_layout import SYSTEM, Places, place_variables, reserved, with_contents, workspace
+from mcheck.frontend.ptx.memory_layout import (
+    SYSTEM_BYTES,
+    MemoryLayout,
+    place_variables,
+    reserved_registers,
+    with_contents,
+    workspace_registers,
+)
 from mcheck.frontend.ptx.module import Address, Module, Register, Statement, Symbol
-from mcheck.frontend.ptx.register_flow import reads, writes
+from mcheck.frontend.ptx.register_flow import read_registers, written_registers
 from mcheck.ir.condition import Condition
 from mcheck.ir.program import Place, Program, Thread
-from mcheck.simt.execution.cluster import DONE, MOST_CHOSEN, Cluster, Step
+from mcheck.simt.execution.cluster import EXITED, MAX_CHOICES, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.counters import Counters
-from mcheck.simt.execution.lanes import WARP, Lanes, ctas_of
-from mcheck.simt.execution.launch_answers import MOST_WON, Answers, following_clusters
+from mcheck.simt.execution.lanes import WARP, Lanes, cluster_ctas
+from mcheck.simt.execution.launch_answers import MAX_WON, CancelResponses, following_clusters
 from mcheck.simt.execution.memory import Store
 from mcheck.simt.execution.trace import Gap, Trace
 from mcheck.simt.grid.footprint import Footprint
-from mcheck.simt.grid.watched_execution import watch_of
+from mcheck.simt.grid.watched_execution import grid_watch
 from mcheck.simt.instructions import tensor_core
-from mcheck.simt.instructions.dispatch import steps_of
+from mcheck.simt.instructions.dispatch import compile_steps
 from mcheck.simt.traces import end_of_threads
 from mcheck.simt.traces.address_names import KernelTerms
 from mcheck.simt.traces.dependent_grids import Early
@@ -39,163 +46,168 @@ from mcheck.simt.traces.idle_waiters import drop_idle_waiters
 from mcheck.simt.traces.private_atomics import drop_private_atomics
 
 LEADERS = "the leader of elect.sync is the first or the last lane of its mask"
-KEEP_UP = "threads that only wait for mbarriers, at line {}, do not sleep until a phase and the next one are over"
+WAITERS_KEEP_UP = (
+    "threads that only wait for mbarriers, at line {}, do not sleep until a phase and the next one are over"
+)
 ZEROED = "the system's part of shared memory (%reserved_smem_offset_1) holds zeros at first"
 INITIALISED = "global variables of the module hold at first what their initialisers say: {}"
-MOST_WAYS = 8
-"""Ways through branches on data that are followed."""
+MAX_PATHS = 8
+"""Maximum number of paths that are followed through branches on unknown data."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterTrace:
-    """A way that a cluster can go. ``gaps`` bound what an answer about the program says of the kernel."""
+    """One path that a cluster can take. ``gaps`` bound what an answer about the program says of the kernel."""
 
     program: Program
     gaps: tuple[Gap, ...]
     assumptions: tuple[str, ...]
     operations: int
     steps: int = 0
-    last_leads: bool = False
-    early: tuple[Early, ...] = ()
-    """What lanes access before they wait for the grids before this one."""
+    last_lane_leads: bool = False
+    early_accesses: tuple[Early, ...] = ()
+    """Accesses of lanes before their wait for the preceding grids (griddepcontrol)."""
     footprint: Footprint | None = None
-    """What the cluster touches of global memory, where the grid has others."""
+    """The global memory that the cluster touches, where the grid has other clusters."""
 
 
 def extract_traces(
     module: Module, launch: Launch, limit: Limit | None = None, *, alone: bool = False
 ) -> Iterator[ClusterTrace]:
-    """The ways that the cluster of a launch can go; more than one where a branch depends on data or on a leader. What
-    it has in common with other clusters of the grid is not looked at if it is ``alone``.
+    """The paths that the cluster of a launch can take: several where a branch depends on data or on a leader. With
+    ``alone``, what it shares with other clusters of the grid is not recorded.
 
     Raises ``InputError`` where control or an address of shared memory depends on a parameter that is not given.
     """
     runner = Runner(module, launch, limit or Limit(None))
-    todo = [Way()]
-    planned = {Way()}
+    todo = [PathChoices()]
+    planned = {PathChoices()}
     excluded: set[int] = set()
     while todo:
         way = todo.pop()
-        watch = None if alone else watch_of(launch)
+        watch = None if alone else grid_watch(launch)
         cluster = runner.run(way, watch)
-        named, counters = cluster.trace.doubles or runner.code.named, cluster.counters.found(excluded)
-        if (named, counters) != (runner.code.named, runner.counters):
+        named, counters = (
+            cluster.trace.has_conflicting_stores or runner.code.stores_named,
+            cluster.counters.new_counters(excluded),
+        )
+        if (named, counters) != (runner.code.stores_named, runner.counters):
             runner = Runner(module, launch, runner.limit, named=named, counters=counters)
-            todo, planned = [Way()], {Way()}
+            todo, planned = [PathChoices()], {PathChoices()}
             continue
-        for more in runner.others(way, cluster):
-            if more not in planned and len(planned) < MOST_WAYS:
+        for more in runner.alternatives(way, cluster):
+            if more not in planned and len(planned) < MAX_PATHS:
                 planned.add(more)
                 todo.append(more)
-        yield replace(runner.followed(cluster), footprint=None if watch is None else watch.footprint)
+        yield replace(runner.cluster_trace(cluster), footprint=None if watch is None else watch.footprint)
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """What is chosen where nobody knows: the ways at places in the code, whether the last lane leads at ``elect.sync``,
-    how many clusters ``clusterlaunchcontrol`` wins, from what counters count whose contents are not given, how often a
-    lane tries a swap in vain.
+class PathChoices:
+    """The choices that determine one path: the ways of branches by place in the code, whether the last lane leads at
+    ``elect.sync``, how many clusters ``clusterlaunchcontrol`` wins, from which value counters of unknown contents
+    count, how often a lane may try a swap that fails.
     """
 
     choices: tuple[tuple[int, bool], ...] = ()
-    last: bool = False
+    last_lane_leads: bool = False
     won: int = 0
-    start: int = 0
-    tries: int = 0
+    counter_start: int = 0
+    swap_failures: int = 0
 
 
 class Watcher(Protocol):
-    """Who looks at the steps of an execution."""
+    """An observer of the steps of an execution."""
 
-    def wrap(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
-        """The steps, watched."""
+    def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
+        """Instrument the steps."""
 
 
 class Runner:
-    """What all ways of a cluster have in common."""
+    """What all paths of a cluster share: the compiled code and the memory layout."""
 
     def __init__(
         self, module: Module, launch: Launch, limit: Limit, *, named: bool = False,
         counters: Mapping[int, int] | None = None,
     ) -> None:  # fmt: skip
         self.module, self.launch, self.limit = module, launch, limit
-        self.code: Code = code_of(module, launch.entry, named=named)
-        self.ctas = ctas_of(launch)
+        self.code: Code = collect_code(module, launch.entry, named=named)
+        self.ctas = cluster_ctas(launch)
         functions = [u.function for u in self.code.units]
-        self.places: Places = place_variables(module, functions, launch, self.ctas)
+        self.places: MemoryLayout = place_variables(module, functions, launch, self.ctas)
         self.counters = counters or {}
         """The bytes of the words that are followed as counters, by address."""
 
-    def others(self, way: Way, c: Cluster) -> Iterator[Way]:
-        """Ways that differ from one in a choice that it made."""
+    def alternatives(self, way: PathChoices, c: Cluster) -> Iterator[PathChoices]:
+        """Choices that differ from those of a path in one choice that it made."""
         chosen = dict(way.choices)
-        for at in c.open:
+        for at in c.chosen_spans:
             if at not in chosen:
                 yield replace(way, choices=tuple(sorted({**chosen, at: True}.items())))
-        if c.elects:
-            yield replace(way, last=True)
-        if c.answers.asked > way.won and way.won < len(following_clusters(self.launch, MOST_WON)):
+        if c.has_elected:
+            yield replace(way, last_lane_leads=True)
+        if c.cancel_responses.request_count > way.won and way.won < len(following_clusters(self.launch, MAX_WON)):
             yield replace(way, won=way.won + 1)
-        if c.puts and not way.tries:
-            yield replace(way, tries=1)
-        for start in c.counters.more():
-            yield replace(way, start=start)
+        if c.has_deferred and not way.swap_failures:
+            yield replace(way, swap_failures=1)
+        for start in c.counters.alternative_starts():
+            yield replace(way, counter_start=start)
 
-    def run(self, way: Way, watch: Watcher | None = None) -> Cluster:
-        """One way, to its end; ``watch`` sees every step of it."""
+    def run(self, way: PathChoices, watch: Watcher | None = None) -> Cluster:
+        """Run one path to its end; ``watch`` observes every step."""
         lanes = Lanes(self.launch, self.code.rows)
-        counters = Counters(self.counters, way.start)
-        places = with_contents(self.places, counters.contents())
-        system = reserved(places)
-        given = workspace(places) | system
+        counters = Counters(self.counters, way.counter_start)
+        places = with_contents(self.places, counters.initial_contents())
+        system = reserved_registers(places)
+        given = workspace_registers(places) | system
         lanes.special |= {name: np.full(lanes.count, value, np.uint64) for name, value in given.items()}
         compiler = Compiler(self.module, self.code, lanes, places)
-        steps = steps_of(compiler)
+        steps = compile_steps(compiler)
         if watch is not None:
-            steps = watch.wrap(compiler, steps)
+            steps = watch.instrument(compiler, steps)
         store = Store(len(self.ctas), places.shared_size, lanes.count, places.local_size, _contents(places),
-                      named=self.code.named)  # fmt: skip
+                      named=self.code.stores_named)  # fmt: skip
         cluster = Cluster(
-            lanes, places, store, Trace(lanes.count), steps, frozenset(compiler.heads), dict(way.choices),
-            compiler.decided, last_leads=way.last, why_missing=self._missing,
-            answers=Answers(tuple(following_clusters(self.launch, way.won))), counters=counters,
-            tries=way.tries,
+            lanes, places, store, Trace(lanes.count), steps, frozenset(compiler.block_starts), dict(way.choices),
+            compiler.path_condition, last_lane_leads=way.last_lane_leads, explain_missing=self._missing,
+            cancel_responses=CancelResponses(tuple(following_clusters(self.launch, way.won))), counters=counters,
+            swap_failures=way.swap_failures,
         )  # fmt: skip
         if system:
-            store.zero(SYSTEM)
+            store.zero(SYSTEM_BYTES)
             cluster.trace.assumptions[ZEROED] = None
         cluster.run(self.limit.check)
         if initialised := [name for at, name in places.initialised.items() if at in store.asked]:
             cluster.trace.assumptions[INITIALISED.format(", ".join(initialised))] = None
-        self._at_the_end(cluster)
+        self._finish(cluster)
         return cluster
 
-    def _at_the_end(self, c: Cluster) -> None:
-        """Lanes that wait at the end: the engine finds that they wait forever, or nobody knows how they go on. Where
-        all have come to their ends, what they leave behind is looked at.
+    def _finish(self, c: Cluster) -> None:
+        """Handle the lanes that still wait at the end: either the engine finds that they wait forever, or it is unknown
+        how they continue. Where all lanes have exited, run the checks at the end of threads.
         """
-        stuck = c.status != DONE
+        stuck = c.status != EXITED
         if not stuck.any() and not any(gap.complete for gap in c.trace.gaps.values()):
-            tensor_core.end(c)
+            tensor_core.check_freed(c)
             end_of_threads.end(c)
         if stuck.any():
-            c.trace.lost(np.flatnonzero(stuck), "this wait did not end in the order that was followed", None)
+            c.trace.lose_lanes(np.flatnonzero(stuck), "this wait did not end in the order that was followed", None)
 
     def _missing(self, statement: Statement) -> str:
         names = [a.name for a in self.launch.arguments]
-        absent = [a.name for a in self.launch.arguments if not a.given]
+        absent = [a.name for a in self.launch.arguments if not a.is_given]
         read = _sources(self.code, statement, names)
         wanted = [n for n in read if n in absent]
         if wanted or not read:
             return f"give {' or '.join(map(repr, wanted or absent or names))} in the launch"
         return f"give all bytes of {' or '.join(map(repr, read))} in the launch"
 
-    def followed(self, c: Cluster, *, whole: bool = False) -> ClusterTrace:
-        """What the lanes did, as a program; the ``whole`` of it with bystanders' waits and lonely atomics."""
-        c.trace.bind()
+    def cluster_trace(self, c: Cluster, *, whole: bool = False) -> ClusterTrace:
+        """The operations of the lanes as a program; with ``whole``, idle waits and private atomics are kept."""
+        c.trace.bind_atomics()
         gaps = list(c.trace.gaps.values())
-        said = f"control depends on data: both ways were followed, each for all and up to {MOST_CHOSEN} times"
-        gaps += [Gap(said, span) for span in c.open.values()]
+        said = f"control depends on data: both ways were followed, each for all and up to {MAX_CHOICES} times"
+        gaps += [Gap(said, span) for span in c.chosen_spans.values()]
         threads: list[Thread] = []
         ranks = len(self.ctas) > 1
         for lane in np.flatnonzero(c.lanes.exists).tolist():
@@ -216,30 +228,30 @@ class Runner:
         program, waits = (program, ()) if whole else drop_idle_waiters(drop_private_atomics(program))
         taken = list(c.trace.assumptions)
         if waits:
-            taken.append(KEEP_UP.format(", ".join(map(str, waits))))
-        if c.elects:
+            taken.append(WAITERS_KEEP_UP.format(", ".join(map(str, waits))))
+        if c.has_elected:
             taken.append(LEADERS)
         return ClusterTrace(
-            program, tuple(gaps), tuple(taken), c.trace.operations, last_leads=c.last_leads,
-            early=tuple(c.trace.early.values()),
+            program, tuple(gaps), tuple(taken), c.trace.operations, last_lane_leads=c.last_lane_leads,
+            early_accesses=tuple(c.trace.early_accesses.values()),
         )  # fmt: skip
 
 
-def _contents(places: Places) -> Iterator[tuple[int, bytes, bytes]]:
+def _contents(places: MemoryLayout) -> Iterator[tuple[int, bytes, bytes]]:
     for at, (data, sure) in places.contents.items():
         yield at, data, sure
 
 
 def _sources(code: Code, statement: Statement, names: list[str]) -> list[str]:
-    """Of the named parameters, those that what a statement reads is computed from."""
+    """Those of the named parameters from which the operands of a statement are computed."""
     unit = next(u for u in code.units if any(s is statement for s in u.function.body))
-    wanted: set[Register] = set(reads(statement))
+    wanted: set[Register] = set(read_registers(statement))
     found: list[str] = []
     changed = True
     while changed:
         changed = False
         for other in unit.function.body:
-            if not wanted & set(writes(other)):
+            if not wanted & set(written_registers(other)):
                 continue
             taken = [o.name for o in other.operands if isinstance(o, Symbol) and o.name in names]
             found += [name for name in taken if name not in found]
@@ -247,7 +259,7 @@ def _sources(code: Code, statement: Statement, names: list[str]) -> list[str]:
                 base = other.operands[1].base
                 if isinstance(base, Symbol) and base.name in names and base.name not in found:
                     found.append(base.name)
-            elif computes(other) and not set(reads(other)) <= wanted:
-                wanted |= set(reads(other))
+            elif only_computes(other) and not set(read_registers(other)) <= wanted:
+                wanted |= set(read_registers(other))
                 changed = True
     return found

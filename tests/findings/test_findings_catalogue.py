@@ -11,7 +11,7 @@ from mcheck.findings import catalogue
 from mcheck.findings.entry import Entry
 from mcheck.findings.finding import KINDS, SEVERITIES
 from mcheck.frontend.litmus import parse
-from mcheck.frontend.ptx.reader import module
+from mcheck.frontend.ptx.reader import parse_module
 
 CODES = (
     [f"RACE{n:03}" for n in range(1, 12)]
@@ -112,7 +112,7 @@ def test_examples_differ_and_expect(entry: Entry) -> None:
 @pytest.mark.parametrize("which", ["bad", "good"])
 def test_examples_parse(entry: Entry, which: str) -> None:
     if entry.of_modules:
-        assert set(module(getattr(entry, which)).functions) == {"k"}
+        assert set(parse_module(getattr(entry, which)).functions) == {"k"}
         return
     program = parse(getattr(entry, which), f"{entry.code}-{which}.litmus")
     assert program.threads

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from mcheck.base.errors import InputError
-from mcheck.frontend.ptx.launch_reader import from_file, launch
-from mcheck.frontend.ptx.reader import module
+from mcheck.frontend.ptx.launch_reader import build_launch, from_file
+from mcheck.frontend.ptx.reader import parse_module
 from mcheck.integrations.cuda import build
 from mcheck.integrations.cuda.__main__ import main
 
@@ -124,7 +124,7 @@ def test_a_launch_is_recorded_with_buffers_and_maps(tmp_path: Path) -> None:
         "global_stride": [128], "element_stride": [1, 1], "box_dim": [32, 8], "interleave_layout": "none",
         "swizzle_mode": "128B", "swizzle_atomicity": "16B", "fill_mode": "zero",
     }  # fmt: skip
-    resolved = launch(module(MODULE), from_file(str(tmp_path / "scale-1.json")))
+    resolved = build_launch(parse_module(MODULE), from_file(str(tmp_path / "scale-1.json")))
     assert len(resolved.arguments) == 4
 
 
@@ -176,7 +176,7 @@ def test_a_launch_whose_maps_are_encoded_anew_is_written_once(tmp_path: Path) ->
     both = json.loads((tmp_path / "scale-1.json").read_text(encoding="utf-8"))["params"]["3"]
     assert both["hex"] == "00" * 8 + "07" + "00" * (192 - 9), "only what is data"
     assert set(both["at"]) == {"0", "64"}
-    resolved = launch(module(MODULE), from_file(str(tmp_path / "scale-1.json")))
+    resolved = build_launch(parse_module(MODULE), from_file(str(tmp_path / "scale-1.json")))
     assert [at for at, _ in resolved.arguments[3].places] == [0, 64]
 
 

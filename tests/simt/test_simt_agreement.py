@@ -86,9 +86,9 @@ MODULES = {
 def test_the_engines_agree(name: str) -> None:
     """On the errors, and on that there is none."""
     text, expected = MODULES[name]
-    module = reader.module(HEAD + text)
+    module = reader.parse_module(HEAD + text)
     given = launch_reader.from_object({"grid": [1], "block": [2], "params": {"buf": {"buffer": 64}}})
-    way = next(extract_traces(module, launch_reader.launch(module, given)))
+    way = next(extract_traces(module, launch_reader.build_launch(module, given)))
     for engine in ("protocol", "explicit"):
         answer = ask(way.program, model_of("ptx-9.0"), Question(about=Completeness.FINDINGS), engine)
         assert {f.code for f in answer.findings if f.severity == "error"} == expected, engine

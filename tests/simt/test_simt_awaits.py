@@ -12,10 +12,10 @@ from mcheck.cat import load_model
 from mcheck.checking.modules.answer import answer
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx import module as ptx
-from mcheck.frontend.ptx.launch_reader import from_object, launch
-from mcheck.frontend.ptx.reader import module
+from mcheck.frontend.ptx.launch_reader import build_launch, from_object
+from mcheck.frontend.ptx.reader import parse_module
 from mcheck.ptx import check
-from mcheck.simt.execution.polling_loops import Wait, find_awaited
+from mcheck.simt.execution.polling_loops import AwaitedValue, find_awaited
 from tests.simt.idioms import HEAD, ZEROS
 
 CORPUS = Path(__file__).parent / "corpus" / "cuda"
@@ -32,8 +32,8 @@ CORPUS = Path(__file__).parent / "corpus" / "cuda"
 )
 def test_a_chain_of_flags(old: str, new: str, verdict: str, code: str) -> None:
     text = (CORPUS / "flag_chain.ptx").read_text(encoding="utf-8")
-    read = module(re.sub(old, new, text, count=1) if old else text)
-    given = launch(read, from_object(json.loads((CORPUS / "flag_chain.json").read_text(encoding="utf-8"))))
+    read = parse_module(re.sub(old, new, text, count=1) if old else text)
+    given = build_launch(read, from_object(json.loads((CORPUS / "flag_chain.json").read_text(encoding="utf-8"))))
     found = answer(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
     assert found.verdict == verdict, found.reason
     assert not code or code in {f.code for f in found.findings}
@@ -69,7 +69,7 @@ AFTER:
     ],
 )
 def test_what_a_loop_waits_for(body: str, wanted: tuple[str, int, bool] | None) -> None:
-    function = module(LOOP.format(body=body)).functions["loop"]
+    function = parse_module(LOOP.format(body=body)).functions["loop"]
     at = next(k for k, s in enumerate(function.body) if "acquire" in s.opcode)
 
     def value(operand: ptx.Operand) -> int | None:
@@ -79,9 +79,9 @@ def test_what_a_loop_waits_for(body: str, wanted: tuple[str, int, bool] | None) 
     if wanted is None:
         assert found is None
     else:
-        assert isinstance(found, Wait)
-        assert (found.operator, found.right, found.told) == wanted
-        assert found.ends(wanted[1]) is (wanted[0] in ("==", ">="))
+        assert isinstance(found, AwaitedValue)
+        assert (found.operator, found.right, found.condition_only) == wanted
+        assert found.accepts(wanted[1]) is (wanted[0] in ("==", ">="))
 
 
 LAST = """.version 8.5
@@ -121,8 +121,8 @@ DONE:
 @pytest.mark.parametrize(("order", "verdict"), [("acq_rel", "bounded"), ("relaxed", "finding")])
 def test_who_comes_last_reads_what_the_others_wrote(order: str, verdict: str) -> None:
     """Control follows one order of the atomics, so the engine does too: the last one is the last."""
-    read = module(LAST.replace("acq_rel", order))
-    given = launch(read, from_object({"grid": 1}))
+    read = parse_module(LAST.replace("acq_rel", order))
+    given = build_launch(read, from_object({"grid": 1}))
     found = answer(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
     assert found.verdict == verdict, (found.reason, found.findings)
     assert verdict == "finding" or "only one order is followed" in (found.reason or "")
@@ -174,8 +174,8 @@ ONCE = "ld.acquire.cta.shared.u32 %r2, [flag]; setp.eq.u32 %p3, %r2, 0; @%p3 bra
     ],
 )
 def test_what_lies_behind_a_flag_is_read_only_where_the_flag_was_seen(body: str, verdict: str) -> None:
-    read = module(PUBLISHED.replace("BODY", body))
-    given = launch(read, from_object({"grid": 1, "block": 64}))
+    read = parse_module(PUBLISHED.replace("BODY", body))
+    given = build_launch(read, from_object({"grid": 1, "block": 64}))
     found = answer(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
     assert found.verdict == verdict, (found.reason, found.findings)
     assert {f.code for f in found.findings} <= ({"RACE001"} if verdict == "finding" else set())

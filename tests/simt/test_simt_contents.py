@@ -119,6 +119,6 @@ def test_cooperative_groups_count_in_the_system_s_part_of_shared_memory() -> Non
 def test_a_tensor_map_at_the_end_of_all_addresses_is_not_known() -> None:
     """An address that was computed from what is not known may be any."""
     store = Store(1, 256, 32, 0, ())
-    assert store.map_at((1 << 64) - 64) is None
-    store.put_map(SHARED_BASE, 5)
-    assert store.map_at(SHARED_BASE) == 5
+    assert store.read_map((1 << 64) - 64) is None
+    store.write_map(SHARED_BASE, 5)
+    assert store.read_map(SHARED_BASE) == 5

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.modules import Case, cases
-from mcheck.frontend.ptx.launch_reader import from_object, launch
-from mcheck.frontend.ptx.reader import module
+from mcheck.frontend.ptx.launch_reader import build_launch, from_object
+from mcheck.frontend.ptx.reader import parse_module
 
 CASES = list(cases())
 MODULES = [case for case in CASES if not case.edits]
@@ -32,8 +32,8 @@ def test_twins_have_names_of_their_own() -> None:
 
 @pytest.mark.parametrize("case", MODULES, ids=lambda case: case.label)
 def test_modules_are_read_and_their_launches_fit(case: Case) -> None:
-    read = module(case.text(), str(case.path))
-    found = launch(read, from_object(case.launch()))
+    read = parse_module(case.text(), str(case.path))
+    found = build_launch(read, from_object(case.launch()))
     assert len(found.arguments) == len(case.launch()["params"])
 
 
@@ -44,7 +44,7 @@ def test_twins_are_read_and_have_lines_to_be_found_at(case: Case) -> None:
     assert text != original
     assert text.count("\n") == original.count("\n")
     assert case.lines()
-    module(text, str(case.path))
+    parse_module(text, str(case.path))
 
 
 @pytest.mark.parametrize("path", sorted({case.path for case in MODULES}), ids=lambda path: path.stem)

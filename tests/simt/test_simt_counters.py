@@ -10,8 +10,8 @@ from mcheck.answers.result import Answer
 from mcheck.cat import load_model
 from mcheck.checking.modules.answer import answer
 from mcheck.checking.policy.question import Completeness, Question
-from mcheck.frontend.ptx.launch_reader import from_object, launch
-from mcheck.frontend.ptx.reader import module
+from mcheck.frontend.ptx.launch_reader import build_launch, from_object
+from mcheck.frontend.ptx.reader import parse_module
 
 TEXT = """.version 8.5
 .target sm_90a
@@ -38,17 +38,17 @@ LAST = "atom.global.add.u32 %r3, [count], 1; setp.ne.u32 %p1, %r3, 63;"
 
 def ask(count: str, use: str, *, grid: int = 1, threads: int = 64, size: int | None = 256) -> Answer:
     """The answer about a kernel whose threads count, and some of which go on."""
-    read = module(TEXT.replace("COUNT", count).replace("USE", use))
+    read = parse_module(TEXT.replace("COUNT", count).replace("USE", use))
     given = {"grid": [grid], "block": [threads], "params": {"out": {"buffer": size}}}
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    return answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    return answer(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
 
 
 @pytest.mark.parametrize("grid", [1, 4])
 def test_one_thread_is_the_last(grid: int) -> None:
     found = ask(LAST, "st.global.u32 [%rd1], %r2;", grid=grid)
     assert found.verdict == "bounded", found.findings
-    assert ":14:3: what is counted here begins with what the launch does not give: 0 was taken" in (found.reason or "")
+    assert ":14:3: the launch does not give the initial value of this counter: 0 was assumed" in (found.reason or "")
 
 
 def test_the_last_one_knows_nothing_of_what_the_others_did_before_they_counted() -> None:
@@ -99,11 +99,11 @@ def test_many_threads_count_in_little_time() -> None:
 
 def test_what_the_launch_gives_of_a_buffer_may_be_its_beginning() -> None:
     text = TEXT.replace("COUNT", LAST.replace("count", "%rd1")).replace("USE", "st.global.u32 [%rd1+16], %r2;")
-    read = module(text)
+    read = parse_module(text)
     init = {"buffer": 64, "init": {"hex": "00000000"}}
     given = json.loads(json.dumps({"grid": [1], "block": [64], "params": {"out": init}}))
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    found = answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    found = answer(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
     assert not found.findings
     assert found.verdict == "bounded"
-    assert "was taken" not in (found.reason or "")
+    assert "was assumed" not in (found.reason or "")

@@ -15,7 +15,7 @@ from mcheck.base.reasons import Cause, Reason
 from mcheck.checking.check.case import Checked, Settings
 from mcheck.frontend.ptx import reader
 from mcheck.frontend.ptx.module import Module
-from mcheck.frontend.ptx.reader import module
+from mcheck.frontend.ptx.reader import parse_module
 from tests.effort import effort
 from tests.simt import fuzz
 
@@ -87,10 +87,10 @@ def test_time_that_others_have_the_processor_is_not_counted(monkeypatch: pytest.
 
     def slowly(*given: str) -> Module:
         time.sleep(1.2)
-        return module(*given)
+        return parse_module(*given)
 
     fuzz.preload("protocol")
-    monkeypatch.setattr(reader, "module", slowly)
+    monkeypatch.setattr(reader, "parse_module", slowly)
     result, seconds = fuzz.check(text, json.dumps(launch), settings, apart=True)
     assert result.verdict == "proved"
     assert seconds < 1.2
@@ -116,7 +116,7 @@ def test_a_process_that_takes_too_much_is_noticed(monkeypatch: pytest.MonkeyPatc
 def test_a_long_mistake_takes_no_longer_than_its_length(text: str) -> None:
     def read() -> None:
         with pytest.raises(InputError):
-            module(text)
+            parse_module(text)
 
     assert effort(read, 5) < 5
 
@@ -125,7 +125,7 @@ def test_names_of_many_blocks_take_no_longer_than_their_number() -> None:
     blocks = "{ .reg .b32 q; mov.b32 q, 1; }\n" * (MANY // 5)
 
     def read() -> None:
-        assert len(module(f"{BODY}{blocks}}}").functions["k"].registers) == MANY // 5
+        assert len(parse_module(f"{BODY}{blocks}}}").functions["k"].registers) == MANY // 5
 
     assert effort(read, 10) < 10
 

@@ -75,8 +75,8 @@ def test_the_bytes_that_change_are_those_that_are_followed(kernel: Kernel) -> No
     lines = [line for line in kernel.text.splitlines() if "stmatrix" not in line]
     before, after = executed(kernel, "\n".join(lines))["out"], left(kernel, "out")
     changed = {k for k, (a, b) in enumerate(zip(before, after, strict=True)) if a != b}
-    module = reader.module(kernel.text)
-    way = next(extract_traces(module, launch_reader.launch(module, launch_reader.from_object(kernel.launch))))
+    module = reader.parse_module(kernel.text)
+    way = next(extract_traces(module, launch_reader.build_launch(module, launch_reader.from_object(kernel.launch))))
     tile = way.program.memory.of("tile", way.program.threads[0].place.cta)
     assert tile is not None
     followed: set[int] = set()

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from mcheck.base.budget import Limit
-from mcheck.frontend.ptx.instruction_forms import fault
-from mcheck.frontend.ptx.launch_reader import from_file, launch
+from mcheck.frontend.ptx.instruction_forms import find_fault
+from mcheck.frontend.ptx.launch_reader import build_launch, from_file
 from mcheck.frontend.ptx.module import Operand, Statement
-from mcheck.frontend.ptx.reader import module, read
+from mcheck.frontend.ptx.reader import parse_module, read_module
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.lanes import Lanes
-from mcheck.simt.instructions.dispatch import step
+from mcheck.simt.instructions.dispatch import compile_statement
 from mcheck.simt.trace_extraction import Runner
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -44,8 +44,8 @@ def edited(choose: random.Random, statement: Statement, parts: list[str], operan
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_edit_of_an_instruction_breaks_what_makes_its_step(name: str) -> None:
-    whole = read(CORPUS / f"{name}.ptx")
-    given = launch(whole, from_file(CORPUS / f"{name}.json"))
+    whole = read_module(CORPUS / f"{name}.ptx")
+    given = build_launch(whole, from_file(CORPUS / f"{name}.json"))
     runner = Runner(whole, given, Limit(None))
     compiler = Compiler(whole, runner.code, Lanes(given, runner.code.rows), runner.places)
     choose = random.Random(1)
@@ -54,9 +54,9 @@ def test_no_edit_of_an_instruction_breaks_what_makes_its_step(name: str) -> None
         parts = sorted({part for s in body for part in s.opcode})
         operands = [o for s in body for o in s.operands]
         for at, statement in list(enumerate(body))[:: max(len(body) // 80, 1)]:
-            assert fault(statement) is None, statement.text
+            assert find_fault(statement) is None, statement.text
             for _ in range(4):
-                step(compiler, unit, edited(choose, statement, parts, operands), unit.start + at)
+                compile_statement(compiler, unit, edited(choose, statement, parts, operands), unit.start + at)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_a_misspelt_qualifier_is_no_instruction(old: str, new: str) -> None:
   @%p1 exit;
 }
 """
-    assert all(fault(s) is None for s in module(text).functions["k"].body)
-    changed = [s for s in module(text.replace(old, new)).functions["k"].body if fault(s) is not None]
+    assert all(find_fault(s) is None for s in parse_module(text).functions["k"].body)
+    changed = [s for s in parse_module(text.replace(old, new)).functions["k"].body if find_fault(s) is not None]
     assert [".".join(s.opcode) for s in changed] == [new]
 
 
@@ -102,8 +102,8 @@ COUNTS = {  # of each: whether the assembler takes it (ptxas 13.0, sm_90)
 def test_an_instruction_has_the_operands_that_its_name_asks_for(text: str, legal: bool) -> None:
     registers = ".reg .pred %p<4>;\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;"
     whole = f".version 9.0\n.target sm_90\n.address_size 64\n.entry k() {{\n{registers}\n{text};\nret;\n}}\n"
-    given, _ = module(whole).functions["k"].body
-    wrong = fault(given)
+    given, _ = parse_module(whole).functions["k"].body
+    wrong = find_fault(given)
     assert (wrong is None) is legal
     if wrong is not None:
         assert wrong.message.startswith(f"'{text.split(maxsplit=1)[0]}' takes ")

@@ -9,9 +9,9 @@ from mcheck.cat import load_model
 from mcheck.checking.modules.answer import answer
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx import module as ptx
-from mcheck.frontend.ptx.launch_reader import from_object, launch
-from mcheck.frontend.ptx.reader import module
-from mcheck.simt.execution.polling_loops import Wait, find_awaited
+from mcheck.frontend.ptx.launch_reader import build_launch, from_object
+from mcheck.frontend.ptx.reader import parse_module
+from mcheck.simt.execution.polling_loops import AwaitedValue, find_awaited
 
 HEAD = """.version 8.5
 .target sm_90a
@@ -50,7 +50,7 @@ DONE:
 
 def ask(text: str, *, ctas: int = 2, threads: int = 1, sums: str = "") -> Answer:
     """The answer about a cluster of CTAs; ``sums`` are what there is of these at first, if anybody knows."""
-    read = module(HEAD + text)
+    read = parse_module(HEAD + text)
     known = {"init": {"hex": sums}} if sums else {}
     params = {
         "lock": {"buffer": 16, "init": {"hex": "00" * 16}},
@@ -59,7 +59,7 @@ def ask(text: str, *, ctas: int = 2, threads: int = 1, sums: str = "") -> Answer
     }
     given = {"grid": [ctas], "block": [threads], "cluster": [ctas], "params": params}
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    return answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    return answer(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
 
 
 def codes(found: Answer) -> set[str]:
@@ -245,14 +245,14 @@ AGAIN:
     ],
 )
 def test_a_swap_that_is_asked_for_again_is_the_same(body: str, wanted: bool) -> None:
-    function = module(LOOP.format(body=body)).functions["loop"]
+    function = parse_module(LOOP.format(body=body)).functions["loop"]
     at = next(k for k, s in enumerate(function.body) if "cas" in s.opcode)
 
     def value(operand: ptx.Operand) -> int | None:
         return operand.value if isinstance(operand, ptx.Immediate) else 5
 
     found = find_awaited(function, at, value, unchanged=True)
-    assert isinstance(found, Wait) is wanted
+    assert isinstance(found, AwaitedValue) is wanted
 
 
 TICKET = """
@@ -288,9 +288,9 @@ def test_a_ticket_that_hands_nothing_over_is_a_race(there: str, instead: str) ->
 
 @pytest.mark.parametrize("engine", ["explicit", "z3"])
 def test_engines_that_follow_no_order_of_atomics_say_so(engine: str) -> None:
-    read = module(HEAD + TICKET)
+    read = parse_module(HEAD + TICKET)
     params = {"lock": {"buffer": 16, "init": {"hex": "00" * 16}}, "sums": {"buffer": 256}, "in": {"buffer": 64}}
-    given = launch(read, from_object({"grid": [2], "block": [1], "cluster": [2], "params": params}))
+    given = build_launch(read, from_object({"grid": [2], "block": [1], "cluster": [2], "params": params}))
     found = answer(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60), engine)
     assert (found.verdict, found.findings) == ("unknown", ())
     assert "what an atomic returns" in (found.reason or "")

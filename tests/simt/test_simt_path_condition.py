@@ -8,9 +8,9 @@ from mcheck.answers.result import Answer
 from mcheck.cat import load_model
 from mcheck.checking.modules.answer import answer
 from mcheck.checking.policy.question import Completeness, Question
-from mcheck.frontend.ptx.launch_reader import from_object, launch
-from mcheck.frontend.ptx.reader import module
-from mcheck.simt.execution.path_literals import literal_of
+from mcheck.frontend.ptx.launch_reader import build_launch, from_object
+from mcheck.frontend.ptx.reader import parse_module
+from mcheck.simt.execution.path_literals import extract_literal
 
 HEAD = """.version 8.5
 .target sm_90a
@@ -52,11 +52,11 @@ DONE:
 
 def ask(text: str, *, threads: int = 64) -> Answer:
     """The answer about a kernel in one CTA."""
-    read = module(HEAD + text)
+    read = parse_module(HEAD + text)
     given = {"grid": [1], "block": [threads], "params": {"src": {"buffer": 4096}, "out": {"buffer": 4096},
              "count": {"buffer": 4, "init": {"hex": "00000000"}}}}  # fmt: skip
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    return answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    return answer(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
 
 
 def codes(found: Answer) -> set[str]:
@@ -219,6 +219,6 @@ def test_no_data_leads_to_a_trap_which_says_something_of_it() -> None:
     ],
 )
 def test_literals_that_say_the_same(first: str, second: str) -> None:
-    body = module(HEAD + first + second + "ret; }").functions["k"].body
-    made = [literal_of(s) for s in body if s.opcode[0] == "setp"]
+    body = parse_module(HEAD + first + second + "ret; }").functions["k"].body
+    made = [extract_literal(s) for s in body if s.opcode[0] == "setp"]
     assert made[0] == made[1] is not None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mcheck.frontend.ptx.launch_reader import from_object, launch
-from mcheck.frontend.ptx.reader import module
+from mcheck.frontend.ptx.launch_reader import build_launch, from_object
+from mcheck.frontend.ptx.reader import parse_module
 from mcheck.ir import ops
 from mcheck.ptx import check
 from mcheck.simt.trace_extraction import extract_traces
@@ -34,8 +34,8 @@ OTHERS = "xor.b32 %r2, %r1, 1; mul.wide.u32 %rd4, %r2, 4; add.u64 %rd5, %rd1, %r
 def ask(again: str, size: int = 512) -> tuple[str, frozenset[str], int]:
     """The verdict, the codes, and how many atomics the engine is given."""
     text, given = SUMS.replace("AGAIN", again), {"grid": 1, "params": {"out": {"buffer": size}}}
-    read = module(text, "sums.ptx")
-    program = next(extract_traces(read, launch(read, from_object(given)))).program
+    read = parse_module(text, "sums.ptx")
+    program = next(extract_traces(read, build_launch(read, from_object(given)))).program
     left = sum(isinstance(op, ops.Atomic) for thread in program.threads for op in thread.code)
     found = check(text, given)
     return found.verdict, frozenset(f.code for f in found.findings), left

@@ -27,8 +27,8 @@ SAME = (
 
 def emitted(case: Case) -> tuple[str, frozenset[str]]:
     """The sketch of the first way, and the codes that are found in that way."""
-    module = reader.module(case.text(), str(case.path))
-    way = next(extract_traces(module, launch_reader.launch(module, launch_reader.from_object(case.launch()))))
+    module = reader.parse_module(case.text(), str(case.path))
+    way = next(extract_traces(module, launch_reader.build_launch(module, launch_reader.from_object(case.launch()))))
     return sketch(way, {}), codes(ask(way.program, model_of("ptx-9.0"), QUESTION, "protocol").findings)
 
 
@@ -65,8 +65,8 @@ def test_a_ring_reads_like_one() -> None:
 def test_what_a_sketch_cannot_say() -> None:
     """Is named with its line."""
     case = next(case for case in cases() if case.label == "cuda/stolen_tiles")
-    module = reader.module(case.text(), str(case.path))
-    way = next(extract_traces(module, launch_reader.launch(module, launch_reader.from_object(case.launch()))))
+    module = reader.parse_module(case.text(), str(case.path))
+    way = next(extract_traces(module, launch_reader.build_launch(module, launch_reader.from_object(case.launch()))))
     with pytest.raises(Unsupported):
         sketch(way, {})
 

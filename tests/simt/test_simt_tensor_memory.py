@@ -11,10 +11,10 @@ from mcheck.answers.result import Answer
 from mcheck.cat import load_model
 from mcheck.checking.modules.answer import answer
 from mcheck.checking.policy.question import Completeness, Question
-from mcheck.frontend.ptx.launch_reader import from_object, launch
-from mcheck.frontend.ptx.reader import module
+from mcheck.frontend.ptx.launch_reader import build_launch, from_object
+from mcheck.frontend.ptx.reader import parse_module
 from mcheck.simt.execution.tensor_memory import Rectangle, TensorMemory
-from mcheck.simt.instructions.instruction_descriptors import Shape, product
+from mcheck.simt.instructions.instruction_descriptors import Shape, product_footprint
 
 HEAD = """.version 8.7
 .target sm_100a
@@ -121,9 +121,9 @@ PRODUCT_LAUNCH: dict[str, object] = {"grid": 1, "params": {"src": {"buffer": 409
 
 def ask(text: str, given: Mapping[str, object]) -> Answer:
     """The answer about a module, as ``mcheck check`` has it."""
-    read = module(text)
+    read = parse_module(text)
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    return answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    return answer(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
 
 
 def found_lines(text: str, found: Answer) -> list[str]:
@@ -317,16 +317,16 @@ def test_without_them_it_is_a_race(line: str) -> None:
     ],
 )
 def test_where_accumulators_lie(opcode: str, m: int, n: int, lanes: int, columns: int) -> None:
-    shape = Shape.of(tuple(opcode.split(".")), m >> 4 << 24 | n >> 3 << 17)
+    shape = Shape.decode(tuple(opcode.split(".")), m >> 4 << 24 | n >> 3 << 17)
     assert (shape.m, shape.n) == (m, n)
-    cells = product(shape).d
+    cells = product_footprint(shape).d
     assert sum(high - low for low, high in cells.lanes) == lanes
     assert cells.columns == columns
 
 
 def test_columns_are_allocated_where_none_are_taken() -> None:
     memory = TensorMemory()
-    statement = module(PRODUCT).functions["product"].body[0]
+    statement = parse_module(PRODUCT).functions["product"].body[0]
 
     def allocated(columns: int) -> int | None:
         return memory.allocate(0, columns, 0, statement)
@@ -334,11 +334,11 @@ def test_columns_are_allocated_where_none_are_taken() -> None:
     assert allocated(256) == 0
     assert allocated(128) == 256
     assert allocated(256) is None
-    assert memory.free(0, 0, 256)
-    assert not memory.free(0, 0, 256)
+    assert memory.deallocate(0, 0, 256)
+    assert not memory.deallocate(0, 0, 256)
     assert allocated(256) == 0
-    assert [(a.first, a.columns) for a in memory.held()] == [(256, 128), (0, 256)]
-    assert len(memory.rows(0, 16 << 16 | 8, Rectangle(((0, 32),), 4))) == 32
+    assert [(a.first, a.columns) for a in memory.live_allocations()] == [(256, 128), (0, 256)]
+    assert len(memory.rectangle_cells(0, 16 << 16 | 8, Rectangle(((0, 32),), 4))) == 32
 
 
 PAIR = (

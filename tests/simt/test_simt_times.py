@@ -15,8 +15,8 @@ from mcheck.checking.check.case import Options, Settings
 from mcheck.checking.check.modules import check_text
 from mcheck.checking.modules import answer as answering
 from mcheck.checking.policy.question import Completeness, Question
-from mcheck.frontend.ptx.launch_reader import from_object, launch
-from mcheck.frontend.ptx.reader import module
+from mcheck.frontend.ptx.launch_reader import build_launch, from_object
+from mcheck.frontend.ptx.reader import parse_module
 from mcheck.ir.program import Program
 from mcheck.simt.trace_extraction import ClusterTrace
 
@@ -33,9 +33,9 @@ def test_what_the_shorter_program_shows_is_told_though_no_time_is_left(monkeypat
 
     monkeypatch.setattr(answering, "ask", once)
     monkeypatch.setattr(Limit, "over", lambda limit: bool(asked) or over(limit))
-    read = module(case.text(), str(case.path))
+    read = parse_module(case.text(), str(case.path))
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    found = answering.answer(read, launch(read, from_object(case.launch())), load_model("ptx-9.0"), question)
+    found = answering.answer(read, build_launch(read, from_object(case.launch())), load_model("ptx-9.0"), question)
     assert len(asked) == 1
     assert found.findings == asked[0].findings != ()
 
@@ -43,13 +43,13 @@ def test_what_the_shorter_program_shows_is_told_though_no_time_is_left(monkeypat
 def test_no_other_way_is_begun_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the first way has shown is told: the process that tells it has half a second left."""
     case = next(c for c in cases() if c.label == "cuda/ring_bulk")
-    read = module(case.text(), str(case.path))
+    read = parse_module(case.text(), str(case.path))
     given = Answer(verdict="unknown", engine="protocol", reasons=(no_time(60),))
     asked: list[Program] = []
-    follow, over = answering.extract_traces, Limit.over
+    extract, over = answering.extract_traces, Limit.over
 
     def ways(*a: object, **named: object) -> Iterator[ClusterTrace]:
-        yield from follow(*a, **named)  # type: ignore[arg-type]
+        yield from extract(*a, **named)  # type: ignore[arg-type]
         raise AssertionError("another way was asked for")
 
     def slow(way: Program, *_: object) -> Answer:
@@ -60,7 +60,7 @@ def test_no_other_way_is_begun_when_the_time_is_over(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(answering, "_asked", slow)
     monkeypatch.setattr(Limit, "over", lambda limit: bool(asked) or over(limit))
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    found = answering.answer(read, launch(read, from_object(case.launch())), load_model("ptx-9.0"), question)
+    found = answering.answer(read, build_launch(read, from_object(case.launch())), load_model("ptx-9.0"), question)
     assert (found.verdict, found.reason, len(asked)) == ("unknown", "no answer within 60 s", 1)
 
 
@@ -68,14 +68,14 @@ def test_no_other_way_is_begun_when_the_time_is_over(monkeypatch: pytest.MonkeyP
 def test_an_answer_that_the_time_cut_is_not_kept(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """The time is over before the first way of the cluster, or before the second one."""
     case = next(c for c in cases() if c.label == "cuda/ring_bulk")
-    follow = answering.extract_traces
+    extract = answering.extract_traces
 
     def ways(*a: object, **named: object) -> Iterator[ClusterTrace]:
-        yield from list(follow(*a, **named))[:after]  # type: ignore[arg-type]
-        raise TimeOut("a lane is in round 7 of its loops")
+        yield from list(extract(*a, **named))[:after]  # type: ignore[arg-type]
+        raise TimeOut("a lane is in iteration 7 of its loops")
 
     monkeypatch.setattr(answering, "extract_traces", ways)
     checked = check_text(case.text(), str(case.path), from_object(case.launch()), Settings(timeout=60), Options())
     assert (checked.cut, checked.lasting) == (True, False)
     assert checked.reason is not None
-    assert checked.reason.startswith("no answer within 60 s; a lane is in round 7")
+    assert checked.reason.startswith("no answer within 60 s; a lane is in iteration 7")

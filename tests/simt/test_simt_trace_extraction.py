@@ -13,9 +13,9 @@ from mcheck.base.errors import InputError
 from mcheck.cat import load_model
 from mcheck.checking.modules.answer import answer
 from mcheck.checking.policy.question import Completeness, Question
-from mcheck.frontend.ptx.lane_arithmetic import arithmetic
-from mcheck.frontend.ptx.launch_reader import from_object, launch
-from mcheck.frontend.ptx.reader import module
+from mcheck.frontend.ptx.lane_arithmetic import lane_function
+from mcheck.frontend.ptx.launch_reader import build_launch, from_object
+from mcheck.frontend.ptx.reader import parse_module
 
 HEAD = """.version 8.5
 .target sm_90a
@@ -105,9 +105,9 @@ RING_LAUNCH: dict[str, object] = {"grid": [1], "block": [64], "params": {"src": 
 
 def ask(text: str, given: Mapping[str, object]) -> Answer:
     """The answer about a module, as ``mcheck check`` has it."""
-    read = module(text)
+    read = parse_module(text)
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    return answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    return answer(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
 
 
 def line_of(text: str, part: str, number: int = 0) -> int:
@@ -270,7 +270,7 @@ def test_a_missing_order_between_lanes_is_found(old: str, new: str, first: str, 
     ],
 )
 def test_arithmetic(opcode: str, sources: tuple[int, ...], result: int) -> None:
-    function = arithmetic(tuple(opcode.split(".")))
+    function = lane_function(tuple(opcode.split(".")))
     assert function is not None
     assert int(function(*(np.array([s], np.uint64) for s in sources))[0][0]) == result
 
@@ -279,7 +279,7 @@ def test_arithmetic(opcode: str, sources: tuple[int, ...], result: int) -> None:
     "opcode", ["add.f32", "add.rn.bf16", "add.cc.u32", "cvt.rn.f16.f32", "setp.lt.bf16", "min.u16x2"]
 )
 def test_what_is_opaque(opcode: str) -> None:
-    assert arithmetic(tuple(opcode.split("."))) is None
+    assert lane_function(tuple(opcode.split("."))) is None
 
 
 DIVIDED = (
@@ -343,11 +343,11 @@ L:
 
 def test_what_ran_when_the_time_was_over() -> None:
     question = Question(about=Completeness.FINDINGS, timeout=0.3)
-    read = module(LONG, "counts.ptx")
-    started = launch(read, from_object({"grid": 1, "block": 32, "params": {"p": {"buffer": 16}}}))
+    read = parse_module(LONG, "counts.ptx")
+    started = build_launch(read, from_object({"grid": 1, "block": 32, "params": {"p": {"buffer": 16}}}))
     given = answer(read, started, load_model("ptx-9.0"), question, "protocol")
     assert given.verdict == "unknown"
-    assert re.search(r"^no answer within 0.3 s; a lane is in round \d+ of its loops", given.reason or "")
+    assert re.search(r"^no answer within 0.3 s; a lane is in iteration \d+ of its loops", given.reason or "")
 
 
 def test_that_other_grids_are_not_followed_is_assumed_where_a_kernel_waits_for_one() -> None:
@@ -356,5 +356,5 @@ def test_that_other_grids_are_not_followed_is_assumed_where_a_kernel_waits_for_o
         ask(text.replace("MORE", more), {"grid": 1, "block": 32}) for more in ("griddepcontrol.wait;", "")
     )
     assert [a for a in with_it.assumptions if a not in without.assumptions] == [
-        "one grid is followed: what it takes over from the one before it (griddepcontrol) is taken to be there"
+        "only one grid is executed: the results of the preceding grid (griddepcontrol) are assumed to be there"
     ]

@@ -21,9 +21,9 @@ TILE = FOLDER / "cuda" / "wgmma_tile.ptx"
 
 def followed(text: str, path: Path = TILE) -> ClusterTrace:
     """The first way of a module of the corpus."""
-    module = reader.module(text, str(path))
+    module = reader.parse_module(text, str(path))
     launch = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    return next(extract_traces(module, launch_reader.launch(module, launch_reader.from_object(launch))))
+    return next(extract_traces(module, launch_reader.build_launch(module, launch_reader.from_object(launch))))
 
 
 def bytes_read(code: tuple[ops.Op, ...]) -> set[int]:
@@ -53,8 +53,10 @@ def test_they_read_the_same() -> None:
 def test_findings_name_the_line_of_the_one_that_races() -> None:
     """Where something is found the program without batches is asked."""
     text = TILE.read_text(encoding="utf-8").replace("wgmma.wait_group.sync.aligned 0;", "")
-    module = reader.module(text, str(TILE))
-    launch = launch_reader.launch(module, launch_reader.from_object(json.loads(TILE.with_suffix(".json").read_text())))
+    module = reader.parse_module(text, str(TILE))
+    launch = launch_reader.build_launch(
+        module, launch_reader.from_object(json.loads(TILE.with_suffix(".json").read_text()))
+    )
     model = model_of("ptx-9.0")
     question = Question(about=Completeness.FINDINGS)
     found = answer(module, launch, model, question)

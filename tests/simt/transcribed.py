@@ -23,7 +23,7 @@ _COMPARED = {"ne": "==", "eq": "!="}
 
 def sketch(text: str, given: Mapping[str, Any]) -> str:
     """The module ``text`` with its launch as a sketch; raises ``ValueError`` for what it does not take."""
-    launch = launch_reader.launch(reader.module(text), launch_reader.from_object(dict(given)))
+    launch = launch_reader.build_launch(reader.parse_module(text), launch_reader.from_object(dict(given)))
     header, _, body = text.partition("{")
     if header.count(".entry") != 1:
         raise ValueError("one entry is taken")

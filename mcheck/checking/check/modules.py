@@ -18,7 +18,7 @@ from mcheck.checking.run.single import model_of
 from mcheck.findings.finding import Access, Finding
 from mcheck.frontend.ptx import launch_reader, reader
 from mcheck.frontend.ptx.launch import Buffer, Extent, Launch
-from mcheck.frontend.ptx.launch_reader import Given
+from mcheck.frontend.ptx.launch_reader import LaunchDescription
 from mcheck.frontend.ptx.module import Module, SourceLine
 from mcheck.frontend.ptx.targets import check_target
 
@@ -35,21 +35,21 @@ def check_file(case: Case, settings: Settings, options: Options) -> Checked:
     return check_text(text, case.path, given, settings, options, started)
 
 
-def inputs(case: Case, options: Options) -> tuple[str, Given]:
+def inputs(case: Case, options: Options) -> tuple[str, LaunchDescription]:
     """The text of a module, and its launch as the options or the file beside it say; raises ``InputError``."""
-    text = reader.text(case.path) if case.text is None else case.text
+    text = reader.read_text(case.path) if case.text is None else case.text
     return text, launch_of(options.launch or launch_beside(case.path))
 
 
 def check_text(
-    text: str, path: str, given: Given, settings: Settings, options: Options, started: float | None = None
+    text: str, path: str, given: LaunchDescription, settings: Settings, options: Options, started: float | None = None
 ) -> Checked:
     """The answer about a module; raises nothing but ``KeyboardInterrupt``."""
     started = perf_counter() if started is None else started
     subject = Subject(path=path, name=path.rpartition("/")[2].rpartition(".")[0] or path, source=text)
     try:
-        module = reader.module(text, path)
-        launch = launch_reader.launch(module, given)
+        module = reader.parse_module(text, path)
+        launch = launch_reader.build_launch(module, given)
         check_target(module)
         launch = replace(launch, assume=tuple(dict.fromkeys((*launch.assume, *settings.assume))))
         subject = replace(subject, name=launch.entry)
@@ -71,12 +71,12 @@ def check_text(
     return replace(checked, digest=model.digest)
 
 
-def launch_of(said: LaunchText | None) -> Given:
+def launch_of(said: LaunchText | None) -> LaunchDescription:
     """What a launch file and options say, the options over the file."""
     if said is None:
-        return Given()
+        return LaunchDescription()
     options = launch_reader.from_words(said.fields, said.params)
-    return options if said.text is None else options.over(launch_reader.from_json(said.text, said.path))
+    return options if said.text is None else options.override(launch_reader.from_json(said.text, said.path))
 
 
 # --- what an answer rests on ----------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def assumptions(launch: Launch) -> tuple[str, ...]:
             f"cluster {_extent(launch.cluster)}, {launch.shared} bytes of dynamic shared memory"
         )
     ]
-    unknown = [a.name for a in launch.arguments if not a.given]
+    unknown = [a.name for a in launch.arguments if not a.is_given]
     if unknown:
         found.append(f"not given, so unknown: {', '.join(unknown)}")
     buffers = [

@@ -14,7 +14,7 @@ from mcheck.checking.check.single import crashed_check, failed
 from mcheck.checking.run.case import Case
 from mcheck.checking.run.pool import run_cases
 from mcheck.frontend.ptx import launch_reader, reader
-from mcheck.frontend.ptx.launch_reader import Given
+from mcheck.frontend.ptx.launch_reader import LaunchDescription
 
 TEXT = "<ptx>"
 
@@ -35,7 +35,7 @@ def check_python(
     given = os.fspath(text_or_path)
     path = TEXT if is_text(given) else given
     try:
-        text = given if path == TEXT else reader.text(path)
+        text = given if path == TEXT else reader.read_text(path)
         said = _launch(launch, path)
     except InputError as error:
         return failed(path, None, error, settings, 0.0)
@@ -51,7 +51,7 @@ def is_text(text_or_path: str) -> bool:
     return "\n" in text_or_path or text_or_path.lstrip().startswith(".version")
 
 
-def _launch(launch: Mapping[str, Any] | str | os.PathLike[str] | None, module: str) -> Given:
+def _launch(launch: Mapping[str, Any] | str | os.PathLike[str] | None, module: str) -> LaunchDescription:
     if launch is None:
         return launch_of(None if module == TEXT else launch_beside(module))
     return (

@@ -23,8 +23,8 @@ def skeleton(case: Case, settings: Settings, options: Options, *, wrong: bool = 
     Raises ``InputError`` for what is wrong with the files, ``Unsupported`` with the line for what a sketch cannot say.
     """
     text, given = inputs(case, options)
-    module = reader.module(text, case.path)
-    launch = launch_reader.launch(module, given)
+    module = reader.parse_module(text, case.path)
+    launch = launch_reader.build_launch(module, given)
     ways = extract_traces(module, launch, Limit(settings.timeout))
     first = next(ways)
     way = first

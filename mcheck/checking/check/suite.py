@@ -40,7 +40,7 @@ def _of_module(path: str, options: Options) -> Texts:
 
     launch = None if options.launch is not None else launch_beside(path)
     others = () if launch is None else (launch.text or "",)
-    return Texts(reader.text(path), os.path.basename(path), None, others, tells=True)
+    return Texts(reader.read_text(path), os.path.basename(path), None, others, tells=True)
 
 
 def _preload() -> None:

@@ -53,9 +53,9 @@ def answer(
             way = replace(way, program=way.program.assuming(launch.assume))
             asked = _asked(way.program, model, question, "protocol" if engine == "auto" else engine, limit)
             given = _in_the_grid(way.program, launch, asked)
-            early = [finding_of(e, way.program, launch.width, question.profile) for e in way.early]
+            early = [finding_of(e, way.program, launch.width, question.profile) for e in way.early_accesses]
             given = replace(given, findings=(*given.findings, *early)) if early else given
-            if way.last_leads and _worst(given.findings):
+            if way.last_lane_leads and _worst(given.findings):
                 found[0] = _by_leader(found[0][0], given), replace(found[0][1], cut=found[0][1].cut or given.cut)
                 continue
             found.append((way, given))

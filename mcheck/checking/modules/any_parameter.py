@@ -24,13 +24,13 @@ from mcheck.checking.modules.answer import answer
 from mcheck.checking.modules.grid_coverage import covers_of
 from mcheck.checking.policy.number_ranges import Looked, Unproved, attempted
 from mcheck.checking.policy.question import Question
-from mcheck.frontend.ptx.launch import Any, Argument, Launch
+from mcheck.frontend.ptx.launch import AnyNumber, Argument, Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.ir.loop_unrolling import Rounds
 from mcheck.ir.program import Program
-from mcheck.simt.execution.cluster import Missing
+from mcheck.simt.execution.cluster import MissingParameter
 from mcheck.simt.grid.coordinate_taint import only_reads
-from mcheck.simt.trace_extraction import Way
+from mcheck.simt.trace_extraction import PathChoices
 from mcheck.simt.traces.wgmma_batches import batch_code
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def answer_for_every(module: Module, launch: Launch, model: Model, question: Que
     names = [a.name for a in launch.arguments if _is_any(a)]
     try:
         return answer(module, launch, model, question, engine)
-    except Missing:
+    except MissingParameter:
         if not names:
             raise
     return _of_one(_Every(module, launch, model, question, engine, names).answer(), module, launch)
@@ -119,11 +119,11 @@ class _Every:
 
         argument = next(a for a in self.launch.arguments if _is_any(a))
         ways: list[PeriodicTrace] = []
-        todo = [Way()]
+        todo = [PathChoices()]
         while todo:
             finder = Finder(self.module, self.with_number, argument, todo.pop(), limit, argument.name)
             ways.append(finder.find())
-            todo += [w for w in finder.others() if not ways[-1].way.last_leads]
+            todo += [w for w in finder.others() if not ways[-1].way.last_lane_leads]
         return ways
 
     def proved(self, ways: list[PeriodicTrace]) -> Answer | Reasons:
@@ -244,7 +244,7 @@ class _Every:
 
 
 def _is_any(argument: Argument) -> bool:
-    return any(isinstance(place, Any) for _, place in argument.places)
+    return any(isinstance(place, AnyNumber) for _, place in argument.places)
 
 
 def _with(launch: Launch, numbers: dict[str, int]) -> Launch:

@@ -15,8 +15,8 @@ from mcheck.base.reasons import Cause, Reason, Reasons
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.simt.grid.footprint import ANY, READ, REDUCE, UPDATE, WRITE, Footprint, Form
-from mcheck.simt.grid.overlap import OPEN, SPELLED, Answer, Pair, meeting
-from mcheck.simt.grid.regions import Region, common, meet
+from mcheck.simt.grid.overlap import MAX_ENUMERATED, UNDECIDED, Answer, Pair, find_overlap
+from mcheck.simt.grid.regions import Region, first_common_range, regions_intersect
 from mcheck.simt.grid.space import Space
 
 MOST_CLUSTERS = 1 << 16
@@ -79,7 +79,7 @@ def covers_of(launch: Launch) -> Covers:
 def coverage(footprints: Sequence[Footprint], cluster: Extent, limit: Limit) -> Coverage:
     """What the footprints of the ways of one cluster say of the others; ``cluster`` is the extent of one in CTAs."""
     first = footprints[0]
-    of = first.space.clusters
+    of = first.space.cluster_count
     found: list[tuple[Span | None, str]] = []
     clashes: list[Clash] = []
     if any(not _same(first, other) for other in footprints[1:]):
@@ -87,7 +87,8 @@ def coverage(footprints: Sequence[Footprint], cluster: Extent, limit: Limit) -> 
     for footprint in footprints:
         found += _unlike(footprint.space, cluster)
         found += [
-            (span, f"other clusters may leave {footprint.name(buffer)} here") for buffer, span in footprint.outside
+            (span, f"other clusters may leave {footprint.buffer_name(buffer)} here")
+            for buffer, span in footprint.outside
         ]
         found += _meetings(footprint, cluster, limit, clashes, whole=not found)
     reasons = tuple(dict.fromkeys(found))
@@ -96,9 +97,9 @@ def coverage(footprints: Sequence[Footprint], cluster: Extent, limit: Limit) -> 
 
 def _same(a: Footprint, b: Footprint) -> bool:
     """Whether two ways touch the same."""
-    if a.space.quotients != b.space.quotients or set(a.starts) != set(b.starts):
+    if a.space.quotients != b.space.quotients or set(a.beginnings) != set(b.beginnings):
         return False
-    return all(np.array_equal(a.all(form), b.all(form)) for form in a.starts)
+    return all(np.array_equal(a.all_beginnings(form), b.all_beginnings(form)) for form in a.beginnings)
 
 
 # --- the class ----------------------------------------------------------------------------------------------------
@@ -106,22 +107,22 @@ def _same(a: Footprint, b: Footprint) -> bool:
 
 def _unlike(space: Space, cluster: Extent) -> Iterator[tuple[Span | None, str]]:
     """Why clusters of the grid are not like the one that was executed."""
-    for reason, span in space.lost.items():
+    for reason, span in space.reasons_lost.items():
         yield span, reason
-    if space.lost or not space.conditions:
+    if space.reasons_lost or not space.conditions:
         return
     for condition in space.conditions.values():
         alone = Space(space.low, space.high, space.first, space.quotients, conditions={condition.slopes: condition})
-        other = next((c for c in islice(space.all(), MOST_CLUSTERS) if not alone.contains(c)), None)
+        other = next((c for c in islice(space.all_clusters(), MOST_CLUSTERS) if not alone.contains(c)), None)
         if other is not None:
             yield condition.span, f"{_cta(space, other, cluster)} and others go another way here"
-    if space.clusters > MOST_CLUSTERS and all(map(space.contains, islice(space.all(), MOST_CLUSTERS))):
+    if space.cluster_count > MOST_CLUSTERS and all(map(space.contains, islice(space.all_clusters(), MOST_CLUSTERS))):
         yield None, f"the first {MOST_CLUSTERS} clusters go the same way, nobody has looked at the others"
 
 
 def _cta(space: Space, cluster: Sequence[int], extent: Extent) -> str:
     """A cluster by its first CTA."""
-    place = ", ".join(str(a * b) for a, b in zip(space.place(cluster), extent, strict=True))
+    place = ", ".join(str(a * b) for a, b in zip(space.grid_coordinates(cluster), extent, strict=True))
     return f"CTA ({place})"
 
 
@@ -145,26 +146,26 @@ def _meetings(
     """
     space = footprint.space
     regions: dict[Form, tuple[Region, ...]] = {}
-    for a, b in combinations_with_replacement(footprint.starts, 2):
+    for a, b in combinations_with_replacement(footprint.beginnings, 2):
         if not conflict(a, b) or (a.buffer != b.buffer and ANY not in (a.buffer, b.buffer)):
             continue
         limit.check()
         if a.whole or b.whole or a.shape != b.shape:
             if whole:
-                yield _told(footprint, cluster, a, b, OPEN)
+                yield _told(footprint, cluster, a, b, UNDECIDED)
             continue
         for form in (a, b):
             if form not in regions:
                 regions[form] = footprint.regions(form)
         if whole and (_clipped(footprint, a) or _clipped(footprint, b)):
             said = "part of this box is outside of the tensor in the cluster that was looked at, and not in others"
-            yield next(iter(footprint.starts[a if _clipped(footprint, a) else b])), said
-        found = meeting(space, regions[a], regions[b], limit, apart=True, solve=whole)
+            yield next(iter(footprint.beginnings[a if _clipped(footprint, a) else b])), said
+        found = find_overlap(space, regions[a], regions[b], limit, apart=True, solve=whole)
         if found is None and a.slopes != b.slopes:
-            found = meeting(space, regions[a], regions[b], limit, apart=False, solve=whole)
-        if isinstance(found, Pair) or (found == OPEN and whole):
+            found = find_overlap(space, regions[a], regions[b], limit, apart=False, solve=whole)
+        if isinstance(found, Pair) or (found == UNDECIDED and whole):
             yield _told(footprint, cluster, a, b, found)
-        sure = a.plain and a.sure and b.plain and b.sure and not footprint.signals
+        sure = a.plain and a.sure and b.plain and b.sure and not footprint.may_signal
         if isinstance(found, Pair) and sure and found.first != found.second:
             clashes += _clash(footprint, cluster, a, b, found)
 
@@ -175,14 +176,14 @@ def _clash(footprint: Footprint, cluster: Extent, a: Form, b: Form, pair: Pair) 
     x, y = space.symbols(pair.first), space.symbols(pair.second)
     mine, theirs = (dict(footprint.places(form))[span] for form, span in ((a, here), (b, there)))
     for p, q in product(mine, theirs):
-        found = common(p.dimensions[0], q.dimensions[0], x, y, SPELLED)
+        found = first_common_range(p.dimensions[0], q.dimensions[0], x, y, MAX_ENUMERATED)
         if found is not None:
             sides = [
                 Side(_cta(space, c, cluster), span, form.kind)
                 for c, span, form in ((pair.first, here, a), (pair.second, there, b))
             ]
             at = found[0] - a.buffer, found[1] - a.buffer
-            yield Clash((sides[0], sides[1]), footprint.name(a.buffer), at)
+            yield Clash((sides[0], sides[1]), footprint.buffer_name(a.buffer), at)
             return
 
 
@@ -192,7 +193,7 @@ def _clipped(footprint: Footprint, form: Form) -> bool:
     """
     if not form.shape:
         return False
-    starts, dim = footprint.all(form), form.shape[DIM]
+    starts, dim = footprint.all_beginnings(form), form.shape[DIM]
     assert isinstance(dim, tuple)
     moves = np.array([any(s) for s in form.slopes])
     outside = (starts < 0) | (starts + np.array(form.lengths) > np.array(dim))
@@ -202,7 +203,7 @@ def _clipped(footprint: Footprint, form: Form) -> bool:
 def _told(footprint: Footprint, cluster: Extent, a: Form, b: Form, found: Answer) -> tuple[Span | None, str]:
     space = footprint.space
     here, there = _places(footprint, a, b, found)
-    name = footprint.name(a.buffer if a.buffer != ANY else b.buffer)
+    name = footprint.buffer_name(a.buffer if a.buffer != ANY else b.buffer)
     line = f"line {there.line}" if there is not None and there != here else "the same line"
     does = f"{_DOES[a.kind]} bytes of {name} that {line} {_DOES[b.kind]}"
     if isinstance(found, Pair) and found.first == found.second:
@@ -214,8 +215,8 @@ def _told(footprint: Footprint, cluster: Extent, a: Form, b: Form, found: Answer
 
 def _places(footprint: Footprint, a: Form, b: Form, found: Answer) -> tuple[Span | None, Span | None]:
     """The places in the code of a pair of accesses; the first ones where nobody knows which they are."""
-    first, second = next(iter(footprint.starts[a])), next(iter(footprint.starts[b]))
-    if not isinstance(found, Pair) or len(footprint.starts[a]) == len(footprint.starts[b]) == 1:
+    first, second = next(iter(footprint.beginnings[a])), next(iter(footprint.beginnings[b]))
+    if not isinstance(found, Pair) or len(footprint.beginnings[a]) == len(footprint.beginnings[b]) == 1:
         return first, second
     for here, mine in footprint.places(a):
         for there, theirs in footprint.places(b):
@@ -227,4 +228,4 @@ def _places(footprint: Footprint, a: Form, b: Form, found: Answer) -> tuple[Span
 def _meet_in(space: Space, mine: Sequence[Region], theirs: Sequence[Region], pair: Pair) -> bool:
     """Whether regions have something in common in two clusters."""
     x, y = space.symbols(pair.first), space.symbols(pair.second)
-    return any(meet(p, q, x, y, SPELLED) for p in mine for q in theirs)
+    return any(regions_intersect(p, q, x, y, MAX_ENUMERATED) for p in mine for q in theirs)

@@ -1,1 +1,1 @@
-"""Reading PTX modules, and the launches that run them."""
+"""The reader of PTX modules and of the launches that run them."""

@@ -1,7 +1,7 @@
-"""The body of a function: statements, labels, nested blocks and the directives between them (PTX ISA 4.2, 4.3, 11).
+"""Parser of function bodies: statements, labels, nested blocks and the directives between them (PTX ISA 4.2, 4.3, 11).
 
-One expression finds a statement, whatever it is; equal operands are looked at once per block. Both are for speed: a
-module has tens of thousands of lines.
+One regular expression matches any statement, and operands with equal text are parsed once per block. Both are for
+speed: a module has tens of thousands of lines.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mcheck.frontend.litmus.codes import did_you_mean
 from mcheck.frontend.litmus.error_recovery import Mistakes
 from mcheck.frontend.litmus.source import Source
 from mcheck.frontend.ptx import declarations
-from mcheck.frontend.ptx.cursor import DIRECTIVE, END, NAME, NUMBER, STRING, Cursor, place
+from mcheck.frontend.ptx.cursor import DIRECTIVE, END, NAME, NUMBER, STRING, Cursor, line_span
 from mcheck.frontend.ptx.module import (
     Arguments,
     Guard,
@@ -27,8 +27,8 @@ from mcheck.frontend.ptx.module import (
     Symbol,
     Variable,
 )
-from mcheck.frontend.ptx.names import Names, Scope
-from mcheck.frontend.ptx.operands import operand, operands, undeclared
+from mcheck.frontend.ptx.names import FunctionNames, Scope
+from mcheck.frontend.ptx.operands import parse_operand, parse_operands, undeclared_error
 from mcheck.frontend.ptx.problems import problem
 from mcheck.frontend.ptx.source_lines import LOC, Lines
 
@@ -44,17 +44,17 @@ _STATEMENT = re.compile(
     r")",
     re.ASCII,
 )
-_DEEPEST = 256
+_MAX_DEPTH = 256
 _BRANCHES = ("bra", "brx")
-_HEADS = (".entry", ".func", ".version", ".target")
+_MODULE_DIRECTIVES = (".entry", ".func", ".version", ".target")
 _FATAL = ("PTX008", "PTX009", "PTX028")
-"""Mistakes behind which nobody knows what belongs to what."""
-_LISTS = (".branchtargets", ".calltargets", ".callprototype")
+"""Errors after which the structure of the text is unknown."""
+_LABEL_LISTS = (".branchtargets", ".calltargets", ".callprototype")
 
 
 @dataclass(slots=True)
 class Body:
-    """What the body of a function holds."""
+    """The contents of a function body."""
 
     statements: list[Statement]
     labels: dict[str, int]
@@ -63,12 +63,12 @@ class Body:
     prototypes: dict[str, Prototype]
     pragmas: list[str]
     end: int
-    """The offset behind the closing brace."""
+    """The offset after the closing brace."""
 
 
 @dataclass(slots=True)
 class _Pending:
-    """A use of a label, which may stand before the label."""
+    """A use of a label, which may come before its definition."""
 
     statement: int
     operand: int
@@ -77,11 +77,18 @@ class _Pending:
     span: Span
 
 
-class Reader:
-    """Reads the body that begins at an offset, behind its opening brace."""
+class BodyParser:
+    """Parser of the body that begins at an offset, after its opening brace."""
 
     def __init__(
-        self, source: Source, start: int, names: Names, scope: Scope, lines: Lines, title: str, mistakes: Mistakes
+        self,
+        source: Source,
+        start: int,
+        names: FunctionNames,
+        scope: Scope,
+        lines: Lines,
+        title: str,
+        mistakes: Mistakes,
     ) -> None:
         self._source = source
         self._clean = source.clean
@@ -102,40 +109,40 @@ class Reader:
         self._doubtful: set[str] = set()
         self._body = Body([], {}, {}, {}, {}, [], start)
 
-    def read(self) -> Body:
-        """The body; without meaning if there are mistakes. Raises ``InputError`` where nobody can read on."""
+    def parse(self) -> Body:
+        """Parse the body; incomplete if there were errors. Raises ``InputError`` where parsing cannot continue."""
         match_at, clean = _STATEMENT.match, self._clean
         while self._depth:
             match = match_at(clean, self._at)
             if match is None:
-                raise self._astray()
+                raise self._syntax_error()
             self._at = match.end()
             try:
                 match match.lastgroup:
                     case "operands":
-                        self._statement(match)
+                        self._parse_statement(match)
                     case "directive":
-                        self._directive(match["directive"], match.start("directive"))
+                        self._parse_directive(match["directive"], match.start("directive"))
                     case "label":
-                        self._label(match["label"], match.start("label"))
+                        self._define_label(match["label"], match.start("label"))
                     case "open":
-                        self._open(match.start("open"))
+                        self._open_block(match.start("open"))
                     case _:
                         self._depth -= 1
                         if self._depth:
                             assert self._scope.outer is not None
                             self._scope = self._scope.outer
             except InputError as error:
-                self._keep(error, match)
-        self._resolve()
+                self._recover(error, match)
+        self._resolve_labels()
         self._body.end = self._at
         return self._body
 
-    def _keep(self, error: InputError, match: re.Match[str]) -> None:
-        """Notes a mistake and goes on behind its statement. What may follow from another one is not told: that a name
-        is undeclared once more, or behind a broken declaration.
+    def _recover(self, error: InputError, match: re.Match[str]) -> None:
+        """Record an error and continue after its statement. Errors that may follow from another one are dropped: a name
+        that is undeclared once more, or after a broken declaration.
         """
-        if error.code in _FATAL or (match.lastgroup == "directive" and match["directive"] in _HEADS):
+        if error.code in _FATAL or (match.lastgroup == "directive" and match["directive"] in _MODULE_DIRECTIVES):
             raise error
         if match.lastgroup not in ("operands", "open"):
             end = self._clean.find("\n" if match["directive"] == ".loc" else ";", self._at)
@@ -144,10 +151,10 @@ class Reader:
             if match["directive"] != ".loc":
                 self._doubtful |= {"PTX030", "PTX031"} if match.lastgroup == "label" else {"PTX030"}
             self._at = end + 1
-        self._tell(error)
+        self._report(error)
 
-    def _tell(self, error: InputError) -> None:
-        """Adds a mistake, unless it is a name that is undeclared because of another mistake."""
+    def _report(self, error: InputError) -> None:
+        """Record an error, unless it is a name that is undeclared because of another error."""
         key = f"{error.code} {error.message}"
         if error.code not in ("PTX030", "PTX031") or (key not in self._told and error.code not in self._doubtful):
             self._mistakes.add(error)
@@ -155,34 +162,34 @@ class Reader:
 
     # --- statements -------------------------------------------------------------------------------------------
 
-    def _statement(self, match: re.Match[str]) -> None:
+    def _parse_statement(self, match: re.Match[str]) -> None:
         written = match["opcode"]
         opcode = self._opcodes.get(written)
         if opcode is None:
             opcode = self._opcodes[written] = tuple("".join(written.split()).split("."))
-        guard = self._guard(match) if match["guard"] is not None else None
+        guard = self._parse_guard(match) if match["guard"] is not None else None
         start = match.start() + len(match[0]) - len(match[0].lstrip())
         first, last = match.span("operands")
         head = opcode[0]
         if head in _BRANCHES:
-            given = self._branch(opcode, first, last)
+            given = self._parse_branch(opcode, first, last)
         elif head == "call":
-            given = self._call(first, last)
+            given = self._parse_call(first, last)
         else:
-            given = operands(self._source, first, last, self._scope)
+            given = parse_operands(self._source, first, last, self._scope)
         self._body.statements.append(
             Statement(
                 opcode,
                 given,
                 guard,
                 " ".join(self._clean[start:last].split()),
-                place(self._source, start, last),
+                line_span(self._source, start, last),
                 self._line,
                 None if "\n" in self._clean[start : match.start("opcode")] else match.start("opcode") - start,
             )
         )
 
-    def _guard(self, match: re.Match[str]) -> Guard:
+    def _parse_guard(self, match: re.Match[str]) -> Guard:
         name = match["guard"]
         key = (match["negated"], name, self._scope)
         found = self._guards.get(key)
@@ -190,67 +197,67 @@ class Reader:
             register = self._scope.find(name)
             start = match.start("guard")
             if register is None:
-                raise undeclared(self._cursor(start, match.end()), self._scope, name, start)
+                raise undeclared_error(self._cursor_at(start, match.end()), self._scope, name, start)
             if not isinstance(register, Register) or register.type != "pred":
                 kind = register.type if isinstance(register, Register) else "none"
-                raise problem("PTX034", place(self._source, start, start + len(name)), name=name, type=kind)
+                raise problem("PTX034", line_span(self._source, start, start + len(name)), name=name, type=kind)
             found = self._guards[key] = Guard(register, key[0] == "!")
         return found
 
-    def _cursor(self, start: int, end: int) -> Cursor:
+    def _cursor_at(self, start: int, end: int) -> Cursor:
         return Cursor(self._source, start, end)
 
-    def _use(self, cursor: Cursor, position: int) -> Label:
-        """Takes the name of a label, which is resolved at the end of the function."""
+    def _parse_label_use(self, cursor: Cursor, position: int) -> Label:
+        """Parse the name of a label, which is resolved at the end of the function."""
         name, span = cursor.text, cursor.span()
         cursor.take(NAME, "a label")
         self._pending.append(_Pending(len(self._body.statements), position, name, self._scope, span))
         return Label(name)
 
-    def _branch(self, opcode: tuple[str, ...], first: int, last: int) -> tuple[Operand, ...]:
-        cursor = self._cursor(first, last)
+    def _parse_branch(self, opcode: tuple[str, ...], first: int, last: int) -> tuple[Operand, ...]:
+        cursor = self._cursor_at(first, last)
         found: list[Operand] = []
         if opcode[0] == "brx":
-            found.append(operand(cursor, self._scope))
+            found.append(parse_operand(cursor, self._scope))
             cursor.expect(",")
-        found.append(self._use(cursor, len(found)))
+        found.append(self._parse_label_use(cursor, len(found)))
         if cursor.kind != END:
             raise cursor.unexpected("';'")
         return tuple(found)
 
-    def _call(self, first: int, last: int) -> tuple[Operand, ...]:
-        """``call (ret), f, (a, b), prototype``: all but the callee may be left out."""
-        cursor = self._cursor(first, last)
+    def _parse_call(self, first: int, last: int) -> tuple[Operand, ...]:
+        """Parse ``call (ret), f, (a, b), prototype``, in which all but the callee are optional."""
+        cursor = self._cursor_at(first, last)
         found: list[Operand] = []
         if cursor.text == "(":
-            found.append(self._arguments(cursor))
+            found.append(self._parse_arguments(cursor))
             cursor.expect(",")
         name, start = cursor.text, cursor.start
         cursor.take(NAME, "a function, or a register with its address")
         callee = self._scope.find(name)
         if callee is None:
             if name != "vprintf":  # declared by the assembler itself
-                raise undeclared(cursor, self._scope, name, start)
+                raise undeclared_error(cursor, self._scope, name, start)
             callee = Symbol(name)
         if not isinstance(callee, Symbol | Register):
-            raise problem("PTX033", place(self._source, start, cursor.last), found=name, expected="a function")
+            raise problem("PTX033", line_span(self._source, start, cursor.last), found=name, expected="a function")
         found.append(callee)
         if cursor.accept(","):
             if cursor.text == "(":
-                found.append(self._arguments(cursor))
+                found.append(self._parse_arguments(cursor))
                 if cursor.accept(","):
-                    found.append(self._use(cursor, len(found)))
+                    found.append(self._parse_label_use(cursor, len(found)))
             else:
-                found.append(self._use(cursor, len(found)))
+                found.append(self._parse_label_use(cursor, len(found)))
         if cursor.kind != END:
             raise cursor.unexpected("',' or ';'")
         return tuple(found)
 
-    def _arguments(self, cursor: Cursor) -> Arguments:
+    def _parse_arguments(self, cursor: Cursor) -> Arguments:
         cursor.expect("(")
         items: list[Operand] = []
         while not cursor.accept(")"):
-            items.append(operand(cursor, self._scope))
+            items.append(parse_operand(cursor, self._scope))
             if not cursor.accept(","):
                 cursor.expect(")", "',' or ')'")
                 break
@@ -258,27 +265,27 @@ class Reader:
 
     # --- labels and blocks ----------------------------------------------------------------------------------------
 
-    def _label(self, name: str, start: int) -> None:
-        cursor = self._cursor(self._at, len(self._clean))
-        if cursor.text in _LISTS:
-            self._list(cursor, name, start)
+    def _define_label(self, name: str, start: int) -> None:
+        cursor = self._cursor_at(self._at, len(self._clean))
+        if cursor.text in _LABEL_LISTS:
+            self._parse_label_list(cursor, name, start)
             return
-        self._body.labels[self._define(name, start)] = len(self._body.statements)
+        self._body.labels[self._declare_label(name, start)] = len(self._body.statements)
 
-    def _define(self, name: str, start: int) -> str:
+    def _declare_label(self, name: str, start: int) -> str:
         if name in self._scope.labels:
-            raise problem("PTX032", place(self._source, start, start + len(name)), name=name)
+            raise problem("PTX032", line_span(self._source, start, start + len(name)), name=name)
         found = self._names.unique(name)
         self._scope.labels[name] = found
         return found
 
-    def _list(self, cursor: Cursor, name: str, start: int) -> None:
-        """Takes ``.branchtargets L0, L1;`` and its like behind their label."""
-        known = self._define(name, start)
+    def _parse_label_list(self, cursor: Cursor, name: str, start: int) -> None:
+        """Parse ``.branchtargets L0, L1;`` and similar lists after their label."""
+        known = self._declare_label(name, start)
         word = cursor.text
         cursor.advance()
         if word == ".callprototype":
-            self._body.prototypes[known] = self._prototype(cursor)
+            self._body.prototypes[known] = self._parse_prototype(cursor)
         else:
             found: list[tuple[str, Scope, Span]] = []
             while True:
@@ -293,10 +300,10 @@ class Reader:
         cursor.expect(";", "',' or ';'")
         self._at = cursor.last
 
-    def _prototype(self, cursor: Cursor) -> Prototype:
-        returns = declarations.parameters(cursor) if cursor.text == "(" else ()
+    def _parse_prototype(self, cursor: Cursor) -> Prototype:
+        returns = declarations.parse_parameters(cursor) if cursor.text == "(" else ()
         cursor.expect("_")
-        parameters = declarations.parameters(cursor) if cursor.text == "(" else ()
+        parameters = declarations.parse_parameters(cursor) if cursor.text == "(" else ()
         noreturn = False
         while cursor.kind == DIRECTIVE:
             noreturn |= cursor.text == ".noreturn"
@@ -305,96 +312,96 @@ class Reader:
                 cursor.advance()
         return Prototype(returns=returns, parameters=parameters, noreturn=noreturn)
 
-    def _open(self, start: int) -> None:
+    def _open_block(self, start: int) -> None:
         self._depth += 1
-        if self._depth > _DEEPEST:
-            raise problem("PTX028", self._source.span(start), expected=f"at most {_DEEPEST} levels")
+        if self._depth > _MAX_DEPTH:
+            raise problem("PTX028", self._source.span(start), expected=f"at most {_MAX_DEPTH} levels")
         self._scope = Scope(self._names, self._scope, start)
 
-    def _resolve(self) -> None:
-        """Puts the labels in their places, now that all are known."""
+    def _resolve_labels(self) -> None:
+        """Resolve the labels, now that all are known."""
         body = self._body
         for use in self._pending:
-            found = self._found(use.name, use.scope, use.span)
+            found = self._resolve_name(use.name, use.scope, use.span)
             if self._mistakes:
-                continue  # the numbers of the statements are not right
+                continue  # the indices of the statements are wrong
             statement = body.statements[use.statement]
             given = list(statement.operands)
             given[use.operand] = Label(found)
             body.statements[use.statement] = replace(statement, operands=tuple(given))
         for name, targets in self._lists:
-            body.branch_targets[name] = tuple(self._found(*target) for target in targets)
+            body.branch_targets[name] = tuple(self._resolve_name(*target) for target in targets)
 
-    def _found(self, name: str, scope: Scope, span: Span) -> str:
+    def _resolve_name(self, name: str, scope: Scope, span: Span) -> str:
         try:
-            return self._find(name, scope, span)
+            return self._find_label(name, scope, span)
         except InputError as error:
-            self._tell(error)
+            self._report(error)
             return name
 
-    def _find(self, name: str, scope: Scope, span: Span) -> str:
-        for here in scope.chain():
+    def _find_label(self, name: str, scope: Scope, span: Span) -> str:
+        for here in scope.enclosing():
             if name in here.labels:
                 return here.labels[name]
-        hint = did_you_mean(name, [label for here in scope.chain() for label in here.labels])
+        hint = did_you_mean(name, [label for here in scope.enclosing() for label in here.labels])
         raise problem("PTX031", span, name=name, hint=hint)
 
     # --- directives -------------------------------------------------------------------------------------------------
 
-    def _directive(self, word: str, start: int) -> None:
+    def _parse_directive(self, word: str, start: int) -> None:
         if word == ".loc":
             match = LOC.match(self._clean, start)
             if match is None:
                 expected = ".loc file line column"
-                raise problem("PTX010", place(self._source, start, start + 4), found="'.loc'", expected=expected)
+                raise problem("PTX010", line_span(self._source, start, start + 4), found="'.loc'", expected=expected)
             self._line = self._lines.take(match)
             self._at = match.end()
             return
-        cursor = self._cursor(self._at, len(self._clean))
+        cursor = self._cursor_at(self._at, len(self._clean))
         name = word[1:]
         linkage = ""
         if name in declarations.LINKAGES:
             linkage, name = name, cursor.text[1:]
             cursor.advance()
         if name == "reg":
-            declarations.registers(cursor, self._scope)
+            declarations.parse_registers(cursor, self._scope)
         elif name in declarations.SPACES:
-            for variable in declarations.variables(cursor, name, linkage, self._scope):
-                self._declare(variable)
+            for variable in declarations.parse_variables(cursor, name, linkage, self._scope):
+                self._declare_variable(variable)
         elif name == "pragma":
-            self._body.pragmas += pragmas(cursor)
+            self._body.pragmas += parse_pragmas(cursor)
         elif name in ("file", "section"):
-            skip(cursor, name)
+            skip_debug_directive(cursor, name)
         else:
-            self._refuse(word, start)
+            self._reject_directive(word, start)
         self._at = cursor.last
 
-    def _declare(self, variable: Variable) -> None:
+    def _declare_variable(self, variable: Variable) -> None:
         known = self._scope.declare_variable(variable.name, variable.span)
         self._names.variables[known] = replace(variable, name=known)
 
-    def _refuse(self, word: str, start: int) -> None:
-        span = place(self._source, start, start + len(word))
-        if word in _HEADS:
-            raise self._unclosed(span)
+    def _reject_directive(self, word: str, start: int) -> None:
+        span = line_span(self._source, start, start + len(word))
+        if word in _MODULE_DIRECTIVES:
+            raise self._unclosed_error(span)
         known = [f".{name}" for name in (*declarations.SPACES, "loc", "pragma", "branchtargets")]
         hint = did_you_mean(word, known)
         raise problem("PTX025", span, found=word, expected="a directive or an instruction", hint=hint)
 
     # --- what is wrong ------------------------------------------------------------------------------------------------
 
-    def _unclosed(self, span: Span | None) -> InputError:
+    def _unclosed_error(self, span: Span | None) -> InputError:
         scope = self._scope
         line = self._source.span(scope.start).line
         what = self._title if self._depth == 1 else f"a block of {self._title}"
         return problem("PTX008", span, what=what, line=line, expected="'}'")
 
-    def _astray(self) -> InputError:
-        """The error where no statement could be found."""
+    def _syntax_error(self) -> InputError:
+        """The error where no statement matches."""
         clean = self._clean
-        cursor = self._cursor(self._at, len(clean))
+        cursor = self._cursor_at(self._at, len(clean))
         if cursor.kind == END:
-            return self._unclosed(self._source.span(max(len(clean.rstrip()) - 1, 0)))
+            return self._unclosed_error(self._source.span(max(len(clean.rstrip()) - 1, 0)))
         start = cursor.start
         if cursor.text == "@":
             cursor.advance()
@@ -419,8 +426,8 @@ class Reader:
         return problem("PTX010", span, found=f"'{clean[brace]}'", expected="operands and ';'", hint=hint)
 
 
-def pragmas(cursor: Cursor) -> list[str]:
-    """Takes what follows ``.pragma``: ``"nounroll";``."""
+def parse_pragmas(cursor: Cursor) -> list[str]:
+    """Parse the strings after ``.pragma``: ``"nounroll";``."""
     found = [cursor.take(STRING, "a string")[1:-1]]
     while cursor.accept(","):
         found.append(cursor.take(STRING, "a string")[1:-1])
@@ -428,10 +435,10 @@ def pragmas(cursor: Cursor) -> list[str]:
     return found
 
 
-def skip(cursor: Cursor, name: str) -> None:
-    """Takes what follows ``.file`` or ``.section``, which is for debuggers."""
+def skip_debug_directive(cursor: Cursor, name: str) -> None:
+    """Skip what follows ``.file`` or ``.section``, which is for debuggers."""
     if name == "file":
-        cursor.take(NUMBER, "the number of the file")
+        cursor.take(NUMBER, "a file number")
         while cursor.kind == STRING or cursor.text == ",":
             if cursor.accept(","):
                 cursor.take(NUMBER, "a number")

@@ -1,7 +1,7 @@
-"""The functions that an entry can reach, as one array of code, and what of them has to be evaluated.
+"""The functions that an entry can reach, as one array of code, with the registers that must be evaluated.
 
-A register matters if control, an address or an operand of synchronisation can depend on it; what computes only others
-is not executed at all.
+A register is needed if control, an address or an operand of synchronisation can depend on it; instructions that compute
+only other registers are not executed at all.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from mcheck.base.errors import InputError
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
-from mcheck.frontend.ptx.register_flow import reads, registers, writes
+from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A function in the code: where it starts, and the first row of its registers."""
+    """A function in the code: its first place, and the first row of its registers."""
 
     function: ptx.Function
     start: int
@@ -25,27 +25,27 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """All functions, the entry first. ``wanted`` are the rows of the registers that matter. ``moved`` says whether
-    control, or a tensor map that the kernel edits, depends on what was stored to memory, ``exact`` whether the engine
-    has to know what is stored (for maps, and for words whose atomics decide something), ``named`` whether what is
-    stored matters too, by its name, ``counts`` whether control or an address depends on the result of an atomic.
+    """All reachable functions, the entry first. ``wanted`` are the rows of the needed registers. ``moved`` says whether
+    control, or a tensor map that the kernel edits, depends on stored values, ``exact`` whether the engine has to know
+    stored values (for maps, and for words whose atomics decide something), ``named`` whether stored values need names,
+    ``counts`` whether control or an address depends on the result of an atomic.
     """
 
     units: tuple[Unit, ...]
     rows: int
-    wanted: frozenset[int]
-    moved: bool
-    exact: bool = False
-    named: bool = False
-    counts: bool = False
+    needed_rows: frozenset[int]
+    stores_decide: bool
+    stores_needed: bool = False
+    stores_named: bool = False
+    atomics_decide: bool = False
 
     def unit(self, name: str) -> Unit | None:
         """The unit of a function."""
         return next((u for u in self.units if u.function.name == name), None)
 
 
-def code_of(module: ptx.Module, entry: str, *, named: bool = False) -> Code:
-    """The code that an entry can reach. With ``named`` all data that is stored matters."""
+def collect_code(module: ptx.Module, entry: str, *, named: bool = False) -> Code:
+    """Collect the code that an entry can reach. With ``named`` all stored data is needed."""
     names, todo = [entry], [entry]
     while todo:
         for name in _callees(module, module.functions[todo.pop()]):
@@ -59,15 +59,17 @@ def code_of(module: ptx.Module, entry: str, *, named: bool = False) -> Code:
         start += len(function.body) + 1
         frame += len(function.registers)
     maps = any(s.opcode[0] == "tensormap" for u in units for s in u.function.body)
-    wanted, moved = _wanted(module, units, maps=maps, named=named)
-    exact = maps or (moved and any(_decides(s) for u in units for s in u.function.body))
-    asked = (s for u in units for s in u.function.body if any(u.frame + r.index in wanted for r in writes(s)))
+    wanted, moved = _needed_rows(module, units, maps=maps, named=named)
+    exact = maps or (moved and any(_may_be_awaited(s) for u in units for s in u.function.body))
+    asked = (
+        s for u in units for s in u.function.body if any(u.frame + r.index in wanted for r in written_registers(s))
+    )
     counts = any(s.opcode[0] == "atom" for s in asked)
     return Code(tuple(units), frame, wanted, moved, exact, named, counts)
 
 
-def _decides(statement: ptx.Statement) -> bool:
-    """Whether others may wait for what is stored: an atomic, or a load that may be asked again until a value comes."""
+def _may_be_awaited(statement: ptx.Statement) -> bool:
+    """Whether other threads may wait for the stored value: an atomic, or a load that may be a poll."""
     return statement.opcode[0] == "atom" or (statement.opcode[0] == "ld" and not STRONG.isdisjoint(statement.opcode))
 
 
@@ -105,8 +107,8 @@ DATA = frozenset(_NAMES.split())
 """Instructions that only compute."""
 
 
-def computes(statement: ptx.Statement) -> bool:
-    """Whether a statement has no effect but on registers."""
+def only_computes(statement: ptx.Statement) -> bool:
+    """Whether a statement has no effect except on registers."""
     name = statement.opcode[0]
     if name == "wmma":
         return "mma" in statement.opcode
@@ -114,22 +116,22 @@ def computes(statement: ptx.Statement) -> bool:
 
 
 def branch_body(unit: Unit, k: int) -> tuple[ptx.Statement, ...]:
-    """What the statement ``k`` of a function passes over, if it is a branch over arithmetic, with an ``else`` or not,
-    and whatever branches lie within that: its guard decides nothing unless something depends on that.
+    """The statements that the branch ``k`` of a function skips, if they are only arithmetic, with an ``else`` or not,
+    and nested branches of that kind: its guard decides nothing unless something depends on those results.
     """
     body, labels = unit.function.body, unit.function.labels
-    if not _jumps(body[k]):
+    if not _is_branch(body[k]):
         return ()
     end, at = k + 1, k
     over: list[ptx.Statement] = []
     while at == k or at < end:
         statement = body[at]
-        if _jumps(statement):
+        if _is_branch(statement):
             target = labels[statement.operands[0].name]  # type: ignore[union-attr]
             if target <= at:
                 return ()
             end = max(end, target)
-        elif not computes(statement):
+        elif not only_computes(statement):
             return ()
         else:
             over.append(statement)
@@ -137,11 +139,11 @@ def branch_body(unit: Unit, k: int) -> tuple[ptx.Statement, ...]:
     return tuple(over)
 
 
-def _jumps(statement: ptx.Statement) -> bool:
+def _is_branch(statement: ptx.Statement) -> bool:
     return statement.opcode[0] == "bra" and isinstance(statement.operands[0], ptx.Label)
 
 
-def _wanted(module: ptx.Module, units: list[Unit], *, maps: bool, named: bool) -> tuple[frozenset[int], bool]:
+def _needed_rows(module: ptx.Module, units: list[Unit], *, maps: bool, named: bool) -> tuple[frozenset[int], bool]:
     wanted: set[int] = set()
     flows: list[tuple[set[int], set[int]]] = []
     loads: list[set[int]] = []
@@ -151,14 +153,14 @@ def _wanted(module: ptx.Module, units: list[Unit], *, maps: bool, named: bool) -
         for k, statement in enumerate(unit.function.body):
             over = branch_body(unit, k)
             if over:
-                computed = {unit.frame + r.index for s in over for r in writes(s)}
-                idle.append((computed, {unit.frame + r.index for r in reads(statement)}))
+                computed = {unit.frame + r.index for s in over for r in written_registers(s)}
+                idle.append((computed, {unit.frame + r.index for r in read_registers(statement)}))
             else:
-                _flow(module, units, unit, statement, (wanted, flows, loads, data))
+                _add_flow(module, units, unit, statement, (wanted, flows, loads, data))
     moved = named
     wanted |= data if named else set()
     while True:
-        _close(wanted, flows)
+        _close_over_flow(wanted, flows)
         decide = {r for computed, guard in idle if computed & wanted for r in guard} - wanted
         if decide:
             wanted |= decide
@@ -169,7 +171,7 @@ def _wanted(module: ptx.Module, units: list[Unit], *, maps: bool, named: bool) -
         wanted |= data
 
 
-def _close(wanted: set[int], flows: list[tuple[set[int], set[int]]]) -> None:
+def _close_over_flow(wanted: set[int], flows: list[tuple[set[int], set[int]]]) -> None:
     changed = True
     while changed:
         changed = False
@@ -179,59 +181,59 @@ def _close(wanted: set[int], flows: list[tuple[set[int], set[int]]]) -> None:
                 changed = True
 
 
-def _flow(
+def _add_flow(
     module: ptx.Module, units: list[Unit], unit: Unit, statement: ptx.Statement,
     into: tuple[set[int], list[tuple[set[int], set[int]]], list[set[int]], set[int]],
 ) -> None:  # fmt: skip
-    """What a statement makes of the registers: wanted, flowing into others, loaded, stored."""
+    """Add the data flow of a statement: needed registers, flows into others, loaded ones, stored ones."""
     wanted, flows, loads, data = into
 
     def rows(found: Iterable[ptx.Register]) -> set[int]:
         return {unit.frame + r.index for r in found}
 
-    name, defined = statement.opcode[0], rows(writes(statement))
-    if statement.guard is not None and not computes(statement):
+    name, defined = statement.opcode[0], rows(written_registers(statement))
+    if statement.guard is not None and not only_computes(statement):
         wanted.add(unit.frame + statement.guard.register.index)
-    if computes(statement):
-        flows.append((defined, rows(reads(statement))))
+    if only_computes(statement):
+        flows.append((defined, rows(read_registers(statement))))
     elif name in ("shfl", "match", "redux", "vote"):
-        flows.append((defined, rows(reads(statement))))
-        wanted |= rows(r for o in statement.operands[-1:] for r in registers(o))
+        flows.append((defined, rows(read_registers(statement))))
+        wanted |= rows(r for o in statement.operands[-1:] for r in operand_registers(o))
     elif name == "st" and ("param" in statement.opcode or "local" in statement.opcode):
-        wanted |= rows(r for operand in statement.operands for r in registers(operand))
+        wanted |= rows(r for operand in statement.operands for r in operand_registers(operand))
     elif name == "st":
         for operand in statement.operands:
-            (wanted if isinstance(operand, ptx.Address) else data).update(rows(registers(operand)))
+            (wanted if isinstance(operand, ptx.Address) else data).update(rows(operand_registers(operand)))
     elif name in ("ld", "atom", "red", "ldu"):
         addresses = [o for o in statement.operands if isinstance(o, ptx.Address)]
-        wanted |= {r for o in addresses for r in rows(registers(o))}
-        if not _own(statement):
+        wanted |= {r for o in addresses for r in rows(operand_registers(o))}
+        if not _reads_own_memory(statement):
             loads.append(defined)
-        data |= rows(reads(statement))
+        data |= rows(read_registers(statement))
     elif name == "call":
-        for defined, used in _passed(module, units, unit, statement):
+        for defined, used in _argument_flow(module, units, unit, statement):
             flows.append((defined, used))
-        wanted |= rows(r for o in statement.operands if isinstance(o, ptx.Register) for r in registers(o))
+        wanted |= rows(r for o in statement.operands if isinstance(o, ptx.Register) for r in operand_registers(o))
     elif name in ("ldmatrix", "stmatrix", "wgmma", "wmma", "tcgen05"):
-        wanted |= rows(r for o in statement.operands if not isinstance(o, ptx.Vector) for r in registers(o))
+        wanted |= rows(r for o in statement.operands if not isinstance(o, ptx.Vector) for r in operand_registers(o))
         if name == "stmatrix":
-            data |= rows(reads(statement))
+            data |= rows(read_registers(statement))
         elif defined:
-            flows.append((defined, rows(reads(statement))))
+            flows.append((defined, rows(read_registers(statement))))
     else:
-        wanted |= rows(reads(statement))
+        wanted |= rows(read_registers(statement))
 
 
-def _own(statement: ptx.Statement) -> bool:
-    """Whether a load reads what is the lane's own or given."""
+def _reads_own_memory(statement: ptx.Statement) -> bool:
+    """Whether a load reads memory of the lane's own or given by the launch."""
     return bool({"param", "local", "const", "param::entry", "param::func"} & set(statement.opcode))
 
 
-def _passed(
+def _argument_flow(
     module: ptx.Module, units: list[Unit], unit: Unit, statement: ptx.Statement
 ) -> Iterator[tuple[set[int], set[int]]]:
-    """Arguments that are registers, into the formal ones and back."""
-    for result, callee, given in call_of(module, units, statement):
+    """The flow of register arguments into formal parameters and back."""
+    for result, callee, given in possible_callees(module, units, statement):
         names = {r.name: callee.frame + r.index for r in callee.function.registers}
         for formal, actual in zip(callee.function.parameters, given, strict=False):
             if formal.name in names and isinstance(actual, ptx.Register):
@@ -241,10 +243,10 @@ def _passed(
                 yield {unit.frame + actual.index}, {names[formal.name]}
 
 
-def call_of(
+def possible_callees(
     module: ptx.Module, units: Iterable[Unit], statement: ptx.Statement
 ) -> list[tuple[tuple[ptx.Operand, ...], Unit, tuple[ptx.Operand, ...]]]:
-    """The functions that a call can mean, with what it takes back and hands over."""
+    """The functions that a call may enter, each with results and arguments."""
     result, target, given = call_parts(statement)
     by_name: Mapping[str, Unit] = {u.function.name: u for u in units}
     if isinstance(target, ptx.Symbol):
@@ -256,7 +258,7 @@ def call_of(
 def call_parts(
     statement: ptx.Statement,
 ) -> tuple[tuple[ptx.Operand, ...], ptx.Operand, tuple[ptx.Operand, ...]]:
-    """What a call takes back, the callee, what it hands over."""
+    """Results, callee and arguments of a call."""
     operands = list(statement.operands)
     result: tuple[ptx.Operand, ...] = ()
     if isinstance(operands[0], ptx.Arguments):

@@ -11,7 +11,7 @@ from mcheck.frontend.ptx.problems import problem
 from mcheck.ir.expr import apply_binary, apply_unary
 
 WARP_SIZE = 32
-_DEEPEST = 64
+_MAX_DEPTH = 64
 _LEVELS = (
     ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", "<=", ">", ">="), ("<<", ">>"), ("+", "-"),
     ("*", "/", "%"),
@@ -21,8 +21,10 @@ _INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9]\d*)U?", re.A
 _SIGN = {"f32": 1 << 31, "f64": 1 << 63}
 
 
-def literal(cursor: Cursor) -> Immediate:
-    """Takes a number: decimal, ``0x``, octal or ``0b``, perhaps with ``U``; ``0f`` or ``0d`` with the bits; ``1.5``."""
+def parse_literal(cursor: Cursor) -> Immediate:
+    """Parse a number: decimal, ``0x``, octal or ``0b``, optionally with ``U``; ``0f`` or ``0d`` with the bits;
+    ``1.5``.
+    """
     text = cursor.text
     if cursor.kind != NUMBER:
         raise cursor.unexpected("a number")
@@ -47,7 +49,7 @@ def literal(cursor: Cursor) -> Immediate:
 
 
 def _bits(text: str) -> int:
-    """``0f3F800000`` as the integer that its digits are."""
+    """The integer of the digits of ``0f3F800000``."""
     return int("0x" + text[2:], 16)
 
 
@@ -62,14 +64,14 @@ def _float(value: Immediate) -> float:
     return float(struct.unpack(form[1], struct.pack(form[0], value.value))[0])
 
 
-def constant(cursor: Cursor, depth: int = 0) -> Immediate:
-    """Takes a constant expression."""
+def parse_constant(cursor: Cursor, depth: int = 0) -> Immediate:
+    """Parse a constant expression."""
     condition = _binary(cursor, 0, depth)
     if not cursor.accept("?"):
         return condition
-    first = constant(cursor, depth + 1)
+    first = parse_constant(cursor, depth + 1)
     cursor.expect(":")
-    second = constant(cursor, depth + 1)
+    second = parse_constant(cursor, depth + 1)
     return first if condition.value else second
 
 
@@ -116,8 +118,8 @@ def _wrap(value: int) -> int:
 
 
 def _unary(cursor: Cursor, depth: int) -> Immediate:
-    if depth > _DEEPEST:
-        raise problem("PTX014", cursor.span(), expected=f"at most {_DEEPEST} levels")
+    if depth > _MAX_DEPTH:
+        raise problem("PTX014", cursor.span(), expected=f"at most {_MAX_DEPTH} levels")
     text = cursor.text
     if text in ("-", "+", "~", "!"):
         cursor.advance()
@@ -135,10 +137,10 @@ def _unary(cursor: Cursor, depth: int) -> Immediate:
             cursor.expect(")")
             value = _unary(cursor, depth + 1).value % (1 << 64)
             return Immediate(value - (1 << 64) if cast == ".s64" and value >> 63 else value)
-        inner = constant(cursor, depth + 1)
+        inner = parse_constant(cursor, depth + 1)
         cursor.expect(")")
         return inner
     if cursor.kind == NAME and text == "WARP_SZ":
         cursor.advance()
         return Immediate(WARP_SIZE)
-    return literal(cursor)
+    return parse_literal(cursor)

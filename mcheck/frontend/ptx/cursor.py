@@ -1,8 +1,8 @@
 """The text of a module and a cursor over its tokens (PTX ISA 4.1 to 4.4).
 
-Names keep a leading ``%`` and do not take dots along; a dot and the name behind it are one token (``.shared::cta``).
-Statements of a body are found by one expression each (``mcheck.frontend.ptx.body``); the cursor is for all that is
-rarer.
+Names keep a leading ``%`` and do not include dots; a dot and the name after it are one token (``.shared::cta``).
+Statements of a body are matched by one regular expression each (``mcheck.frontend.ptx.body``); the cursor is for
+everything that is rarer.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Cursor:
         self.seek(start)
 
     def seek(self, offset: int) -> None:
-        """Goes on at ``offset``."""
+        """Continue at ``offset``."""
         self.last = offset
         self.next = offset
         self.advance()
 
     def advance(self) -> None:
-        """To the next token; ``last`` is where the one before ends."""
+        """Move to the next token; ``last`` is the end of the previous one."""
         self.last = self.next
         match = _TOKEN.match(self.source.clean, self.next, self.end)
         if match is None:
@@ -57,19 +57,19 @@ class Cursor:
         self.next = match.end()
 
     def accept(self, text: str) -> bool:
-        """Takes the current token if it is ``text``."""
+        """Consume the current token if it is ``text``."""
         if self.text == text and self.kind != STRING:
             self.advance()
             return True
         return False
 
     def expect(self, text: str, expected: str | None = None) -> None:
-        """Takes ``text`` or complains."""
+        """Consume ``text`` or raise an error."""
         if not self.accept(text):
             raise self.unexpected(expected or f"'{text}'")
 
     def take(self, kind: int, expected: str) -> str:
-        """Takes a token of this kind or complains."""
+        """Consume a token of this kind or raise an error."""
         if self.kind != kind:
             raise self.unexpected(expected)
         text = self.text
@@ -77,24 +77,24 @@ class Cursor:
         return text
 
     def span(self) -> Span:
-        """The place of the current token."""
+        """The location of the current token."""
         if self.kind == END:
             return self.source.span(max(self.last - 1, 0))
         return self.source.span(self.start, len(self.text))
 
     def span_since(self, start: int) -> Span:
-        """From ``start`` to the last token taken, cut at the end of the line."""
-        return place(self.source, start, self.last)
+        """The text from ``start`` to the last token consumed, cut at the end of the line."""
+        return line_span(self.source, start, self.last)
 
     def unexpected(self, expected: str, hint: str | None = None) -> InputError:
-        """The error for a current token that is not what was ``expected``."""
+        """The error for a current token that is not ``expected``."""
         if self.kind == END and not self.source.clean[self.last :].strip():
             return problem("PTX009", self.span(), expected=expected, hint=hint)
         found = f"'{self.text}'" if self.kind != END else "end of the statement"
         return problem("PTX010", self.span(), found=found, expected=expected, hint=hint)
 
 
-def place(source: Source, start: int, end: int) -> Span:
-    """The text from ``start`` to ``end``, cut at the end of its first line."""
+def line_span(source: Source, start: int, end: int) -> Span:
+    """The location of the text from ``start`` to ``end``, cut at the end of its first line."""
     newline = source.clean.find("\n", start, end)
     return source.span(start, max(1, (end if newline < 0 else newline) - start))

@@ -1,6 +1,7 @@
-"""What is no instruction in a module that has other mistakes: told with them, so that all are mended at once.
+"""Illegal instructions of a module that has other errors: reported with them, so that all can be fixed at once.
 
-In a module without them it is a mistake only where it is executed (``mcheck.simt.instructions.dispatch``).
+In a module without other errors an illegal instruction is an error only where it is executed
+(``mcheck.simt.instructions.dispatch``).
 """
 
 from __future__ import annotations
@@ -8,41 +9,41 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from mcheck.base.errors import InputError, Unsupported
-from mcheck.frontend.ptx.code import computes
-from mcheck.frontend.ptx.instruction_forms import KNOWN, WORDS, fault
-from mcheck.frontend.ptx.lowering import template
-from mcheck.frontend.ptx.module import Function, Statement, release
-from mcheck.frontend.ptx.reachability import LEAVES
+from mcheck.frontend.ptx.code import only_computes
+from mcheck.frontend.ptx.instruction_forms import TABLES_VERSION, WORDS, find_fault
+from mcheck.frontend.ptx.lowering import operation_template
+from mcheck.frontend.ptx.module import Function, Statement, parse_version
+from mcheck.frontend.ptx.reachability import LEAVING
 
 
-def illegal(functions: Iterable[Function], version: str) -> Iterator[InputError]:
-    """A complaint for each statement that is no instruction, but for those behind a branch that nothing leads to. In a
-    module of a later PTX than the tables are of it may be one that came since.
+def find_illegal(functions: Iterable[Function], version: str) -> Iterator[InputError]:
+    """The errors of statements that are not instructions, except those after a branch that nothing reaches. In a module
+    of a later PTX version than the instruction tables, such a statement may be a newer instruction.
     """
-    if release(version) <= KNOWN:
+    if parse_version(version) <= TABLES_VERSION:
         for function in functions:
-            yield from _of(function)
+            yield from _function_errors(function)
 
 
-def _of(function: Function) -> Iterator[InputError]:
+def _function_errors(function: Function) -> Iterator[InputError]:
     entered = frozenset(function.labels.values())
     dead = False
     for at, statement in enumerate(function.body):
         dead = dead and at not in entered
-        if not dead and (wrong := _complaint(function, statement)) is not None:
+        if not dead and (wrong := _statement_error(function, statement)) is not None:
             yield wrong
-        dead = dead or (statement.guard is None and statement.opcode[0] in ("bra", "brx", *LEAVES))
+        dead = dead or (statement.guard is None and statement.opcode[0] in ("bra", "brx", *LEAVING))
 
 
-def _complaint(function: Function, statement: Statement) -> InputError | None:
-    wrong = fault(statement)
+def _statement_error(function: Function, statement: Statement) -> InputError | None:
+    wrong = find_fault(statement)
     if wrong is not None:
-        return wrong.error(statement)
+        return wrong.to_error(statement)
     name = statement.opcode[0]
-    if name in ("bra", "brx", "call", *LEAVES) or statement.opcode[:2] in WORDS or computes(statement):
+    if name in ("bra", "brx", "call", *LEAVING) or statement.opcode[:2] in WORDS or only_computes(statement):
         return None
     try:
-        template(function, statement)
+        operation_template(function, statement)
     except InputError as error:
         error.span = error.span or statement.span
         return error

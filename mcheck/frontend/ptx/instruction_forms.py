@@ -1,6 +1,6 @@
-"""What an instruction must have for its step to be made: parts of its name, a type, operands (PTX ISA 9.7).
+"""The syntactic form that an instruction must have: parts of its name, a type, operands (PTX ISA 9.7).
 
-Only instructions that are followed without the instruction table stand here; the table judges the others itself.
+Only instructions that are executed without the instruction table are listed here; the table checks the others itself.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from mcheck.frontend.ptx.module import Address, Label, Pair, Part, Register, Sin
 from mcheck.frontend.ptx.types import SIZES
 from mcheck.isa.decode import ILLEGAL
 
-KNOWN = (9, 1)
-"""The PTX ISA that the tables of instructions are of: what a later one adds they lack."""
+TABLES_VERSION = (9, 1)
+"""The PTX ISA version of the instruction tables: they lack what later versions add."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +29,25 @@ class Form:
     typed: bool = True
 
 
-ANY = 99
-"""As many operands as there are."""
+ANY_COUNT = 99
+"""Any number of operands."""
 _COMBINING = frozenset(("and", "or", "xor"))
-_MANY = 24
-"""Of more legal words only the nearest is named."""
+_MAX_LISTED = 24
+"""With more legal words than this, only the nearest is named."""
 FORMS = {
     **dict.fromkeys(("and", "or", "xor", "div", "rem", "shl", "shr", "add", "sub", "mul", "mul24"), Form(2, 3, 3)),
     **dict.fromkeys(("min", "max"), Form(2, 3, 4)),
     **dict.fromkeys(("mov", "not", "neg", "cnot", "abs", "popc", "clz", "brev", "bfind", "cvta"), Form(2, 2, 2)),
     **dict.fromkeys(("bfe", "prmt", "selp", "sad", "mad", "mad24", "fma"), Form(2, 4, 4)),
-    **dict.fromkeys(("ld", "ldu", "st"), Form(2, 2, ANY)),
+    **dict.fromkeys(("ld", "ldu", "st"), Form(2, 2, ANY_COUNT)),
     **dict.fromkeys(("ldmatrix", "stmatrix"), Form(2, 2, 2, typed=False)),
-    **dict.fromkeys(("wgmma", "tcgen05"), Form(2, 0, ANY, typed=False)),
+    **dict.fromkeys(("wgmma", "tcgen05"), Form(2, 0, ANY_COUNT, typed=False)),
     "activemask": Form(2, 1, 1),
     "bfi": Form(2, 5, 5),
     "bra": Form(1, 1, 1, typed=False),
     "brx": Form(2, 2, 2, typed=False),
-    "call": Form(1, 1, ANY, typed=False),
-    "cvt": Form(3, 2, ANY, typed=False),
+    "call": Form(1, 1, ANY_COUNT, typed=False),
+    "cvt": Form(3, 2, ANY_COUNT, typed=False),
     "getctarank": Form(2, 2, 2),
     "isspacep": Form(2, 2, 2, typed=False),
     "lop3": Form(2, 5, 6),
@@ -56,19 +56,19 @@ FORMS = {
     "shf": Form(4, 4, 4),
 }
 WORDS: dict[tuple[str, ...], Form] = {
-    ("wgmma", "mma_async"): Form(7, 3, ANY),
+    ("wgmma", "mma_async"): Form(7, 3, ANY_COUNT),
     ("tcgen05", "alloc"): Form(3, 2, 2),
     ("tcgen05", "dealloc"): Form(3, 2, 2),
-    ("tcgen05", "mma"): Form(3, 5, ANY, typed=False),
+    ("tcgen05", "mma"): Form(3, 5, ANY_COUNT, typed=False),
     ("tcgen05", "cp"): Form(3, 2, 2, typed=False),
-    ("tcgen05", "ld"): Form(5, 2, ANY),
-    ("tcgen05", "st"): Form(5, 2, ANY),
+    ("tcgen05", "ld"): Form(5, 2, ANY_COUNT),
+    ("tcgen05", "st"): Form(5, 2, ANY_COUNT),
     ("tcgen05", "commit"): Form(3, 1, 2),
     ("tcgen05", "shift"): Form(3, 1, 1, typed=False),
     ("clusterlaunchcontrol", "try_cancel"): Form(3, 2, 2),
     ("clusterlaunchcontrol", "query_cancel"): Form(4, 2, 2),
 }
-"""The same for instructions that their first two words name."""
+"""The same for instructions named by their first two words."""
 ADDRESS = {"ld": 1, "ldu": 1, "st": 0, "ldmatrix": 1, "stmatrix": 0}
 """Which operand of an instruction is an address."""
 COMPUTED = frozenset(FORMS) - set(ADDRESS) - {"bra", "brx", "call", "wgmma", "tcgen05"}
@@ -91,19 +91,23 @@ QUALIFIERS: dict[str, frozenset[str]] = {
     "bfind": frozenset(("shiftamt",)),
     "prmt": frozenset(("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")),
 }  # fmt: skip
-"""What may stand between the name and the last type of an instruction, beside types (PTX ISA 9.7.1 to 9.7.8)."""
+"""The qualifiers allowed between the name and the last type of an instruction, beside types (PTX ISA 9.7.1 to
+9.7.8).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why an instruction is none: what is wrong, with which part of its name if it is one, what is legal there."""
+    """Why a statement is not an instruction: the message, the part of its name at fault if it is one, what is legal
+    there.
+    """
 
     message: str
     part: int | None = None
     legal: tuple[str, ...] = ()
 
-    def error(self, statement: Statement) -> InputError:
-        """The complaint about the statement."""
+    def to_error(self, statement: Statement) -> InputError:
+        """The error at the statement."""
         spans = statement.parts()
         span = spans[self.part] if self.part is not None and self.part < len(spans) else statement.span
         word = statement.opcode[self.part] if self.part is not None else ""
@@ -112,13 +116,15 @@ class Fault:
             self.message,
             span,
             code=ILLEGAL,
-            expected=", ".join(f".{name}" for name in self.legal) if len(self.legal) <= _MANY else None,
+            expected=", ".join(f".{name}" for name in self.legal) if len(self.legal) <= _MAX_LISTED else None,
             hint=f"did you mean '.{near}'?" if near is not None else None,
         )
 
 
-def fault(statement: Statement) -> Fault | None:
-    """What an instruction lacks from which its step is made; what no form knows the instruction table judges."""
+def find_fault(statement: Statement) -> Fault | None:
+    """The fault in the form of a statement, if any; instructions without a form here are checked by the instruction
+    table.
+    """
     opcode, operands = statement.opcode, statement.operands
     name = opcode[0]
     form = WORDS.get(opcode[:2]) or FORMS.get(name)
@@ -128,7 +134,7 @@ def fault(statement: Statement) -> Fault | None:
         return Fault(f"'{statement.name}' lacks a part of its name, such as its type")
     if not form.least <= len(operands) <= form.most:
         wanted = f"{form.least}" + (
-            "" if form.most == form.least else " or more" if form.most == ANY else f" to {form.most}"
+            "" if form.most == form.least else " or more" if form.most == ANY_COUNT else f" to {form.most}"
         )
         return Fault(f"'{statement.name}' takes {wanted} operands, {len(operands)} given")
     if form.typed and opcode[-1] not in SIZES:
@@ -139,7 +145,7 @@ def fault(statement: Statement) -> Fault | None:
             return Fault(f"'.{part}' is not a qualifier of '{name}'", at, tuple(sorted(legal)))
     if name == "setp" and opcode[1] not in _TESTS:
         return Fault(f"'.{opcode[1]}' is not a comparison", 1, _ORDERED)
-    takes = _takes(opcode)
+    takes = _operand_count(opcode)
     if takes is not None and len(operands) != takes:
         return Fault(f"'{statement.name}' takes {takes} operands, {len(operands)} given")
     if name in ADDRESS and not isinstance(operands[ADDRESS[name]], Address):
@@ -151,16 +157,18 @@ def fault(statement: Statement) -> Fault | None:
     return None
 
 
-def _takes(opcode: tuple[str, ...]) -> int | None:
-    """How many operands an instruction has whose form leaves it open; ``None`` where its name does not tell."""
+def _operand_count(opcode: tuple[str, ...]) -> int | None:
+    """The number of operands of an instruction whose form leaves it open; ``None`` where its name does not
+    decide it.
+    """
     name, kind = opcode[0], opcode[-1]
     match name:
         case "setp":
             return 4 if _COMBINING.intersection(opcode) else 3
-        case "min" | "max" if not is_floating(kind):  # only of f32 there is one of three numbers (9.7.3.11, 9.7.3.12)
+        case "min" | "max" if not is_floating(kind):  # only .f32 has a form with three inputs (9.7.3.11, 9.7.3.12)
             return 3
         case "cvt" if "pack" not in opcode and not any(is_floating(part) for part in opcode[-2:]):
             return 2
-        case "lop3":  # that with a predicate names how it is combined (9.7.8.6)
+        case "lop3":  # the form with a predicate names the combination (9.7.8.6)
             return 6 if _COMBINING.intersection(opcode) else 5
     return None

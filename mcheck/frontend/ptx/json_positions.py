@@ -1,4 +1,4 @@
-"""JSON whose values know their places, so that a mistake in a launch is shown where it stands."""
+"""JSON whose values have source locations, so that an error in a launch is shown where it is."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ class Node:
 
     @property
     def span(self) -> Span | None:
-        """The place of the value, if it comes from a text."""
+        """The location of the value, if it comes from a text."""
         if self.source is None:
             return None
-        start = _locate(self.source.clean, self.keys)
+        start = _value_offset(self.source.clean, self.keys)
         end = _DECODER.raw_decode(self.source.clean, start)[1]
         newline = self.source.clean.find("\n", start, end)
         return self.source.span(start, max(1, (end if newline < 0 else newline) - start))
 
     @property
     def key_span(self) -> Span | None:
-        """The place of the key that the value stands under; the value's own at an index."""
+        """The location of the value's key; for an index, that of the value."""
         if self.source is None or not self.keys or isinstance(self.keys[-1], int):
             return self.span
-        text, found = self.source.clean, _locate(self.source.clean, self.keys[:-1])
-        start = _key(text, found, self.keys[-1])
+        text, found = self.source.clean, _value_offset(self.source.clean, self.keys[:-1])
+        start = _key_offset(text, found, self.keys[-1])
         return self.source.span(start, _DECODER.raw_decode(text, start)[1] - start)
 
     def child(self, key: str | int) -> Node:
@@ -62,7 +62,7 @@ class Node:
     def fail_at_key(
         self, code: str, *, expected: str | None = None, hint: str | None = None, **fields: object
     ) -> NoReturn:
-        """Raises the error ``code`` at the key, where that is wrong whatever its value is."""
+        """Raises the error ``code`` at the key, where that is wrong whatever its value."""
         self._fail(code, self.key_span, expected, hint, fields)
 
     def _fail(
@@ -72,8 +72,8 @@ class Node:
         raise problem(code, span, expected=expected, hint=hint, where=where, **fields)
 
 
-def document(text: str, path: str) -> Node:
-    """The JSON document that ``text`` is (comments are allowed); raises ``InputError``."""
+def parse_document(text: str, path: str) -> Node:
+    """Parse the JSON document ``text`` (comments are allowed); raises ``InputError``."""
     source = Source(text, path, COMMENTS)
     twice: list[str] = []
 
@@ -85,31 +85,31 @@ def document(text: str, path: str) -> Node:
         return made
 
     try:
-        value = json.loads(source.clean, object_pairs_hook=pairs, parse_constant=_refuse, strict=False)
+        value = json.loads(source.clean, object_pairs_hook=pairs, parse_constant=_reject_constant, strict=False)
     except json.JSONDecodeError as error:
-        raise problem("PTX101", Span(path, error.lineno, max(error.colno, 1)), reason=_reason(error)) from None
+        raise problem("PTX101", Span(path, error.lineno, max(error.colno, 1)), reason=_describe_error(error)) from None
     except RecursionError:
         raise problem("PTX101", Span(path, 1, 1), reason="it is nested too deeply") from None
     except ValueError as error:
         raise problem("PTX101", Span(path, 1, 1), reason=str(error)) from None
     if twice:
-        raise problem("PTX102", _repeated(source), name=twice[0])
+        raise problem("PTX102", _repeated_key(source), name=twice[0])
     return Node(value, "", source)
 
 
-def _refuse(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number of JSON")
+def _reject_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not a JSON number")
 
 
-def _reason(error: json.JSONDecodeError) -> str:
+def _describe_error(error: json.JSONDecodeError) -> str:
     return error.msg[0].lower() + error.msg[1:]
 
 
-def _locate(text: str, keys: tuple[str | int, ...]) -> int:
-    """The offset of the value that the keys lead to."""
+def _value_offset(text: str, keys: tuple[str | int, ...]) -> int:
+    """The offset of the value at the path ``keys``."""
     at = _skip(text, 0)
     for key in keys:
-        at = _member(text, at, key)
+        at = _member_offset(text, at, key)
     return at
 
 
@@ -119,8 +119,8 @@ def _skip(text: str, at: int) -> int:
     return at
 
 
-def _repeated(source: Source) -> Span | None:
-    """The first key that its object has already."""
+def _repeated_key(source: Source) -> Span | None:
+    """The first key that its object already has."""
     text, known = source.clean, list[set[str]]()
     for token in _TOKEN.finditer(text):
         match token.group()[0]:
@@ -136,10 +136,10 @@ def _repeated(source: Source) -> Span | None:
     return None
 
 
-def _member(text: str, at: int, key: str | int) -> int:
+def _member_offset(text: str, at: int, key: str | int) -> int:
     """The offset of the member ``key`` of the object or list at ``at``."""
     if isinstance(key, str):
-        at = _DECODER.raw_decode(text, _key(text, at, key))[1]
+        at = _DECODER.raw_decode(text, _key_offset(text, at, key))[1]
         return _skip(text, _skip(text, at) + 1)
     at = _skip(text, at + 1)
     for _ in range(key):
@@ -147,7 +147,7 @@ def _member(text: str, at: int, key: str | int) -> int:
     return at
 
 
-def _key(text: str, at: int, key: str) -> int:
+def _key_offset(text: str, at: int, key: str) -> int:
     """The offset of the key ``key`` of the object at ``at``."""
     at = _skip(text, at + 1)
     while True:

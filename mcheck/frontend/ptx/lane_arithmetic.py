@@ -23,8 +23,8 @@ _WIDTH = {"pred": 1, "f16x2": 32, "bf16x2": 32, "u16x2": 32, "s16x2": 32, "bf16"
 
 
 @cache
-def width(kind: str) -> int:
-    """The bits of a PTX type; 0 for what is none."""
+def type_bits(kind: str) -> int:
+    """The bits of a PTX type; 0 for an unknown type."""
     if kind in _WIDTH:
         return _WIDTH[kind]
     digits = kind[1:]
@@ -32,23 +32,23 @@ def width(kind: str) -> int:
 
 
 def is_floating(kind: str) -> bool:
-    """Whether a type is one of floating point, packed or not."""
+    """Whether a type is a floating-point type, packed or not."""
     return kind.startswith(("f", "bf", "tf", "e"))
 
 
 @cache
-def ones(bits: int) -> np.uint64:
-    """A mask of so many bits."""
+def low_mask(bits: int) -> np.uint64:
+    """A mask of the low bits."""
     return _U64((1 << min(bits, 64)) - 1)
 
 
 def truncate(value: Word, bits: int) -> Word:
-    """The low bits."""
-    return value if bits >= 64 else value & ones(bits)
+    """The low bits of a value."""
+    return value if bits >= 64 else value & low_mask(bits)
 
 
-def signed(value: Word, bits: int) -> NDArray[np.int64]:
-    """The value of a two's complement number."""
+def to_signed(value: Word, bits: int) -> NDArray[np.int64]:
+    """The value as a two's complement number."""
     if bits >= 64:
         return value.astype(np.int64)
     up = _U64(64 - bits)
@@ -60,17 +60,17 @@ def _bits(value: Any) -> Word:
     return np.asarray(value).astype(np.uint64)
 
 
-def number_of(value: Word, kind: str) -> Any:
-    """The values as numbers of a type of integers."""
-    bits = width(kind)
-    return signed(value, bits) if kind[0] == "s" else truncate(value, bits)
+def to_number(value: Word, kind: str) -> Any:
+    """The values as numbers of an integer type."""
+    bits = type_bits(kind)
+    return to_signed(value, bits) if kind[0] == "s" else truncate(value, bits)
 
 
 # --- functions of a kind ------------------------------------------------------------------------------------
 
 
-def _simple(name: str, kind: str) -> Function | None:
-    bits = width(kind)
+def _basic_function(name: str, kind: str) -> Function | None:
+    bits = type_bits(kind)
     plain: dict[str, Callable[..., Any]] = {
         "add": lambda a, b: a + b,
         "sub": lambda a, b: a - b,
@@ -80,13 +80,13 @@ def _simple(name: str, kind: str) -> Function | None:
         "not": lambda a: ~a,
         "neg": lambda a: _ZERO - a,
         "cnot": lambda a: _bits(a == 0),
-        "abs": lambda a: _bits(np.abs(signed(a, bits))),
-        "min": lambda a, b: _bits(np.minimum(number_of(a, kind), number_of(b, kind))),
-        "max": lambda a, b: _bits(np.maximum(number_of(a, kind), number_of(b, kind))),
+        "abs": lambda a: _bits(np.abs(to_signed(a, bits))),
+        "min": lambda a, b: _bits(np.minimum(to_number(a, kind), to_number(b, kind))),
+        "max": lambda a, b: _bits(np.maximum(to_number(a, kind), to_number(b, kind))),
         "div": lambda a, b: _divide(a, b, kind)[0],
         "rem": lambda a, b: _divide(a, b, kind)[1],
-        "sad": lambda a, b, c: c + _bits(np.maximum(number_of(a, kind), number_of(b, kind)))
-        - _bits(np.minimum(number_of(a, kind), number_of(b, kind))),
+        "sad": lambda a, b, c: c + _bits(np.maximum(to_number(a, kind), to_number(b, kind)))
+        - _bits(np.minimum(to_number(a, kind), to_number(b, kind))),
         "popc": popcount,
         "clz": lambda a: _U64(bits) - _length(truncate(a, bits)),
         "brev": lambda a: _reversed(a, bits),
@@ -99,26 +99,26 @@ def _simple(name: str, kind: str) -> Function | None:
 
 
 def _divide(a: Word, b: Word, kind: str) -> tuple[Word, Word]:
-    """Quotient and remainder, towards zero; by zero anything, for there is none."""
-    bits = width(kind)
+    """Quotient and remainder, rounded towards zero; any value for a division by zero."""
+    bits = type_bits(kind)
     safe = np.where(b == 0, _ONE, b)
     if kind[0] == "u":
-        return np.where(b == 0, ones(bits), a // safe), np.where(b == 0, a, a % safe)
-    x, y = signed(a, bits), signed(safe, bits)
+        return np.where(b == 0, low_mask(bits), a // safe), np.where(b == 0, a, a % safe)
+    x, y = to_signed(a, bits), to_signed(safe, bits)
     size = np.abs(x).astype(np.uint64) // np.abs(y).astype(np.uint64)
     quotient = np.where((x < 0) == (y < 0), size, _ZERO - size)
-    return np.where(b == 0, ones(bits), quotient), np.where(b == 0, a, a - quotient * safe)
+    return np.where(b == 0, low_mask(bits), quotient), np.where(b == 0, a, a - quotient * safe)
 
 
 def divides_by_zero(opcode: tuple[str, ...], sources: Sequence[Word]) -> NDArray[np.bool_]:
-    """In which lanes a quotient or a remainder is unspecified (9.7.1.8)."""
+    """The lanes in which a quotient or a remainder is unspecified (9.7.1.8)."""
     if opcode[0] not in ("div", "rem") or is_floating(opcode[-1]):
         return np.zeros(1, np.bool_)
-    return np.asarray(truncate(sources[1], width(opcode[-1])) == 0)
+    return np.asarray(truncate(sources[1], type_bits(opcode[-1])) == 0)
 
 
 def popcount(a: Word) -> Word:
-    """The bits that are set."""
+    """The number of bits that are set."""
     a = a - (a >> _ONE & _U64(0x5555555555555555))
     a = (a & _U64(0x3333333333333333)) + (a >> _U64(2) & _U64(0x3333333333333333))
     a = a + (a >> _U64(4)) & _U64(0x0F0F0F0F0F0F0F0F)
@@ -126,7 +126,7 @@ def popcount(a: Word) -> Word:
 
 
 def _length(a: Word) -> Word:
-    """The bits of a number up to its highest one."""
+    """The number of bits of a value up to its highest one."""
     out = np.zeros_like(a)
     rest = a.copy()
     for step in (32, 16, 8, 4, 2, 1):
@@ -145,9 +145,9 @@ def _reversed(a: Word, bits: int) -> Word:
 
 
 def _product(a: Word, b: Word, kind: str, half: str) -> Word:
-    bits = width(kind)
+    bits = type_bits(kind)
     if half == "wide" or (half == "hi" and bits < 64):
-        whole = _bits(number_of(a, kind)) * _bits(number_of(b, kind))
+        whole = _bits(to_number(a, kind)) * _bits(to_number(b, kind))
         return truncate(whole, 2 * bits) if half == "wide" else truncate(whole >> _U64(bits), bits)
     if half == "hi":
         return _high(a, b, kind)
@@ -163,18 +163,18 @@ def _high(a: Word, b: Word, kind: str) -> Word:
     other = a0 * b1 + (middle & low)
     out = a1 * b1 + (middle >> half) + (other >> half)
     if kind[0] == "s":
-        out = out - np.where(signed(a, 64) < 0, b, _ZERO) - np.where(signed(b, 64) < 0, a, _ZERO)
+        out = out - np.where(to_signed(a, 64) < 0, b, _ZERO) - np.where(to_signed(b, 64) < 0, a, _ZERO)
     return _bits(out)
 
 
 def _shift(name: str, a: Word, by: Word, kind: str) -> Word:
-    """Amounts from the width on shift everything out (9.7.8.7, 9.7.8.8)."""
-    bits = width(kind)
+    """Shift; amounts from the width on shift everything out (9.7.8.7, 9.7.8.8)."""
+    bits = type_bits(kind)
     by = truncate(by, 32)
     if name == "shl":
         return _bits(np.where(by >= bits, _ZERO, truncate(truncate(a, bits) << np.minimum(by, _U64(63)), bits)))
     if kind[0] == "s":
-        return truncate(_bits(signed(a, bits) >> np.minimum(by, _U64(min(bits, 63))).astype(np.int64)), bits)
+        return truncate(_bits(to_signed(a, bits) >> np.minimum(by, _U64(min(bits, 63))).astype(np.int64)), bits)
     return _bits(np.where(by >= bits, _ZERO, truncate(a, bits) >> np.minimum(by, _U64(63))))
 
 
@@ -186,7 +186,7 @@ _INTEGER_TESTS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def compare_lanes(test: str, kind: str, a: Word, b: Word) -> NDArray[np.bool_] | None:
-    """``a test b``; ``None`` for a type that is not followed."""
+    """``a test b``; ``None`` for an unsupported type."""
     if kind in _FLOAT:
         raw, real = _FLOAT[kind]
         x, y = (np.asarray(v).astype(raw).view(real) for v in (a, b))
@@ -198,11 +198,11 @@ def compare_lanes(test: str, kind: str, a: Word, b: Word) -> NDArray[np.bool_] |
             return None
         out: NDArray[np.bool_] = _INTEGER_TESTS[base](x, y)
         return np.asarray(out | unordered if base != test else out & ~unordered)
-    if test not in _INTEGER_TESTS or not width(kind) or is_floating(kind) or kind.endswith("x2"):
+    if test not in _INTEGER_TESTS or not type_bits(kind) or is_floating(kind) or kind.endswith("x2"):
         return None
     if kind[0] == "s" and test in ("lo", "ls", "hi", "hs"):
         kind = "u" + kind[1:]
-    return np.asarray(_INTEGER_TESTS[test](number_of(a, kind), number_of(b, kind)))
+    return np.asarray(_INTEGER_TESTS[test](to_number(a, kind), to_number(b, kind)))
 
 
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
@@ -230,45 +230,47 @@ def _setp(opcode: tuple[str, ...]) -> Function | None:
 
 def _cvt(opcode: tuple[str, ...]) -> Function | None:
     to, source = opcode[-2], opcode[-1]
-    if "f" in to + source or not width(to) or not width(source) or "pack" in opcode:
+    if "f" in to + source or not type_bits(to) or not type_bits(source) or "pack" in opcode:
         return None
-    bits = width(to)
+    bits = type_bits(to)
     if "sat" not in opcode:
-        return lambda a: (truncate(_bits(number_of(truncate(a, width(source)), source)), bits),)
+        return lambda a: (truncate(_bits(to_number(truncate(a, type_bits(source)), source)), bits),)
     least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if to[0] == "s" else (0, (1 << bits) - 1)
 
     def clamp(a: Word) -> tuple[Word, ...]:
-        values = [max(least, min(most, int(v))) & (1 << bits) - 1 for v in np.atleast_1d(number_of(a, source))]
+        values = [max(least, min(most, int(v))) & (1 << bits) - 1 for v in np.atleast_1d(to_number(a, source))]
         return (np.array(values, np.uint64).reshape(np.shape(a)),)
 
     return clamp
 
 
 def _bfe(kind: str) -> Function:
-    bits = width(kind)
+    bits = type_bits(kind)
 
     def run(a: Word, pos: Word, length: Word) -> tuple[Word, ...]:
         p, n = pos & _U64(255), length & _U64(255)
         n = np.minimum(n, _U64(64))
         field = np.where(p >= bits, _ZERO, truncate(a, bits) >> np.minimum(p, _U64(63)))
-        mask = np.where(n >= 64, ones(64), (_ONE << np.minimum(n, _U64(63))) - _ONE)
+        mask = np.where(n >= 64, low_mask(64), (_ONE << np.minimum(n, _U64(63))) - _ONE)
         value = field & mask
         if kind[0] == "s":
             at = np.minimum(p + n - _ONE, _U64(bits - 1))
             sign = np.where(n == 0, _ZERO, truncate(a, bits) >> at & _ONE)
             value = np.where(sign != 0, value | ~mask, value)
-            value = np.where((sign != 0) & (p + n > bits), value | ~np.where(p >= bits, _ZERO, ones(bits) >> p), value)
+            value = np.where(
+                (sign != 0) & (p + n > bits), value | ~np.where(p >= bits, _ZERO, low_mask(bits) >> p), value
+            )
         return (truncate(_bits(value), bits),)
 
     return run
 
 
 def _bfi(kind: str) -> Function:
-    bits = width(kind)
+    bits = type_bits(kind)
 
     def run(a: Word, b: Word, pos: Word, length: Word) -> tuple[Word, ...]:
         p, n = pos & _U64(255), np.minimum(length & _U64(255), _U64(64))
-        mask = np.where(n >= 64, ones(64), (_ONE << np.minimum(n, _U64(63))) - _ONE)
+        mask = np.where(n >= 64, low_mask(64), (_ONE << np.minimum(n, _U64(63))) - _ONE)
         placed = np.where(p >= 64, _ZERO, mask << np.minimum(p, _U64(63)))
         moved = np.where(p >= 64, _ZERO, a << np.minimum(p, _U64(63)))
         return (truncate((b & ~placed) | (moved & placed), bits),)
@@ -278,13 +280,13 @@ def _bfi(kind: str) -> Function:
 
 def _bfind(opcode: tuple[str, ...]) -> Function:
     kind = opcode[-1]
-    bits = width(kind)
+    bits = type_bits(kind)
 
     def run(a: Word) -> tuple[Word, ...]:
-        value = truncate(_bits(np.where(signed(a, bits) < 0, ~a, a)) if kind[0] == "s" else a, bits)
+        value = truncate(_bits(np.where(to_signed(a, bits) < 0, ~a, a)) if kind[0] == "s" else a, bits)
         size = _length(value)
         found = _U64(bits) - size if "shiftamt" in opcode else size - _ONE
-        return (np.where(size == 0, ones(32), truncate(found, 32)),)
+        return (np.where(size == 0, low_mask(32), truncate(found, 32)),)
 
     return run
 
@@ -334,8 +336,8 @@ def _shf(opcode: tuple[str, ...]) -> Function:
 
 
 @cache
-def arithmetic(opcode: tuple[str, ...]) -> Function | None:
-    """What an instruction computes from its sources, ``None`` if that is not followed."""
+def lane_function(opcode: tuple[str, ...]) -> Function | None:
+    """The function that an instruction computes from its sources, ``None`` if it is opaque."""
     name, kind = opcode[0], opcode[-1]
     if "cc" in opcode or (name in ("add", "sub", "mad") and "sat" in opcode) or name in ("addc", "subc", "madc"):
         return None
@@ -349,12 +351,12 @@ def arithmetic(opcode: tuple[str, ...]) -> Function | None:
         case "shl" | "shr":
             return lambda a, by: (_shift(name, a, by, kind),)
         case "mul" | "mad" if kind[0] in "us" and opcode[1] in ("lo", "hi", "wide"):
-            bits = width(kind) * (2 if opcode[1] == "wide" else 1)
+            bits = type_bits(kind) * (2 if opcode[1] == "wide" else 1)
             return lambda a, b, *c: (truncate(_product(a, b, kind, opcode[1]) + (c[0] if c else _ZERO), bits),)
         case "mul24" | "mad24" if opcode[1] == "lo":
             narrow = kind[0] + "24"
             return lambda a, b, *c: (
-                truncate(_bits(number_of(a, narrow)) * _bits(number_of(b, narrow)) + (c[0] if c else _ZERO), 32),
+                truncate(_bits(to_number(a, narrow)) * _bits(to_number(b, narrow)) + (c[0] if c else _ZERO), 32),
             )
         case "bfe":
             return _bfe(kind)
@@ -368,4 +370,4 @@ def arithmetic(opcode: tuple[str, ...]) -> Function | None:
             return _prmt(opcode)
         case "shf":
             return _shf(opcode)
-    return _simple(name, kind)
+    return _basic_function(name, kind)

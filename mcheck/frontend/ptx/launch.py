@@ -1,6 +1,7 @@
-"""The launch of a kernel: its shape, its parameters byte by byte, and what their pointers and tensor maps mean.
+"""The launch of a kernel: its shape, its parameters byte by byte, and what their pointers and tensor maps point to.
 
-All is settled here; ``mcheck.frontend.ptx.launch_reader`` reads a launch from JSON and checks it against a module.
+Everything here has been validated; ``mcheck.frontend.ptx.launch_reader`` reads a launch from JSON and checks it against
+a module.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ Extent = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Global memory that a pointer leads to: ``size`` bytes (``None``: nobody knows how many).
+    """Global memory that a pointer points to: ``size`` bytes (``None``: unknown).
 
-    ``initial`` are the bytes that it begins with; those behind them are unknown. ``map`` is a tensor map that lies in
-    it, where a parameter points to one.
+    ``initial`` are its first bytes; the contents after them are unknown. ``map`` is a tensor map that lies in it, where
+    a parameter points to one.
     """
 
     name: str
@@ -30,36 +31,35 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """A tensor map over ``buffer``; the ``global_address`` of ``spec`` is 0, for buffers have no addresses here."""
+    """A tensor map over ``buffer``; the ``global_address`` of ``spec`` is 0, because buffers have no addresses here."""
 
     spec: TensorMapSpec
     buffer: Buffer
 
 
 @dataclass(frozen=True, slots=True)
-class Any:
-    """A parameter that stands for every number from 0 on."""
+class AnyNumber:
+    """A parameter that may be any number from 0 on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What a parameter of ``size`` bytes is given.
+    """The value of a parameter of ``size`` bytes.
 
-    ``data`` has ``size`` bytes, of which the half-open ranges ``known`` are given; ``places`` are what stands in it by
-    offset: a pointer (8 bytes), a tensor map (128 bytes), or any number (the whole parameter). Bytes that neither says
-    are unknown.
+    ``data`` has ``size`` bytes, of which the half-open ranges ``known`` are given; ``places`` are, by offset, the
+    pointers (8 bytes), the tensor maps (128 bytes), or any number (the whole parameter). Bytes in neither are unknown.
     """
 
     name: str
     size: int
     data: bytes
     known: tuple[tuple[int, int], ...] = ()
-    places: tuple[tuple[int, Buffer | Map | Any], ...] = ()
+    places: tuple[tuple[int, Buffer | Map | AnyNumber], ...] = ()
     span: Span | None = field(default=None, compare=False)
 
     @property
-    def given(self) -> bool:
-        """Whether the launch says anything of the parameter."""
+    def is_given(self) -> bool:
+        """Whether the launch gives any part of the parameter."""
         return bool(self.known or self.places)
 
 
@@ -68,7 +68,7 @@ class Launch:
     """A launch of the function ``entry``; ``arguments`` are in the order of its parameters.
 
     Extents are (x, y, z): ``grid`` in CTAs, ``block`` in threads, ``cluster`` in CTAs. ``shared`` is the dynamic shared
-    memory in bytes. ``first`` is a CTA of the cluster that is followed. ``assume`` are names of
+    memory in bytes. ``first`` is a CTA of the cluster that is executed. ``assume`` are names of
     ``mcheck.ir.assumptions``.
     """
 

@@ -1,4 +1,4 @@
-"""The parameters of a launch: numbers, bytes, pointers to buffers, tensor maps, blocks of all of them."""
+"""Reader of the parameters of a launch: numbers, bytes, pointers to buffers, tensor maps, blocks of all of them."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from mcheck.base.errors import InputError
 from mcheck.frontend.litmus.codes import did_you_mean, problem
 from mcheck.frontend.litmus.tensormaps import CHOICES, FIELDS, LISTS, MapFields, check
 from mcheck.frontend.ptx.json_positions import Node
-from mcheck.frontend.ptx.launch import Any, Argument, Buffer, Map
+from mcheck.frontend.ptx.launch import AnyNumber, Argument, Buffer, Map
 from mcheck.frontend.ptx.memory_layout import check_size
 from mcheck.frontend.ptx.module import Function, Parameter
 
 POINTER: Final = 8
 MAP_BYTES: Final = 128
-MOST_BYTES: Final = 1 << 48
-MOST_PARAMETER: Final = 32_764
-"""Bytes of all parameters of a kernel, at most."""
+MAX_BYTES: Final = 1 << 48
+MAX_PARAMETER_BYTES: Final = 32_764
+"""Maximum bytes of all parameters of a kernel."""
 _FLOATS = {2: "<e", 4: "<f", 8: "<d"}
 
 
-def arguments(entry: Function, given: Mapping[str, Node]) -> tuple[Argument, ...]:
-    """What each parameter of ``entry`` is given, by name or by index; what nothing says is unknown."""
+def read_arguments(entry: Function, given: Mapping[str, Node]) -> tuple[Argument, ...]:
+    """The value of each parameter of ``entry``, by name or by index; parameters that are not given are unknown."""
     named: dict[str, Node] = {}
     for key, node in given.items():
         name = _name(entry, key, node)
@@ -47,7 +47,7 @@ def _name(entry: Function, key: str, node: Node) -> str:
 
 
 class _Reader:
-    """Parameters may name one another: a tensor map the buffer that it describes."""
+    """Reader of all parameters, which may refer to one another: a tensor map to the buffer that it describes."""
 
     def __init__(self, given: Mapping[str, Node]) -> None:
         self._given = given
@@ -55,7 +55,7 @@ class _Reader:
 
     def all(self, entry: Function) -> tuple[Argument, ...]:
         for parameter in entry.parameters:
-            check_size(parameter, MOST_PARAMETER)
+            check_size(parameter, MAX_PARAMETER_BYTES)
         sizes = {parameter.name: parameter.size or 0 for parameter in entry.parameters}
         for name, node in self._given.items():
             value = node.value
@@ -71,13 +71,13 @@ class _Reader:
             return Argument(name, size, bytes(size))
         value = node.value
         if value == "any":
-            return Argument(name, size, bytes(size), places=((0, Any()),), span=node.span)
+            return Argument(name, size, bytes(size), places=((0, AnyNumber()),), span=node.span)
         if isinstance(value, bool | int | float):
-            data = _number(node, parameter)
+            data = _encode_number(node, parameter)
             return Argument(name, size, data, ((0, size),), span=node.span)
         if not isinstance(value, dict):
             node.fail("PTX103", what="value of a parameter", expected=_EXPECTED)
-        _only(node, ("hex", "at", "buffer", "init", "tensormap"))
+        _check_keys(node, ("hex", "at", "buffer", "init", "tensormap"))
         if "buffer" in value or "tensormap" in value:
             place = self._place(node, name, name, 0, size)
             return Argument(name, size, bytes(size), places=place, span=node.span)
@@ -86,13 +86,13 @@ class _Reader:
         return self._block(node, parameter)
 
     def _block(self, node: Node, parameter: Parameter) -> Argument:
-        """``{"hex": …, "at": {"64": {"buffer": null}}}``."""
+        """Read ``{"hex": …, "at": {"64": {"buffer": null}}}``."""
         name, size = parameter.name, parameter.size or 0
         data = bytearray(size)
         known: list[tuple[int, int]] = []
-        places: list[tuple[int, Buffer | Map | Any]] = []
+        places: list[tuple[int, Buffer | Map | AnyNumber]] = []
         if "hex" in node.value:
-            start = _hex(node.child("hex"))
+            start = _read_hex(node.child("hex"))
             if len(start) > size or (len(start) < size and not parameter.shape):
                 reason = f"it has {size} bytes, not {len(start)}"
                 node.child("hex").fail("PTX112", name=name, reason=reason)
@@ -102,17 +102,17 @@ class _Reader:
             if not isinstance(node.value["at"], dict):
                 node.child("at").fail("PTX103", what="object", expected='{"64": {"buffer": null}}')
             for key, item in node.child("at").items():
-                offset = _offset(item, key, size, name)
-                _only(item, ("buffer", "init", "tensormap", "hex"))
+                offset = _read_offset(item, key, size, name)
+                _check_keys(item, ("buffer", "init", "tensormap", "hex"))
                 if "hex" in item.value:
-                    part = _hex(item.child("hex"))
-                    _fits(item, name, offset, len(part), size)
+                    part = _read_hex(item.child("hex"))
+                    _check_fits(item, name, offset, len(part), size)
                     data[offset : offset + len(part)] = part
-                    known = [*_without(known, offset, len(part)), (offset, offset + len(part))]
+                    known = [*_subtract_range(known, offset, len(part)), (offset, offset + len(part))]
                 else:
                     found = self._place(item, f"{name}+{offset}", name, offset, size)
                     wide = MAP_BYTES if found and isinstance(found[0][1], Map) else POINTER
-                    known = _without(known, offset, wide)
+                    known = _subtract_range(known, offset, wide)
                     places += found
         places.sort(key=lambda place: place[0])
         return Argument(name, size, bytes(data), tuple(sorted(known)), tuple(places), span=node.span)
@@ -122,36 +122,36 @@ class _Reader:
     def _place(
         self, node: Node, name: str, parameter: str, offset: int, size: int
     ) -> tuple[tuple[int, Buffer | Map], ...]:
-        """The pointer or the tensor map that lies at ``offset``; nothing for ``{"tensormap": {}}``, a map unknown."""
+        """The pointer or the tensor map at ``offset``; nothing for ``{"tensormap": {}}``, an unknown map."""
         if "buffer" in node.value:
-            _fits(node, parameter, offset, POINTER, size)
+            _check_fits(node, parameter, offset, POINTER, size)
             found = self._buffers.get(name) or self._buffer(node, name)
             self._buffers[name] = found
             return ((offset, found),)
         if "tensormap" not in node.value:
             node.fail("PTX103", what="parameter", expected=_EXPECTED)
-        _only(node, ("tensormap",))
+        _check_keys(node, ("tensormap",))
         made = self._map(node.child("tensormap"), name)
         if made is None:
             return ()
         if size - offset == POINTER:  # a pointer to a map in global memory
             return ((offset, Buffer(name, MAP_BYTES, map=made)),)
-        _fits(node, parameter, offset, MAP_BYTES, size)
+        _check_fits(node, parameter, offset, MAP_BYTES, size)
         return ((offset, made),)
 
     def _buffer(self, node: Node, name: str) -> Buffer:
-        """``{"buffer": 64, "init": {"hex": "…"}}``; ``{"buffer": null}`` is of unknown size."""
-        _only(node, ("buffer", "init"))
+        """Read ``{"buffer": 64, "init": {"hex": "…"}}``; ``{"buffer": null}`` is of unknown size."""
+        _check_keys(node, ("buffer", "init"))
         size = node.value["buffer"]
-        if size is not None and (not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MOST_BYTES):
+        if size is not None and (not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MAX_BYTES):
             node.child("buffer").fail("PTX103", what="size of a buffer", expected="a number of bytes, or null")
         initial = b""
         if "init" in node.value:
             init = node.child("init")
-            _only(init, ("hex",))
+            _check_keys(init, ("hex",))
             if "hex" not in init.value:
                 init.fail("PTX103", what="content of a buffer", expected='{"hex": "…"}')
-            initial = _hex(init.child("hex"))
+            initial = _read_hex(init.child("hex"))
             if size is not None and len(initial) > size:
                 init.fail("PTX112", name=name, reason=f"the buffer has {size} bytes, init gives {len(initial)}")
         return Buffer(name, size, initial)
@@ -168,14 +168,14 @@ class _Reader:
                 expected = "a field name of tensormap.replace"
                 raise problem("LIT033", item.key_span, found=f"'{key}'", expected=expected, hint=hint)
             fields.spans[key] = item.span
-            _field(fields, key, item)
+            _set_map_field(fields, key, item)
         buffer = self._described(node.child("global_address"), name) if "global_address" in node.value else None
         check(fields)
         assert buffer is not None
         return Map(fields.spec(0), buffer)
 
     def _described(self, node: Node, name: str) -> Buffer:
-        """The buffer of a ``global_address``: a parameter's, or one of its own."""
+        """The buffer of a ``global_address``: that of a parameter, or one of its own."""
         if isinstance(node.value, dict):
             if "buffer" not in node.value:
                 node.fail("PTX103", what="buffer", expected='the name of a buffer parameter, or {"buffer": bytes}')
@@ -202,8 +202,8 @@ class _Reader:
 _EXPECTED = 'a number, {"hex": "…"}, {"buffer": bytes}, {"tensormap": {…}}, or "any"'
 
 
-def _only(node: Node, keys: tuple[str, ...]) -> None:
-    """Complains unless the value is an object that has none but these members."""
+def _check_keys(node: Node, keys: tuple[str, ...]) -> None:
+    """Raise an error unless the value is an object with no other members than these."""
     if not isinstance(node.value, dict):
         node.fail("PTX103", what="object", expected=f"an object with {' or '.join(keys)}")
     for key, item in node.items():
@@ -211,7 +211,7 @@ def _only(node: Node, keys: tuple[str, ...]) -> None:
             item.fail_at_key("PTX104", name=key, expected=f"one of {', '.join(keys)}", hint=did_you_mean(key, keys))
 
 
-def _hex(node: Node) -> bytes:
+def _read_hex(node: Node) -> bytes:
     value = node.value
     if isinstance(value, str):
         try:
@@ -221,28 +221,28 @@ def _hex(node: Node) -> bytes:
     return node.fail("PTX113", expected="two hexadecimal digits for each byte, the first byte first")
 
 
-def _offset(node: Node, key: str, size: int, name: str) -> int:
+def _read_offset(node: Node, key: str, size: int, name: str) -> int:
     if not (key.isascii() and key.isdigit() and len(key) < 7):
-        node.fail_at_key("PTX112", name=name, reason=f"'{key}' is no offset", expected="a number of bytes")
+        node.fail_at_key("PTX112", name=name, reason=f"'{key}' is not an offset", expected="a number of bytes")
     if int(key) >= size:
         node.fail_at_key("PTX112", name=name, reason=f"it has {size} bytes")
     return int(key)
 
 
-def _fits(node: Node, name: str, offset: int, wide: int, size: int) -> None:
+def _check_fits(node: Node, name: str, offset: int, wide: int, size: int) -> None:
     if offset + wide > size:
         node.fail("PTX112", name=name, reason=f"it needs {wide} bytes at offset {offset}, the parameter has {size}")
 
 
-def _without(known: list[tuple[int, int]], offset: int, wide: int) -> list[tuple[int, int]]:
-    """The ranges without the bytes that something else stands in."""
+def _subtract_range(known: list[tuple[int, int]], offset: int, wide: int) -> list[tuple[int, int]]:
+    """The ranges without bytes that are overwritten."""
     found = []
     for start, end in known:
         found += [(start, min(end, offset)), (max(start, offset + wide), end)]
     return [(start, end) for start, end in found if start < end]
 
 
-def _number(node: Node, parameter: Parameter) -> bytes:
+def _encode_number(node: Node, parameter: Parameter) -> bytes:
     """The bytes of a number: of its two's complement, or of a float where the number or the parameter is one."""
     size, value = parameter.size or 0, node.value
     if parameter.shape:
@@ -254,7 +254,7 @@ def _number(node: Node, parameter: Parameter) -> bytes:
         try:
             return struct.pack(_FLOATS[size], value)
         except (OverflowError, struct.error):
-            node.fail("PTX112", name=parameter.name, reason=f"a float of {size} bytes is no larger")
+            node.fail("PTX112", name=parameter.name, reason=f"it exceeds the largest float of {size} bytes")
     if not -(1 << (8 * size - 1)) <= value < 1 << (8 * size):
         node.fail("PTX112", name=parameter.name, reason=f"it has {size} bytes")
     return int(value).to_bytes(size, "little", signed=value < 0)
@@ -263,7 +263,7 @@ def _number(node: Node, parameter: Parameter) -> bytes:
 # --- fields of a tensor map -----------------------------------------------------------------------------------
 
 
-def _field(fields: MapFields, key: str, node: Node) -> None:
+def _set_map_field(fields: MapFields, key: str, node: Node) -> None:
     value = node.value
     if key == "global_address":
         return
@@ -275,17 +275,17 @@ def _field(fields: MapFields, key: str, node: Node) -> None:
         if not matching:
             expected = "one of " + ", ".join(choices)
             hint = did_you_mean(str(value), choices)
-            raise _lit("LIT036", node, found=f"'{value}'", field=key, expected=expected, hint=hint)
+            raise _map_error("LIT036", node, found=f"'{value}'", field=key, expected=expected, hint=hint)
         fields.words[key] = matching[0]
     elif key in LISTS:
         if not isinstance(value, list) or not all(isinstance(n, int) and not isinstance(n, bool) for n in value):
-            raise _lit("LIT036", node, found=repr(value), field=key, expected="a list of integers")
+            raise _map_error("LIT036", node, found=repr(value), field=key, expected="a list of integers")
         fields.lists[key] = tuple(value)
     else:
         if not isinstance(value, int) or isinstance(value, bool):
-            raise _lit("LIT036", node, found=repr(value), field=key, expected="an integer")
+            raise _map_error("LIT036", node, found=repr(value), field=key, expected="an integer")
         fields.numbers[key] = value
 
 
-def _lit(code: str, node: Node, *, expected: str, hint: str | None = None, **names: object) -> InputError:
+def _map_error(code: str, node: Node, *, expected: str, hint: str | None = None, **names: object) -> InputError:
     return problem(code, node.span, expected=expected, hint=hint, **names)

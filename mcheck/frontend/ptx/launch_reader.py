@@ -1,7 +1,7 @@
-"""From the JSON of a launch, the options and the module to a ``Launch``; every mistake is named with its place.
+"""Reader of launches: from JSON, options and the module to a ``Launch``; every error has its location.
 
-The rules are those of the driver (CUDA programming guide, compute capabilities) and of the directives of the entry
-(PTX ISA 11.4). What is missing is asked for in one error.
+The rules are those of the driver (CUDA programming guide, compute capabilities) and of the directives of the entry (PTX
+ISA 11.4). All missing fields are reported in one error.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ from mcheck.base.errors import InputError, Span, Unsupported
 from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.codes import did_you_mean
 from mcheck.frontend.litmus.source import read
-from mcheck.frontend.ptx.json_positions import Node, document
+from mcheck.frontend.ptx.json_positions import Node, parse_document
 from mcheck.frontend.ptx.launch import Extent, Launch
-from mcheck.frontend.ptx.launch_arguments import arguments
+from mcheck.frontend.ptx.launch_arguments import read_arguments
 from mcheck.frontend.ptx.module import Address, Arguments, Function, Module, Operand, Symbol, Vector
 from mcheck.frontend.ptx.problems import MESSAGES, problem
 from mcheck.ir.assumptions import NAMES
 from mcheck.isa.targets import check_target
 
 FIELDS: Final = ("entry", "grid", "block", "cluster", "shared", "first", "params", "assume")
-MOST_GRID: Final = ((1 << 31) - 1, 65535, 65535)
-MOST_BLOCK: Final = (1024, 1024, 64)
-MOST_THREADS: Final = 1024
-MOST_CLUSTER: Final = 16
-MOST_SHARED: Final = 227 << 10
-"""Bytes of dynamic shared memory that any target has (sm_90, sm_100)."""
+MAX_GRID: Final = ((1 << 31) - 1, 65535, 65535)
+MAX_BLOCK: Final = (1024, 1024, 64)
+MAX_THREADS: Final = 1024
+MAX_CLUSTER: Final = 16
+MAX_SHARED: Final = 227 << 10
+"""Maximum dynamic shared memory of any target, in bytes (sm_90, sm_100)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What somebody said of a launch, unchecked: fields, and parameters by name or index."""
+class LaunchDescription:
+    """The description of a launch, unchecked: fields, and parameters by name or index."""
 
     fields: Mapping[str, Node] = field(default_factory=dict)
     params: Mapping[str, Node] = field(default_factory=dict)
 
-    def over(self, other: Given) -> Given:
-        """This where it says something, else ``other``."""
-        return Given({**other.fields, **self.fields}, {**other.params, **self.params})
+    def override(self, other: LaunchDescription) -> LaunchDescription:
+        """This description where it has a value, else ``other``."""
+        return LaunchDescription({**other.fields, **self.fields}, {**other.params, **self.params})
 
 
-def from_json(text: str, path: str) -> Given:
-    """The launch that a JSON document describes; raises ``InputError``."""
-    whole = document(text, path)
+def from_json(text: str, path: str) -> LaunchDescription:
+    """The launch described by a JSON document; raises ``InputError``."""
+    whole = parse_document(text, path)
     if not isinstance(whole.value, dict):
         whole.fail("PTX103", what="launch", expected="an object with entry, grid, block and params")
     fields = {}
@@ -57,21 +57,21 @@ def from_json(text: str, path: str) -> Given:
         fields[key] = node
     params = fields.pop("params", None)
     if params is None:
-        return Given(fields)
+        return LaunchDescription(fields)
     if isinstance(params.value, list):
-        return Given(fields, {str(k): params.child(k) for k in range(len(params.value))})
+        return LaunchDescription(fields, {str(k): params.child(k) for k in range(len(params.value))})
     if not isinstance(params.value, dict):
         params.fail("PTX103", what="object", expected="parameters by name or by index")
-    return Given(fields, dict(params.items()))
+    return LaunchDescription(fields, dict(params.items()))
 
 
-def from_file(path: str) -> Given:
+def from_file(path: str) -> LaunchDescription:
     """The launch in the JSON file at ``path``; raises ``InputError``."""
     return from_json(read(path), path)
 
 
-def from_object(launch: Mapping[str, Any]) -> Given:
-    """The launch that a dictionary of the same form describes; raises ``InputError``."""
+def from_object(launch: Mapping[str, Any]) -> LaunchDescription:
+    """The launch described by a dictionary of the same form; raises ``InputError``."""
     try:
         text = json.dumps(launch, indent=1)
     except (TypeError, ValueError) as error:
@@ -79,15 +79,15 @@ def from_object(launch: Mapping[str, Any]) -> Given:
     return from_json(text, "<launch>")
 
 
-def from_words(fields: Iterable[tuple[str, str]], params: Iterable[tuple[str, str]]) -> Given:
-    """The launch that options describe: ``grid`` 4,1,1, ``shared`` 1024, parameters as numbers or as JSON."""
-    return Given(
-        {name: Node(_word(name, value), f"--{name}") for name, value in fields},
-        {name: Node(_parameter(value), f"--param {name}") for name, value in params},
+def from_words(fields: Iterable[tuple[str, str]], params: Iterable[tuple[str, str]]) -> LaunchDescription:
+    """The launch described by options: ``grid`` 4,1,1, ``shared`` 1024, parameters as numbers or as JSON."""
+    return LaunchDescription(
+        {name: Node(_parse_option(name, value), f"--{name}") for name, value in fields},
+        {name: Node(_parse_parameter(value), f"--param {name}") for name, value in params},
     )
 
 
-def _word(name: str, value: str) -> object:
+def _parse_option(name: str, value: str) -> object:
     if name == "entry":
         return value
     parts = [part.strip() for part in value.split(",")]
@@ -96,20 +96,20 @@ def _word(name: str, value: str) -> object:
     return int(parts[0]) if name == "shared" and len(parts) == 1 else [int(part) for part in parts]
 
 
-def _parameter(value: str) -> object:
-    """JSON, a hexadecimal number, or a word."""
+def _parse_parameter(value: str) -> object:
+    """Parse JSON, a hexadecimal number, or a word."""
     try:
         return int(value, 16) if value.lower().startswith("0x") else json.loads(value)
     except (ValueError, RecursionError):
         return value
 
 
-_SUCH_AS = {"entry": "NAME", "grid": "4,1,1", "block": "128,1,1", "cluster": "2,1,1", "shared": "N"}
-"""The options for what a launch has to say, with what may stand there."""
+_OPTION_EXAMPLES = {"entry": "NAME", "grid": "4,1,1", "block": "128,1,1", "cluster": "2,1,1", "shared": "N"}
+"""The options for the required fields, each with an example value."""
 
 
-def launch(module: Module, given: Given) -> Launch:
-    """The launch of an entry of ``module``; raises ``InputError`` for what is wrong or missing."""
+def build_launch(module: Module, given: LaunchDescription) -> Launch:
+    """Validate the launch of an entry of ``module``; raises ``InputError`` for what is wrong or missing."""
     if module.address_size != 64:
         message = MESSAGES["PTX120"].format(bits=module.address_size)
         raise Unsupported(message, Span(module.path, 1, 1), code="PTX120", hint=".address_size 64")
@@ -117,11 +117,11 @@ def launch(module: Module, given: Given) -> Launch:
     missing: list[str] = []
     entry = _entry(module, given, missing)
     if entry is None:
-        raise _incomplete(missing, given, (), module.functions[module.entries[0]].span)
-    return _Shape(module, entry, given).launch()
+        raise _incomplete_error(missing, given, (), module.functions[module.entries[0]].span)
+    return _LaunchBuilder(module, entry, given).launch()
 
 
-def _entry(module: Module, given: Given, missing: list[str]) -> Function | None:
+def _entry(module: Module, given: LaunchDescription, missing: list[str]) -> Function | None:
     entries = module.entries
     if not entries:
         raise problem("PTX116", Span(module.path, 1, 1), expected="a .entry")
@@ -137,11 +137,13 @@ def _entry(module: Module, given: Given, missing: list[str]) -> Function | None:
     return module.functions[node.value]
 
 
-def _incomplete(
-    missing: list[str], given: Given, unknown: tuple[str, ...], head: Span, most: Extent | None = None
+def _incomplete_error(
+    missing: list[str], given: LaunchDescription, unknown: tuple[str, ...], head: Span, most: Extent | None = None
 ) -> InputError:  # fmt: skip
-    """The error at the launch file, or without one at the entry, which has ``most`` threads in a CTA."""
-    such_as = _SUCH_AS if most is None else {**_SUCH_AS, "block": ",".join(map(str, most))}
+    """The error about missing fields, at the launch file or else at the entry, which has at most ``most`` threads in a
+    CTA.
+    """
+    such_as = _OPTION_EXAMPLES if most is None else {**_OPTION_EXAMPLES, "block": ",".join(map(str, most))}
     expected = None
     if unknown:
         expected = f"parameters that are not given are unknown: {', '.join(unknown)}"
@@ -151,16 +153,17 @@ def _incomplete(
     hint = f"{options or 'an option'}, or a field of the launch file (--launch, or the module's name with .json)"
     if not nodes:
         hint += (
-            "; mcheck.integrations.cuda records it from a host program, mcheck.integrations.triton makes it of a kernel"
+            "; mcheck.integrations.cuda records the launches of a host program,"
+            " mcheck.integrations.triton derives one from a kernel"
         )
     span = head if path is None else Span(path, 1, 1)
     return problem("PTX105", span, missing=", ".join(missing), expected=expected, hint=hint)
 
 
-class _Shape:
-    """One launch of one entry."""
+class _LaunchBuilder:
+    """Validation of one launch of one entry."""
 
-    def __init__(self, module: Module, entry: Function, given: Given) -> None:
+    def __init__(self, module: Module, entry: Function, given: LaunchDescription) -> None:
         self._module = module
         self._entry = entry
         self._given = given
@@ -168,20 +171,20 @@ class _Shape:
 
     def launch(self) -> Launch:
         entry = self._entry
-        given = arguments(entry, self._given.params)
+        given = read_arguments(entry, self._given.params)
         block = self._block()
         cluster = self._cluster()
-        grid = self._extent("grid", MOST_GRID)
+        grid = self._extent("grid", MAX_GRID)
         if grid is None:
             self._missing.append("grid")
         shared = self._shared()
         if self._missing or block is None or grid is None or cluster is None or shared is None:
-            unknown = tuple(a.name for a in given if not a.given)
-            raise _incomplete(self._missing, self._given, unknown, entry.span, self._directive("maxntid"))
+            unknown = tuple(a.name for a in given if not a.is_given)
+            raise _incomplete_error(self._missing, self._given, unknown, entry.span, self._directive("maxntid"))
         if "blocksareclusters" in entry.directives:
             grid = (grid[0] * cluster[0], grid[1] * cluster[1], grid[2] * cluster[2])
         if any(g % c for g, c in zip(grid, cluster, strict=True)):
-            self._at("grid").fail("PTX109", grid=_words(grid), cluster=_words(cluster))
+            self._at("grid").fail("PTX109", grid=_format_extent(grid), cluster=_format_extent(cluster))
         return Launch(
             entry=entry.name,
             grid=grid,
@@ -201,13 +204,13 @@ class _Shape:
         node = self._given.fields.get(name)
         if node is None:
             return None
-        values = [node.value] if _whole(node.value) else node.value
-        if not (isinstance(values, list) and 1 <= len(values) <= 3 and all(map(_whole, values))):
+        values = [node.value] if _is_integer(node.value) else node.value
+        if not (isinstance(values, list) and 1 <= len(values) <= 3 and all(map(_is_integer, values))):
             node.fail("PTX103", what="extent", expected="one to three integers, such as [4, 1, 1]")
         full = (*values, 1, 1)[:3]
         for axis, value, limit in zip("xyz", full, most, strict=True):
             if not 1 <= value <= limit:
-                node.fail("PTX108", what=f"{name}.{axis}", found=value, limit=f"from 1 to {limit} are possible")
+                node.fail("PTX108", what=f"{name}.{axis}", found=value, limit=f"expected 1 to {limit}")
         return full[0], full[1], full[2]
 
     def _directive(self, name: str) -> Extent | None:
@@ -219,53 +222,55 @@ class _Shape:
 
     def _block(self) -> Extent | None:
         required = self._directive("reqntid")
-        block = self._extent("block", MOST_BLOCK)
+        block = self._extent("block", MAX_BLOCK)
         if block is None:
             if required is None:
                 self._missing.append("block")
             return required
         if required is not None and block != required:
-            said = f".reqntid {_words(required)}"
-            self._at("block").fail("PTX107", what="block", found=_words(block), wanted=said)
-        most, limit = self._directive("maxntid"), MOST_THREADS
+            said = f".reqntid {_format_extent(required)}"
+            self._at("block").fail("PTX107", what="block", found=_format_extent(block), wanted=said)
+        most, limit = self._directive("maxntid"), MAX_THREADS
         if most is not None:
             limit = min(limit, prod(most))
         if prod(block) > limit:
             why = (
-                f"the entry says .maxntid {_words(most)}" if most is not None else f"a CTA has at most {limit} threads"
+                f"a CTA has at most {limit} threads"
+                if most is None
+                else f"the entry requires .maxntid {_format_extent(most)}"
             )
-            self._at("block").fail("PTX108", what="block", found=_words(block), limit=why)
+            self._at("block").fail("PTX108", what="block", found=_format_extent(block), limit=why)
         return block
 
     def _cluster(self) -> Extent | None:
         required = self._directive("reqnctapercluster")
-        cluster = self._extent("cluster", (MOST_CLUSTER,) * 3)
+        cluster = self._extent("cluster", (MAX_CLUSTER,) * 3)
         if cluster is None:
             if required is None and "explicitcluster" in self._entry.directives:
                 self._missing.append("cluster")
                 return None
             return required or (1, 1, 1)
         if required is not None and cluster != required:
-            said = f".reqnctapercluster {_words(required)}"
-            self._at("cluster").fail("PTX107", what="cluster", found=_words(cluster), wanted=said)
-        most = self._entry.directives.get("maxclusterrank", (MOST_CLUSTER,))[0]
+            said = f".reqnctapercluster {_format_extent(required)}"
+            self._at("cluster").fail("PTX107", what="cluster", found=_format_extent(cluster), wanted=said)
+        most = self._entry.directives.get("maxclusterrank", (MAX_CLUSTER,))[0]
         if prod(cluster) > most:
             why = f"a cluster has at most {most} CTAs"
-            self._at("cluster").fail("PTX108", what="cluster", found=_words(cluster), limit=why)
+            self._at("cluster").fail("PTX108", what="cluster", found=_format_extent(cluster), limit=why)
         return cluster
 
     def _shared(self) -> int | None:
         node = self._given.fields.get("shared")
         if node is None:
-            names = sorted(_dynamic(self._module, self._entry))
+            names = sorted(_dynamic_variables(self._module, self._entry))
             if names:
                 self._missing.append(f"shared (the bytes of {', '.join(names)})")
                 return None
             return 0
-        if not _whole(node.value) or node.value < 0:
+        if not _is_integer(node.value) or node.value < 0:
             node.fail("PTX103", what="size", expected="a number of bytes")
-        if node.value > MOST_SHARED:
-            node.fail("PTX108", what="shared", found=node.value, limit=f"a CTA has at most {MOST_SHARED} bytes")
+        if node.value > MAX_SHARED:
+            node.fail("PTX108", what="shared", found=node.value, limit=f"a CTA has at most {MAX_SHARED} bytes")
         return int(node.value)
 
     def _first(self, grid: Extent) -> Extent:
@@ -273,7 +278,7 @@ class _Shape:
         if node is None:
             return 0, 0, 0
         value = node.value
-        if not (isinstance(value, list) and len(value) == 3 and all(map(_whole, value))):
+        if not (isinstance(value, list) and len(value) == 3 and all(map(_is_integer, value))):
             node.fail("PTX103", what="CTA", expected="three integers, such as [0, 0, 0]")
         for axis, at, extent in zip("xyz", value, grid, strict=True):
             if not 0 <= at < extent:
@@ -293,24 +298,26 @@ class _Shape:
         return tuple(dict.fromkeys(node.value))
 
 
-def _whole(value: object) -> bool:
+def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _words(extent: Extent) -> str:
+def _format_extent(extent: Extent) -> str:
     return ", ".join(map(str, extent))
 
 
 # --- dynamic shared memory ------------------------------------------------------------------------------------
 
 
-def _dynamic(module: Module, entry: Function) -> set[str]:
-    """The variables of open size in shared memory that the entry, or a function that it may call, names."""
+def _dynamic_variables(module: Module, entry: Function) -> set[str]:
+    """The dynamic shared variables that the entry, or a function that it may call, refers to."""
     found: set[str] = set()
     seen, todo = {entry.name}, [entry]
     while todo:
         function = todo.pop()
-        names = {name for statement in function.body for operand in statement.operands for name in _symbols(operand)}
+        names = {
+            name for statement in function.body for operand in statement.operands for name in _named_symbols(operand)
+        }
         names |= {name for targets in function.call_targets.values() for name in targets}
         for name in names - function.variables.keys():
             variable = module.variables.get(name)
@@ -323,13 +330,13 @@ def _dynamic(module: Module, entry: Function) -> set[str]:
     return found
 
 
-def _symbols(operand: Operand) -> list[str]:
+def _named_symbols(operand: Operand) -> list[str]:
     match operand:
         case Symbol():
             return [operand.name]
         case Address():
             named = [operand.base.name] if isinstance(operand.base, Symbol) else []
-            return named + [name for item in operand.rest for name in _symbols(item)]
+            return named + [name for item in operand.rest for name in _named_symbols(item)]
         case Vector() | Arguments():
-            return [name for item in operand.items for name in _symbols(item)]
+            return [name for item in operand.items for name in _named_symbols(item)]
     return []

@@ -1,22 +1,22 @@
-"""From a statement to the operation that the instruction table has for it, with registers by their index."""
+"""Lowering of a statement to the operation of the instruction table, with registers by their index."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from mcheck.frontend.ptx.module import Function, Sink, Statement
-from mcheck.frontend.ptx.table_forms import instruction
+from mcheck.frontend.ptx.table_forms import to_table_form
 from mcheck.ir.ops import Op
 from mcheck.isa.decode import decode
 from mcheck.isa.instruction import Operand, Vector
 
 
-def template(function: Function, statement: Statement, opcode: tuple[str, ...] | None = None) -> Op:
-    """The operation, without its guard; its expressions name registers and symbols as the function does.
+def operation_template(function: Function, statement: Statement, opcode: tuple[str, ...] | None = None) -> Op:
+    """The operation of a statement, without its guard; its expressions name registers and symbols as the function does.
 
     Raises ``InputError`` and ``Unsupported`` as ``mcheck.isa.decode`` does.
     """
-    given = replace(instruction(statement), guard=None)
+    given = replace(to_table_form(statement), guard=None)
     if statement.opcode[0] in ("ld", "ldu", "st"):  # a vector of one element is a scalar
         given = replace(given, operands=tuple(map(_scalar, given.operands)))
     if opcode is not None:

@@ -1,9 +1,9 @@
-"""Where the variables of a module and the buffers of a launch lie, in the flat map of ``mcheck.ir.memory``.
+"""The layout of a module's variables and a launch's buffers in the flat map of ``mcheck.ir.memory``.
 
-The shared variables of a CTA lie in its window as in the hardware's, one after the other, the dynamic ones behind the
-others; the first bytes are left to the system. Parameters lie in one block of constant memory, of which only the tensor
-maps are objects of the program; the address of a parameter in ``.param`` is its offset in the block. ``.local`` memory
-and the parameters of ``.func``s are the lane's own: their addresses start at ``LOCAL_BASE`` in every lane.
+The shared variables of a CTA lie in its window as in the hardware's, one after the other, the dynamic ones last; the
+first bytes are reserved for the system. Parameters lie in one block of constant memory, of which only the tensor maps
+are objects of the program; the address of a parameter in ``.param`` is its offset in the block. ``.local`` memory and
+the parameters of ``.func``s are the lane's own: their addresses start at ``LOCAL_BASE`` in every lane.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from mcheck.ir.memory import (
 )
 from mcheck.semantics.tensor_map_values import MAP_SIZE, encode
 
-SYSTEM = 1024
-"""The bytes at the beginning of a shared window that no variable gets."""
+SYSTEM_BYTES = 1024
+"""The bytes at the beginning of a shared window that are reserved for the system."""
 DYNAMIC_ALIGN = 1024
 PARAM_BASE = GLOBAL_BASE
 GAP = 1 << 16
@@ -44,40 +44,44 @@ UNKNOWN_SIZE = 1 << 33
 """The bytes that a buffer of unknown size takes in the map."""
 LOCAL_BASE = 1 << 50
 POINTER = 8
-MOST: Mapping[str, int] = {"shared": 227 << 10, "const": 64 << 10, "local": 512 << 10, "param": 512 << 10}
-"""The largest variable of a kind that any target has room for; parameters of a ``.func`` are a lane's own memory."""
-MOST_OWN = 1 << 28
-"""Bytes of memory of their own that all lanes may have together: so much can be followed."""
-MOST_TOLD = 1 << 20
-"""Bytes of the largest variable of which it is known what an initialiser leaves; of larger ones nothing is."""
+MAX_BYTES: Mapping[str, int] = {"shared": 227 << 10, "const": 64 << 10, "local": 512 << 10, "param": 512 << 10}
+"""The largest variable of a kind that fits any target; parameters of a ``.func`` are a lane's own memory."""
+MAX_LANE_BYTES = 1 << 28
+"""Maximum bytes of lane-owned memory of all lanes together that can be followed."""
+MAX_TRACKED_BYTES = 1 << 20
+"""The largest variable whose initial contents are tracked; contents of larger ones are unknown."""
 RESERVED = "reserved"
 """The system's part of shared memory, which cooperative groups use for tiles of several warps."""
 RESERVED_OFFSETS: Mapping[str, int] = {
     "reserved_smem_offset_begin": 0, "reserved_smem_offset_0": 0, "reserved_smem_offset_1": 64,
-    "reserved_smem_offset_end": SYSTEM, "reserved_smem_offset_cap": SYSTEM,
+    "reserved_smem_offset_end": SYSTEM_BYTES, "reserved_smem_offset_cap": SYSTEM_BYTES,
 }  # fmt: skip
-"""What the registers say of it (chapter 10); behind the last of its parts ``cooperative_groups`` expects 288 bytes."""
+"""The values of the registers that describe it (chapter 10); after the last of its parts ``cooperative_groups`` expects
+288 bytes.
+"""
 LAUNCH_CONTROL = "launch control"
-"""What answers of clusterlaunchcontrol are copied from."""
-ELSEWHERE = "elsewhere"
-"""Where copies go and come from of whose other end nobody knows where in global memory it is."""
-ELSEWHERE_SIZE = 1 << 32
+"""The source object of clusterlaunchcontrol responses."""
+UNKNOWN_GLOBAL = "elsewhere"
+"""The object that stands in for unknown global addresses of copies."""
+UNKNOWN_GLOBAL_SIZE = 1 << 32
 GRID_WORKSPACE = "grid workspace"
-"""What the driver gives a cooperative launch, zeroed: cooperative groups count there who has come to ``grid.sync``."""
+"""The workspace that the driver gives a cooperative launch, zeroed: cooperative groups count arrivals at ``grid.sync``
+there.
+"""
 WORKSPACE_SIZE = 64
 WORKSPACE_HALVES = {"envreg1": 32, "envreg2": 0}
-"""The registers with the upper and the lower half of its address (chapter 10 leaves them to the driver; read
-as ``cooperative_groups`` does).
+"""The registers with the upper and the lower half of its address (chapter 10 leaves them to the driver; read as
+``cooperative_groups`` does).
 """
 FUNCTION_BASE = 1 << 51
-"""The address of function number k is k more than this."""
+"""The address of function k is this plus k."""
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """``symbols`` has the address of every module-level name and of those of functions as (function, name); that of a
-    shared one is its offset in the window. ``buffers`` are the addresses of buffers by name, ``local_size`` the bytes
-    of a lane's own memory.
+class MemoryLayout:
+    """The memory layout. ``symbols`` has the address of every module-level name and of those of functions as (function,
+    name); that of a shared one is its offset in the window. ``buffers`` are the addresses of buffers by name,
+    ``local_size`` the bytes of a lane's own memory.
     """
 
     memory: MemoryMap
@@ -87,13 +91,13 @@ class Places:
     shared_size: int
     local_size: int
     contents: Mapping[int, tuple[bytes, bytes]] = field(default_factory=dict)
-    """What memory outside the CTAs holds at first, by address, with the quality of each byte."""
+    """Initial contents of memory outside the CTAs, by address, with the quality of each byte."""
     initialised: Mapping[int, str] = field(default_factory=dict)
-    """By address, the global variables that hold what their initialisers say, unless the host has changed it."""
+    """By address, the global variables that hold their initialisers, unless the host has changed them."""
 
 
-def with_contents(places: Places, words: Mapping[int, bytes]) -> Places:
-    """The same places, but some words of unknown contents, by address, hold these bytes at first."""
+def with_contents(places: MemoryLayout, words: Mapping[int, bytes]) -> MemoryLayout:
+    """The same layout with given initial contents for some words of unknown contents, by address."""
     if not words:
         return places
     instances = []
@@ -106,37 +110,37 @@ def with_contents(places: Places, words: Mapping[int, bytes]) -> Places:
 
 @dataclass(slots=True)
 class _Builder:
-    """Hands out addresses."""
+    """Allocates addresses."""
 
     objects: list[tuple[MemObject, int]] = field(default_factory=list)
     shared_objects: list[tuple[MemObject, int]] = field(default_factory=list)
     symbols: dict[tuple[str, str], int] = field(default_factory=dict)
     shared: set[tuple[str, str]] = field(default_factory=set)
     next_global: int = GLOBAL_BASE + GAP
-    next_shared: int = SYSTEM
+    next_shared: int = SYSTEM_BYTES
     next_local: int = LOCAL_BASE
     given: Span | None = None
-    """What is placed: a variable, or a parameter, in the launch if that says something of it."""
+    """The location of what is being placed: a variable, or a parameter (in the launch if it is given there)."""
     contents: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
     dynamic: list[tuple[tuple[str, str], Variable]] = field(default_factory=list)
     tables: dict[int, Variable] = field(default_factory=dict)
-    """Variables whose contents are known, by address; their initialisers may name what gets its address later."""
+    """Variables with known contents, by address; their initialisers may name variables that get addresses later."""
 
     def variable(self, owner: str, name: str, item: Variable) -> None:
-        """A declared variable."""
+        """Place a declared variable."""
         key, self.given = (owner, name), item.span
-        check_size(item, MOST.get(item.space))
+        check_size(item, MAX_BYTES.get(item.space))
         if item.space == "shared":
             if item.size is None or item.linkage == "extern":
                 self.dynamic.append((key, item))
                 return
-            at = _up(self.next_shared, item.align)
+            at = _align_up(self.next_shared, item.align)
             self.next_shared = at + item.size
             self.symbols[key] = at
             self.shared.add(key)
-            self.shared_objects.append((_object(_short(name), "shared", item.size, item.align), at))
+            self.shared_objects.append((_object(short_name(name), "shared", item.size, item.align), at))
         elif item.space in ("local", "param"):
-            at = _up(self.next_local, max(item.align, 8))
+            at = _align_up(self.next_local, max(item.align, 8))
             self.next_local = at + (item.size or 0)
             self.symbols[key] = at
         else:
@@ -146,33 +150,33 @@ class _Builder:
             self.objects.append((_object(name, space, size, item.align, None), at))
             self.symbols[key] = at
             told = item.initial is not None or (space == "const" and item.linkage != "extern")
-            if told and size <= MOST_TOLD:
-                initial = _initial(item)
+            if told and size <= MAX_TRACKED_BYTES:
+                initial = _initial_bytes(item)
                 self.contents[at] = initial, bytes(len(initial))
                 self.tables[at] = item
 
     def reserve(self, size: int, align: int) -> int:
-        """Room in global memory."""
-        at = _up(self.next_global, max(align, 256))
+        """Allocate global memory."""
+        at = _align_up(self.next_global, max(align, 256))
         self.next_global = at + size + GAP
         size = self.next_global - GLOBAL_BASE
-        _followed(self.given, "variables and buffers are", size, SHARED_BASE - GLOBAL_BASE)
+        _check_total(self.given, "variables and buffers are", size, SHARED_BASE - GLOBAL_BASE)
         return at
 
 
 def check_size(item: Variable | Parameter, most: int | None) -> None:
-    """Complains of a variable that no memory has room for."""
+    """Raise an error for a variable that fits no memory."""
     if most is not None and item.size is not None and item.size > most:
-        raise problem("PTX117", item.span, name=item.name, found=item.size, limit=f"there is room for {most}")
+        raise problem("PTX117", item.span, name=item.name, found=item.size, limit=f"at most {most} fit")
 
 
-def _followed(span: Span | None, what: str, size: int, most: int) -> None:
+def _check_total(span: Span | None, what: str, size: int, most: int) -> None:
     if size > most:
         message = f"{what} larger than the memory that can be followed"
         raise InputError(message, span, expected=f"less than {most:,} bytes in all")
 
 
-def _up(value: int, align: int) -> int:
+def _align_up(value: int, align: int) -> int:
     return (value + align - 1) // align * align
 
 
@@ -187,13 +191,11 @@ def _object(
 
 _LENGTH = re.compile(r"(?<!\d)(?<!L[a-z])\d+")
 _END = re.compile(r"E*(?:_\d|__\d+_)?")
-"""What may follow the last part of a mangled name: ends of what encloses it, and which one of its function it is."""
+"""What may follow the last part of a mangled name: ends of what encloses it, and its index in its function."""
 
 
-def _short(name: str) -> str:
-    """The last part of a name that C++ has mangled, else the name. The arguments of a template may stand before it, or
-    behind it.
-    """
+def short_name(name: str) -> str:
+    """The last part of a mangled C++ name, else the name. The arguments of a template may stand before or after it."""
     if not name.startswith("_Z"):
         return name
     for length in reversed(list(_LENGTH.finditer(name))):
@@ -208,7 +210,7 @@ def _short(name: str) -> str:
     return last or name
 
 
-def _initial(item: Variable) -> bytes:
+def _initial_bytes(item: Variable) -> bytes:
     data = bytearray(item.size or 0)
     for offset, size, value in item.initial or ():
         if isinstance(value, Immediate):
@@ -216,8 +218,8 @@ def _initial(item: Variable) -> bytes:
     return bytes(data)
 
 
-def _addresses(b: _Builder) -> None:
-    """Writes the addresses that initialisers name: tables of functions, pointers to variables."""
+def _write_addresses(b: _Builder) -> None:
+    """Write the addresses that initialisers name: tables of functions, pointers to variables."""
     for at, item in b.tables.items():
         named = [(offset, size, v) for offset, size, v in item.initial or () if isinstance(v, Symbol)]
         if not named:
@@ -235,8 +237,10 @@ def _addresses(b: _Builder) -> None:
             b.objects[k] = replace(held, held=((0, b.contents[at][0]),)), at
 
 
-def place_variables(module: Module, functions: Sequence[Function], launch: Launch, ctas: tuple[Cta, ...]) -> Places:
-    """Addresses for all variables that these functions can name, and for what the launch brings."""
+def place_variables(
+    module: Module, functions: Sequence[Function], launch: Launch, ctas: tuple[Cta, ...]
+) -> MemoryLayout:
+    """Allocate addresses for all variables that these functions can name, and for the buffers of the launch."""
     b = _Builder()
     for name, item in module.variables.items():
         b.variable("", name, item)
@@ -245,33 +249,33 @@ def place_variables(module: Module, functions: Sequence[Function], launch: Launc
             b.variable(function.name, name, item)
         if not function.entry:
             for formal in (*function.returns, *function.parameters):
-                at = _up(b.next_local, 16)
+                at = _align_up(b.next_local, 16)
                 b.next_local = at + (formal.size or 256)
                 b.symbols[function.name, formal.name] = at
     for number, name in enumerate(module.functions):
         b.symbols["", name] = FUNCTION_BASE + number
     for alias, name in module.aliases.items():
         b.symbols["", alias] = b.symbols["", name]
-    _addresses(b)
+    _write_addresses(b)
     if any(s.opcode[0] == "clusterlaunchcontrol" for f in functions for s in f.body):
         at = b.symbols["", LAUNCH_CONTROL] = b.reserve(16, 16)
         b.objects.append((_object(LAUNCH_CONTROL, "global", 16, 16), at))
-    if any(_copies(s.opcode) for f in functions for s in f.body):
-        at = b.symbols["", ELSEWHERE] = b.reserve(ELSEWHERE_SIZE, 16)
-        b.objects.append((_object(ELSEWHERE, "global", ELSEWHERE_SIZE, 16), at))
-    if any(_names_workspace(o) for f in functions for s in f.body for o in s.operands):
+    if any(_copies_global(s.opcode) for f in functions for s in f.body):
+        at = b.symbols["", UNKNOWN_GLOBAL] = b.reserve(UNKNOWN_GLOBAL_SIZE, 16)
+        b.objects.append((_object(UNKNOWN_GLOBAL, "global", UNKNOWN_GLOBAL_SIZE, 16), at))
+    if any(_reads_workspace(o) for f in functions for s in f.body for o in s.operands):
         at = b.symbols["", GRID_WORKSPACE] = b.reserve(WORKSPACE_SIZE, 256)
         b.objects.append((_object(GRID_WORKSPACE, "global", WORKSPACE_SIZE, 256, bytes(WORKSPACE_SIZE)), at))
         b.contents[at] = bytes(WORKSPACE_SIZE), bytes(WORKSPACE_SIZE)
-    _dynamic(b, launch)
-    if any(_names_reserved(o) for f in functions for s in f.body for o in s.operands):
+    _place_dynamic(b, launch)
+    if any(_reads_reserved(o) for f in functions for s in f.body for o in s.operands):
         b.symbols["", RESERVED] = 0
-        b.shared_objects.append((_object(RESERVED, "shared", SYSTEM, 1, bytes(SYSTEM)), 0))
+        b.shared_objects.append((_object(RESERVED, "shared", SYSTEM_BYTES, 1, bytes(SYSTEM_BYTES)), 0))
     entry = module.functions[launch.entry]
-    _followed(entry.span, "the shared variables of the module are", b.next_shared, TENSOR_OFFSET)
+    _check_total(entry.span, "the shared variables of the module are", b.next_shared, TENSOR_OFFSET)
     lanes = len(ctas) * prod(launch.block)
-    _followed(entry.span, "the variables of the lanes are", lanes * (b.next_local - LOCAL_BASE), MOST_OWN)
-    buffers = _arguments(b, entry, launch)
+    _check_total(entry.span, "the variables of the lanes are", lanes * (b.next_local - LOCAL_BASE), MAX_LANE_BYTES)
+    buffers = _place_arguments(b, entry, launch)
     instances = [Instance(item, at, at) for item, at in b.objects]
     owned = list(b.shared_objects)
     if any(s.opcode[0] == "tcgen05" for f in functions for s in f.body):
@@ -280,95 +284,95 @@ def place_variables(module: Module, functions: Sequence[Function], launch: Launc
         base = SHARED_BASE + cta.number * SHARED_WINDOW
         instances += [Instance(item, base + at, base + at, cta) for item, at in owned]
     instances.sort(key=lambda i: i.base)
-    initialised = {at: _short(item.name) for at, item in b.tables.items() if item.space == "global"}
-    return Places(
+    initialised = {at: short_name(item.name) for at, item in b.tables.items() if item.space == "global"}
+    return MemoryLayout(
         MemoryMap(tuple(instances)), b.symbols, frozenset(b.shared), buffers, b.next_shared,
         b.next_local - LOCAL_BASE, b.contents, initialised,
     )  # fmt: skip
 
 
-def _copies(opcode: Sequence[str]) -> bool:
-    """Whether an instruction copies from or to a place in global memory that it names by an address."""
+def _copies_global(opcode: Sequence[str]) -> bool:
+    """Whether an instruction copies from or to global memory by address."""
     return opcode[0] == "cp" and "global" in opcode and "tensor" not in opcode
 
 
-def _names_workspace(operand: Operand) -> bool:
+def _reads_workspace(operand: Operand) -> bool:
     return isinstance(operand, Special) and operand.name in WORKSPACE_HALVES
 
 
-def workspace(places: Places) -> dict[str, int]:
-    """What the registers hold that name the workspace of a cooperative launch, if the kernel asks."""
+def workspace_registers(places: MemoryLayout) -> dict[str, int]:
+    """The registers that address the workspace of a cooperative launch, with their values, if the kernel uses it."""
     at = places.symbols.get(("", GRID_WORKSPACE))
     return {} if at is None else {name: at >> shift & 0xFFFFFFFF for name, shift in WORKSPACE_HALVES.items()}
 
 
-def _names_reserved(operand: Operand) -> bool:
+def _reads_reserved(operand: Operand) -> bool:
     return isinstance(operand, Special) and operand.name in RESERVED_OFFSETS
 
 
-def reserved(places: Places) -> dict[str, int]:
-    """What the registers hold that name the system's part of shared memory, if the kernel asks."""
+def reserved_registers(places: MemoryLayout) -> dict[str, int]:
+    """The registers that describe the system's part of shared memory, with their values, if the kernel uses it."""
     return dict(RESERVED_OFFSETS) if ("", RESERVED) in places.symbols else {}
 
 
-def _dynamic(b: _Builder, launch: Launch) -> None:
-    """The dynamic shared variables all begin at one place."""
+def _place_dynamic(b: _Builder, launch: Launch) -> None:
+    """Place the dynamic shared variables, which all begin at one address."""
     if not b.dynamic:
         return
     align = max(DYNAMIC_ALIGN if not b.shared_objects else 128, *(item.align for _, item in b.dynamic))
-    at = _up(b.next_shared, align)
+    at = _align_up(b.next_shared, align)
     for key, _ in b.dynamic:
         b.symbols[key] = at
         b.shared.add(key)
     size = launch.shared
     if size:
-        b.shared_objects.append((_object(_short(b.dynamic[0][0][1]), "shared", size, align), at))
+        b.shared_objects.append((_object(short_name(b.dynamic[0][0][1]), "shared", size, align), at))
     b.next_shared = at + size
 
 
-def _arguments(b: _Builder, entry: Function, launch: Launch) -> dict[str, int]:
-    """The parameters, one after the other in one block, and the buffers that they point to."""
+def _place_arguments(b: _Builder, entry: Function, launch: Launch) -> dict[str, int]:
+    """Place the parameters, one after the other in one block, and the buffers that they point to."""
     buffers: dict[str, int] = {}
     offset = 0
     for formal, given in zip(entry.parameters, launch.arguments, strict=True):
-        offset = _up(offset, max(formal.align, 1))
+        offset = _align_up(offset, max(formal.align, 1))
         at = PARAM_BASE + offset
         b.symbols[entry.name, formal.name] = at - PARAM_BASE
         offset += given.size
         b.given = given.span or formal.span
-        b.contents[at] = _argument(b, buffers, given, at)
+        b.contents[at] = _place_argument(b, buffers, given, at)
     return buffers
 
 
-def _argument(b: _Builder, buffers: dict[str, int], given: Argument, at: int) -> tuple[bytes, bytes]:
-    """The bytes of a parameter with their quality. A number of eight bytes that is not given may well be a pointer:
-    it is one to memory of its own, and everything but an address that depends on it is not known.
+def _place_argument(b: _Builder, buffers: dict[str, int], given: Argument, at: int) -> tuple[bytes, bytes]:
+    """The bytes of a parameter with their quality. A number of eight bytes that is not given may be a pointer: it
+    becomes one to memory of its own, and everything that depends on it except an address is unknown.
     """
     data, sure = bytearray(given.data), bytearray([MISSING | UNKNOWN] * given.size)
     for start, end in given.known:
         sure[start:end] = bytes(end - start)
-    if not given.given and given.size == POINTER:
-        data[:] = _buffer(b, buffers, Buffer(given.name, None)).to_bytes(POINTER, "little")
+    if not given.is_given and given.size == POINTER:
+        data[:] = _place_buffer(b, buffers, Buffer(given.name, None)).to_bytes(POINTER, "little")
         sure[:] = bytes([MISSING] * POINTER)
     for where, what in given.places:
         match what:
             case Buffer():
-                data[where : where + POINTER] = _buffer(b, buffers, what).to_bytes(POINTER, "little")
+                data[where : where + POINTER] = _place_buffer(b, buffers, what).to_bytes(POINTER, "little")
                 sure[where : where + POINTER] = bytes(POINTER)
             case Map():
                 name = given.name if given.size == MAP_SIZE else f"{given.name}+{where}"
-                contents = _map(b, buffers, what, name, "param", at + where)
+                contents = _place_map(b, buffers, what, name, "param", at + where)
                 data[where : where + MAP_SIZE], sure[where : where + MAP_SIZE] = contents, bytes(MAP_SIZE)
     return bytes(data), bytes(sure)
 
 
-def _buffer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> int:
-    """The address of a buffer, which gets one if it has none yet."""
+def _place_buffer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> int:
+    """The address of a buffer, allocated on first use."""
     if buffer.name not in buffers:
         size = UNKNOWN_SIZE if buffer.size is None else max(buffer.size, 1)
         at = buffers[buffer.name] = b.reserve(size, 512)
         if buffer.map is not None:
-            b.contents[at] = _map(b, buffers, buffer.map, buffer.name, "global", at), bytes(MAP_SIZE)
+            b.contents[at] = _place_map(b, buffers, buffer.map, buffer.name, "global", at), bytes(MAP_SIZE)
         else:
             whole = buffer.initial if 0 < len(buffer.initial) == size else None
             item = _object(buffer.name, "global", size, 256, whole)
@@ -380,8 +384,8 @@ def _buffer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> int:
     return buffers[buffer.name]
 
 
-def _map(b: _Builder, buffers: dict[str, int], given: Map, name: str, space: str, at: int) -> bytes:
-    """Places a tensor map; what its bytes are."""
-    spec = replace(given.spec, global_address=_buffer(b, buffers, given.buffer))
+def _place_map(b: _Builder, buffers: dict[str, int], given: Map, name: str, space: str, at: int) -> bytes:
+    """Place a tensor map and return its bytes."""
+    spec = replace(given.spec, global_address=_place_buffer(b, buffers, given.buffer))
     b.objects.append((_object(name, space, MAP_SIZE, 64, None, (spec,)), at))
     return encode(spec).to_bytes(MAP_SIZE, "little")

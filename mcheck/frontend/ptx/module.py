@@ -1,8 +1,8 @@
-"""A PTX module as it was read: functions, variables, statements with their operands (PTX ISA 4 to 7, 10, 11).
+"""A parsed PTX module: functions, variables, statements with their operands (PTX ISA 4 to 7, 10, 11).
 
 Names are resolved: a register, a label or a variable that an inner ``{ }`` declares under a name that is taken has
-another ``name`` than the outer one, so that within a function a name means one thing. Addresses of branches are indices
-into ``Function.body``. Constant expressions are folded. Nothing here says what an instruction does.
+another ``name`` than the outer one, so that within a function a name means one thing. Branch targets are indices into
+``Function.body``. Constant expressions are folded. Nothing here says what an instruction does.
 
 Types are spelled as in PTX, without the dot (``b32``, ``f16x2``, ``pred``); sizes, offsets and alignments are bytes.
 """
@@ -118,7 +118,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """``(a, b)``: what a call returns or hands over."""
+    """``(a, b)``: the results or the arguments of a call."""
 
     items: tuple[Operand, ...]
 
@@ -140,9 +140,9 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A place in the source that a compiler had (``.loc``, PTX ISA 11.5.3).
+    """A location in the source of the compiler (``.loc``, PTX ISA 11.5.3).
 
-    ``path`` is the name in the ``.file`` table; ``function`` and ``inlined_at`` stand where the code was inlined.
+    ``path`` is the name in the ``.file`` table; ``function`` and ``inlined_at`` are set where the code was inlined.
     """
 
     path: str
@@ -177,7 +177,7 @@ class Statement:
         return ".".join(self.opcode)
 
     def parts(self) -> tuple[Span, ...]:
-        """Where the parts of the opcode stand, as it is written without blanks; none if that is not known."""
+        """The locations of the parts of the opcode, if it is written without blanks; else none."""
         if self.lead is None:
             return ()
         column, found = self.span.column + self.lead, []
@@ -235,7 +235,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prototype:
-    """What ``.callprototype`` says of a callee; the names of parameters are as written, often ``_``."""
+    """The signature in a ``.callprototype``; the names of parameters are as written, often ``_``."""
 
     returns: tuple[Parameter, ...]
     parameters: tuple[Parameter, ...]
@@ -275,8 +275,8 @@ class Function:
     span: Span = field(compare=False)
 
 
-def release(version: str) -> tuple[int, int]:
-    """A version of PTX as numbers; (0, 0) where it is spelled otherwise."""
+def parse_version(version: str) -> tuple[int, int]:
+    """A PTX version as numbers; (0, 0) if it has another form."""
     major, _, minor = version.partition(".")
     return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
 
@@ -303,8 +303,8 @@ class Module:
 
     @property
     def ptx(self) -> tuple[int, int]:
-        """The version of PTX that the module says it is of."""
-        return release(self.version)
+        """The PTX version that the module declares."""
+        return parse_version(self.version)
 
     @property
     def entries(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What names mean inside a function: registers, variables and labels of nested blocks (PTX ISA 4.4, 5.4.6, 6.2)."""
+"""Name resolution inside a function: registers, variables and labels of nested blocks (PTX ISA 4.4, 5.4.6, 6.2)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mcheck.frontend.ptx.types import ELEMENTS
 _MOST_DIGITS = 9
 
 
-class Names:
-    """Everything that a function gives a name to; ``unique`` finds a name that nothing has yet."""
+class FunctionNames:
+    """All names of a function; ``unique`` makes an unused one."""
 
     def __init__(self, module: Mapping[str, object]) -> None:
         self.module = module
@@ -23,23 +23,23 @@ class Names:
         self._taken: dict[str, int] = {}
 
     def unique(self, name: str) -> str:
-        """``name``, or if an other block has it already, ``name#2`` and so on."""
+        """``name``, or if another block has it already, ``name#2`` and so on."""
         count = self._taken[name] = self._taken.get(name, 0) + 1
         return name if count == 1 else f"{name}#{count}"  # no name of a module has a '#' in it
 
-    def register(self, name: str, kind: str) -> Register:
-        """A new register."""
+    def new_register(self, name: str, kind: str) -> Register:
+        """Make a new register."""
         made = Register(self.unique(name), kind, len(self.registers))
         self.registers.append(made)
         return made
 
 
 class Scope:
-    """The declarations of one ``{ }``. ``operands`` remembers what texts mean here."""
+    """The declarations of one ``{ }``. ``operands`` caches parsed operands by text."""
 
     __slots__ = ("_declared", "_known", "_ranges", "labels", "names", "operands", "outer", "start")
 
-    def __init__(self, names: Names, outer: Scope | None, start: int) -> None:
+    def __init__(self, names: FunctionNames, outer: Scope | None, start: int) -> None:
         self.names = names
         self.outer = outer
         self.start = start
@@ -50,7 +50,7 @@ class Scope:
         self._known: dict[str, Operand] = {}
 
     def declare_registers(self, name: str, kind: str, width: int, count: int | None, span: Span) -> None:
-        """``.reg .kind name`` or, with a ``count``, ``name<count>``."""
+        """Declare ``.reg .kind name`` or, with a ``count``, ``name<count>``."""
         if name in self._declared or (count is not None and name in self._ranges):
             raise problem("PTX020", span, name=name)
         if count is not None:
@@ -61,7 +61,7 @@ class Scope:
         self._known.pop(name, None)
 
     def declare_variable(self, name: str, span: Span) -> str:
-        """The name under which a variable is known in the function."""
+        """Declare a variable; returns its name in the function."""
         if name in self._known or name in self._declared:
             raise problem("PTX020", span, name=name)
         found = self.names.unique(name)
@@ -70,32 +70,32 @@ class Scope:
         return found
 
     def find(self, name: str) -> Operand | None:
-        """What a name means: a register, the elements of a vector register, the address of a variable."""
+        """Resolve a name: a register, the elements of a vector register, the address of a variable."""
         scope: Scope | None = self
         while scope is not None:
-            found = scope._here(name)  # noqa: SLF001 - an other one of its kind
+            found = scope._find_here(name)  # noqa: SLF001 - an other one of its kind
             if found is not None:
                 return found
             scope = scope.outer
         return Symbol(name) if name in self.names.module else None
 
-    def _here(self, name: str) -> Operand | None:
+    def _find_here(self, name: str) -> Operand | None:
         known = self._known.get(name)
         if known is not None:
             return known
-        declared = self._declared.get(name) or self._ranged(name)
+        declared = self._declared.get(name) or self._find_range(name)
         if declared is None:
             return None
         kind, width = declared
         if width == 1:
-            made: Operand = self.names.register(name, kind)
+            made: Operand = self.names.new_register(name, kind)
         else:
             letters = list(ELEMENTS)[:width]
-            made = Vector(tuple(self.names.register(f"{name}.{letter}", kind) for letter in letters))
+            made = Vector(tuple(self.names.new_register(f"{name}.{letter}", kind) for letter in letters))
         self._known[name] = made
         return made
 
-    def _ranged(self, name: str) -> tuple[str, int] | None:
+    def _find_range(self, name: str) -> tuple[str, int] | None:
         """The type and width of ``%r12`` if there is a range ``%r<13>`` or ``%r1<3>``."""
         end = len(name)
         start = end
@@ -106,8 +106,8 @@ class Scope:
                 return found[0], found[1]
         return None
 
-    def hint(self, name: str) -> str | None:
-        """What a name that is not declared was most likely meant to be."""
+    def suggest(self, name: str) -> str | None:
+        """A suggestion for a name that is not declared."""
         scope: Scope | None = self
         known: list[str] = [*self.names.module]
         while scope is not None:
@@ -118,8 +118,8 @@ class Scope:
             scope = scope.outer
         return did_you_mean(name, known)
 
-    def chain(self) -> Iterator[Scope]:
-        """This scope and those around it, from inside out."""
+    def enclosing(self) -> Iterator[Scope]:
+        """This scope and the enclosing ones, innermost first."""
         scope: Scope | None = self
         while scope is not None:
             yield scope

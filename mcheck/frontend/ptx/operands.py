@@ -1,4 +1,4 @@
-"""Operands of statements (PTX ISA 6): registers, constants, addresses, vectors, pairs."""
+"""Parser of operands (PTX ISA 6): registers, constants, addresses, vectors, pairs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from mcheck.base.errors import InputError
 from mcheck.frontend.litmus.source import Source
-from mcheck.frontend.ptx.constants import constant
-from mcheck.frontend.ptx.cursor import DIRECTIVE, END, NAME, Cursor, place
+from mcheck.frontend.ptx.constants import parse_constant
+from mcheck.frontend.ptx.cursor import DIRECTIVE, END, NAME, Cursor, line_span
 from mcheck.frontend.ptx.module import SINK, Address, Negated, Operand, Pair, Part, Register, Special, Symbol, Vector
 from mcheck.frontend.ptx.names import Scope
 from mcheck.frontend.ptx.problems import problem
@@ -17,13 +17,13 @@ from mcheck.frontend.ptx.types import ELEMENTS, SIZES, SPECIAL
 _PIECE = re.compile(
     r"[^,\[\]{}()]*+(?:(?:\[[^\[\]]*+(?:\[[^\[\]]*+\][^\[\]]*+)*+\]|\{[^{}]*+\}|\([^()]*+\))[^,\[\]{}()]*+)*+(,|\Z)"
 )
-"""An operand and the comma behind it, if its brackets are nested as they mostly are."""
+"""An operand and the comma after it, with brackets nested as usual."""
 _SELECTOR = re.compile(r"\.(?:[bh][0-3]{1,4}|[xyzwrgba])")
-_DEEPEST = 8
+_MAX_DEPTH = 8
 
 
-def operands(source: Source, start: int, end: int, scope: Scope) -> tuple[Operand, ...]:
-    """The operands that stand in ``source.clean[start:end]``."""
+def parse_operands(source: Source, start: int, end: int, scope: Scope) -> tuple[Operand, ...]:
+    """Parse the operands in ``source.clean[start:end]``."""
     text = source.clean[start:end]
     known = scope.operands
     found = known.get(text)
@@ -36,7 +36,7 @@ def operands(source: Source, start: int, end: int, scope: Scope) -> tuple[Operan
     while True:
         match = _PIECE.match(text, at)
         if match is None:
-            return _slowly(Cursor(source, start, end), scope)
+            return _parse_nested(Cursor(source, start, end), scope)
         stop = match.start(1)
         word = text[at:stop]
         operand_here = known.get(word)
@@ -44,7 +44,7 @@ def operands(source: Source, start: int, end: int, scope: Scope) -> tuple[Operan
             name = word.strip()
             operand_here = scope.find(name) if name[:1] == "%" else None  # a plain register, as most operands are
             if operand_here is None:
-                operand_here = _whole(Cursor(source, start + at, start + stop), scope)
+                operand_here = _parse_whole(Cursor(source, start + at, start + stop), scope)
             known[word] = operand_here
         made.append(operand_here)
         if stop == end_of_text:
@@ -52,73 +52,73 @@ def operands(source: Source, start: int, end: int, scope: Scope) -> tuple[Operan
         at = stop + 1
 
 
-def _slowly(cursor: Cursor, scope: Scope) -> tuple[Operand, ...]:
-    """Operands whose brackets are nested deeper, or do not match."""
-    made = [operand(cursor, scope)]
+def _parse_nested(cursor: Cursor, scope: Scope) -> tuple[Operand, ...]:
+    """Parse operands whose brackets are nested deeper, or do not match."""
+    made = [parse_operand(cursor, scope)]
     while cursor.accept(","):
-        made.append(operand(cursor, scope))
+        made.append(parse_operand(cursor, scope))
     if cursor.kind != END:
-        raise _left_over(cursor)
+        raise _left_over_error(cursor)
     return tuple(made)
 
 
-def _left_over(cursor: Cursor) -> InputError:
-    """The error for what follows the operands: a further line, mostly."""
+def _left_over_error(cursor: Cursor) -> InputError:
+    """The error for text after the operands: usually the next line."""
     expected = "',' and a further operand, or ';'"
     if "\n" in cursor.source.clean[cursor.last : cursor.start]:
         return problem("PTX015", cursor.source.span(cursor.last), expected=expected)
     return cursor.unexpected(expected)
 
 
-def _whole(cursor: Cursor, scope: Scope) -> Operand:
-    found = operand(cursor, scope)
+def _parse_whole(cursor: Cursor, scope: Scope) -> Operand:
+    found = parse_operand(cursor, scope)
     if cursor.kind != END:
-        raise _left_over(cursor)
+        raise _left_over_error(cursor)
     return found
 
 
-def operand(cursor: Cursor, scope: Scope, depth: int = 0) -> Operand:
-    """Takes one operand."""
+def parse_operand(cursor: Cursor, scope: Scope, depth: int = 0) -> Operand:
+    """Parse one operand."""
     text = cursor.text
-    if depth > _DEEPEST:
-        raise problem("PTX014", cursor.span(), expected=f"at most {_DEEPEST} levels")
+    if depth > _MAX_DEPTH:
+        raise problem("PTX014", cursor.span(), expected=f"at most {_MAX_DEPTH} levels")
     if text == "[":
-        return _address(cursor, scope, depth)
+        return _parse_address(cursor, scope, depth)
     if text == "{":
         cursor.advance()
-        return Vector(_list(cursor, scope, "}", depth))
+        return Vector(_parse_list(cursor, scope, "}", depth))
     if cursor.kind == NAME and text != "WARP_SZ":
-        found = _named(cursor, scope)
+        found = _parse_named(cursor, scope)
         if cursor.text == "|" and isinstance(found, Register | type(SINK)):
             cursor.advance()
-            return Pair(found, _named(cursor, scope))
+            return Pair(found, _parse_named(cursor, scope))
         return found
     if text == "!":
         start = cursor.start
         cursor.advance()
         if cursor.kind == NAME and cursor.text != "WARP_SZ":
-            inner = _named(cursor, scope)
+            inner = _parse_named(cursor, scope)
             if not isinstance(inner, Register):
                 raise problem("PTX033", cursor.span_since(start), found="this", expected="a predicate register")
             return Negated(inner)
         cursor.seek(start)
     if cursor.kind == END:
         raise cursor.unexpected("an operand")
-    return constant(cursor)
+    return parse_constant(cursor)
 
 
-def _list(cursor: Cursor, scope: Scope, end: str, depth: int) -> tuple[Operand, ...]:
+def _parse_list(cursor: Cursor, scope: Scope, end: str, depth: int) -> tuple[Operand, ...]:
     if cursor.accept(end):
         return ()
-    items = [operand(cursor, scope, depth + 1)]
+    items = [parse_operand(cursor, scope, depth + 1)]
     while not cursor.accept(end):
         cursor.expect(",", f"',' or '{end}'")
-        items.append(operand(cursor, scope, depth + 1))
+        items.append(parse_operand(cursor, scope, depth + 1))
     return tuple(items)
 
 
-def _named(cursor: Cursor, scope: Scope) -> Operand:
-    """Takes a name with what belongs to it: an element, an offset, an index."""
+def _parse_named(cursor: Cursor, scope: Scope) -> Operand:
+    """Parse a name with its suffix: an element, an offset, an index."""
     name = cursor.text
     if cursor.kind != NAME:
         raise cursor.unexpected("a register or '_'")
@@ -128,9 +128,9 @@ def _named(cursor: Cursor, scope: Scope) -> Operand:
         return SINK
     found = scope.find(name)
     if isinstance(found, Symbol):
-        return _offset(cursor, scope, found)
+        return _parse_offset(cursor, scope, found)
     if found is None:
-        return _special(cursor, scope, name, start)
+        return _parse_special(cursor, scope, name, start)
     if cursor.kind == DIRECTIVE and cursor.start == cursor.last and _SELECTOR.fullmatch(cursor.text):
         selector = cursor.text[1:]
         cursor.advance()
@@ -148,7 +148,7 @@ def _named(cursor: Cursor, scope: Scope) -> Operand:
     return found
 
 
-def _special(cursor: Cursor, scope: Scope, name: str, start: int) -> Operand:
+def _parse_special(cursor: Cursor, scope: Scope, name: str, start: int) -> Operand:
     whole = name
     if cursor.kind == DIRECTIVE and cursor.start == cursor.last:
         whole += cursor.text
@@ -156,69 +156,69 @@ def _special(cursor: Cursor, scope: Scope, name: str, start: int) -> Operand:
         if whole != name:
             cursor.advance()
         return Special(whole[1:])
-    raise undeclared(cursor, scope, name, start)
+    raise undeclared_error(cursor, scope, name, start)
 
 
-def undeclared(cursor: Cursor, scope: Scope, name: str, start: int) -> InputError:
-    """The error for a name that nothing declares."""
-    span = place(cursor.source, start, start + len(name))
+def undeclared_error(cursor: Cursor, scope: Scope, name: str, start: int) -> InputError:
+    """The error for an undeclared name."""
+    span = line_span(cursor.source, start, start + len(name))
     expected = "a declared register" if name[0] == "%" else "a declared register, variable or function"
-    return problem("PTX030", span, name=name, expected=expected, hint=scope.hint(name))
+    return problem("PTX030", span, name=name, expected=expected, hint=scope.suggest(name))
 
 
-def _offset(cursor: Cursor, scope: Scope, symbol: Symbol) -> Symbol:
-    """``a``, ``a+4``, ``a-4``, ``a[2]`` (the element's address)."""
+def _parse_offset(cursor: Cursor, scope: Scope, symbol: Symbol) -> Symbol:
+    """Parse ``a``, ``a+4``, ``a-4``, ``a[2]`` (the element's address)."""
     if cursor.text in ("+", "-"):
-        return replace(symbol, offset=symbol.offset + _number(cursor))
+        return replace(symbol, offset=symbol.offset + _parse_number(cursor))
     while cursor.text == "[":
         cursor.advance()
-        index = constant(cursor).value
+        index = parse_constant(cursor).value
         cursor.expect("]")
-        symbol = replace(symbol, offset=symbol.offset + index * _element(scope, symbol.name))
+        symbol = replace(symbol, offset=symbol.offset + index * _element_size(scope, symbol.name))
     return symbol
 
 
-def _element(scope: Scope, name: str) -> int:
+def _element_size(scope: Scope, name: str) -> int:
     """The bytes of an element of a variable."""
     variable = scope.names.variables.get(name) or scope.names.module.get(name)
     return SIZES.get(getattr(variable, "type", ""), 1) * getattr(variable, "width", 1)
 
 
-def _number(cursor: Cursor) -> int:
-    """Takes ``+ constant`` or ``- constant``, an integer."""
+def _parse_number(cursor: Cursor) -> int:
+    """Parse ``+ constant`` or ``- constant``, an integer."""
     start = cursor.start
     negative = cursor.text == "-"
     cursor.advance()
-    found = constant(cursor)
+    found = parse_constant(cursor)
     if found.kind != "int":
         raise problem("PTX033", cursor.span_since(start), found="this", expected="a whole number of bytes")
     value = found.value if found.value < 1 << 63 else found.value - (1 << 64)
     return -value if negative else value
 
 
-def _address(cursor: Cursor, scope: Scope, depth: int) -> Address:
-    """Takes ``[…]``."""
+def _parse_address(cursor: Cursor, scope: Scope, depth: int) -> Address:
+    """Parse ``[…]``."""
     cursor.expect("[")
     start = cursor.start
     base: Register | Symbol | Special | None = None
     offset = 0
     if cursor.kind == NAME and cursor.text != "WARP_SZ":
-        named = _named(cursor, scope)
+        named = _parse_named(cursor, scope)
         if not isinstance(named, Symbol | Register | Special):
             raise problem("PTX033", cursor.span_since(start), found="this", expected="a register or a variable")
         base = named
         if isinstance(named, Symbol):
             base, offset = replace(named, offset=0), named.offset
         elif cursor.text in ("+", "-"):
-            offset = _number(cursor)
+            offset = _parse_number(cursor)
     else:
-        found = constant(cursor)
+        found = parse_constant(cursor)
         if found.kind != "int":
             raise problem("PTX033", cursor.span_since(start), found="this", expected="an address")
         offset = found.value
     rest: tuple[Operand, ...] = ()
     if cursor.accept(","):
-        rest = _list(cursor, scope, "]", depth)
+        rest = _parse_list(cursor, scope, "]", depth)
     else:
         cursor.expect("]", "'+' and an offset, ',' or ']'")
     return Address(base, offset, rest)

@@ -1,19 +1,19 @@
-"""Which statements control may come to, whatever data and the launch say."""
+"""Reachable statements: those that control may reach, whatever the data and the launch."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from mcheck.frontend.ptx.code import Code, Unit, call_of
+from mcheck.frontend.ptx.code import Code, Unit, possible_callees
 from mcheck.frontend.ptx.module import Label, Module
 
-LEAVES = ("ret", "exit", "trap")
-"""Instructions behind which, without a guard, control does not go on in their function."""
+LEAVING = ("ret", "exit", "trap")
+"""Instructions after which, without a guard, control leaves the function."""
 
 
-def reachable(module: Module, code: Code, opaque: Collection[int] = ()) -> set[int]:
-    """The places in the code that there is a way to from the beginning of the entry. What stands at ``opaque`` places
-    is taken to go on.
+def reachable_places(module: Module, code: Code, opaque: Collection[int] = ()) -> set[int]:
+    """The places in the code reachable from the beginning of the entry. Statements at ``opaque`` places are assumed to
+    fall through.
     """
     owners = [(unit.start, unit) for unit in code.units]
     found: set[int] = set()
@@ -25,17 +25,17 @@ def reachable(module: Module, code: Code, opaque: Collection[int] = ()) -> set[i
         found.add(at)
         unit = next(unit for start, unit in reversed(owners) if start <= at)
         if at - unit.start < len(unit.function.body):
-            todo += [at + 1] if at in opaque else _next(module, code, unit, at)
+            todo += [at + 1] if at in opaque else _successors(module, code, unit, at)
     return found
 
 
-def _next(module: Module, code: Code, unit: Unit, at: int) -> Iterator[int]:
+def _successors(module: Module, code: Code, unit: Unit, at: int) -> Iterator[int]:
     statement = unit.function.body[at - unit.start]
     name = statement.opcode[0]
-    if statement.guard is not None or name not in ("bra", "brx", *LEAVES):
+    if statement.guard is not None or name not in ("bra", "brx", *LEAVING):
         yield at + 1
     if name == "call":
-        yield from (callee.start for _, callee, _ in call_of(module, code.units, statement))
+        yield from (callee.start for _, callee, _ in possible_callees(module, code.units, statement))
     if name in ("bra", "brx"):
         label = statement.operands[-1]
         if isinstance(label, Label):

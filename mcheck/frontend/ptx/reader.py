@@ -1,6 +1,6 @@
-"""Reading a module: its head, its variables and functions (PTX ISA 4, 11).
+"""Reader of PTX modules: header, variables and functions (PTX ISA 4, 11).
 
-Everything that NVIDIA's assembler takes is taken; whether an instruction exists is asked where one is executed.
+It accepts everything that NVIDIA's assembler accepts; whether an instruction exists is checked where it is executed.
 """
 
 from __future__ import annotations
@@ -15,59 +15,59 @@ from mcheck.frontend.litmus.codes import did_you_mean
 from mcheck.frontend.litmus.error_recovery import Mistakes
 from mcheck.frontend.litmus.source import Source, read_bytes, text_of
 from mcheck.frontend.ptx import declarations
-from mcheck.frontend.ptx.body import Body, Reader, pragmas, skip
+from mcheck.frontend.ptx.body import Body, BodyParser, parse_pragmas, skip_debug_directive
 from mcheck.frontend.ptx.cursor import COMMENTS, DIRECTIVE, END, NAME, NUMBER, Cursor
 from mcheck.frontend.ptx.module import Function, Module, Parameter, Variable
-from mcheck.frontend.ptx.names import Names, Scope
+from mcheck.frontend.ptx.names import FunctionNames, Scope
 from mcheck.frontend.ptx.problems import problem
-from mcheck.frontend.ptx.source_lines import Lines, files, strings
+from mcheck.frontend.ptx.source_lines import Lines, debug_strings, file_table
 
 MAX_BYTES: Final = 64 * MEBIBYTE
-"""The largest modules that compilers emit have some ten."""
+"""The largest modules that compilers emit have about ten."""
 
 _PERFORMANCE: Final = (
     "maxnreg", "maxntid", "reqntid", "minnctapersm", "maxnctapersm", "noreturn", "pragma", "abi_preserve",
     "abi_preserve_control", "reqnctapercluster", "explicitcluster", "maxclusterrank", "blocksareclusters",
 )  # fmt: skip
-_OF_BODIES: Final = (".reg", ".shared", ".local", ".param", ".loc")
+_BODY_DIRECTIVES: Final = (".reg", ".shared", ".local", ".param", ".loc")
 """Directives that only a body has."""
-_WORDS: Final = (
+_MODULE_WORDS: Final = (
     "version", "target", "address_size", "file", "section", "alias", "pragma", "entry", "func", "visible", "extern",
     "weak", "common", "global", "const", "shared", "tex",
 )  # fmt: skip
 _ARCHITECTURE = re.compile(r"sm_\d+[af]?")
 
 
-def read(path: str) -> Module:
-    """The module in the file at ``path``; raises ``InputError``."""
-    return module(text(path), path)
+def read_module(path: str) -> Module:
+    """Read the module in the file at ``path``; raises ``InputError``."""
+    return parse_module(read_text(path), path)
 
 
-def text(path: str) -> str:
-    """The text of the file at ``path``; raises ``InputError`` if it cannot be read or is no text."""
+def read_text(path: str) -> str:
+    """The text of the file at ``path``; raises ``InputError`` if it cannot be read or is not text."""
     data = read_bytes(path, MAX_BYTES)
     if b"\0" in data.rstrip(b"\0"):
-        hint = "cuobjdump -ptx takes the PTX out of a program or an object file"
+        hint = "cuobjdump -ptx extracts the PTX from a program or an object file"
         raise problem("PTX003", Span(path, 1, 1), hint=hint)
     return text_of(data.rstrip(b"\0"), path, MAX_BYTES)
 
 
-def module(text: str, path: str = "<ptx>") -> Module:
-    """The module that ``text`` is; ``path`` is for messages. Raises ``InputError``."""
-    return _Reader(Source(text, path, COMMENTS)).read()
+def parse_module(text: str, path: str = "<ptx>") -> Module:
+    """Parse the module ``text``; ``path`` is for messages. Raises ``InputError``."""
+    return _ModuleParser(Source(text, path, COMMENTS)).read()
 
 
-class _Reader:
+class _ModuleParser:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._clean = source.clean
-        self._files = files(self._clean)
-        self._strings = strings(self._clean)
+        self._files = file_table(self._clean)
+        self._strings = debug_strings(self._clean)
         self._variables: dict[str, Variable] = {}
         self._functions: dict[str, Function] = {}
         self._aliases: dict[str, str] = {}
         self._known: dict[str, object] = {}
-        self._scope = Scope(Names(self._known), None, 0)
+        self._scope = Scope(FunctionNames(self._known), None, 0)
         self._pragmas: list[str] = []
         self._version = ""
         self._target: tuple[str, ...] = ()
@@ -86,11 +86,10 @@ class _Reader:
             while cursor.kind != END:
                 self._item(cursor)
             if self._mistakes:
-                from mcheck.frontend.ptx.illegal_instructions import (
-                    illegal,  # nothing that a module without mistakes needs
-                )
+                # imported here: a module without errors does not need it
+                from mcheck.frontend.ptx.illegal_instructions import find_illegal
 
-                for error in illegal(self._functions.values(), self._version):
+                for error in find_illegal(self._functions.values(), self._version):
                     self._mistakes.add(error)
         if not self._target:
             raise problem("PTX007", Span(self._source.path, 1, 1), expected="such as .target sm_90a")
@@ -115,7 +114,7 @@ class _Reader:
             cursor.seek(len(self._clean) if newline < 0 else newline)
             return
         if cursor.kind != DIRECTIVE:
-            hint = "a '}' may be one too many" if word == "}" else None
+            hint = "there may be one '}' too many" if word == "}" else None
             raise cursor.unexpected("a directive, such as .entry or .global", hint)
         cursor.advance()
         linkage = ""
@@ -129,20 +128,20 @@ class _Reader:
             case "target":
                 self._targets(cursor)
             case "address_size":
-                self._address_size = declarations.number(cursor)
+                self._address_size = declarations.parse_integer(cursor)
             case "entry" | "func":
                 self._function(cursor, linkage, entry=name == "entry")
             case "pragma":
-                self._pragmas += pragmas(cursor)
+                self._pragmas += parse_pragmas(cursor)
             case "file" | "section":
-                skip(cursor, name)
+                skip_debug_directive(cursor, name)
             case "alias":
                 self._alias(cursor)
             case _ if name in declarations.SPACES and name != "reg":
-                for variable in declarations.variables(cursor, name, linkage, self._scope):
+                for variable in declarations.parse_variables(cursor, name, linkage, self._scope):
                     self._declare(variable)
             case _:
-                hint = did_you_mean(word, [f".{known}" for known in _WORDS])
+                hint = did_you_mean(word, [f".{known}" for known in _MODULE_WORDS])
                 raise problem("PTX025", span, found=word, expected="such as .entry or .global", hint=hint)
 
     def _targets(self, cursor: Cursor) -> None:
@@ -167,7 +166,7 @@ class _Reader:
         self._known[alias] = target
 
     def _declare(self, variable: Variable) -> None:
-        """A declaration may be repeated, ``.extern`` and without an initialiser first."""
+        """Record a declaration, which may be repeated, ``.extern`` and without an initialiser first."""
         before = self._variables.get(variable.name)
         if before is not None:
             both = (before.linkage, variable.linkage)
@@ -189,13 +188,13 @@ class _Reader:
     def _function(self, cursor: Cursor, linkage: str, *, entry: bool) -> None:
         if cursor.text == ".attribute":
             cursor.advance()
-            declarations.attributes(cursor)
+            declarations.parse_attributes(cursor)
         returns: tuple[Parameter, ...] = ()
         if cursor.text == "(" and not entry:
-            returns = declarations.parameters(cursor)
+            returns = declarations.parse_parameters(cursor)
         name, span = cursor.text, cursor.span()
         cursor.take(NAME, "the name of a function")
-        parameters = declarations.parameters(cursor) if cursor.text == "(" else ()
+        parameters = declarations.parse_parameters(cursor) if cursor.text == "(" else ()
         directives, strings_ = self._directives(cursor)
         before = self._functions.get(name)
         if before is None and name in self._known:
@@ -232,7 +231,7 @@ class _Reader:
         cursor.seek(self._end)
 
     def _defined(self, head: Function, start: int, title: str) -> Function:
-        names = Names(self._known)
+        names = FunctionNames(self._known)
         outer = Scope(names, None, start)
         for parameter in (*head.returns, *head.parameters):
             if parameter.name == "_":
@@ -242,9 +241,9 @@ class _Reader:
                 outer.find(parameter.name)
             else:
                 outer.declare_variable(parameter.name, parameter.span)
-        found: Body = Reader(
+        found: Body = BodyParser(
             self._source, start, names, outer, Lines(self._files, self._strings), title, self._mistakes
-        ).read()
+        ).parse()
         self._end = found.end
         return replace(
             head,
@@ -260,27 +259,27 @@ class _Reader:
         )
 
     def _directives(self, cursor: Cursor) -> tuple[dict[str, tuple[int, ...]], list[str]]:
-        """Takes what stands between the head and the body."""
+        """Parse the directives between the head and the body."""
         found: dict[str, tuple[int, ...]] = {}
         strings_: list[str] = []
         while cursor.kind == DIRECTIVE:
             word, span = cursor.text, cursor.span()
             cursor.advance()
             if word == ".pragma":
-                strings_ += pragmas(cursor)
+                strings_ += parse_pragmas(cursor)
                 continue
             if word == ".attribute":
-                declarations.attributes(cursor)
+                declarations.parse_attributes(cursor)
                 continue
             if word[1:] not in _PERFORMANCE:
                 hint = did_you_mean(word, [f".{known}" for known in _PERFORMANCE])
-                if word in _OF_BODIES:
+                if word in _BODY_DIRECTIVES:
                     hint = "the '{' before the body is missing"
                 raise problem("PTX025", span, found=word, expected="such as .reqntid, or '{'", hint=hint)
             numbers: list[int] = []
             if cursor.kind == NUMBER or cursor.text in ("(", "-"):
-                numbers.append(declarations.number(cursor))
+                numbers.append(declarations.parse_integer(cursor))
                 while cursor.accept(","):
-                    numbers.append(declarations.number(cursor))
+                    numbers.append(declarations.parse_integer(cursor))
             found[word[1:]] = tuple(numbers)
         return found, strings_

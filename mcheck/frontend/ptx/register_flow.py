@@ -1,6 +1,7 @@
-"""Which registers a statement reads and writes, whatever it does (PTX ISA 9): all that is known of opaque instructions.
+"""The registers that a statement reads and writes, whatever it does (PTX ISA 9): all that is known of opaque
+instructions.
 
-The first operand is what is written, unless it is an address or the instruction has no result.
+The first operand is written, unless it is an address or the instruction has no result.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _ACCUMULATES = (("wgmma", "mma_async"),)
 """Instructions whose first operand is read as well."""
 
 
-def registers(operand: Operand) -> Iterator[Register]:
+def operand_registers(operand: Operand) -> Iterator[Register]:
     """The registers that occur in an operand."""
     match operand:
         case Register():
@@ -49,13 +50,13 @@ def registers(operand: Operand) -> Iterator[Register]:
             if isinstance(operand.base, Register):
                 yield operand.base
             for item in operand.rest:
-                yield from registers(item)
+                yield from operand_registers(item)
         case Vector() | Arguments():
             for item in operand.items:
-                yield from registers(item)
+                yield from operand_registers(item)
         case Pair():
-            yield from registers(operand.first)
-            yield from registers(operand.second)
+            yield from operand_registers(operand.first)
+            yield from operand_registers(operand.second)
         case Special() | Immediate() | Symbol() | Label() | Sink():
             pass
 
@@ -71,17 +72,17 @@ def _has_result(statement: Statement) -> bool:
     return opcode[0] not in _NO_RESULT and opcode[:2] not in _NO_RESULT_FORMS
 
 
-def writes(statement: Statement) -> tuple[Register, ...]:
+def written_registers(statement: Statement) -> tuple[Register, ...]:
     """The registers that the statement writes."""
-    return tuple(registers(statement.operands[0])) if _has_result(statement) else ()
+    return tuple(operand_registers(statement.operands[0])) if _has_result(statement) else ()
 
 
-def reads(statement: Statement) -> tuple[Register, ...]:
-    """The registers that the statement reads, its guard included; one may stand twice."""
+def read_registers(statement: Statement) -> tuple[Register, ...]:
+    """The registers that the statement reads, its guard included; one may occur twice."""
     read = statement.operands
     if _has_result(statement) and statement.opcode[:2] not in _ACCUMULATES:
         read = read[isinstance(read[0], Part) ^ 1 :]  # writing a part keeps the rest of the register
-    found = [register for operand in read for register in registers(operand)]
+    found = [register for operand in read for register in operand_registers(operand)]
     if statement.guard is not None:
         found.append(statement.guard.register)
     return tuple(found)

@@ -1,4 +1,4 @@
-"""Where the code came from: ``.file``, ``.loc`` and the names of inlined functions (PTX ISA 11.5)."""
+"""Source locations of the code: ``.file``, ``.loc`` and the names of inlined functions (PTX ISA 11.5)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ LOC = re.compile(
 )
 
 
-def files(clean: str) -> dict[int, str]:
-    """The ``.file`` table, which mostly stands behind the functions that use it."""
+def file_table(clean: str) -> dict[int, str]:
+    """The ``.file`` table, which usually follows the functions that use it."""
     return {int(match[1]): match[2] for match in _FILE.finditer(clean)}
 
 
-def strings(clean: str) -> dict[str, str]:
+def debug_strings(clean: str) -> dict[str, str]:
     """The strings of ``.debug_str`` by their labels."""
     found: dict[str, str] = {}
     for section in _STRINGS.finditer(clean):
@@ -33,29 +33,29 @@ def strings(clean: str) -> dict[str, str]:
         for match in _STRING.finditer(clean, section.end(), end):
             if match[1] is not None:
                 if label is not None:
-                    found[label] = _text(data)
+                    found[label] = _decode_string(data)
                 label, data = match[1], bytearray()
             else:
                 data += bytes(int(word) & 255 for word in match[2].split(",") if word.strip().isdecimal())
         if label is not None:
-            found[label] = _text(data)
+            found[label] = _decode_string(data)
     return found
 
 
-def _text(data: bytearray) -> str:
+def _decode_string(data: bytearray) -> str:
     return bytes(data).partition(b"\0")[0].decode("utf-8", "replace")
 
 
 @dataclass(slots=True)
 class Lines:
-    """The lines of one function as its ``.loc`` directives name them."""
+    """The source lines of one function from its ``.loc`` directives."""
 
     files: Mapping[int, str]
     strings: Mapping[str, str]
     _seen: dict[tuple[str, str, str], SourceLine] = field(default_factory=dict)
 
     def take(self, match: re.Match[str]) -> SourceLine | None:
-        """The place that a match of ``LOC`` names; ``None`` for line 0, which stands for code without a source."""
+        """The location that a match of ``LOC`` names; ``None`` for line 0, which marks code without a source."""
         where = (match[1], match[2], match[3])
         at = None
         if match[5] is not None:

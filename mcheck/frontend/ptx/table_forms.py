@@ -1,4 +1,4 @@
-"""From a statement of a module to the form that the one instruction table takes (``mcheck.isa``)."""
+"""Conversion of a statement to the form that the instruction table takes (``mcheck.isa``)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from mcheck.ir.expr import Special as SpecialExpr
 from mcheck.isa import instruction as isa
 
 
-def instruction(statement: Statement) -> isa.Instruction:
-    """The statement for ``mcheck.isa.decode``. Registers and names are called as in the function, their ``%`` included;
-    floats are their bits; ``[reg + 16]`` is a sum. Calls have no such form.
+def to_table_form(statement: Statement) -> isa.Instruction:
+    """The statement for ``mcheck.isa.decode``. Registers and names are spelled as in the function, with ``%``; floats
+    are their bits; ``[reg + 16]`` is a sum. Calls have no such form.
     """
     span, guard = statement.span, statement.guard
     return isa.Instruction(

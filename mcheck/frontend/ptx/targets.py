@@ -1,4 +1,4 @@
-"""Whether the target of a module has its instructions: the assembler would not take the module otherwise."""
+"""Check that the target of a module has its instructions: the assembler would not accept the module otherwise."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from mcheck.base.errors import McheckError
 from mcheck.frontend.ptx.module import Arguments, Module, Statement
-from mcheck.frontend.ptx.table_forms import instruction
+from mcheck.frontend.ptx.table_forms import to_table_form
 from mcheck.isa import decode
 
 
 def check_target(module: Module) -> None:
     """Raises ``InputError`` at the first instruction that exists and that the module's target does not have.
 
-    What the table of instructions does not know is left alone.
+    Instructions that the table does not know are skipped.
     """
     seen: set[tuple[object, ...]] = set()
     for function in module.functions.values():
@@ -24,11 +24,11 @@ def check_target(module: Module) -> None:
             spelling = (statement.opcode, *map(type, statement.operands))
             if spelling not in seen:
                 seen.add(spelling)
-                _check(module.target, types, statement)
+                _check_statement(module.target, types, statement)
 
 
-def _check(target: str, types: Mapping[str, str], statement: Statement) -> None:
-    written = instruction(statement)
+def _check_statement(target: str, types: Mapping[str, str], statement: Statement) -> None:
+    written = to_table_form(statement)
     try:
         decode(written, register_type=types.get, dialect=False)
     except McheckError:

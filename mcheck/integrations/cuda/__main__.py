@@ -1,4 +1,4 @@
-"""``python -m mcheck.integrations.cuda FILE`` compiles the recorder of launches into the shared library FILE."""
+"""``python -m mcheck.integrations.cuda FILE`` compiles the launch recorder into the shared library FILE."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mcheck.integrations.cuda import build
 
 
 def main(arguments: list[str]) -> int:
-    """Exit status: 0 if the library was made, 2 if not."""
+    """Exit status: 0 if the library was built, 2 if not."""
     if len(arguments) != 1 or arguments[0].startswith("-"):
         sys.stderr.write("usage: python -m mcheck.integrations.cuda FILE\n")
         return 2

@@ -1,1 +1,1 @@
-"""The state of a followed cluster: lanes as vectors, memory, what is known of a value, the operations recorded."""
+"""The state of an executed cluster: lanes as vectors, memory, the taint of values, the recorded trace."""

@@ -2,9 +2,9 @@
 ``wgmma.wait_group`` that covers its group (PTX ISA 9.0 sections 9.7.15.5.2 and 9.7.15.7.3), the results of
 ``tcgen05.ld`` until a ``tcgen05.wait::ld`` (9.7.16.8).
 
-To move such a value to another register is no use of it: compilers carry accumulators around loops like that. And a use
-counts when something else comes before the wait that it could be told by: a compiler may move arithmetic over a wait
-that has no operands, and Triton's do.
+A move of such a value between registers is not a use: compilers carry accumulators around loops like that. A use counts
+only when an instruction that no compiler moves it over comes before the wait: a compiler may move arithmetic over a
+wait that has no operands, and Triton's do.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.module import Register, Statement
-from mcheck.frontend.ptx.register_flow import reads, registers, writes
+from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
 from mcheck.simt.execution.lanes import Mask
 
 Numbers = NDArray[np.int64]
@@ -25,49 +25,51 @@ Numbers = NDArray[np.int64]
 
 PRODUCERS: dict[tuple[str, ...], str] = {("wgmma", "mma_async"): "wgmma", ("tcgen05", "ld"): "tcgen05.ld"}
 WAITS = {"wgmma": "wgmma.wait_group", "tcgen05.ld": "tcgen05.wait::ld"}
-"""What waits for them."""
+"""The instruction that waits for each kind."""
 CODES = {"wgmma": "UB701", "tcgen05.ld": "UB702"}
-"""What is told where nothing has waited."""
-KEPT = frozenset(("local", "param"))
-"""Spaces of a thread's own, where compilers keep values without looking at them."""
-MEETING = frozenset(("bar", "barrier", "mbarrier", "fence", "membar", "cp", "exit", "trap", "wgmma", "tcgen05"))
-"""Over these no compiler moves a use, nor a wait."""
+"""The finding where nothing has waited."""
+SPILL_SPACES = frozenset(("local", "param"))
+"""Spaces of a thread's own memory, where compilers spill values."""
+SYNCHRONISING = frozenset(("bar", "barrier", "mbarrier", "fence", "membar", "cp", "exit", "trap", "wgmma", "tcgen05"))
+"""Instructions over which no compiler moves a use or a wait."""
 STORING = frozenset(("st", "red", "atom"))
-"""Over these none moves a ``wgmma.wait_group``, which clobbers memory; a ``tcgen05.wait::ld`` is moved over stores."""
-LOOSE = frozenset(("ld", "st", "wait::ld", "wait::st"))
-"""What is moved of ``tcgen05``."""
+"""Over these no compiler moves a ``wgmma.wait_group``, which clobbers memory; a ``tcgen05.wait::ld`` is moved over
+stores.
+"""
+MOVABLE = frozenset(("ld", "st", "wait::ld", "wait::st"))
+"""The ``tcgen05`` instructions that compilers do move."""
 
 
-def kind_of(statement: Statement) -> str | None:
-    """What the registers that a statement writes wait for, if it writes them asynchronously."""
+def produced_kind(statement: Statement) -> str | None:
+    """The kind of asynchronous write that a statement makes to registers, ``None`` if it makes none."""
     return PRODUCERS.get(statement.opcode[:2])
 
 
-def waits_for(statement: Statement) -> str | None:
-    """What a statement waits for."""
+def awaited_kind(statement: Statement) -> str | None:
+    """The kind of asynchronous write that a statement waits for."""
     if statement.opcode[:2] == ("wgmma", "wait_group"):
         return "wgmma"
     return "tcgen05.ld" if statement.opcode[0] == "tcgen05" and "wait::ld" in statement.opcode else None
 
 
-def check_kinds(statement: Statement) -> frozenset[str]:
-    """Of which kind what was used before a statement was used too early, if nothing has waited by then."""
+def checked_kinds(statement: Statement) -> frozenset[str]:
+    """The kinds whose uses before this statement were too early, unless a wait came first."""
     name, *words = statement.opcode
-    if waits_for(statement) is not None or (name == "tcgen05" and LOOSE & {*words}):
+    if awaited_kind(statement) is not None or (name == "tcgen05" and MOVABLE & {*words}):
         return frozenset()
-    if name in MEETING:
+    if name in SYNCHRONISING:
         return frozenset(WAITS)
-    return frozenset(("wgmma",)) if name in STORING and not KEPT & {*words} else frozenset()
+    return frozenset(("wgmma",)) if name in STORING and not SPILL_SPACES & {*words} else frozenset()
 
 
 def used_registers(statement: Statement) -> tuple[Register, ...]:
-    """The registers whose values a statement makes something of."""
+    """The registers whose values a statement uses."""
     name, *words = statement.opcode
-    if is_move(statement) or name == "call" or (name == "st" and KEPT & {*words}):
+    if is_move(statement) or name == "call" or (name == "st" and SPILL_SPACES & {*words}):
         return ()
-    if kind_of(statement) == "wgmma":  # its accumulators are those of the ones before it
-        return tuple(r for operand in statement.operands[1:] for r in registers(operand))
-    return reads(statement)
+    if produced_kind(statement) == "wgmma":  # its accumulators are those of the ones before it
+        return tuple(r for operand in statement.operands[1:] for r in operand_registers(operand))
+    return read_registers(statement)
 
 
 def is_move(statement: Statement) -> bool:
@@ -75,16 +77,16 @@ def is_move(statement: Statement) -> bool:
     return statement.opcode[0] == "mov"
 
 
-def flying_rows(units: Iterable[Unit]) -> frozenset[int]:
-    """The rows of the registers that may hold what is still being written."""
+def in_flight_rows(units: Iterable[Unit]) -> frozenset[int]:
+    """The rows of the registers that asynchronous writes may target."""
     statements = [(unit, statement) for unit in units for statement in unit.function.body]
-    found = {unit.frame + r.index for unit, s in statements if kind_of(s) for r in writes(s)}
+    found = {unit.frame + r.index for unit, s in statements if produced_kind(s) for r in written_registers(s)}
     size = -1
     while found and size < len(found):
         size = len(found)
         for unit, s in statements:
-            if is_move(s) and any(unit.frame + r.index in found for r in reads(s)):
-                found |= {unit.frame + r.index for r in writes(s)}
+            if is_move(s) and any(unit.frame + r.index in found for r in read_registers(s)):
+                found |= {unit.frame + r.index for r in written_registers(s)}
     return frozenset(found)
 
 
@@ -99,49 +101,49 @@ class Use:
 
 
 @dataclass(slots=True)
-class Flight:
-    """What is still being written, lane by lane."""
+class AsyncWrites:
+    """The asynchronous writes in flight, lane by lane."""
 
     lanes: int
-    begun: dict[str, Numbers] = field(default_factory=dict)
+    started_groups: dict[str, Numbers] = field(default_factory=dict)
     """By kind, the number of groups so far."""
-    over: dict[str, Numbers] = field(default_factory=dict)
+    completed_groups: dict[str, Numbers] = field(default_factory=dict)
     """By kind, the latest group that was waited for."""
     pending: dict[int, tuple[str, Statement, Numbers]] = field(default_factory=dict)
-    """By row, who writes it, in which group."""
+    """By row, the kind, the producer and its group."""
     uses: dict[int, Use] = field(default_factory=dict)
-    """Those that nothing has waited for, by statement."""
-    early: dict[int, tuple[Use, int]] = field(default_factory=dict)
-    """By producer the first that is too early, with a lane."""
+    """Uses without a wait so far, by statement."""
+    early_uses: dict[int, tuple[Use, int]] = field(default_factory=dict)
+    """By producer, the first use that is too early, with a lane."""
 
     def __post_init__(self) -> None:
         for kind in WAITS:
-            self.begun[kind], self.over[kind] = self._none(), self._none()
+            self.started_groups[kind], self.completed_groups[kind] = self._none(), self._none()
 
     def _none(self) -> Numbers:
         return np.zeros(self.lanes, np.int64)
 
-    def use(self, mask: Mask, statement: Statement, rows: Iterable[int]) -> None:
-        """A statement makes something of registers."""
+    def record_use(self, mask: Mask, statement: Statement, rows: Iterable[int]) -> None:
+        """Record that a statement uses registers."""
         for row in rows:
             found = self.pending.get(row)
             if found is None:
                 continue
             kind, producer, numbers = found
-            live = mask & (numbers > self.over[kind])
+            live = mask & (numbers > self.completed_groups[kind])
             if live.any():
                 entry = self.uses.setdefault(id(statement), Use(statement, producer, kind, self._none()))
                 entry.numbers[live] = np.maximum(entry.numbers[live], numbers[live])
 
-    def produce(self, mask: Mask, statement: Statement, kind: str, rows: Iterable[int]) -> None:
-        """An asynchronous instruction of the group that is open begins to write registers."""
+    def start_write(self, mask: Mask, statement: Statement, kind: str, rows: Iterable[int]) -> None:
+        """Record that an asynchronous instruction of the open group begins to write registers."""
         for row in rows:
             numbers = self.pending[row][2] if row in self.pending else self._none()
-            numbers[mask] = self.begun[kind][mask] + 1
+            numbers[mask] = self.started_groups[kind][mask] + 1
             self.pending[row] = kind, statement, numbers
 
-    def move(self, mask: Mask, sources: Iterable[int], targets: Iterable[int]) -> None:
-        """Values go to other registers, as they will be."""
+    def move_values(self, mask: Mask, sources: Iterable[int], targets: Iterable[int]) -> None:
+        """Record that values, possibly still in flight, move to other registers."""
         found = [self.pending[row] for row in sources if row in self.pending]
         for row in targets:
             if not found and row not in self.pending:
@@ -151,37 +153,37 @@ class Flight:
             numbers[mask] = np.maximum.reduce([n for _, _, n in found])[mask] if found else 0
             self.pending[row] = kind, producer, numbers
 
-    def written(self, mask: Mask, rows: Iterable[int]) -> None:
-        """Registers get values that are there at once."""
+    def record_write(self, mask: Mask, rows: Iterable[int]) -> None:
+        """Record a synchronous write of registers."""
         for row in rows:
             if row in self.pending:
                 self.pending[row][2][mask] = 0
 
-    def commit(self, mask: Mask, kind: str) -> None:
-        """The open group is closed."""
-        self.begun[kind][mask] += 1
+    def close_group(self, mask: Mask, kind: str) -> None:
+        """Close the open group."""
+        self.started_groups[kind][mask] += 1
 
-    def wait(self, mask: Mask, kind: str, but: int) -> None:
-        """All groups are over but for the latest ones."""
-        over = self.over[kind]
-        over[mask] = np.maximum(over[mask], self.begun[kind][mask] - but)
+    def complete_groups(self, mask: Mask, kind: str, but: int) -> None:
+        """Complete all groups except the latest ``but``."""
+        over = self.completed_groups[kind]
+        over[mask] = np.maximum(over[mask], self.started_groups[kind][mask] - but)
         for key, entry in list(self.uses.items()):
             if entry.kind == kind:
                 entry.numbers[entry.numbers <= over] = 0
                 if not entry.numbers.any():
                     del self.uses[key]
 
-    def tell(self, mask: Mask, kinds: Collection[str]) -> None:
-        """Something of these lanes comes that no use of these kinds can have been moved over: the first is kept."""
+    def check_uses(self, mask: Mask, kinds: Collection[str]) -> None:
+        """Keep the first early use of these kinds: the lanes execute something that no compiler moves a use over."""
         for key, entry in list(self.uses.items()):
             late = np.flatnonzero(mask & (entry.numbers > 0) & (entry.kind in kinds))
             if len(late):
-                self.early.setdefault(id(entry.producer), (entry, int(late[0])))
+                self.early_uses.setdefault(id(entry.producer), (entry, int(late[0])))
                 del self.uses[key]
 
-    def told(self) -> Iterator[tuple[Statement, str, str, int]]:
-        """The uses that were too early: a code, and what is wrong with them, with a lane."""
-        for entry, lane in self.early.values():
+    def early_findings(self) -> Iterator[tuple[Statement, str, str, int]]:
+        """The uses that were too early: statement, finding code, text, lane."""
+        for entry, lane in self.early_uses.values():
             line, wait = entry.producer.span.line, WAITS[entry.kind]
             name = ".".join(entry.producer.opcode[:2])
             text = f"uses what {name} of line {line} may still be writing: no {wait} comes between"

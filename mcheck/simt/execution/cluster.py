@@ -1,8 +1,8 @@
-"""A cluster that is executed, all lanes of one place in the code at a time.
+"""SIMT execution of a cluster: all lanes at one place of the code execute together.
 
-Of the lanes that can go on, those at the lowest place run, up to the next label, branch or wait. So lanes that parted
-come together again where the code does; nothing else depends on that they do. What one thread learns of another is
-followed in this one order; where control depends on it, ``mcheck.frontend.ptx.taint`` tells.
+Of the runnable lanes, those at the lowest place run, up to the next label, branch or wait. So diverged lanes reconverge
+where the code does; nothing else depends on that. What one thread learns from another is followed in this one order;
+where control depends on it, the taint says so (``mcheck.frontend.ptx.taint``).
 """
 
 from __future__ import annotations
@@ -17,177 +17,180 @@ from mcheck.base.budget import TimeOut
 from mcheck.base.errors import InputError, Span
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.lane_arithmetic import Word
-from mcheck.frontend.ptx.memory_layout import ELSEWHERE, ELSEWHERE_SIZE, Places
+from mcheck.frontend.ptx.memory_layout import UNKNOWN_GLOBAL, UNKNOWN_GLOBAL_SIZE, MemoryLayout
 from mcheck.frontend.ptx.module import Guard, Statement
 from mcheck.semantics import mbarrier
 from mcheck.semantics.undefined import Misuse
-from mcheck.simt.execution.async_registers import Flight
+from mcheck.simt.execution.async_registers import AsyncWrites
 from mcheck.simt.execution.counters import Counters
 from mcheck.simt.execution.lanes import WARP, Lanes, Mask, Quality
-from mcheck.simt.execution.launch_answers import Answers
+from mcheck.simt.execution.launch_answers import CancelResponses
 from mcheck.simt.execution.memory import Store
 from mcheck.simt.execution.path_condition import PathCondition
 from mcheck.simt.execution.tensor_memory import TensorMemory
 from mcheck.simt.execution.trace import Trace
 from mcheck.simt.execution.warp_convergence import Convergence
 
-RUN, DONE, WAITS, MEETS, STANDS, ARRIVED, LATER = range(7)
-"""What a lane does: it can go on; has exited; waits for an mbarrier, for its warp, at a barrier, for the cluster; lets
-others go first.
+RUNNABLE, EXITED, AT_MBARRIER, AT_WARP, AT_BARRIER, AT_CLUSTER_BARRIER, DEFERRED = range(7)
+"""The status of a lane: runnable; exited; waiting for an mbarrier, for lanes of its warp, at a barrier, for the cluster
+barrier; deferred until other lanes have run.
 """
 
-MOST_ROUNDS = 20_000
-"""Rounds of a loop without an operation that others may notice."""
-PATIENCE = 64
-"""Rounds after which others go first."""
-MOST_VAIN = 4_000
-"""Times that values are asked for while nothing happens."""
-MOST_IDLE = 256
-"""Times that a lane asks for what it knows, others having gone first."""
-MOST_STEPS = 6_000_000
+MAX_ITERATIONS = 20_000
+"""Maximum iterations of a loop without an observable operation."""
+YIELD_AFTER = 64
+"""Iterations after which other lanes run first."""
+MAX_FAILED_POLLS = 4_000
+"""Maximum number of polls without progress of any lane."""
+MAX_IDLE_POLLS = 256
+"""Maximum number of polls of a lane that bring an unchanged value while other lanes run first."""
+MAX_STEPS = 6_000_000
 
 Vote = tuple[Mask, Word, Quality, list[int], str]
-"""What lanes bring to a ``barrier.red``: predicates, their quality, the rows that get the result, the operation."""
-Return = tuple[int, Callable[["Cluster", Mask], None]]
-"""Where a call goes on when its function returns, and what carries its results there."""
-Meeting = Callable[["Cluster", Mask], None]
-"""What lanes that meet have come for."""
+"""The contribution of lanes to a ``barrier.red``: predicates, their quality, the rows of the result, the operation."""
+ReturnTo = tuple[int, Callable[["Cluster", Mask], None]]
+"""Where a call continues when its function returns, and what copies its results there."""
+WarpAction = Callable[["Cluster", Mask], None]
+"""The action that converged lanes of a warp carry out together."""
 Step = Callable[["Cluster", Mask], "Mask | None"]
-"""Executes an instruction for the lanes of the mask; those that go on to the next one, ``None`` if the step has said
-where each of them goes on."""
+"""Executes an instruction for the lanes of the mask; returns those that continue at the next one, or ``None`` if the
+step has set where each of them continues.
+"""
 
 
-class Missing(InputError):
-    """A parameter is needed that the launch does not give."""
+class MissingParameter(InputError):
+    """The execution needs a parameter that the launch does not give."""
 
 
-MOST_CHOSEN = 32
-"""So often a lane goes the way that was chosen where nobody knows."""
-APART = 1 << 18
+MAX_CHOICES = 32
+"""How often a lane takes the chosen way of a branch on unknown data."""
+UNKNOWN_STRIDE = 1 << 18
 """More bytes than a copy moves: shared memory is smaller."""
 
 
 @dataclass(slots=True)
 class Cluster:
-    """The state of the execution. ``place`` is where each lane stands, ``returns`` where its calls return to."""
+    """The state of the execution. ``pc`` is the place of each lane in the code, ``returns`` its call stack."""
 
     lanes: Lanes
-    places: Places
+    places: MemoryLayout
     store: Store
     trace: Trace
     steps: list[Step]
     heads: frozenset[int]
     choices: dict[int, bool]
-    decided: PathCondition
-    place: NDArray[np.int64] = field(init=False)
+    path_condition: PathCondition
+    pc: NDArray[np.int64] = field(init=False)
     status: NDArray[np.int8] = field(init=False)
-    rounds: NDArray[np.int64] = field(init=False)
-    returns: list[list[Return]] = field(init=False)
-    at: int = 0
+    iterations: NDArray[np.int64] = field(init=False)
+    return_stacks: list[list[ReturnTo]] = field(init=False)
+    current_pc: int = 0
     span: Span | None = None
-    """Where the instruction at hand stands, for those that say what they could not follow."""
+    """The source location of the current instruction."""
     mbarriers: dict[int, mbarrier.State] = field(default_factory=dict)
-    waiting: dict[int, list[tuple[Mask, int | None, int | None]]] = field(default_factory=dict)
-    waits: dict[int, Span | None] = field(default_factory=dict)
-    """By object, where it was waited for last."""
-    barriers: dict[tuple[int, int], list[tuple[Mask, int | None, bool]]] = field(default_factory=dict)
-    """Who has come to a barrier, with the count and whether they stand there."""
+    mbarrier_waiters: dict[int, list[tuple[Mask, int | None, int | None]]] = field(default_factory=dict)
+    wait_spans: dict[int, Span | None] = field(default_factory=dict)
+    """By mbarrier, the location of the latest wait."""
+    barrier_arrivals: dict[tuple[int, int], list[tuple[Mask, int | None, bool]]] = field(default_factory=dict)
+    """By CTA and barrier, who has arrived, with the thread count and whether they block there."""
     standing: Mask = field(init=False)
     arrived: Mask = field(init=False)
-    peeks: dict[int, tuple[int, int, Span | None]] = field(default_factory=dict)
-    """By lane, the wait that a poll which was taken to fail makes necessary: object, parity, where it was polled."""
-    open: dict[int, Span] = field(default_factory=dict)
-    """Places whose way is not known, and was chosen; ``-1 - k`` is for whether a vote at place ``k`` is unanimous."""
-    chosen: dict[int, NDArray[np.int64]] = field(default_factory=dict)
-    """By such a place, how often each lane has gone the way that was chosen."""
+    assumed_failures: dict[int, tuple[int, int, Span | None]] = field(default_factory=dict)
+    """By lane, the wait that must follow a poll that was assumed to fail: object, parity, location of the use."""
+    chosen_spans: dict[int, Span] = field(default_factory=dict)
+    """Places whose way is unknown and was chosen; ``-1 - k`` is for whether a vote at place ``k`` is unanimous."""
+    choice_counts: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    """By such a place, how often each lane has taken the chosen way."""
     tokens: list[int] = field(default_factory=list)
-    """By number, the phase in which the arrive came that returned it."""
-    meetings: dict[tuple[int, str], list[tuple[Mask, int, Meeting]]] = field(default_factory=dict)
+    """By state token, the phase of the arrive that returned it."""
+    warp_actions: dict[tuple[int, str], list[tuple[Mask, int, WarpAction]]] = field(default_factory=dict)
     votes: dict[tuple[int, int], list[Vote]] = field(default_factory=dict)
-    answers: Answers = field(default_factory=Answers)
+    cancel_responses: CancelResponses = field(default_factory=CancelResponses)
     tensor: TensorMemory = field(default_factory=TensorMemory)
     counters: Counters = field(default_factory=Counters)
-    together: Convergence = field(init=False)
-    flight: Flight = field(init=False)
-    effects: int = 0
-    """Operations so far."""
-    vain: tuple[int, int] = (0, 0)
-    """How many operations there had been when lanes began to spin, and how often they have since."""
-    asked: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    """By lane and place of a load that others may change, the address and what it brought last."""
-    idle: NDArray[np.int64] = field(init=False)
-    """How often in a row a lane has asked for what it knew: whoever has something else to do goes first."""
-    asking: set[int] = field(default_factory=set)
-    """Lanes that have asked for a lock and do not have it yet."""
-    locked: bool = False
-    """Whether a thread has taken a lock, for which others may have waited that could have had it first."""
-    tries: int = 0
-    """How often a lane tries in vain to swap what is not there yet."""
-    later: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    """By lane that lets others go first, the word that it would swap: address, bytes, what it has to hold."""
-    tried: dict[int, int] = field(default_factory=dict)
-    """How often lanes have tried in vain."""
-    vainly: set[int] = field(default_factory=set)
-    """Lanes that try in vain since nobody else can go on."""
-    puts: bool = False
-    """Whether a lane has let others go first."""
-    last_leads: bool = False
-    """Whether ``elect.sync`` chooses the highest lane, not the lowest."""
-    elects: bool = False
-    """Whether it had a choice."""
-    why_missing: Callable[[Statement], str] = lambda _: ""
-    copied: int = 0
-    """Copies so far to places in global memory that nobody knows."""
+    convergence: Convergence = field(init=False)
+    async_writes: AsyncWrites = field(init=False)
+    effect_count: int = 0
+    """Number of observable operations so far."""
+    failed_polls: tuple[int, int] = (0, 0)
+    """The number of operations when lanes began to poll, and the number of polls since."""
+    last_loads: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """By lane and place of a load that others may change, the address and the value that it returned last."""
+    idle_polls: NDArray[np.int64] = field(init=False)
+    """How often in a row a lane has polled an unchanged value: lanes with other work run first."""
+    lock_requests: set[int] = field(default_factory=set)
+    """Lanes that have requested a lock and do not hold it yet."""
+    lock_taken: bool = False
+    """Whether a thread has taken a lock that others may have been waiting for and could have had first."""
+    swap_failures: int = 0
+    """How often a lane tries a swap that fails."""
+    deferred_swaps: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """By deferred lane, the word that it would swap: address, bytes, the value that it expects."""
+    failed_swaps: dict[int, int] = field(default_factory=dict)
+    """By lane, the number of swaps that failed."""
+    forced_swaps: set[int] = field(default_factory=set)
+    """Lanes whose swaps fail because no other lane can run."""
+    has_deferred: bool = False
+    """Whether a lane has been deferred."""
+    last_lane_leads: bool = False
+    """Whether ``elect.sync`` elects the highest lane, not the lowest."""
+    has_elected: bool = False
+    """Whether ``elect.sync`` had a choice."""
+    explain_missing: Callable[[Statement], str] = lambda _: ""
+    unknown_copies: int = 0
+    """Number of copies so far with an unknown address in global memory."""
 
     def __post_init__(self) -> None:
         count = self.lanes.count
-        self.place = np.zeros(count, np.int64)
-        self.status = np.where(self.lanes.exists, RUN, DONE).astype(np.int8)
-        self.rounds = np.zeros(count, np.int64)
-        self.idle = np.zeros(count, np.int64)
-        self.together = Convergence(self.lanes.exists)
-        self.flight = Flight(count)
-        self.returns = [[] for _ in range(count)]
+        self.pc = np.zeros(count, np.int64)
+        self.status = np.where(self.lanes.exists, RUNNABLE, EXITED).astype(np.int8)
+        self.iterations = np.zeros(count, np.int64)
+        self.idle_polls = np.zeros(count, np.int64)
+        self.convergence = Convergence(self.lanes.exists)
+        self.async_writes = AsyncWrites(count)
+        self.return_stacks = [[] for _ in range(count)]
         self.standing = np.zeros(count, np.bool_)
         self.arrived = np.zeros(count, np.bool_)
 
     # --- the run ---------------------------------------------------------------------------------------------
 
-    def elsewhere(self, side: str, count: int) -> NDArray[np.uint64]:
-        """Places for the other ends of copies of which nobody knows where they are: who reads there meets nobody, and
-        who writes has a place of its own.
+    def unknown_addresses(self, side: str, count: int) -> NDArray[np.uint64]:
+        """Stand-in addresses for the ends of copies whose global address is unknown: a source that nothing else
+        touches, and a destination of its own for each copy.
         """
-        base = self.places.symbols["", ELSEWHERE]
+        base = self.places.symbols["", UNKNOWN_GLOBAL]
         if side == "src":
             return np.full(count, base, np.uint64)
-        numbers = np.arange(self.copied, self.copied + count, dtype=np.uint64) % np.uint64(ELSEWHERE_SIZE // APART - 1)
-        self.copied += count
-        return np.uint64(base) + (numbers + np.uint64(1)) * np.uint64(APART)
+        numbers = np.arange(self.unknown_copies, self.unknown_copies + count, dtype=np.uint64) % np.uint64(
+            UNKNOWN_GLOBAL_SIZE // UNKNOWN_STRIDE - 1
+        )
+        self.unknown_copies += count
+        return np.uint64(base) + (numbers + np.uint64(1)) * np.uint64(UNKNOWN_STRIDE)
 
     def run(self, deadline: Callable[[], None]) -> None:
-        """All lanes to their ends, or until none can go on."""
+        """Run all lanes until they exit or none can continue."""
         count = 0
         while True:
-            if self.later:
-                self.try_again()
-            ready = self.status == RUN
+            if self.deferred_swaps:
+                self.resume_swaps()
+            ready = self.status == RUNNABLE
             if not ready.any():
-                if not self.waiting:
+                if not self.mbarrier_waiters:
                     return
-                self.send_on()
+                self.resume_blocked()
                 continue
-            endless = ready & (self.idle > MOST_IDLE)
-            if endless.any() and self.later:
-                self.try_in_vain()
-                self.idle[endless] = 0
+            endless = ready & (self.idle_polls > MAX_IDLE_POLLS)
+            if endless.any() and self.deferred_swaps:
+                self.force_swaps()
+                self.idle_polls[endless] = 0
                 continue
             if endless.any():
-                self.give_up(endless, f"polled {MOST_IDLE} times without progress")
+                self.give_up(endless, f"polled {MAX_IDLE_POLLS} times without progress")
                 continue
-            turns = np.where(ready, self.rounds // PATIENCE + self.idle, np.iinfo(np.int64).max)
+            turns = np.where(ready, self.iterations // YIELD_AFTER + self.idle_polls, np.iinfo(np.int64).max)
             first = ready & (turns == turns.min())
-            self.at = at = int(self.place[first].min())
-            mask: Mask | None = first & (self.place == at)
+            self.current_pc = at = int(self.pc[first].min())
+            mask: Mask | None = first & (self.pc == at)
             steps, heads = self.steps, self.heads
             try:
                 while True:
@@ -197,200 +200,204 @@ class Cluster:
                     deadline()
                     if mask is None:
                         break
-                    self.at = at = at + 1
+                    self.current_pc = at = at + 1
                     if at in heads:
-                        self.place[mask] = at
+                        self.pc[mask] = at
                         break
             except TimeOut:
-                raise TimeOut(self.so_far()) from None
-            if count > MOST_STEPS:
-                self.trace.gap(f"the kernel takes more than {MOST_STEPS} steps", None, complete=True)
+                raise TimeOut(self.describe_progress()) from None
+            if count > MAX_STEPS:
+                self.trace.note_gap(f"the kernel takes more than {MAX_STEPS} steps", None, complete=True)
                 return
 
-    def so_far(self) -> str:
-        """How far the lanes have come."""
-        rounds = int(self.rounds.max(initial=0))
+    def describe_progress(self) -> str:
+        """How far the lanes have come, for the message of a timeout."""
+        rounds = int(self.iterations.max(initial=0))
         where = f" near line {self.span.line}" if self.span is not None else ""
-        return f"a lane is in round {rounds} of its loops{where}" if rounds else ""
+        return f"a lane is in iteration {rounds} of its loops{where}" if rounds else ""
 
-    def go(self, mask: Mask, target: int) -> None:
-        """These lanes go on at a place; a way back counts as a round."""
-        if target <= self.at:
-            self.rounds[mask] += 1
-            endless = mask & (self.rounds > MOST_ROUNDS)
+    def jump(self, mask: Mask, target: int) -> None:
+        """Jump to a place; a backward jump counts as an iteration."""
+        if target <= self.current_pc:
+            self.iterations[mask] += 1
+            endless = mask & (self.iterations > MAX_ITERATIONS)
             if endless.any():
-                self.give_up(endless, f"a loop does not end within {MOST_ROUNDS} rounds")
+                self.give_up(endless, f"a loop does not end within {MAX_ITERATIONS} iterations")
                 mask = mask & ~endless
-        self.place[mask] = target
+        self.pc[mask] = target
 
     def give_up(self, mask: Mask, reason: str) -> None:
-        """Nobody knows what these lanes do from here on."""
-        self.trace.gap(reason, self.span, complete=True)
-        self.trace.lost(np.flatnonzero(mask), reason, self.span)
-        self.status[mask] = DONE
+        """Stop following these lanes: what they do from here on is unknown."""
+        self.trace.note_gap(reason, self.span, complete=True)
+        self.trace.lose_lanes(np.flatnonzero(mask), reason, self.span)
+        self.status[mask] = EXITED
 
     def assume(self, said: str) -> None:
-        """Notes the assumptions."""
+        """Record an assumption of the answer."""
         self.trace.assumptions[said] = None
 
-    def effect(self, mask: Mask) -> None:
-        """These lanes have done something that others may notice."""
-        self.rounds[mask] = 0
-        self.effects += 1
+    def note_effect(self, mask: Mask) -> None:
+        """Record an observable operation of these lanes."""
+        self.iterations[mask] = 0
+        self.effect_count += 1
 
-    def asks(self, lanes: NDArray[np.int64], address: Word, value: Word) -> None:
-        """These lanes load what others may change, and may come back for it around barriers, which are effects."""
+    def note_loads(self, lanes: NDArray[np.int64], address: Word, value: Word) -> None:
+        """Record loads of values that other threads may change, which may be polls around barriers, which are
+        effects.
+        """
         for lane, where, brought in zip(lanes.tolist(), address.tolist(), value.tolist(), strict=True):
-            key, now = (lane, self.at), (where, brought)
-            self.idle[lane] = self.idle[lane] + 1 if self.asked.get(key) == now else 0
-            self.asked[key] = now
+            key, now = (lane, self.current_pc), (where, brought)
+            self.idle_polls[lane] = self.idle_polls[lane] + 1 if self.last_loads.get(key) == now else 0
+            self.last_loads[key] = now
 
-    def spins(self, lanes: NDArray[np.int64]) -> None:
-        """These lanes ask for a value that is not there yet; where nothing else happens for long, it never comes."""
+    def note_failed_polls(self, lanes: NDArray[np.int64]) -> None:
+        """Record polls for a value that is not there yet; without other progress for long, the lanes block."""
         if not len(lanes):
             return
-        if self.effects != self.vain[0]:
-            self.vain = self.effects, 0
-        self.vain = self.effects, self.vain[1] + 1
-        if self.vain[1] <= MOST_VAIN:
+        if self.effect_count != self.failed_polls[0]:
+            self.failed_polls = self.effect_count, 0
+        self.failed_polls = self.effect_count, self.failed_polls[1] + 1
+        if self.failed_polls[1] <= MAX_FAILED_POLLS:
             return
-        if self.later:
-            self.try_in_vain()
-            self.vain = self.effects, 0
+        if self.deferred_swaps:
+            self.force_swaps()
+            self.failed_polls = self.effect_count, 0
         else:
-            self.status[lanes] = WAITS
+            self.status[lanes] = AT_MBARRIER
 
-    def puts_off(self, lane: int, address: int, size: int, expected: int, *, taken: bool) -> bool:
-        """Whether a swap is left for later because the word holds something else, or is ``taken`` just now, and others
-        may change that. It is in a loop, more likely than not, and each round would be one more that is followed. Here
-        every swap succeeds that can; ``tries`` is for those that fail.
+    def defer_swap(self, lane: int, address: int, size: int, expected: int, *, taken: bool) -> bool:
+        """Whether a swap is deferred because the word holds another value, or is ``taken`` just now, and others may
+        change that. It is in a loop, more likely than not, and each failed attempt would be one more iteration to
+        follow. Here every swap succeeds that can; ``swap_failures`` is for those that fail.
         """
-        if not taken and self._holds(lane, address, size, expected):
-            self.vainly.discard(lane)
+        if not taken and self._word_holds(lane, address, size, expected):
+            self.forced_swaps.discard(lane)
             return False
-        if self.tried.get(lane, 0) < self.tries or lane in self.vainly:
-            self.vainly.discard(lane)
-            self.tried[lane] = self.tried.get(lane, 0) + 1
+        if self.failed_swaps.get(lane, 0) < self.swap_failures or lane in self.forced_swaps:
+            self.forced_swaps.discard(lane)
+            self.failed_swaps[lane] = self.failed_swaps.get(lane, 0) + 1
             return False
-        self.later[lane] = address, size, expected
-        self.status[lane], self.place[lane] = LATER, self.at
-        self.puts = True
+        self.deferred_swaps[lane] = address, size, expected
+        self.status[lane], self.pc[lane] = DEFERRED, self.current_pc
+        self.has_deferred = True
         return True
 
-    def try_again(self) -> None:
-        """Lets those go on whose word holds what they would swap; all, if nobody else can."""
-        self._resume([lane for lane, word in self.later.items() if self._holds(lane, *word)])
-        if self.later and not (self.status == RUN).any():
-            self.try_in_vain()
+    def resume_swaps(self) -> None:
+        """Resume the deferred lanes whose word holds the expected value; all of them if no other lane can run."""
+        self._resume([lane for lane, word in self.deferred_swaps.items() if self._word_holds(lane, *word)])
+        if self.deferred_swaps and not (self.status == RUNNABLE).any():
+            self.force_swaps()
 
-    def try_in_vain(self) -> None:
-        """Lets all go on that would let others go first: those do nothing any more that would help."""
-        self.vainly.update(self.later)
-        self._resume(list(self.later))
+    def force_swaps(self) -> None:
+        """Resume all deferred lanes: no other lane makes progress that would help them."""
+        self.forced_swaps.update(self.deferred_swaps)
+        self._resume(list(self.deferred_swaps))
 
     def _resume(self, lanes: list[int]) -> None:
         for lane in lanes:
-            del self.later[lane]
-            self.status[lane] = RUN
+            del self.deferred_swaps[lane]
+            self.status[lane] = RUNNABLE
 
-    def _holds(self, lane: int, address: int, size: int, expected: int) -> bool:
+    def _word_holds(self, lane: int, address: int, size: int, expected: int) -> bool:
         word, known = self.store.load(np.array([address], np.uint64), size, np.array([lane]))
         return bool(known[0]) or (int(word[0]) - expected) % (1 << 8 * size) == 0
 
     # --- control -----------------------------------------------------------------------------------------------
 
-    def holds(self, guard: Guard, row: int, mask: Mask, statement: Statement) -> Mask:
-        """Those of the lanes for which the guard holds; one way is chosen where it is not known."""
+    def evaluate_guard(self, guard: Guard, row: int, mask: Mask, statement: Statement) -> Mask:
+        """The lanes for which the guard holds; one way is chosen where it is unknown."""
         value = self.lanes.values[row] != 0
         known = self.lanes.quality[row]
         doubt = known[mask]
         if doubt.any():
-            value = self._doubtful(value, known, mask, statement, row)
+            value = self._evaluate_unknown(value, known, mask, statement, row)
         return np.asarray(mask & ~value if guard.negated else mask & value)
 
-    def _doubtful(self, value: Mask, known: Quality, mask: Mask, statement: Statement, row: int) -> Mask:
-        if self.decides(known, mask, statement) & taint.UNKNOWN:
-            self.choose(row, mask, self.at, statement.span)
+    def _evaluate_unknown(self, value: Mask, known: Quality, mask: Mask, statement: Statement, row: int) -> Mask:
+        if self.note_control(known, mask, statement) & taint.UNKNOWN:
+            self.choose_predicate(row, mask, self.current_pc, statement.span)
             value = self.lanes.values[row] != 0
         return value
 
-    def decides(self, known: Quality, mask: Mask, statement: Statement) -> int:
-        """Notes that what is so far known of a value decides where these lanes go; all bits of its quality."""
+    def note_control(self, known: Quality, mask: Mask, statement: Statement) -> int:
+        """Record that control of these lanes depends on a value; returns all bits of its quality."""
         bits = int(np.bitwise_or.reduce(known[mask]))
         if bits & taint.MISSING:
-            raise Missing(
-                f"'{statement.text}' decides what is executed by a parameter that the launch does not give",
-                statement.span, hint=self.why_missing(statement),
+            raise MissingParameter(
+                f"'{statement.text}' branches on a parameter that the launch does not give",
+                statement.span, hint=self.explain_missing(statement),
             )  # fmt: skip
-        if bits & (taint.ORDER | taint.TOGETHER | taint.TOKEN) and not bits & taint.UNKNOWN:
-            why = "what was read from other threads" if bits & taint.ORDER else "which lanes come together"
-            self.trace.ordered(f"control depends on {why}", statement.span)
+        if bits & (taint.ORDER | taint.CONVERGED | taint.TOKEN) and not bits & taint.UNKNOWN:
+            why = "what was read from other threads" if bits & taint.ORDER else "which lanes converge"
+            self.trace.note_order_dependence(f"control depends on {why}", statement.span)
         if bits & taint.POLL:
             for lane in np.flatnonzero(mask & ((known & taint.POLL) != 0)).tolist():
-                if lane in self.peeks:
-                    self.peeks[lane] = (*self.peeks[lane][:2], statement.span)
+                if lane in self.assumed_failures:
+                    self.assumed_failures[lane] = (*self.assumed_failures[lane][:2], statement.span)
         return bits
 
-    def choose(self, row: int, mask: Mask, at: int, span: Span, *, voted: bool = False) -> None:
-        """Decides a predicate where these lanes do not know it, at a place in the code: for all of them alike, or for
-        every other one, where it is ``voted`` upon.
+    def choose_predicate(self, row: int, mask: Mask, at: int, span: Span, *, voted: bool = False) -> None:
+        """Choose the value of a predicate in the lanes where it is unknown, at a place in the code: the same for all of
+        them, or for every other one, where it is ``voted`` upon.
         """
-        unknown = self.decided.imply(row, mask)
+        unknown = self.path_condition.propagate(row, mask)
         if not unknown.any():
             return
-        self.open.setdefault(at, span)
-        often = self.chosen.setdefault(at, np.zeros(self.lanes.count, np.int64))
+        self.chosen_spans.setdefault(at, span)
+        often = self.choice_counts.setdefault(at, np.zeros(self.lanes.count, np.int64))
         often[unknown] += 1
-        # A loop would never end: after some rounds the lanes go the other way.
-        way = np.asarray(self.choices.get(at, False) ^ (often > MOST_CHOSEN))
+        # The loop would never end: after some iterations the lanes take the other way.
+        way = np.asarray(self.choices.get(at, False) ^ (often > MAX_CHOICES))
         if voted and (unknown & way).any():
-            self.open.setdefault(-1 - at, span)
+            self.chosen_spans.setdefault(-1 - at, span)
             if self.choices.get(-1 - at, False):
                 way &= np.arange(self.lanes.count) % 2 == 1
-        self.decided.decide(row, unknown & way, holds=True)
-        self.decided.decide(row, unknown & ~way, holds=False)
+        self.path_condition.choose(row, unknown & way, holds=True)
+        self.path_condition.choose(row, unknown & ~way, holds=False)
 
-    def settle_peeks(self, mask: Mask, waited: tuple[Word, Word] | None = None) -> None:
-        """An operation of these lanes: after a poll whose answer was used it has to be the wait that it may save."""
-        if not self.peeks:
+    def check_assumed_failures(self, mask: Mask, waited: tuple[Word, Word] | None = None) -> None:
+        """Check an operation of these lanes: after a poll whose answer was used, it must be the wait that the poll may
+        save.
+        """
+        if not self.assumed_failures:
             return
         for lane in np.flatnonzero(mask).tolist():
-            expected = self.peeks.get(lane)
+            expected = self.assumed_failures.get(lane)
             if expected is None or expected[2] is None:
                 continue
             if waited is not None and (int(waited[0][lane]), int(waited[1][lane])) == expected[:2]:
-                del self.peeks[lane]
+                del self.assumed_failures[lane]
                 continue
-            self.trace.gap("the answer of a poll decides more than whether to wait", expected[2])
-            del self.peeks[lane]
+            self.trace.note_gap("the answer of a poll decides more than whether to wait", expected[2])
+            del self.assumed_failures[lane]
 
     # --- mbarriers -------------------------------------------------------------------------------------------
 
-    def change(self, address: int, step: Callable[[mbarrier.State], mbarrier.Step]) -> None:
-        """An operation on the object at an address; who waits for what it completes goes on."""
+    def apply_to_mbarrier(self, address: int, step: Callable[[mbarrier.State], mbarrier.Step]) -> None:
+        """Apply an operation to the mbarrier at an address and resume the waiters of a phase that it completes."""
         state = self.mbarriers.get(address)
         if state is None:
             return
         try:
             after, completed = step(state)
         except Misuse:
-            return  # the engine's to report
+            return  # the engine reports it
         self.mbarriers[address] = after
         if completed:
-            self.wake(address)
+            self.resume_waiters(address)
 
-    def wake(self, address: int) -> None:
-        """Lets those go on whose phase is complete."""
+    def resume_waiters(self, address: int) -> None:
+        """Resume the lanes whose phase is complete."""
         kept = []
-        for mask, parity, phase in self.waiting.pop(address, []):
-            if self.passed(address, parity, phase):
-                self.status[mask] = RUN
+        for mask, parity, phase in self.mbarrier_waiters.pop(address, []):
+            if self.is_phase_complete(address, parity, phase):
+                self.status[mask] = RUNNABLE
             else:
                 kept.append((mask, parity, phase))
         if kept:
-            self.waiting[address] = kept
+            self.mbarrier_waiters[address] = kept
 
-    def passed(self, address: int, parity: int | None, phase: int | None) -> bool:
+    def is_phase_complete(self, address: int, parity: int | None, phase: int | None) -> bool:
         """Whether the phase of a parity, or of a number, is complete."""
         state = self.mbarriers.get(address)
         if state is None:
@@ -399,58 +406,58 @@ class Cluster:
             return parity in (0, 1) and mbarrier.wait_parity(state, parity)
         return phase is not None and state.phase > phase
 
-    def wait(self, mask: Mask, address: int, parity: int | None, phase: int | None) -> Mask:
-        """Of the lanes that wait for one phase, those that go on at once."""
-        if self.passed(address, parity, phase):
+    def wait_for_phase(self, mask: Mask, address: int, parity: int | None, phase: int | None) -> Mask:
+        """Block lanes until a phase completes; returns those that continue at once."""
+        if self.is_phase_complete(address, parity, phase):
             return mask
-        self.status[mask] = WAITS
-        self.waiting.setdefault(address, []).append((mask, parity, phase))
-        self.waits[address] = self.span
+        self.status[mask] = AT_MBARRIER
+        self.mbarrier_waiters.setdefault(address, []).append((mask, parity, phase))
+        self.wait_spans[address] = self.span
         return np.zeros_like(mask)
 
-    def send_on(self) -> None:
-        """In the order that is followed nobody can go on. Another order may end the waits for mbarriers, and then this
-        is what comes: whether there is one is the engine's to say.
+    def resume_blocked(self) -> None:
+        """Resume all lanes blocked at mbarriers: no lane can run in this order. Another order may end the waits, and
+        then this is what follows; whether there is one is for the engine to decide.
         """
-        self.trace.possible = False
-        for address, found in self.waiting.items():
-            self.trace.gap("this wait did not end in the order that was followed", self.waits[address])
+        self.trace.order_is_possible = False
+        for address, found in self.mbarrier_waiters.items():
+            self.trace.note_gap("this wait did not end in the order that was followed", self.wait_spans[address])
             for mask, _, _ in found:
-                self.status[mask] = RUN
-        self.waiting.clear()
+                self.status[mask] = RUNNABLE
+        self.mbarrier_waiters.clear()
 
     # --- barriers --------------------------------------------------------------------------------------------
 
-    def barrier(self, mask: Mask, cta: int, number: int, count: int | None, *, stands: bool) -> None:
-        """Lanes of a CTA arrive at a barrier and, unless they only arrive, stand there; full, it lets all go on."""
-        self.status[mask & stands] = STANDS
-        self.barriers.setdefault((cta, number), []).append((mask, count, stands))
-        self.fill(cta, number)
+    def arrive_at_barrier(self, mask: Mask, cta: int, number: int, count: int | None, *, stands: bool) -> None:
+        """Arrive at a barrier of a CTA and, if ``stands``, block there until it is complete."""
+        self.status[mask & stands] = AT_BARRIER
+        self.barrier_arrivals.setdefault((cta, number), []).append((mask, count, stands))
+        self.complete_barrier(cta, number)
 
-    def fill(self, cta: int, number: int) -> None:
-        """Lets those at a barrier go on if all have come that it waits for."""
-        found = self.barriers.get((cta, number))
+    def complete_barrier(self, cta: int, number: int) -> None:
+        """Complete a barrier if all expected lanes have arrived."""
+        found = self.barrier_arrivals.get((cta, number))
         if not found:
             return
         come = np.logical_or.reduce([mask for mask, _, _ in found])
         count = next((c for _, c, _ in found if c is not None), None)
         mine = self.lanes.cta == cta
         if count is None:
-            full = not (mine & ~come & (self.status != DONE)).any()
+            full = not (mine & ~come & (self.status != EXITED)).any()
         else:
             rows = come.reshape(-1, WARP)
-            whole = rows.any(axis=1) & ~(~rows & (self.status != DONE).reshape(-1, WARP)).any(axis=1)
+            whole = rows.any(axis=1) & ~(~rows & (self.status != EXITED).reshape(-1, WARP)).any(axis=1)
             arrivals = sum(int((m.reshape(-1, WARP).any(axis=1) & whole).sum()) for m, _, _ in found)
             full = arrivals * WARP >= count
         if full:
-            del self.barriers[cta, number]
+            del self.barrier_arrivals[cta, number]
             self._count_votes(self.votes.pop((cta, number), []))
             for mask, _, stands in found:
                 if stands:
-                    self.status[mask] = RUN
+                    self.status[mask] = RUNNABLE
 
     def _count_votes(self, votes: list[Vote]) -> None:
-        """``barrier.red``: the predicates of all that have come (9.7.13.1)."""
+        """``barrier.red``: reduce the predicates of all lanes that arrived (9.7.13.1)."""
         yes = sum(int(((value != 0) & mask).sum()) for mask, value, _, _, _ in votes)
         everyone = sum(int(mask.sum()) for mask, _, _, _, _ in votes)
         sure = 0
@@ -462,68 +469,68 @@ class Cluster:
                 self.lanes.values[row][mask] = result
                 self.lanes.quality[row][mask] = sure
 
-    def left(self, mask: Mask) -> None:
-        """These lanes exit; what waited for them need not any more."""
-        self.status[mask] = DONE
-        for cta, number in list(self.barriers):
-            self.fill(cta, number)
-        self.fill_cluster()
-        self.meet()
+    def exit_lanes(self, mask: Mask) -> None:
+        """Exit lanes; barriers no longer wait for them."""
+        self.status[mask] = EXITED
+        for cta, number in list(self.barrier_arrivals):
+            self.complete_barrier(cta, number)
+        self.complete_cluster_barrier()
+        self.run_warp_actions()
 
-    def fill_cluster(self) -> None:
-        """The barrier of the cluster."""
-        if not self.arrived.any() or (~self.arrived & (self.status != DONE)).any():
+    def complete_cluster_barrier(self) -> None:
+        """Complete the barrier of the cluster if all lanes have arrived."""
+        if not self.arrived.any() or (~self.arrived & (self.status != EXITED)).any():
             return
-        waiting = self.status == ARRIVED
-        self.status[waiting] = RUN
+        waiting = self.status == AT_CLUSTER_BARRIER
+        self.status[waiting] = RUNNABLE
         self.standing |= self.arrived & ~waiting
         self.arrived[:] = False
 
     # --- warps -------------------------------------------------------------------------------------------------
 
-    def gather(self, mask: Mask, members: Word, name: str, carry_out: Meeting) -> Mask | None:
-        """Lanes come to where the lanes of their masks meet; ``carry_out`` is called for those whose mask is complete.
+    def converge(self, mask: Mask, members: Word, name: str, carry_out: WarpAction) -> Mask | None:
+        """Wait for the lanes of a member mask to converge; ``carry_out`` is called for masks that are complete.
 
-        Returns the lanes if all go on at once; else they are sent on when the others have come.
+        Returns the lanes if all continue at once; otherwise they resume when the others have come.
         """
         rows = mask.reshape(-1, WARP)
-        alive = (self.status != DONE).reshape(-1, WARP)
-        if not (self._wanted(mask, members) & alive & ~rows).any():
+        alive = (self.status != EXITED).reshape(-1, WARP)
+        if not (self._members_of(mask, members) & alive & ~rows).any():
             carry_out(self, mask)
             return mask
-        self.status[mask] = MEETS
-        self.place[mask] = self.at + 1
+        self.status[mask] = AT_WARP
+        self.pc[mask] = self.current_pc + 1
         for warp in np.flatnonzero(rows.any(axis=1)).tolist():
             own = np.zeros_like(mask)
             own[warp * WARP : (warp + 1) * WARP] = rows[warp]
             for number in np.unique(members[own]).tolist():
                 some = own & (members == number)
-                self.meetings.setdefault((warp, f"{name} {number}"), []).append((some, int(number), carry_out))
-        self.meet()
+                self.warp_actions.setdefault((warp, f"{name} {number}"), []).append((some, int(number), carry_out))
+        self.run_warp_actions()
         return None
 
-    def _wanted(self, mask: Mask, members: Word) -> Mask:
+    def _members_of(self, mask: Mask, members: Word) -> Mask:
         rows = mask.reshape(-1, WARP)
         joined = np.bitwise_or.reduce(np.where(mask, members, np.uint64(0)).reshape(-1, WARP), axis=1)
         bits = joined[:, None] >> np.arange(WARP, dtype=np.uint64) & np.uint64(1)
         return np.asarray((bits != 0) & np.asarray(rows.any(axis=1))[:, None])
 
-    def meet(self) -> None:
-        """Carries out what all lanes of a mask have come to."""
-        for key in list(self.meetings):
-            found = self.meetings[key]
+    def run_warp_actions(self) -> None:
+        """Carry out the actions whose member masks are complete."""
+        for key in list(self.warp_actions):
+            found = self.warp_actions[key]
             come = np.logical_or.reduce([mask for mask, _, _ in found])
             wanted = np.zeros_like(come)
             first = key[0] * WARP
             wanted[first : first + WARP] = [bool(found[0][1] >> k & 1) for k in range(WARP)]
-            if (wanted & ~come & (self.status != DONE)).any():
+            if (wanted & ~come & (self.status != EXITED)).any():
                 continue
-            del self.meetings[key]
-            alike: dict[Meeting, Mask] = {}
+            del self.warp_actions[key]
+            alike: dict[WarpAction, Mask] = {}
             for mask, _, carry_out in found:
                 alike[carry_out] = alike.get(carry_out, np.zeros_like(come)) | mask
             if len(alike) > 1 and not key[1].startswith("sync"):
-                self.trace.gap("lanes of a warp meet at different instructions", self.span)
+                self.trace.note_gap("lanes of a warp synchronise at different instructions", self.span)
             for carry_out, mask in alike.items():
                 carry_out(self, mask)
-            self.status[come] = RUN
+            self.status[come] = RUNNABLE

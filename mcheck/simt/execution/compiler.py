@@ -1,6 +1,6 @@
-"""What the makers of steps share: operands in all lanes, the rows of destinations, guards, and who makes which step.
+"""What the step makers share: operands in all lanes, rows of destinations, guards, and the registry of makers.
 
-``mcheck.simt.instructions.dispatch`` asks them.
+``mcheck.simt.instructions.dispatch`` calls them.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ import numpy as np
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
-from mcheck.frontend.ptx.code import Code, Unit, computes
-from mcheck.frontend.ptx.lane_arithmetic import Word, truncate, width
-from mcheck.frontend.ptx.memory_layout import Places
-from mcheck.frontend.ptx.register_flow import writes
+from mcheck.frontend.ptx.code import Code, Unit, only_computes
+from mcheck.frontend.ptx.lane_arithmetic import Word, truncate, type_bits
+from mcheck.frontend.ptx.memory_layout import MemoryLayout
+from mcheck.frontend.ptx.register_flow import written_registers
 from mcheck.ir.memory import SHARED_WINDOW
-from mcheck.simt.execution.async_registers import flying_rows
+from mcheck.simt.execution.async_registers import in_flight_rows
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.lanes import Lanes, Mask, Quality
 from mcheck.simt.execution.path_condition import PathCondition
-from mcheck.simt.execution.value_numbering import namer
+from mcheck.simt.execution.value_numbering import result_namer
 
 Fetch = Callable[[], tuple[Word, Quality]]
 Maker = Callable[["Compiler", Unit, ptx.Statement, int], Step]
 MAKERS: dict[str, Maker] = {}
-"""By the first part of the opcode, or the first two, who makes the step."""
+"""The maker of a step by the first part of the opcode, or the first two."""
 
 SURE = np.zeros(1, np.uint8)
 
 
-def compiles(*names: str) -> Callable[[Maker], Maker]:
-    """Registers the maker of instructions whose opcode starts so."""
+def register_maker(*names: str) -> Callable[[Maker], Maker]:
+    """Register the maker of instructions whose opcode starts with one of these."""
 
     def register(maker: Maker) -> Maker:
         for name in names:
@@ -46,27 +46,29 @@ def compiles(*names: str) -> Callable[[Maker], Maker]:
 
 @dataclass(slots=True)
 class Compiler:
-    """All functions that an entry reaches, with the registers and addresses for their operands."""
+    """Translates statements into steps: all functions that an entry reaches, with registers and addresses of
+    operands.
+    """
 
     module: ptx.Module
     code: Code
     lanes: Lanes
-    places: Places
-    heads: set[int] = field(default_factory=set)
-    """Places where a run of steps begins: functions, labels, and what stands behind a branch."""
+    places: MemoryLayout
+    block_starts: set[int] = field(default_factory=set)
+    """Places where a run of steps begins: functions, labels, and what follows a branch."""
     mistakes: dict[int, InputError] = field(default_factory=dict)
-    """What is wrong with statements that are no instructions, by their places."""
-    flying: frozenset[int] = field(init=False)
+    """Errors of statements that are not instructions, by place."""
+    in_flight: frozenset[int] = field(init=False)
     """The rows of the registers that asynchronous instructions write."""
-    decided: PathCondition = field(init=False)
+    path_condition: PathCondition = field(init=False)
 
     def __post_init__(self) -> None:
-        self.flying = flying_rows(self.code.units)
-        self.decided = PathCondition(self.lanes)
-        self.decided.prepare(self.code)
+        self.in_flight = in_flight_rows(self.code.units)
+        self.path_condition = PathCondition(self.lanes)
+        self.path_condition.prepare(self.code)
 
     def fetch(self, unit: Unit, operand: ptx.Operand) -> Fetch:
-        """What an operand holds in all lanes."""
+        """A function that reads an operand in all lanes."""
         values, known = self.lanes.values, self.lanes.quality
         match operand:
             case ptx.Register(_, _, index):
@@ -81,11 +83,11 @@ class Compiler:
             case ptx.Special(name):
                 found = self.lanes.special.get(name)
                 if found is None:
-                    unknown = np.zeros(1, np.uint64), np.array([taint.NOTHING], np.uint8)
+                    unknown = np.zeros(1, np.uint64), np.array([taint.UNKNOWN_NAMELESS], np.uint8)
                     return lambda: unknown
                 return lambda: (found, SURE)
             case ptx.Symbol(name, offset):
-                address = self.symbol(unit, name) + np.uint64(offset & (1 << 64) - 1)
+                address = self.symbol_address(unit, name) + np.uint64(offset & (1 << 64) - 1)
                 return lambda: (address, SURE)
             case ptx.Address(base, offset, _):
                 if base is None:
@@ -93,7 +95,7 @@ class Compiler:
                 inner, more = self.fetch(unit, base), np.uint64(offset & (1 << 64) - 1)
                 if not offset:
                     return inner
-                narrow = isinstance(base, ptx.Register) and width(base.type) == 32
+                narrow = isinstance(base, ptx.Register) and type_bits(base.type) == 32
                 if narrow:
                     return lambda: (truncate(inner()[0] + more, 32), inner()[1])
                 return lambda: (inner()[0] + more, inner()[1])
@@ -103,7 +105,7 @@ class Compiler:
                 return lambda: (truncate(values[row] >> by, bits), known[row])
         raise Unsupported("an operand of this kind is not followed")
 
-    def symbol(self, unit: Unit, name: str) -> Word:
+    def symbol_address(self, unit: Unit, name: str) -> Word:
         """The address of a name, in each lane."""
         for key in ((unit.function.name, name), ("", name)):
             at = self.places.symbols.get(key)
@@ -113,29 +115,29 @@ class Compiler:
                 return np.array([at], np.uint64)
         raise Unsupported(f"'{name}' has no address here")
 
-    def rows(self, unit: Unit, registers: Iterable[ptx.Register]) -> list[int]:
+    def register_rows(self, unit: Unit, registers: Iterable[ptx.Register]) -> list[int]:
         """The rows of registers."""
         return [unit.frame + r.index for r in registers]
 
-    def targets(self, unit: Unit, operand: ptx.Operand) -> list[int | None]:
-        """The rows that are written; ``None`` for ``_``."""
+    def destination_rows(self, unit: Unit, operand: ptx.Operand) -> list[int | None]:
+        """The rows of the destination registers; ``None`` for ``_``."""
         match operand:
             case ptx.Register(_, _, index):
                 return [unit.frame + index]
             case ptx.Pair(first, second):
-                return self.targets(unit, first) + self.targets(unit, second)
+                return self.destination_rows(unit, first) + self.destination_rows(unit, second)
             case ptx.Vector(items):
-                return [row for item in items for row in self.targets(unit, item)]
+                return [row for item in items for row in self.destination_rows(unit, item)]
             case ptx.Sink():
                 return [None]
         raise Unsupported("a destination of this kind is not followed")
 
-    def wants(self, unit: Unit, statement: ptx.Statement) -> bool:
-        """Whether anything depends on what a statement computes."""
-        return any(row in self.code.wanted for row in self.rows(unit, writes(statement)))
+    def is_needed(self, unit: Unit, statement: ptx.Statement) -> bool:
+        """Whether anything depends on the result of a statement."""
+        return any(row in self.code.needed_rows for row in self.register_rows(unit, written_registers(statement)))
 
-    def guarded(self, unit: Unit, statement: ptx.Statement, made: Step) -> Step:
-        """A step that only the lanes make for which the guard holds."""
+    def with_guard(self, unit: Unit, statement: ptx.Statement, made: Step) -> Step:
+        """A step executed only by the lanes for which the guard holds."""
         guard, span = statement.guard, statement.span
         if guard is None:
 
@@ -148,26 +150,26 @@ class Compiler:
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
             c.span = span
-            mine = c.holds(guard, row, mask, statement)
+            mine = c.evaluate_guard(guard, row, mask, statement)
             if not mine.any():
                 return mask
             others = mask & ~mine
-            at = c.at
+            at = c.current_pc
             rest = made(c, mine)
             if rest is None:
                 if others.any():
-                    c.place[others] = at + 1
+                    c.pc[others] = at + 1
                 return None
             return rest | others
 
         return run
 
-    def opaque(self, unit: Unit, statement: ptx.Statement) -> Step:
-        """What is written is not known afterwards."""
-        rows = self.rows(unit, writes(statement))
+    def forget_results(self, unit: Unit, statement: ptx.Statement) -> Step:
+        """A step after which the results of a statement are unknown."""
+        rows = self.register_rows(unit, written_registers(statement))
         known = self.lanes.quality
-        if self.code.named and (computes(statement) or statement.opcode[0] == "wgmma"):
-            name = namer(self.lanes, partial(self.rows, unit), statement)
+        if self.code.stores_named and (only_computes(statement) or statement.opcode[0] == "wgmma"):
+            name = result_namer(self.lanes, partial(self.register_rows, unit), statement)
 
             def named(_: Cluster, mask: Mask) -> Mask:
                 name(mask)
@@ -177,19 +179,19 @@ class Compiler:
 
         def run(_: Cluster, mask: Mask) -> Mask:
             for row in rows:
-                known[row][mask] = taint.NOTHING
+                known[row][mask] = taint.UNKNOWN_NAMELESS
             return mask
 
         return run
 
 
-def skip(_: Cluster, mask: Mask) -> Mask:
-    """Nothing that matters."""
+def no_effect(_: Cluster, mask: Mask) -> Mask:
+    """A step without effect."""
     return mask
 
 
-def unfollowed(statement: ptx.Statement, reason: str) -> Step:
-    """An instruction that nobody can follow: what its lanes do from here on is not known."""
+def unsupported_step(statement: ptx.Statement, reason: str) -> Step:
+    """The step of an instruction that cannot be followed: what its lanes do afterwards is unknown."""
 
     def run(c: Cluster, mask: Mask) -> None:
         c.span = statement.span

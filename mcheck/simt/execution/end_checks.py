@@ -1,4 +1,6 @@
-"""What steps leave behind for the end to look at: aligned instructions, and registers that are still being written."""
+"""Instrumentation of steps for the checks at the end: aligned instructions, and registers that are still being
+written.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +8,21 @@ from collections.abc import Callable, Iterable
 
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.module import Immediate, Register, Statement
-from mcheck.frontend.ptx.register_flow import reads, writes
-from mcheck.simt.execution.async_registers import check_kinds, is_move, kind_of, used_registers, waits_for
+from mcheck.frontend.ptx.register_flow import read_registers, written_registers
+from mcheck.simt.execution.async_registers import awaited_kind, checked_kinds, is_move, produced_kind, used_registers
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.warp_convergence import is_aligned
 
 Note = Callable[[Cluster, Mask], None]
-"""What is noted of the lanes that execute a statement."""
+"""Records what the lanes that execute a statement do."""
 
 
 def with_end_checks(made: Step, unit: Unit, statement: Statement, at: int, flying: frozenset[int]) -> Step:
-    """A step, with what is to be noted of its statement; ``flying`` are the rows of ``flying_rows``."""
+    """Instrument a step for the checks at the end; ``flying`` are the rows of ``in_flight_rows``."""
     notes = list(_notes(unit, statement, flying)) if flying else []
     if is_aligned(statement):
-        notes.append(lambda c, mask: c.together.executed(mask, at, statement))
+        notes.append(lambda c, mask: c.convergence.record(mask, at, statement))
     if not notes:
         return made
 
@@ -33,32 +35,32 @@ def with_end_checks(made: Step, unit: Unit, statement: Statement, at: int, flyin
 
 
 def _notes(unit: Unit, statement: Statement, flying: frozenset[int]) -> list[Note]:
-    """What is noted of registers: uses first, then whether they were too early, then what is written."""
+    """The notes about registers: uses first, then whether they were too early, then writes."""
 
     def rows(registers: Iterable[Register]) -> list[int]:
         return [row for r in registers if (row := unit.frame + r.index) in flying]
 
     out: list[Note] = []
-    sources, targets = rows(used_registers(statement)), rows(writes(statement))
-    kind, over, kinds = kind_of(statement), waits_for(statement), check_kinds(statement)
+    sources, targets = rows(used_registers(statement)), rows(written_registers(statement))
+    kind, over, kinds = produced_kind(statement), awaited_kind(statement), checked_kinds(statement)
     if sources:
-        out.append(lambda c, mask: c.flight.use(mask, statement, sources))
+        out.append(lambda c, mask: c.async_writes.record_use(mask, statement, sources))
     if kinds:
-        out.append(lambda c, mask: c.flight.tell(mask, kinds))
+        out.append(lambda c, mask: c.async_writes.check_uses(mask, kinds))
     if kind is not None:
-        out.append(lambda c, mask: c.flight.produce(mask, statement, kind, targets))
+        out.append(lambda c, mask: c.async_writes.start_write(mask, statement, kind, targets))
         if kind == "tcgen05.ld":  # each is waited for by itself
-            out.append(lambda c, mask: c.flight.commit(mask, kind))
+            out.append(lambda c, mask: c.async_writes.close_group(mask, kind))
     elif is_move(statement):
-        moved = rows(reads(statement))
+        moved = rows(read_registers(statement))
         if targets:
-            out.append(lambda c, mask: c.flight.move(mask, moved, targets))
+            out.append(lambda c, mask: c.async_writes.move_values(mask, moved, targets))
     elif targets:
-        out.append(lambda c, mask: c.flight.written(mask, targets))
+        out.append(lambda c, mask: c.async_writes.record_write(mask, targets))
     if statement.opcode[:2] == ("wgmma", "commit_group"):
-        out.append(lambda c, mask: c.flight.commit(mask, "wgmma"))
+        out.append(lambda c, mask: c.async_writes.close_group(mask, "wgmma"))
     if over is not None:
         last = statement.operands[-1] if statement.operands else None
         but = last.value if isinstance(last, Immediate) else 0
-        out.append(lambda c, mask: c.flight.wait(mask, over, but))
+        out.append(lambda c, mask: c.async_writes.complete_groups(mask, over, but))
     return out

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.launch import Launch
-from mcheck.frontend.ptx.taint import NOTHING
+from mcheck.frontend.ptx.taint import UNKNOWN_NAMELESS
 from mcheck.ir.memory import Cta
 
 WARP = 32
@@ -21,21 +21,23 @@ Mask = NDArray[np.bool_]
 Quality = NDArray[np.uint8]
 
 
-def ctas_of(launch: Launch) -> tuple[Cta, ...]:
-    """The CTAs of the cluster that is followed, by rank."""
+def cluster_ctas(launch: Launch) -> tuple[Cta, ...]:
+    """The CTAs of the executed cluster, by rank."""
     count = int(np.prod(launch.cluster))
     return tuple(Cta(number=rank, gpu=0, cluster=0, rank=rank) for rank in range(count))
 
 
-def leaders(present: Mask, *, last: bool) -> NDArray[np.int64]:
-    """By row of the lanes of a warp, the lowest that is present, or the highest; 0 or 31 where none is."""
+def leader_lanes(present: Mask, *, last: bool) -> NDArray[np.int64]:
+    """By warp, the lowest lane that is present, or the highest; 0 or 31 where none is."""
     found: NDArray[np.int64] = WARP - 1 - present[:, ::-1].argmax(axis=1) if last else present.argmax(axis=1)
     return found
 
 
 @dataclass(slots=True)
 class Lanes:
-    """``values`` and ``quality`` have a row per register; ``special`` the predefined registers that are known."""
+    """The register file. ``values`` and ``quality`` have a row per register; ``special`` the predefined registers that
+    are known.
+    """
 
     launch: Launch
     rows: int
@@ -59,7 +61,7 @@ class Lanes:
         self.cta = index // self.width
         self.exists = inside < self.threads
         self.values = np.zeros((self.rows, self.count), np.uint64)
-        self.quality = np.full((self.rows, self.count), NOTHING, np.uint8)
+        self.quality = np.full((self.rows, self.count), UNKNOWN_NAMELESS, np.uint8)
         self.special = {k: np.asarray(v).astype(np.uint64) for k, v in self._special(inside).items()}
 
     def _special(self, inside: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:

@@ -1,8 +1,8 @@
-"""clusterlaunchcontrol: what a request for the place of another cluster may be answered (PTX ISA 9.7.13.17).
+"""clusterlaunchcontrol: the possible responses to a cancel request (PTX ISA 9.7.13.17).
 
-Which cluster it gets, and how often, nobody knows. A way through the kernel has a number of answers that give a
-cluster, one after the other in the order of the grid, and then none. An answer is 16 bytes, of which the first 8 tell
-all.
+Which cluster a request gets, and how often, is unknown. On a path, a number of responses give a cluster, one after the
+other in the order of the grid, and all later ones give none. A response is 16 bytes, of which the first 8 hold
+everything.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy as np
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.launch import Launch
 
-MOST_WON = 2
-"""So many clusters are won in a way at most."""
+MAX_WON = 2
+"""Maximum number of clusters won on a path."""
 _GIVEN = 1
 _X, _Y, _Z = 1, 32, 48
 """Where the indices of the CTA begin; the first bit says that there is one."""
 
 
 def following_clusters(launch: Launch, most: int) -> list[tuple[int, int, int]]:
-    """The first CTAs of so many of the clusters behind the one that is followed at most, in the order of the grid."""
+    """The first CTAs of at most so many of the clusters after the executed one, in the order of the grid."""
     cluster = launch.cluster
     counts = [launch.grid[k] // cluster[k] for k in range(3)]
     x, y, z = (launch.first[k] // cluster[k] for k in range(3))
@@ -37,21 +37,21 @@ def following_clusters(launch: Launch, most: int) -> list[tuple[int, int, int]]:
 
 
 @dataclass(slots=True)
-class Answers:
-    """What the requests of a way are answered: so many of them with ``won``, all later ones with nothing."""
+class CancelResponses:
+    """The responses to the requests of a path: one for each of ``won``, then none."""
 
     won: tuple[tuple[int, int, int], ...] = ()
-    asked: int = 0
+    request_count: int = 0
 
-    def next(self) -> int:
-        """The next answer: its first eight bytes."""
-        place = self.won[self.asked] if self.asked < len(self.won) else None
-        self.asked += 1
+    def next_response(self) -> int:
+        """The next response: its first eight bytes."""
+        place = self.won[self.request_count] if self.request_count < len(self.won) else None
+        self.request_count += 1
         return 0 if place is None else _GIVEN | place[0] << _X | place[1] << _Y | place[2] << _Z
 
 
-def query_of(opcode: tuple[str, ...]) -> Callable[[Word], tuple[Word, ...]] | None:
-    """What ``query_cancel`` makes of an answer; ``None`` for a form that there is not."""
+def query_function(opcode: tuple[str, ...]) -> Callable[[Word], tuple[Word, ...]] | None:
+    """What ``query_cancel`` computes from a response; ``None`` for an unknown form."""
     fields = {"x": (_X, _Y - _X), "y": (_Y, _Z - _Y), "z": (_Z, 64 - _Z)}
     wanted: dict[str, tuple[tuple[int, int], ...]] = {
         "is_canceled": ((0, _X),),

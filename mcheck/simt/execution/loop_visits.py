@@ -1,4 +1,4 @@
-"""How often lanes jump back to the heads of loops, and what their registers hold when they do."""
+"""Counts of backward jumps of lanes to loop heads, with the register values at each."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.lanes import Mask
 
-Before = Callable[[Cluster, Mask], None]
-"""What is done before an instruction, for the lanes that execute it."""
+BeforeStep = Callable[[Cluster, Mask], None]
+"""Runs before an instruction, for the lanes that execute it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """A loop of a lane: its first place in the code, and the visit of it by a jump back at which a period of so many
-    ``visits`` begins.
-    """
+class LoopMark:
+    """The loop of a lane: its head, the visit at which a period begins, and the number of ``visits`` of a period."""
 
     head: int
     first: int
@@ -32,24 +30,24 @@ class Mark:
 
 
 @dataclass(slots=True)
-class Visits:
-    """How often lanes jump back, and what their registers hold at their marks."""
+class LoopVisits:
+    """The backward jumps of lanes, and their registers at their marks."""
 
-    marks: Mapping[int, Mark] = field(default_factory=dict)
+    marks: Mapping[int, LoopMark] = field(default_factory=dict)
     loops: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    """By lane and first place of a loop, how much the lane had done whenever it jumped back there."""
+    """By lane and loop head, the length of the lane's trace at each backward jump to it."""
     states: dict[int, list[tuple[Word, NDArray[np.uint8]]]] = field(default_factory=dict)
     """By lane, its registers at its mark and at the ends of the first two periods."""
 
-    def wrap(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
-        """The steps, watched."""
+    def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
+        """Instrument the steps."""
         out = list(steps)
         for at, statement, unit in statements(compiler):
             if statement.opcode[0] == "bra":
-                out[at] = with_visit(compiler, unit, statement, self._jump(unit, statement, at), steps[at])
+                out[at] = with_action(compiler, unit, statement, self._jump(unit, statement, at), steps[at])
         return out
 
-    def _jump(self, unit: Unit, statement: ptx.Statement, at: int) -> Before | None:
+    def _jump(self, unit: Unit, statement: ptx.Statement, at: int) -> BeforeStep | None:
         target = jump_target(unit, statement)
         if target > at:
             return None
@@ -79,11 +77,11 @@ def jump_target(unit: Unit, statement: ptx.Statement) -> int:
     return unit.start + unit.function.labels[label.name] if isinstance(label, ptx.Label) else 0
 
 
-def with_visit(
-    compiler: Compiler, unit: Unit, statement: ptx.Statement, before: Before | None, step: Step,
+def with_action(
+    compiler: Compiler, unit: Unit, statement: ptx.Statement, before: BeforeStep | None, step: Step,
     sure: Callable[[ptx.Statement, ptx.Register, int, Mask], None] | None = None,
 ) -> Step:  # fmt: skip
-    """A step, and what is done before it for the lanes whose guard holds."""
+    """A step with an action before it, for the lanes whose guard holds."""
     guard = statement.guard
     if before is None and (guard is None or sure is None):
         return step

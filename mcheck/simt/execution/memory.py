@@ -1,7 +1,7 @@
 """The bytes of memory as far as control and addresses depend on them, each with its quality.
 
-Shared memory of all CTAs, the lanes' own memory, and what the launch gives: parameters, constants, the initial contents
-of buffers. All else reads as unknown.
+Covers the shared memory of all CTAs, the lanes' own memory, and what the launch gives: parameters, constants, the
+initial contents of buffers. All else reads as unknown.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.memory_layout import LOCAL_BASE
-from mcheck.frontend.ptx.taint import NOTHING, UNKNOWN
+from mcheck.frontend.ptx.taint import UNKNOWN, UNKNOWN_NAMELESS
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
 from mcheck.semantics.tensor_map_values import MAP_SIZE
 from mcheck.simt.execution.lanes import Quality
@@ -22,7 +22,7 @@ from mcheck.simt.execution.value_numbering import mix_numbers, number_contents
 
 Index = NDArray[np.int64]
 _PARTS = np.arange(0, MAP_SIZE, 8, dtype=np.uint64)
-"""Where the words of a tensor map lie in it."""
+"""Offsets of the words of a tensor map."""
 
 
 class Store:
@@ -37,8 +37,8 @@ class Store:
         self.size = max(shared, 1)
         self.local = max(local, 1)
         self.ctas = ctas
-        self.shared = np.zeros(ctas * self.size, np.uint8), np.full(ctas * self.size, NOTHING, np.uint8)
-        self.own = np.zeros(lanes * self.local, np.uint8), np.full(lanes * self.local, NOTHING, np.uint8)
+        self.shared = np.zeros(ctas * self.size, np.uint8), np.full(ctas * self.size, UNKNOWN_NAMELESS, np.uint8)
+        self.own = np.zeros(lanes * self.local, np.uint8), np.full(lanes * self.local, UNKNOWN_NAMELESS, np.uint8)
         self.named = named
         self.times = 0
         self.maps: dict[int, int] = {}
@@ -50,9 +50,9 @@ class Store:
         self.given = [(np.frombuffer(d, np.uint8).copy(), np.frombuffer(q, np.uint8).copy()) for _, d, q in known]
 
     def load(self, address: Word, size: int, lanes: Index) -> tuple[Word, Quality]:
-        """Up to eight bytes of each lane."""
+        """Read up to eight bytes in each lane."""
         value = mix_numbers(size, [address]) if self.named else np.zeros(len(lanes), np.uint64)
-        quality = np.full(len(lanes), UNKNOWN if self.named else NOTHING, np.uint8)
+        quality = np.full(len(lanes), UNKNOWN if self.named else UNKNOWN_NAMELESS, np.uint8)
         for some, (data, known), at in self._places(address, size, lanes):
             where = at[:, None] + np.arange(size)
             raw = np.zeros((len(at), 8), np.uint8)
@@ -62,32 +62,32 @@ class Store:
         return value, quality
 
     def save(self, address: Word, size: int, lanes: Index, value: Word, quality: Quality) -> None:
-        """Writes up to eight bytes of each lane; of lanes that write one place the last one wins."""
+        """Write up to eight bytes in each lane; of lanes that write one place the last one wins."""
         for some, (data, known), at in self._places(address, size, lanes):
             where = at[:, None] + np.arange(size)
             data[where] = np.ascontiguousarray(value[some])[:, None].view(np.uint8)[:, :size]
             known[where] = quality[some][:, None]
 
     def zero(self, size: int) -> None:
-        """The first bytes of every CTA's shared memory are known to be zeros."""
+        """Set the first bytes of every CTA's shared memory to known zeros."""
         for cta in range(self.ctas):
             first = cta * self.size
             self.shared[0][first : first + size], self.shared[1][first : first + size] = 0, 0
 
     def forget(self, address: int, size: int) -> None:
-        """What an asynchronous operation writes is data, and unknown."""
+        """Mark bytes that an asynchronous operation writes as unknown data."""
         low = address - SHARED_BASE if address >= SHARED_BASE else address
         cta, offset = divmod(low, SHARED_WINDOW)
         if 0 <= cta < self.ctas and offset < self.size:
             first, last = cta * self.size + offset, cta * self.size + min(offset + size, self.size)
-            self.shared[1][first:last] = UNKNOWN if self.named else NOTHING
+            self.shared[1][first:last] = UNKNOWN if self.named else UNKNOWN_NAMELESS
             if self.named:
                 self.times += 1
                 self.shared[0][first:last] = number_contents(self.times << 32, last - first)
 
-    def map_at(self, address: int) -> int | None:
-        """The tensor map at an address (``mcheck.semantics.tensor_map_values``); ``None`` where its bytes are not
-        known.
+    def read_map(self, address: int) -> int | None:
+        """The tensor map at an address (``mcheck.semantics.tensor_map_values``); ``None`` where its bytes are
+        unknown.
         """
         if address in self.maps:
             return self.maps[address]
@@ -95,8 +95,8 @@ class Store:
         value, quality = self.load(parts, 8, np.zeros(len(parts), np.int64))
         return None if quality.any() else int.from_bytes(value.tobytes(), "little")
 
-    def put_map(self, address: int, contents: int) -> None:
-        """Writes a tensor map."""
+    def write_map(self, address: int, contents: int) -> None:
+        """Write a tensor map."""
         if GLOBAL_BASE <= address < SHARED_BASE:
             self.maps[address] = contents
             return

@@ -1,8 +1,9 @@
-"""What has been chosen of data: a predicate that nobody knows is decided where it first matters, and from there on
-whatever depends on the same data goes with it, in the same lane and as long as its registers are not written again.
+"""The path condition: what has been chosen of unknown data. A predicate is chosen where it first matters; from there on
+everything that depends on the same data agrees with it, in the same lane and as long as its registers are not
+overwritten.
 
-A compiler asks one question more than once, and its opposite: ``x > 0`` for a ballot, ``x < 1`` for the branch behind
-it. If these were chosen each for itself, lanes would go ways that no data leads to.
+A compiler tests one condition more than once, and its negation: ``x > 0`` for a ballot, ``x < 1`` for the branch after
+it. If each were chosen by itself, lanes would take paths that no data leads to.
 """
 
 from __future__ import annotations
@@ -16,90 +17,94 @@ from numpy.typing import NDArray
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Code
 from mcheck.frontend.ptx.module import Register, Statement
-from mcheck.frontend.ptx.register_flow import reads, writes
+from mcheck.frontend.ptx.register_flow import read_registers, written_registers
 from mcheck.simt.execution.lanes import Lanes, Mask
-from mcheck.simt.execution.path_literals import FAR, Bound, Literal, Mixed, literal_of, registers_of
+from mcheck.simt.execution.path_literals import FAR, Bound, Literal, Mixed, extract_literal, literal_registers
 
 NONE, NO, YES = -1, 0, 1
 Truth = NDArray[np.int8]
-KNOWN = np.uint8(0xFF & ~taint.NOTHING)
+KNOWN = np.uint8(0xFF & ~taint.UNKNOWN_NAMELESS)
 END = FAR + 1
 
 
 @dataclass(slots=True)
 class PathCondition:
-    """``rows`` are the registers that a literal is about or decides, ``literals`` the literals by place in the code."""
+    """``rows`` are the registers that a literal is about or defines, ``literals`` the literals by place in the code."""
 
     lanes: Lanes
     rows: frozenset[int] = frozenset()
     literals: dict[int, tuple[Literal, int, int]] = field(default_factory=dict)
-    """By place in the code: the literal, the row of the predicate that it makes, the first row of the function."""
-    about: dict[int, list[int]] = field(default_factory=dict)
-    """By row, the predicates that are made from it."""
+    """By place in the code: the literal, the row of the predicate that it defines, the first row of the function."""
+    dependents: dict[int, list[int]] = field(default_factory=dict)
+    """By row, the predicates computed from it."""
     origin: dict[int, NDArray[np.int32]] = field(default_factory=dict)
-    """By row of a predicate and by lane, the place of what has made it; nothing that it reads is written since."""
+    """By row of a predicate and by lane, the place of its definition, as long as no operand of it is overwritten."""
     ranges: dict[tuple[int, str], tuple[NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=dict)
-    """By row and type, from where to where the number can be, in each lane."""
-    told: dict[tuple[object, ...], Truth] = field(default_factory=dict)
-    """Other comparisons, by what is compared."""
-    choices: dict[int, Mask] = field(default_factory=dict)
-    """By row of a predicate, the lanes in which it is what it was chosen to be."""
+    """By row and type, the lower and the upper bound of the number, in each lane."""
+    comparisons: dict[tuple[object, ...], Truth] = field(default_factory=dict)
+    """Other comparisons that have been chosen, by their operands."""
+    chosen_in: dict[int, Mask] = field(default_factory=dict)
+    """By row of a predicate, the lanes in which its value was chosen."""
     keys: dict[int, set[tuple[object, ...]]] = field(default_factory=dict)
-    """By row, the keys of ``ranges`` and ``told`` that are about it."""
+    """By row, the keys of ``ranges`` and ``comparisons`` that are about it."""
 
     def prepare(self, code: Code) -> None:
-        """Finds the literals of the code."""
+        """Collect the literals of the code."""
         for unit in code.units:
             for k, statement in enumerate(unit.function.body):
                 target = statement.operands[0] if statement.operands else None
                 if not isinstance(target, Register) or target.type != "pred" or statement.guard is not None:
                     continue
-                literal = literal_of(statement)
-                if literal is None or target in reads(statement) or unit.frame + target.index not in code.wanted:
+                literal = extract_literal(statement)
+                if (
+                    literal is None
+                    or target in read_registers(statement)
+                    or unit.frame + target.index not in code.needed_rows
+                ):
                     continue
                 row = unit.frame + target.index
                 self.literals[unit.start + k] = literal, row, unit.frame
-                for register in registers_of(literal):
-                    self.about.setdefault(unit.frame + register.index, []).append(row)
-        self.rows = frozenset(self.about) | {row for _, row, _ in self.literals.values()}
+                for register in literal_registers(literal):
+                    self.dependents.setdefault(unit.frame + register.index, []).append(row)
+        self.rows = frozenset(self.dependents) | {row for _, row, _ in self.literals.values()}
 
-    def touched(self, frame: int, statement: Statement) -> list[int]:
-        """The rows that a statement writes and that literals are about or decide."""
-        return [row for r in writes(statement) if (row := frame + r.index) in self.rows]
+    def invalidated_rows(self, frame: int, statement: Statement) -> list[int]:
+        """The rows that a statement writes and that literals are about or define."""
+        return [row for r in written_registers(statement) if (row := frame + r.index) in self.rows]
 
     def forget(self, rows: Iterable[int], mask: Mask, *, made: bool) -> None:
-        """These registers of these lanes are written; with ``made`` what made them is forgotten, too."""
+        """Drop what is known of registers that are overwritten; with ``made``, their definition as well."""
         for row in rows:
             for key in self.keys.get(row, ()):
-                if key in self.told:
-                    self.told[key][mask] = NONE
+                if key in self.comparisons:
+                    self.comparisons[key][mask] = NONE
                 else:
                     low, high = self.ranges[key]  # type: ignore[index]
                     low[mask], high[mask] = -END, END
-            for other in (*self.about.get(row, ()), *((row,) if made else ())):
+            for other in (*self.dependents.get(row, ()), *((row,) if made else ())):
                 if other in self.origin:
                     self.origin[other][mask] = NONE
-            if made and row in self.choices:
-                self.choices[row][mask] = False
+            if made and row in self.chosen_in:
+                self.chosen_in[row][mask] = False
 
     @property
-    def idle(self) -> bool:
-        """Whether there is nothing that could be forgotten."""
-        return not self.origin and not self.keys and not self.choices
+    def is_empty(self) -> bool:
+        """Whether nothing has been chosen."""
+        return not self.origin and not self.keys and not self.chosen_in
 
     # --- what is known ---------------------------------------------------------------------------------------------
 
-    def note(self, at: int, mask: Mask) -> None:
-        """The predicate that the statement there makes is not known in these lanes, unless what was chosen says it."""
+    def record_definition(self, at: int, mask: Mask) -> None:
+        """Record that the predicate defined at a place is unknown in these lanes, unless earlier choices imply it."""
         row = self.literals[at][1]
         made = self.origin.setdefault(row, np.full(self.lanes.count, NONE, np.int32))
         made[mask] = at
-        self.settle(row, mask)
+        self.unknown_lanes(row, mask)
 
-    def settle(self, row: int, mask: Mask) -> Mask:
-        """Those of the lanes in which a predicate is not known after all that has been chosen."""
+    def unknown_lanes(self, row: int, mask: Mask) -> Mask:
+        """The lanes in which a predicate is still unknown after all choices."""
         unknown: Mask = mask & ((self.lanes.quality[row] & np.uint8(taint.UNKNOWN)) != 0)
-        for at, some in self._made(row, unknown):
+        for at, some in self._definitions(row, unknown):
             truth = self._truth(at, some)
             for value in (NO, YES):
                 there = some & (truth == value)
@@ -107,64 +112,66 @@ class PathCondition:
                 unknown = unknown & ~there
         return unknown
 
-    def imply(self, row: int, mask: Mask, asked: frozenset[int] = frozenset()) -> Mask:
-        """The same, after what has been chosen of predicates that are made of it, or of those that it is made of;
-        ``asked`` are rows that were looked at on the way here.
+    def propagate(self, row: int, mask: Mask, asked: frozenset[int] = frozenset()) -> Mask:
+        """The same, also by choices for predicates computed from it, or from which it is computed; ``asked`` are rows
+        visited on the way here.
         """
         if row in asked:
-            return self.settle(row, mask)
+            return self.unknown_lanes(row, mask)
         asked |= {row}
-        for at, some in self._made(row, self.settle(row, mask)):
+        for at, some in self._definitions(row, self.unknown_lanes(row, mask)):
             literal, _, frame = self.literals[at]
             for register, _ in literal.parts if isinstance(literal, Mixed) else ():
-                self.imply(frame + register.index, some, asked)
-        for other in self.about.get(row, ()):
-            for at, some in self._made(other, self.settle(row, mask) & self.chosen(other)):
+                self.propagate(frame + register.index, some, asked)
+        for other in self.dependents.get(row, ()):
+            for at, some in self._definitions(other, self.unknown_lanes(row, mask) & self.chosen_lanes(other)):
                 literal, _, frame = self.literals[at]
                 if isinstance(literal, Mixed):
                     value = self.lanes.values[other] != 0
                     self._divide(literal, frame, some & value, holds=True)
                     self._divide(literal, frame, some & ~value, holds=False)
-        return self.settle(row, mask)
+        return self.unknown_lanes(row, mask)
 
-    def decide(self, row: int, mask: Mask, *, holds: bool) -> None:
-        """Of a predicate that nobody knows it is taken in these lanes that it ``holds``, or does not."""
+    def choose(self, row: int, mask: Mask, *, holds: bool) -> None:
+        """Choose the value of an unknown predicate in these lanes: it ``holds``, or does not."""
         self._set(row, mask, holds)
-        for at, some in self._made(row, mask):
+        for at, some in self._definitions(row, mask):
             self._learn(at, some, holds)
 
-    def chosen(self, row: int) -> Mask:
-        """The lanes in which a predicate is known only by what was chosen."""
-        found = self.choices.get(row)
+    def chosen_lanes(self, row: int) -> Mask:
+        """The lanes in which a predicate is known only by a choice."""
+        found = self.chosen_in.get(row)
         return np.zeros(self.lanes.count, np.bool_) if found is None else found
 
     def _set(self, row: int, mask: Mask, holds: bool) -> None:
         if not mask.any():
             return
-        self.choices.setdefault(row, np.zeros(len(mask), np.bool_))[mask] = True
+        self.chosen_in.setdefault(row, np.zeros(len(mask), np.bool_))[mask] = True
         self.lanes.values[row][mask] = holds
         self.lanes.quality[row][mask] &= KNOWN
 
-    def _made(self, row: int, mask: Mask) -> list[tuple[int, Mask]]:
-        """Where the predicate comes from, with the lanes."""
+    def _definitions(self, row: int, mask: Mask) -> list[tuple[int, Mask]]:
+        """The definitions of the predicate, with their lanes."""
         origin = self.origin.get(row)
         if origin is None or not mask.any():
             return []
         return [(int(at), mask & (origin == at)) for at in np.unique(origin[mask]) if at != NONE]
 
     def _truth(self, at: int, mask: Mask) -> Truth:
-        """What follows for a predicate that was made there from what has been chosen."""
+        """What the choices so far imply for a predicate defined at a place."""
         literal, _, frame = self.literals[at]
         out = np.full(len(mask), NONE, np.int8)
         if isinstance(literal, Mixed):
-            parts = [(self.settle(frame + r.index, mask), frame + r.index, negated) for r, negated in literal.parts]
+            parts = [
+                (self.unknown_lanes(frame + r.index, mask), frame + r.index, negated) for r, negated in literal.parts
+            ]
             sure = [(~unknown, (self.lanes.values[row] != 0) ^ negated) for unknown, row, negated in parts]
             out[np.logical_and.reduce([s for s, _ in sure])] = NO if literal.some else YES
             for s, value in sure:
                 out[s & (value == literal.some)] = YES if literal.some else NO
             return out
         if not isinstance(literal, Bound):
-            told = self.told.get((frame, *literal.key))
+            told = self.comparisons.get((frame, *literal.key))
             return out if told is None else np.where(told == NONE, told, told ^ literal.negated).astype(np.int8)
         found = self.ranges.get((frame + literal.register.index, literal.kind))
         if found is None:
@@ -174,7 +181,7 @@ class PathCondition:
         if literal.equal:
             out[(low > least) | (high < least)] = NO
             out[(low == least) & (high == least)] = YES
-            told = self.told.get((frame, literal.register, literal.kind, literal.least))
+            told = self.comparisons.get((frame, literal.register, literal.kind, literal.least))
             if told is not None:
                 out[(out == NONE) & (told == NO)] = NO
         else:
@@ -183,7 +190,7 @@ class PathCondition:
         return np.where(out == NONE, out, out ^ literal.negated).astype(np.int8)
 
     def _learn(self, at: int, mask: Mask, holds: bool) -> None:
-        """What follows from the choice of a predicate that was made there."""
+        """Record what follows from the choice of a predicate defined at a place."""
         literal, _, frame = self.literals[at]
         if isinstance(literal, Mixed):
             self._divide(literal, frame, mask, holds=holds)
@@ -210,23 +217,23 @@ class PathCondition:
             high[mask] = np.minimum(high[mask], least - 1)
 
     def _divide(self, literal: Mixed, frame: int, mask: Mask, *, holds: bool) -> None:
-        """What a choice for a predicate means for those that it is made of: what they all have to be they are; where
-        one of them is enough, the last of which nobody knows is if no other one is.
+        """Pass a choice on to the operands of a conjunction or disjunction: those that must have one value get it;
+        where one of them suffices, the last unknown one does if no other does.
         """
         rows = [(frame + r.index, negated) for r, negated in literal.parts]
         left = np.zeros(len(mask), np.int64)
         if holds is literal.some:
             for row, negated in rows:
-                unknown = self.settle(row, mask)
+                unknown = self.unknown_lanes(row, mask)
                 left += unknown
                 mask = mask & (unknown | (((self.lanes.values[row] != 0) ^ negated) != holds))
             mask = mask & (left == 1)
         for row, negated in rows if mask.any() else ():
-            self.decide(row, self.settle(row, mask), holds=holds is not negated)
+            self.choose(row, self.unknown_lanes(row, mask), holds=holds is not negated)
 
     def _table(self, key: tuple[object, ...], rows: list[int]) -> Truth:
-        if key not in self.told:
-            self.told[key] = np.full(self.lanes.count, NONE, np.int8)
+        if key not in self.comparisons:
+            self.comparisons[key] = np.full(self.lanes.count, NONE, np.int8)
             for row in rows:
                 self.keys.setdefault(row, set()).add(key)
-        return self.told[key]
+        return self.comparisons[key]

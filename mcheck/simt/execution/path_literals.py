@@ -1,22 +1,22 @@
-"""What a predicate says of the registers that it is made from, so that two that say the same, or the opposite, are told
-to be the same: comparisons of a register (9.7.7.2), and predicates that are made of others (9.7.8).
+"""Literals: what a predicate says of the registers that it is computed from, so that equal and opposite predicates are
+recognised: comparisons of a register (9.7.7.2), and combinations of predicates (9.7.8).
 """
 
 from __future__ import annotations
 
 from mcheck.base.records import dataclass
-from mcheck.frontend.ptx.lane_arithmetic import is_floating, width
+from mcheck.frontend.ptx.lane_arithmetic import is_floating, type_bits
 from mcheck.frontend.ptx.module import Immediate, Negated, Operand, Register, Statement
 
-TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
-"""The test of the operands in the other order."""
+SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+"""The test with its operands exchanged."""
 OPPOSITE = {
     "eq": "neu", "neu": "eq", "ne": "equ", "equ": "ne", "lt": "geu", "geu": "lt", "le": "gtu", "gtu": "le", "gt": "leu",
     "leu": "gt", "ge": "ltu", "ltu": "ge", "num": "nan", "nan": "num",
 }  # fmt: skip
-"""Of floats: the test that holds where another one does not (9.3.1)."""
+"""For floats: the test that holds where another one does not (9.3.1)."""
 NOT = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
-"""Of integers."""
+"""For integers."""
 PLAIN = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "num"))
 FAR = (1 << 62) - 1
 """Numbers from here on are compared by name only."""
@@ -36,7 +36,9 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """``test`` holds between a register and another operand, by a comparison of these qualifiers; or does not."""
+    """``test`` holds between a register and another operand, by a comparison of these qualifiers; ``negated``: does
+    not.
+    """
 
     registers: tuple[Register, ...]
     test: str
@@ -46,13 +48,13 @@ class Related:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What is the same for a test and for its opposite."""
+        """The part that a test and its negation share."""
         return self.registers, self.test, self.other, self.qualifiers
 
 
 @dataclass(frozen=True, slots=True)
 class Mixed:
-    """A predicate that is made of others, each with whether it is negated: all of them hold, or ``some``."""
+    """A combination of predicates, each with whether it is negated: all of them hold, or ``some``."""
 
     parts: tuple[tuple[Register, bool], ...]
     some: bool
@@ -61,7 +63,7 @@ class Mixed:
 Literal = Bound | Related | Mixed
 
 
-def registers_of(literal: Literal) -> tuple[Register, ...]:
+def literal_registers(literal: Literal) -> tuple[Register, ...]:
     """The registers that a literal is about."""
     match literal:
         case Bound():
@@ -72,15 +74,15 @@ def registers_of(literal: Literal) -> tuple[Register, ...]:
             return tuple(r for r, _ in literal.parts)
 
 
-def number_of(value: int, kind: str) -> int:
-    """The bits of a register as a number of a type of integers."""
-    bits = width(kind)
+def to_number(value: int, kind: str) -> int:
+    """The bits of a register as a number of an integer type."""
+    bits = type_bits(kind)
     value &= (1 << bits) - 1
     return value - (1 << bits) if kind[0] == "s" and value >> bits - 1 else value
 
 
-def literal_of(statement: Statement) -> Literal | None:
-    """What the first predicate that a statement writes says; ``None`` if that is not looked into."""
+def extract_literal(statement: Statement) -> Literal | None:
+    """The literal of the first predicate that a statement writes; ``None`` if it has no such form."""
     name, opcode = statement.opcode[0], statement.opcode
     if name == "setp":
         return _compared(opcode, *statement.operands[1:]) if len(statement.operands) == 3 else None
@@ -98,21 +100,21 @@ def literal_of(statement: Statement) -> Literal | None:
 def _compared(opcode: tuple[str, ...], left: Operand, right: Operand) -> Bound | Related | None:
     test, kind, qualifiers = opcode[1], opcode[-1], opcode[2:]
     if isinstance(left, Immediate) and isinstance(right, Register) and test not in UNSIGNED:
-        left, right, test = right, left, TURNED.get(test, test)
+        left, right, test = right, left, SWAPPED.get(test, test)
     if not isinstance(left, Register) or not isinstance(right, Register | Immediate) or left == right:
         return None
     if is_floating(kind):
         return _related(left, right, test, OPPOSITE.get(test), qualifiers)
-    if kind[0] not in "bsu" or kind.endswith("x2") or not width(kind):
+    if kind[0] not in "bsu" or kind.endswith("x2") or not type_bits(kind):
         return None
     if test in UNSIGNED:
         test, kind = UNSIGNED[test], "u" + kind[1:]
     if kind[0] == "b":
         kind = "u" + kind[1:]
-    if isinstance(right, Register) or abs(number_of(right.value, kind)) >= FAR:
+    if isinstance(right, Register) or abs(to_number(right.value, kind)) >= FAR:
         return _related(left, right, test, NOT.get(test), (kind,))
-    number = number_of(right.value, kind)
-    if test in ("le", "gt"):  # at least the next one, which may be beyond the type: then it always holds, or never
+    number = to_number(right.value, kind)
+    if test in ("le", "gt"):  # at least the next number, which may be beyond the type: then it always holds, or never
         return Bound(left, kind, number + 1, equal=False, negated=test == "le")
     if test in ("eq", "ne", "ge", "lt"):
         return Bound(left, kind, number, equal=test in ("eq", "ne"), negated=test in ("ne", "lt"))
@@ -135,4 +137,4 @@ def _related(
 def _turned(test: str) -> str:
     loose = test.endswith("u")
     plain = test[:-1] if loose else test
-    return TURNED.get(plain, plain) + ("u" if loose else "")
+    return SWAPPED.get(plain, plain) + ("u" if loose else "")

@@ -1,4 +1,4 @@
-"""Polls that are waits: a loop that does nothing but ask again, however it is spelled."""
+"""Polling loops: loops that only repeat a poll or a load until it succeeds, however they are spelled."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
-from mcheck.frontend.ptx.code import computes
-from mcheck.frontend.ptx.instruction_forms import fault
-from mcheck.frontend.ptx.lane_arithmetic import arithmetic, divides_by_zero, width
-from mcheck.frontend.ptx.register_flow import reads, registers, writes
+from mcheck.frontend.ptx.code import only_computes
+from mcheck.frontend.ptx.instruction_forms import find_fault
+from mcheck.frontend.ptx.lane_arithmetic import divides_by_zero, lane_function, type_bits
+from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
 from mcheck.ir.expr import apply_binary
-from mcheck.simt.execution.traps import trap_at
+from mcheck.simt.execution.traps import find_trap
 
-AHEAD = 96
-"""Instructions behind a poll that are looked at."""
+LOOKAHEAD = 96
+"""Instructions after a poll that are analysed."""
 QUIET = frozenset(("nanosleep", "pmevent"))
 POLLS = (("mbarrier", "try_wait"), ("mbarrier", "test_wait"))
 
@@ -24,94 +24,106 @@ Known = dict[int, int]
 
 
 def is_spin_loop(function: ptx.Function, at: int) -> bool:
-    """Whether the poll of an mbarrier at ``at`` is asked again as long as its answer is false, nothing having changed
-    but registers. A loop that another poll of the same phase goes before counts as one with it.
+    """Whether the poll of an mbarrier at ``at`` is repeated as long as its answer is false, with nothing changed but
+    registers. A loop that follows another poll of the same phase counts as one with it.
     """
     statement = function.body[at]
     if statement.guard is not None:
         return False
-    asked = {r.index for o in statement.operands[1:] for r in registers(o)}
-    known = {r.index: 0 for r in writes(statement)}
-    return _returns(function, (at,), asked, at + 1, known, AHEAD, set(known))
+    asked = {r.index for o in statement.operands[1:] for r in operand_registers(o)}
+    known = {r.index: 0 for r in written_registers(statement)}
+    return _returns(function, (at,), asked, at + 1, known, LOOKAHEAD, set(known))
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """A load that is repeated until its value compares so with ``right``, both of the integer type ``type``. ``told``
-    says that whoever goes on knows nothing of the value but this.
+class AwaitedValue:
+    """A load that is repeated until its value compares with ``right``, both of the integer type ``type``. ``told`` says
+    that the thread learns nothing else of the value.
     """
 
     operator: str
     right: int
     type: str
-    told: bool
+    condition_only: bool
 
-    def ends(self, value: int) -> bool:
-        """Whether it ends with this value."""
-        return bool(apply_binary(self.operator, _number(value, self.type, width(self.type)), self.right))
+    def accepts(self, value: int) -> bool:
+        """Whether this value ends the loop."""
+        return bool(apply_binary(self.operator, _number(value, self.type, type_bits(self.type)), self.right))
 
 
 PLAIN = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-TURNED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+SWAPPED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
-def tests_of(function: ptx.Function, at: int) -> list[int]:
-    """Where the value that the load at ``at`` brings is compared, close behind it."""
+def find_tests(function: ptx.Function, at: int) -> list[int]:
+    """The places, close after the load at ``at``, where its value is compared."""
     statement = function.body[at]
     target = statement.operands[0]
     if statement.guard is not None or not isinstance(target, ptx.Register):
         return []
     return [
         k
-        for k in range(at + 1, min(at + AHEAD, len(function.body)))
+        for k in range(at + 1, min(at + LOOKAHEAD, len(function.body)))
         if (s := function.body[k]).opcode[0] == "setp"
         and len(s.opcode) == 3
         and target in s.operands[1:]
-        and fault(s) is None
+        and find_fault(s) is None
     ]
 
 
 def find_awaited(
     function: ptx.Function, at: int, value: Callable[[ptx.Operand], int | None], *, unchanged: bool = False
-) -> Wait | None:
-    """What the load, or the atomic, at ``at`` waits for, if it is asked again, nothing having changed but registers,
-    until that holds; ``value`` knows what operands hold now. With ``unchanged`` it has to be seen that they are the
-    same the next time.
+) -> AwaitedValue | None:
+    """The condition that the load, or the atomic, at ``at`` is repeated for, with nothing changed but registers;
+    ``value`` gives what operands hold now. With ``unchanged`` it must be evident that they are the same the next time.
     """
     statement = function.body[at]
     target = statement.operands[0]
-    asked = {r.index for o in statement.operands[1:] for r in registers(o)}
-    given = {r.index: v for o in statement.operands[1:] for r in registers(o) if r == o and (v := value(o)) is not None}
+    asked = {r.index for o in statement.operands[1:] for r in operand_registers(o)}
+    given = {
+        r.index: v
+        for o in statement.operands[1:]
+        for r in operand_registers(o)
+        if r == o and (v := value(o)) is not None
+    }
     fixed = given if unchanged else None
-    for place in tests_of(function, at):
+    for place in find_tests(function, at):
         test = function.body[place]
         left, right = test.operands[1:3]
         other, kind = value(right if left == target else left), test.opcode[-1]
         operator = PLAIN.get(test.opcode[1])
         if other is None or operator is None or kind[0] not in "bsu" or not isinstance(target, ptx.Register):
             continue
-        operator = operator if left == target else TURNED[operator]
-        size = width(kind)
-        env = {r.index: v for o in (left, right) if o != target for r in registers(o) if (v := value(o)) is not None}
+        operator = operator if left == target else SWAPPED[operator]
+        size = type_bits(kind)
+        env = {
+            r.index: v
+            for o in (left, right)
+            if o != target
+            for r in operand_registers(o)
+            if (v := value(o)) is not None
+        }
         number = _number(other, kind, size)
         probes = {(number + d) & (1 << size) - 1 for d in (-1, 0, 1)} | {0, 1, (1 << size) - 1}
         back = {
-            v: _returns(function, (at,), asked, at + 1, {**given, **env, target.index: v}, AHEAD, {target.index}, fixed)
+            v: _returns(
+                function, (at,), asked, at + 1, {**given, **env, target.index: v}, LOOKAHEAD, {target.index}, fixed
+            )
             for v in probes
         }
         holds = {v: bool(apply_binary(operator, _number(v, kind, size), number)) for v in probes}
-        if len(set(holds.values())) < 2 and not any(back.values()):  # no value fails, and nothing is asked again
+        if len(set(holds.values())) < 2 and not any(back.values()):  # no value fails, and nothing is repeated
             if not all(holds.values()):
                 operator = NEGATED[operator]
-            return Wait(operator, number, kind, _only_reader(function, target, place))
+            return AwaitedValue(operator, number, kind, _only_reader(function, target, place))
         if len(set(back.values())) < 2:
             continue
         if all(back[v] is not holds[v] for v in probes):
-            return Wait(operator, number, kind, operator == "==" or _only_reader(function, target, place))
+            return AwaitedValue(operator, number, kind, operator == "==" or _only_reader(function, target, place))
         if all(back[v] is holds[v] for v in probes):
             operator = NEGATED[operator]
-            return Wait(operator, number, kind, operator == "==" or _only_reader(function, target, place))
+            return AwaitedValue(operator, number, kind, operator == "==" or _only_reader(function, target, place))
     return None
 
 
@@ -121,7 +133,7 @@ def _number(value: int, kind: str, size: int) -> int:
 
 
 def _only_reader(function: ptx.Function, register: ptx.Register, place: int) -> bool:
-    """Whether nothing but the test at ``place`` reads what a register holds there, before it is written again."""
+    """Whether only the test at ``place`` reads what a register holds there, before it is overwritten."""
     todo, known = [place + 1], {place}
     while todo:
         k = todo.pop()
@@ -129,18 +141,20 @@ def _only_reader(function: ptx.Function, register: ptx.Register, place: int) -> 
             continue
         known.add(k)
         statement = function.body[k]
-        if register in reads(statement):
+        if register in read_registers(statement):
             return False
         if statement.opcode[0] in ("brx", "call") and any(
-            register in reads(s) for j, s in enumerate(function.body) if j != place
+            register in read_registers(s) for j, s in enumerate(function.body) if j != place
         ):
-            return False  # where it goes, or what it is given, is not looked at
+            return False  # its targets and arguments are not analysed
         if statement.opcode[0] == "bra":
             label = statement.operands[0]
             assert isinstance(label, ptx.Label)
             todo.append(function.labels[label.name])
         ends = statement.guard is None
-        if not (ends and (statement.opcode[0] in ("bra", "ret", "exit", "brx") or register in writes(statement))):
+        if not (
+            ends and (statement.opcode[0] in ("bra", "ret", "exit", "brx") or register in written_registers(statement))
+        ):
             todo.append(k + 1)
     return True
 
@@ -149,8 +163,8 @@ def _returns(
     function: ptx.Function, polls: tuple[int, ...], asked: set[int], k: int, known: Known, left: int, varying: set[int],
     fixed: Known | None = None, written: frozenset[int] = frozenset(),
 ) -> bool:  # fmt: skip
-    """Whether all ways from ``k`` on lead back to one of the polls, which ask for one phase; ``varying`` are registers
-    that may be others in every round. What is asked by has to be what is ``fixed``, or not written at all.
+    """Whether all paths from ``k`` on lead back to one of the polls, which poll one phase; ``varying`` are registers
+    that may change in every iteration. The operands of a poll must be those in ``fixed``, or not written at all.
     """
 
     def on(way: int) -> bool:
@@ -164,14 +178,14 @@ def _returns(
         if k >= len(function.body):
             return False
         statement, first = function.body[k], function.body[polls[0]]
-        if fault(statement) is not None:  # a mistake, if it is ever executed
+        if find_fault(statement) is not None:  # a mistake, if it is ever executed
             return False
         name, guard = statement.opcode[0], statement.guard
         if statement.opcode[:2] in POLLS and guard is None and statement.operands[1:] == first.operands[1:]:
             if asked & varying:
                 return False
             polls = (*polls, k)
-            known |= {r.index: 0 for r in writes(statement)}
+            known |= {r.index: 0 for r in written_registers(statement)}
         elif name == "trap":
             return guard is None or _returns(
                 function, polls, asked, k + 1, dict(known), left, set(varying), fixed, written
@@ -188,9 +202,12 @@ def _returns(
                 k = function.labels[label.name]
                 continue
         elif name not in QUIET:
-            if not computes(statement):
-                return trap_at(function, k) is not None
-            targets, used = {r.index for r in writes(statement)}, {r.index for r in reads(statement)}
+            if not only_computes(statement):
+                return find_trap(function, k) is not None
+            targets, used = (
+                {r.index for r in written_registers(statement)},
+                {r.index for r in read_registers(statement)},
+            )
             written |= targets
             varying = varying | targets if used & (varying | targets) else varying - targets
             _compute(statement, known)
@@ -199,7 +216,7 @@ def _returns(
 
 
 def _goes(guard: ptx.Guard | None, known: Known) -> bool | None:
-    """Whether a guard lets its statement run, ``None`` if that is not known."""
+    """Whether a guard holds, ``None`` if that is unknown."""
     if guard is None:
         return True
     value = known.get(guard.register.index)
@@ -207,13 +224,13 @@ def _goes(guard: ptx.Guard | None, known: Known) -> bool | None:
 
 
 def _compute(statement: ptx.Statement, known: Known) -> None:
-    """Carries out a computation on what is known."""
-    targets = [r.index for r in writes(statement)]
+    """Evaluate a computation on the known values."""
+    targets = [r.index for r in written_registers(statement)]
     goes = _goes(statement.guard, known)
     if goes is False:
         return
     sources = [_value(o, known) for o in statement.operands[1:]]
-    function = (lambda a: (a,)) if statement.opcode[0] == "mov" else arithmetic(statement.opcode)
+    function = (lambda a: (a,)) if statement.opcode[0] == "mov" else lane_function(statement.opcode)
     results: tuple[np.ndarray, ...] = ()
     if goes and function is not None and all(s is not None for s in sources):
         given = [np.array([s & (1 << 64) - 1], np.uint64) for s in sources if s is not None]

@@ -1,7 +1,7 @@
-"""The tensor memory of a cluster: who has allocated which columns, and the bytes of rectangles (PTX ISA 9.7.16.1).
+"""The tensor memory of a cluster: allocations of columns, and the bytes of rectangles (PTX ISA 9.7.16.1).
 
-An address names a lane in its upper and a column in its lower 16 bits. What is not allocated lies nowhere: an access to
-it leaves every object.
+An address names a lane in its upper and a column in its lower 16 bits. Columns that are not allocated lie in no object:
+an access to them is out of bounds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mcheck.ir.memory import (
     TENSOR_SIZE,
 )
 
-LEAST = 32
+MIN_COLUMNS = 32
 """The fewest columns that can be allocated (9.7.16.7.1)."""
 COLUMN_BITS = 16
 COLUMN = (1 << COLUMN_BITS) - 1
@@ -44,7 +44,7 @@ WHOLE = ((0, TENSOR_LANES),)
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """So many columns from the ``first`` on, allocated by a lane of the cluster with a statement."""
+    """``columns`` columns from ``first`` on, allocated by a lane of the cluster with a statement."""
 
     first: int
     columns: int
@@ -54,28 +54,29 @@ class Allocation:
 
 @dataclass(slots=True)
 class TensorMemory:
-    """By CTA, the columns that are allocated."""
+    """The allocated columns of each CTA."""
 
-    known: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
-    """Those that have been allocated at some time: whether they still are shows in the order of the accesses."""
+    ever_allocated: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
+    """Columns that have ever been allocated: whether they still are depends on the order of the accesses."""
 
     allocated: dict[int, list[Allocation]] = field(default_factory=dict)
-    given_up: dict[int, Statement] = field(default_factory=dict)
-    """The CTAs that may allocate no more, and what says so."""
-    last: dict[int, int] = field(default_factory=dict)
+    relinquished: dict[int, Statement] = field(default_factory=dict)
+    """The CTAs that may allocate no more, with the statement that relinquishes the right."""
+    last_columns: dict[int, int] = field(default_factory=dict)
     """By CTA, how many columns were allocated last."""
-    words: set[int] = field(default_factory=set)
-    """Where in shared memory ``alloc`` has left addresses."""
+    result_words: set[int] = field(default_factory=set)
+    """Addresses in shared memory to which ``alloc`` has written."""
 
-    def forbids(self, cta: int, columns: int) -> str | None:
-        """Why a CTA may not allocate so many columns (9.7.16.7.1)."""
-        if columns < LEAST or columns > TENSOR_COLUMNS or columns & columns - 1:
-            return f"allocates {columns} columns of tensor memory, no power of two from {LEAST} to {TENSOR_COLUMNS}"
-        relinquished = self.given_up.get(cta)
+    def allocation_error(self, cta: int, columns: int) -> str | None:
+        """Why a CTA may not allocate so many columns (9.7.16.7.1); ``None`` if it may."""
+        if columns < MIN_COLUMNS or columns > TENSOR_COLUMNS or columns & columns - 1:
+            allowed = f"a power of two from {MIN_COLUMNS} to {TENSOR_COLUMNS}"
+            return f"allocates {columns} columns of tensor memory, not {allowed}"
+        relinquished = self.relinquished.get(cta)
         if relinquished is not None:
-            return f"allocates tensor memory after line {relinquished.span.line}, which gives up the right to"
-        if columns > self.last.get(cta, columns):
-            return f"allocates {columns} columns of tensor memory after an allocation of {self.last[cta]}"
+            return f"allocates tensor memory after line {relinquished.span.line}, which relinquishes the right to"
+        if columns > self.last_columns.get(cta, columns):
+            return f"allocates {columns} columns of tensor memory after an allocation of {self.last_columns[cta]}"
         return None
 
     def allocate(self, cta: int, columns: int, lane: int, statement: Statement) -> int | None:
@@ -84,43 +85,45 @@ class TensorMemory:
         for first in range(0, TENSOR_COLUMNS - columns + 1, columns):
             if all(first + columns <= a.first or a.first + a.columns <= first for a in taken):
                 taken.append(Allocation(first, columns, lane, statement))
-                self.known.setdefault(cta, set()).add((first, columns))
-                self.last[cta] = columns
+                self.ever_allocated.setdefault(cta, set()).add((first, columns))
+                self.last_columns[cta] = columns
                 return first
         return None
 
-    def free(self, cta: int, first: int, columns: int) -> bool:
-        """Ends an allocation; whether there was one."""
+    def deallocate(self, cta: int, first: int, columns: int) -> bool:
+        """End an allocation; returns whether there was one."""
         taken = self.allocated.get(cta, [])
         kept = [a for a in taken if (a.first, a.columns) != (first, columns)]
         self.allocated[cta] = kept
         return len(kept) < len(taken)
 
-    def held(self) -> list[Allocation]:
-        """What is still allocated."""
+    def live_allocations(self) -> list[Allocation]:
+        """The live allocations."""
         return [a for taken in self.allocated.values() for a in taken]
 
-    def left(self, places: Word) -> bool:
-        """Whether a load takes what ``alloc`` has left: it needs no proxy fence (open question Q28)."""
-        return bool(self.words) and self.words.issuperset(places.tolist())
+    def holds_results(self, places: Word) -> bool:
+        """Whether a load reads the result of an ``alloc``: it needs no proxy fence (open question Q28)."""
+        return bool(self.result_words) and self.result_words.issuperset(places.tolist())
 
-    def overwritten(self, address: int, size: int) -> None:
-        """A copy writes these bytes of shared memory."""
-        if self.words:
-            self.words = {word for word in self.words if not address <= word < address + size}
+    def record_overwrite(self, address: int, size: int) -> None:
+        """Record that a copy writes these bytes of shared memory."""
+        if self.result_words:
+            self.result_words = {word for word in self.result_words if not address <= word < address + size}
 
-    def row(self, cta: int, lane: int, column: int, columns: int) -> Range:
-        """Cells of one lane."""
+    def lane_cells(self, cta: int, lane: int, column: int, columns: int) -> Range:
+        """The cells of one lane."""
         start = SHARED_BASE + cta * SHARED_WINDOW + TENSOR_OFFSET
         inside = lane < TENSOR_LANES and any(
-            at <= column and column + columns <= at + size for at, size in self.known.get(cta, ())
+            at <= column and column + columns <= at + size for at, size in self.ever_allocated.get(cta, ())
         )
         return start + (lane * TENSOR_ROW + column * CELL if inside else TENSOR_SIZE), columns * CELL
 
-    def rows(self, cta: int, address: int, rectangle: Rectangle) -> list[Range]:
-        """The cells of a rectangle at an address, a range for each lane; a single one where they are not all there."""
+    def rectangle_cells(self, cta: int, address: int, rectangle: Rectangle) -> list[Range]:
+        """The cells of a rectangle at an address, a range for each lane; a single one where they are not all
+        allocated.
+        """
         first, column = address >> COLUMN_BITS, address & COLUMN
         lanes = [first + k for low, high in rectangle.lanes for k in range(low, high)]
-        found = [self.row(cta, lane, column, rectangle.columns) for lane in lanes]
+        found = [self.lane_cells(cta, lane, column, rectangle.columns) for lane in lanes]
         nowhere = SHARED_BASE + cta * SHARED_WINDOW + TENSOR_OFFSET + TENSOR_SIZE
         return [(nowhere, rectangle.columns * CELL)] if any(at == nowhere for at, _ in found) else found

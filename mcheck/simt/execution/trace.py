@@ -1,4 +1,4 @@
-"""What the lanes do that others may notice, lane by lane, as operations whose operands are numbers."""
+"""The trace: the operations of each lane that other lanes can observe, with numbers for operands."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from mcheck.ir.type_sizes import type_size
 from mcheck.simt.execution.lanes import WARP
 
 SEEN = Reg("seen")
-"""What a load has brought on which the code that follows depends."""
+"""The value of a load on which the following code depends."""
 MAX_OPERATIONS = 12_000_000
-"""Operations of all lanes together."""
+"""Maximum operations of all lanes together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something that was not followed, or only one way: ``reason`` is a clause, ``span`` where it stands. ``complete``
-    gaps leave nothing to say of what follows; others bound the answer.
+    """Something that was not followed, or in one way only: ``reason`` is a clause, ``span`` its location. After a
+    ``complete`` gap nothing is known; other gaps bound the answer.
     """
 
     reason: str
@@ -37,58 +37,56 @@ class Gap:
 
 @dataclass(slots=True)
 class Trace:
-    """``code`` has the operations of every lane in their order; equal ones are one object where they can be."""
+    """``code`` has the operations of every lane in program order; equal operations are one object where they can be."""
 
     lanes: int
     code: list[list[Op]] = field(init=False)
     gaps: dict[tuple[str, Span | None], Gap] = field(default_factory=dict)
     assumptions: dict[str, None] = field(default_factory=dict)
-    known: dict[tuple[object, ...], Op] = field(default_factory=dict)
+    interned: dict[tuple[object, ...], Op] = field(default_factory=dict)
     operations: int = 0
     returned: dict[tuple[int, int], int] = field(default_factory=dict)
-    """What atomics have returned, by lane and place in its code."""
+    """Values that atomics have returned, by lane and index in its code."""
     loaded: dict[tuple[int, int], int] = field(default_factory=dict)
-    """What strong loads have brought at last, by lane and place in its code."""
+    """Values that strong loads have returned last, by lane and index in its code."""
     stored: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
-    """What strong stores have stored that depends on the order of the threads, likewise."""
-    decided: set[int] = field(default_factory=set)
+    """Values of strong stores that depend on the order of the threads, likewise."""
+    decisive_atomics: set[int] = field(default_factory=set)
     """The addresses of atomics on whose results something may depend."""
-    loose: set[int] = field(default_factory=set)
-    """The addresses of atomics of which it is not known what they return."""
-    one_order: bool = False
+    unknown_atomics: set[int] = field(default_factory=set)
+    """The addresses of atomics whose results are unknown."""
+    depends_on_order: bool = False
     """Whether control, an address or an operand has depended on the order in which the threads were run."""
-    possible: bool = True
-    """Whether the order of this run is one that lanes can have."""
-    early: dict[tuple[object, ...], Any] = field(default_factory=dict)
-    """What was accessed before a wait for the grids before this one (``mcheck.simt.traces.dependent_grids.Early``), by
-    the places.
-    """
-    doubles: bool = False
-    """Whether lanes stored to one place by one instruction, and nobody knows whether the same."""
+    order_is_possible: bool = True
+    """Whether the order of this run is possible."""
+    early_accesses: dict[tuple[object, ...], Any] = field(default_factory=dict)
+    """Accesses before a wait for the preceding grids (``mcheck.simt.traces.dependent_grids.Early``), by location."""
+    has_conflicting_stores: bool = False
+    """Whether lanes stored to one place by one instruction, with values that may differ."""
 
     def __post_init__(self) -> None:
         self.code = [[] for _ in range(self.lanes)]
 
-    def gap(self, reason: str, span: Span | None, *, complete: bool = False) -> None:
-        """Notes what was not followed."""
+    def note_gap(self, reason: str, span: Span | None, *, complete: bool = False) -> None:
+        """Record what was not followed."""
         self.gaps.setdefault((reason, span), Gap(reason, span, complete))
 
-    def ordered(self, what: str, span: Span | None) -> None:
-        """Notes that only the order of this run is followed where something depends on it."""
-        self.one_order = True
-        self.gap(f"only one order is followed where {what}", span)
+    def note_order_dependence(self, what: str, span: Span | None) -> None:
+        """Record that only the order of this run is followed where something depends on it."""
+        self.depends_on_order = True
+        self.note_gap(f"only one order is followed where {what}", span)
 
-    def bind(self) -> None:
-        """Atomics return what they have returned here, where what was followed depends on that: they wait for it. What
-        is stored of that is known then.
+    def bind_atomics(self) -> None:
+        """Bind atomics to the values that they returned in this run, where the path depends on them: each becomes a
+        wait for its value. Stores of such values become known.
         """
-        for (lane, place), old in self.returned.items() if self.one_order and self.possible else ():
+        for (lane, place), old in self.returned.items() if self.depends_on_order and self.order_is_possible else ():
             op = self.code[lane][place]
             address = getattr(op, "address", None)
             where = address.values[lane % WARP] if isinstance(address, Lanes) else getattr(address, "value", None)
-            if where in self.loose or where not in self.decided:
+            if where in self.unknown_atomics or where not in self.decisive_atomics:
                 continue
-            self.code[lane][place] = self.once(
+            self.code[lane][place] = self.intern(
                 ("bound", id(op), old),
                 lambda op=op, old=old: Await(  # type: ignore[misc]
                     inner=op,
@@ -100,18 +98,18 @@ class Trace:
                 ),
             )
 
-        for (lane, place), values in self.stored.items() if self.one_order else ():
+        for (lane, place), values in self.stored.items() if self.depends_on_order else ():
             stored = self.code[lane][place]
             assert isinstance(stored, Store)
-            self.code[lane][place] = self.once(
+            self.code[lane][place] = self.intern(
                 ("stored", id(stored), values),
                 lambda op=stored, values=values: replace(op, srcs=tuple(map(Const, values))),  # type: ignore[misc]
             )
-        for (lane, place), value in sorted(self.loaded.items(), reverse=True) if self.one_order else ():
+        for (lane, place), value in sorted(self.loaded.items(), reverse=True) if self.depends_on_order else ():
             self.code[lane][place : place + 1] = self._followed(self.code[lane][place], value)
 
-    def note(self, lanes: NDArray[np.int64], values: NDArray[np.uint64], known: NDArray[np.bool_]) -> None:
-        """What the loads that these lanes have done last have brought, where that is known."""
+    def record_loaded(self, lanes: NDArray[np.int64], values: NDArray[np.uint64], known: NDArray[np.bool_]) -> None:
+        """Record the values that the latest loads of these lanes returned, where known."""
         for lane, value, sure in zip(lanes.tolist(), values.tolist(), known.tolist(), strict=True):
             place = lane, len(self.code[lane]) - 1
             if sure:
@@ -119,60 +117,62 @@ class Trace:
             else:
                 self.loaded.pop(place, None)
 
-    def keep(self, lanes: NDArray[np.int64], given: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint8]]]) -> None:
-        """What these lanes have stored last, where that is known but for the order of the threads."""
+    def record_stored(
+        self, lanes: NDArray[np.int64], given: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint8]]]
+    ) -> None:
+        """Record the values that these lanes stored last, where known up to the order of the threads."""
         for j, lane in enumerate(lanes.tolist()):
             if not any(int(q[j]) & ~taint.ORDER for _, q in given):
                 self.stored[lane, len(self.code[lane]) - 1] = tuple(int(v[j]) for v, _ in given)
 
     def _followed(self, op: Op, value: int) -> list[Op]:
-        """A load, and that it has brought this value."""
+        """A load with the constraint that it returns this value."""
         load = performed_operation(op)
         assert isinstance(load, Load)
         size = type_size(load.type)
-        kept = self.once(("seen", id(op)), lambda: op if isinstance(op, Await) else replace(load, dsts=(SEEN,)))
+        kept = self.intern(("seen", id(op)), lambda: op if isinstance(op, Await) else replace(load, dsts=(SEEN,)))
         reg = next(r for r in load.dsts if r is not None) if isinstance(op, Await) else SEEN
         key = ("followed", id(op), value)
-        return [kept, self.once(key, lambda: Followed(reg=reg, value=value, size=size, span=op.span, text=op.text))]
+        return [kept, self.intern(key, lambda: Followed(reg=reg, value=value, size=size, span=op.span, text=op.text))]
 
-    def lost(self, lanes: NDArray[np.int64], reason: str, span: Span | None) -> None:
-        """What these lanes do from here on is not known."""
-        self.add(Lost(reason=reason, span=span, text=reason), lanes)
+    def lose_lanes(self, lanes: NDArray[np.int64], reason: str, span: Span | None) -> None:
+        """Record that what these lanes do from here on is unknown."""
+        self.append(Lost(reason=reason, span=span, text=reason), lanes)
 
-    def add(self, op: Op, lanes: Sequence[int] | NDArray[np.int64]) -> None:
-        """One operation of these lanes."""
+    def append(self, op: Op, lanes: Sequence[int] | NDArray[np.int64]) -> None:
+        """Append one operation to these lanes."""
         code = self.code
         for lane in lanes if isinstance(lanes, list) else np.asarray(lanes).tolist():
             code[lane].append(op)
         self.operations += len(lanes)
 
-    def once(self, key: tuple[object, ...], make: Callable[[], Op]) -> Op:
-        """The operation of this key."""
-        found = self.known.get(key)
+    def intern(self, key: tuple[object, ...], make: Callable[[], Op]) -> Op:
+        """The operation of a key, made once (hash consing)."""
+        found = self.interned.get(key)
         if found is None:
-            found = self.known[key] = make()
+            found = self.interned[key] = make()
         return found
 
     def emit(
         self, key: object, leaves: Sequence[NDArray[np.uint64]], lanes: NDArray[np.int64],
         make: Callable[[Sequence[Expr]], Op], *, spread: bool, again: bool = False,
     ) -> None:  # fmt: skip
-        """An operation of these lanes whose operands have the values ``leaves``, each an array over ``lanes``.
+        """Append an operation to these lanes, whose operands have the values ``leaves``, each an array over ``lanes``.
 
         Lanes with equal operands share one operation. With ``spread`` those of a warp share one too where operands
         differ, which then are ``Lanes``: not for strong accesses, in whose order the engine goes by the word that each
         names. ``again`` is a poll: it is not repeated while nothing else is done.
         """
         if not leaves:
-            self.add(self.once((key,), lambda: make(())), lanes)
+            self.append(self.intern((key,), lambda: make(())), lanes)
             return
         table = np.stack([np.broadcast_to(leaf, lanes.shape) for leaf in leaves])
         if not (table != table[:, :1]).any():
             values = tuple(table[:, 0].tolist())
-            op = self.once((key, values), lambda: make([Const(v) for v in values]))
+            op = self.intern((key, values), lambda: make([Const(v) for v in values]))
             if again:
                 lanes = np.array([k for k in lanes.tolist() if not self.code[k] or self.code[k][-1] is not op], int)
-            self.add(op, lanes)
+            self.append(op, lanes)
             return
         if spread:
             warps = lanes // WARP
@@ -183,13 +183,13 @@ class Trace:
         rows, back = np.unique(table, axis=1, return_inverse=True)
         for k in range(rows.shape[1]):
             values = tuple(rows[:, k].tolist())
-            op = self.once((key, values), lambda values=values: make([Const(v) for v in values]))  # type: ignore[misc]
-            self.add(op, lanes[back == k])
+            op = self.intern((key, values), lambda values=values: make([Const(v) for v in values]))  # type: ignore[misc]
+            self.append(op, lanes[back == k])
 
     def _warp(
         self, key: object, table: NDArray[np.uint64], lanes: NDArray[np.int64], make: Callable[[Sequence[Expr]], Op]
     ) -> None:
-        """The operation of the lanes of one warp."""
+        """Append the operation of the lanes of one warp."""
         places = lanes % WARP
         exprs: list[Expr] = []
         for row in table:
@@ -200,11 +200,11 @@ class Trace:
             for place, value in zip(places.tolist(), row.tolist(), strict=True):
                 values[place] = value
             exprs.append(Lanes(tuple(values)))
-        self.add(self.once((key, tuple(exprs)), lambda: make(exprs)), lanes)
+        self.append(self.intern((key, tuple(exprs)), lambda: make(exprs)), lanes)
 
 
-def leaves_of(op: Op) -> list[tuple[str, Expr]]:
-    """The decisive operands of an operation, in the order in which ``fill_operands`` takes their values."""
+def decisive_operands(op: Op) -> list[tuple[str, Expr]]:
+    """The operands of an operation that matter, in the order in which ``fill_operands`` takes their values."""
     found: list[tuple[str, Expr]] = []
     for name in names_of(op):
         _collect(name, getattr(op, name), found)
@@ -220,7 +220,7 @@ def _collect(name: str, value: Any, found: list[tuple[str, Expr]]) -> None:
 
 
 def fill_operands(op: Op, values: Sequence[Expr], **more: Any) -> Op:
-    """The operation with these values for its decisive operands, and other fields set."""
+    """The operation with these values for the operands that matter, and other fields set."""
     rest = iter(values)
 
     def put(value: Any) -> Any:
@@ -232,4 +232,4 @@ def fill_operands(op: Op, values: Sequence[Expr], **more: Any) -> Op:
 
 
 DATA = Reg("data")
-"""A value that decides nothing."""
+"""A value on which nothing depends."""

@@ -1,7 +1,7 @@
-"""Code that does nothing but come to a trap: what an assertion that fails leads to.
+"""Code that only leads to a trap: the failing branch of an assertion.
 
-A trap ends the whole grid, and nothing that comes of it is looked at. So where data decides whether one is reached,
-none is, which the answer says.
+A trap ends the whole grid, and nothing after it is checked. So where data decides whether a trap is reached, none is,
+and the answer says so.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ import numpy as np
 
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
-from mcheck.frontend.ptx.code import computes
+from mcheck.frontend.ptx.code import only_computes
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.lanes import Mask
 
-FAILS = "__assertfail"
-"""What the system's ``assert`` calls where it does not hold; it does not return."""
-PRINTS = "vprintf"
-OWN = frozenset(("param", "local"))
-"""The lane's own memory: where the arguments of a call are put."""
-SPARED = "no data leads to the trap at line {}"
+ASSERT_FAIL = "__assertfail"
+"""The function that the system's ``assert`` calls where it does not hold; it does not return."""
+PRINTF = "vprintf"
+LANE_SPACES = frozenset(("param", "local"))
+"""The lane's own memory, which holds the arguments of a call."""
+TRAP_PASSED = "no data leads to the trap at line {}"
 
 
-def trap_at(function: ptx.Function, at: int) -> ptx.Statement | None:
-    """The trap that control comes to from a place, whatever data says, with nothing done before it but to print."""
+def find_trap(function: ptx.Function, at: int) -> ptx.Statement | None:
+    """The trap that control reaches from a place, whatever the data, with nothing done before it except printing."""
     seen: set[int] = set()
     while at < len(function.body) and at not in seen:
         seen.add(at)
@@ -31,11 +31,11 @@ def trap_at(function: ptx.Function, at: int) -> ptx.Statement | None:
         name = statement.opcode[0]
         if name in ("bra", "trap", "call") and statement.guard is not None:
             return None
-        if name == "trap" or (name == "call" and _calls(statement, FAILS)):
+        if name == "trap" or (name == "call" and _calls(statement, ASSERT_FAIL)):
             return statement
         if name == "bra" and isinstance(statement.operands[0], ptx.Label):
             at = function.labels[statement.operands[0].name]
-        elif computes(statement) or _quiet(statement):
+        elif only_computes(statement) or _quiet(statement):
             at += 1
         else:
             return None
@@ -44,8 +44,8 @@ def trap_at(function: ptx.Function, at: int) -> ptx.Statement | None:
 
 def _quiet(statement: ptx.Statement) -> bool:
     name = statement.opcode[0]
-    return (name in ("ld", "st") and not OWN.isdisjoint(statement.opcode)) or (
-        name == "call" and _calls(statement, PRINTS)
+    return (name in ("ld", "st") and not LANE_SPACES.isdisjoint(statement.opcode)) or (
+        name == "call" and _calls(statement, PRINTF)
     )
 
 
@@ -54,13 +54,13 @@ def _calls(statement: ptx.Statement, function: str) -> bool:
 
 
 def pass_uncertain_trap(c: Cluster, row: int, mask: Mask, trap: ptx.Statement, *, holds: bool) -> Mask:
-    """The lanes that data, as the predicate of this row, would lead to a trap or past it; they pass it, which is noted:
-    the predicate ``holds`` in them, or does not.
+    """The lanes for which unknown data decides, by the predicate of this row, whether they trap; they pass the trap,
+    which is recorded: the predicate ``holds`` in them, or does not.
     """
     known = c.lanes.quality[row]
     unknown = mask & ((known & np.uint8(taint.UNKNOWN)) != 0) & ((known & np.uint8(taint.MISSING)) == 0)
-    found = unknown | (mask & c.decided.chosen(row))
+    found = unknown | (mask & c.path_condition.chosen_lanes(row))
     if found.any():
-        c.assume(SPARED.format(trap.span.line))
-        c.decided.decide(row, c.decided.settle(row, unknown), holds=holds)
+        c.assume(TRAP_PASSED.format(trap.span.line))
+        c.path_condition.choose(row, c.path_condition.unknown_lanes(row, unknown), holds=holds)
     return np.asarray(found)

@@ -1,8 +1,8 @@
-"""Names for what nobody knows: numbers that are equal where the same was computed from the same data.
+"""Value numbering of unknown values: names that are equal where the same was computed from the same data.
 
 Compilers let several warps compute one tile and store it to one place, each the same values. To see that they are the
-same needs no numbers: a value that is not known gets a name instead, made of the instruction and the names that it
-reads (value numbering), and names move as numbers do. Values of one name are equal; those of two names may be.
+same needs no numbers: an unknown value gets a name instead, made of the instruction and the names that it reads, and
+names move as numbers do. Values of one name are equal; those of two names may be.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from zlib import crc32
 import numpy as np
 
 from mcheck.frontend.ptx import taint
-from mcheck.frontend.ptx.lane_arithmetic import Word, truncate, width
+from mcheck.frontend.ptx.lane_arithmetic import Word, truncate, type_bits
 from mcheck.frontend.ptx.module import Immediate, Register, Statement
-from mcheck.frontend.ptx.register_flow import reads, writes
+from mcheck.frontend.ptx.register_flow import read_registers, written_registers
 from mcheck.simt.execution.lanes import WARP, Lanes, Mask
 
 COMMUTATIVE = frozenset(("add", "mul", "min", "max", "fma", "mad", "and", "or", "xor"))
-"""Instructions whose first two sources may change places."""
-OF_A_WARP = frozenset(("mma", "wmma", "movmatrix", "wgmma"))
-"""Instructions whose results in one lane depend on what the other lanes of the warp bring."""
+"""Instructions whose first two sources may be exchanged."""
+WARP_WIDE = frozenset(("mma", "wmma", "movmatrix", "wgmma"))
+"""Instructions whose results in one lane depend on operands of the other lanes of the warp."""
 
 _NONE = np.uint64(0)
 _STEP, _A, _B = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
-def scatter(value: Word) -> Word:
-    """A number for each number that looks like any other (the finalizer of splitmix64)."""
+def hash_number(value: Word) -> Word:
+    """Hash a number (the finalizer of splitmix64)."""
     value = value + _STEP
     value = (value ^ value >> np.uint64(30)) * _A
     value = (value ^ value >> np.uint64(27)) * _B
@@ -36,15 +36,15 @@ def scatter(value: Word) -> Word:
 
 
 def mix_numbers(first: int, words: Iterable[Word]) -> Word:
-    """One name of several, in their order."""
+    """One name for several, in their order."""
     out = np.array([first], np.uint64)
     for word in words:
-        out = scatter(out ^ scatter(word))
+        out = hash_number(out ^ hash_number(word))
     return out
 
 
 def number_warp(words: Sequence[Word], mask: Mask) -> Word:
-    """In each lane, the name of what all lanes of its warp bring, and of the lane's place in the warp."""
+    """In each lane, a name for the operands of all lanes of its warp, and for the lane's position in the warp."""
     place = np.arange(len(mask)) % WARP
     here = np.where(mask, mix_numbers(1, [*words, place.astype(np.uint64)]), np.uint64(0))
     whole = np.repeat(here.reshape(-1, WARP).sum(axis=1, dtype=np.uint64), WARP)
@@ -52,25 +52,25 @@ def number_warp(words: Sequence[Word], mask: Mask) -> Word:
 
 
 def number_contents(place: int, size: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    """The names of bytes that something writes of which only the place is known; each time others."""
-    words = scatter(np.arange(place, place + (size + 7) // 8, dtype=np.uint64))
+    """Fresh names for bytes that something writes of which only the place is known."""
+    words = hash_number(np.arange(place, place + (size + 7) // 8, dtype=np.uint64))
     return words.view(np.uint8)[:size]
 
 
 def _room(register: Register) -> int:
     """The bits of a name; one bit of a predicate would be too few."""
-    return 64 if register.type == "pred" else width(register.type) or 64
+    return 64 if register.type == "pred" else type_bits(register.type) or 64
 
 
-def namer(
+def result_namer(
     lanes: Lanes, rows: Callable[[Iterable[Register]], list[int]], statement: Statement
 ) -> Callable[[Mask], None]:
-    """What names the results of an instruction whose meaning is opaque."""
+    """A function that names the results of an instruction with opaque meaning."""
     name, opcode = statement.opcode[0], crc32(".".join(statement.opcode).encode())
-    sources, targets = rows(reads(statement)), rows(writes(statement))
-    sizes = [_room(r) for r in writes(statement)]
+    sources, targets = rows(read_registers(statement)), rows(written_registers(statement))
+    sizes = [_room(r) for r in written_registers(statement)]
     values, known = lanes.values, lanes.quality
-    whole, swaps = name in OF_A_WARP, name in COMMUTATIVE and len(sources) > 1
+    whole, swaps = name in WARP_WIDE, name in COMMUTATIVE and len(sources) > 1
     constants = crc32(repr([o for o in statement.operands if not isinstance(o, Register)]).encode())
 
     scale = statement.operands[3] if name == "wgmma" else None  # of 0: the accumulators are not read (9.7.15.5.2)
@@ -95,7 +95,7 @@ def namer(
             words = [number_warp(words, mask)]
         base = mix_numbers(opcode ^ constants << 32, words)
         for k, (row, size) in enumerate(zip(targets, sizes, strict=True)):
-            np.copyto(values[row], truncate(scatter(base + np.uint64(k)), size), where=mask)
+            np.copyto(values[row], truncate(hash_number(base + np.uint64(k)), size), where=mask)
             np.copyto(known[row], sure | np.uint8(taint.UNKNOWN), where=mask)
 
     return run

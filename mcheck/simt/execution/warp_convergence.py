@@ -1,7 +1,7 @@
-"""Instructions that all lanes of a warp execute, or it is undefined: those that are ``.sync.aligned``, but for barriers
-and wgmma, of which the engines tell, and for arithmetic.
+"""Instructions that all lanes of a warp must execute (``.sync.aligned``), else behaviour is undefined, except barriers
+and wgmma, which the engines check, and arithmetic.
 
-Lanes may come to one at different times. So it is what each has executed in all that is compared, at the end.
+Lanes may come to one at different times. So the complete histories of the lanes are compared, at the end.
 """
 
 from __future__ import annotations
@@ -19,45 +19,45 @@ SECTIONS = {
     "ldmatrix": "9.7.14.5.15", "stmatrix": "9.7.14.5.16", "wmma": "9.7.14.4", "setmaxnreg": "9.7.19.5",
     "tcgen05": "9.7.16", "tensormap": "9.7.13.16",
 }  # fmt: skip
-"""Where the rule stands, by the first word of the instruction."""
+"""The section of the rule, by the first word of the instruction."""
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
-"""Odd, so that different histories have different numbers."""
+"""Odd, so that different histories have different hashes."""
 
 
 def is_aligned(statement: Statement) -> bool:
-    """Whether this is an instruction whose lanes are compared."""
+    """Whether the lanes of a warp must execute this instruction together."""
     return "aligned" in statement.opcode and statement.opcode[0] in SECTIONS
 
 
 @dataclass(slots=True)
 class Convergence:
-    """What the lanes have executed so far, as a number."""
+    """The history of each lane, as a hash."""
 
     exists: Mask
     history: NDArray[np.uint64] = field(init=False)
-    apart: dict[int, tuple[Statement, int]] = field(default_factory=dict)
-    """By warp whose lanes have not executed the same: where they parted, and a lane that went there."""
+    diverged: dict[int, tuple[Statement, int]] = field(default_factory=dict)
+    """By warp whose histories differ: the statement where they diverged, and a lane that executed it."""
 
     def __post_init__(self) -> None:
         self.history = np.zeros(self.exists.shape, np.uint64)
 
-    def executed(self, mask: Mask, at: int, statement: Statement) -> None:
-        """These lanes execute the statement at this place in the code."""
+    def record(self, mask: Mask, at: int, statement: Statement) -> None:
+        """Record that these lanes execute the statement at this place in the code."""
         self.history[mask] = self.history[mask] * FACTOR + np.uint64(at + 1)
         some, every = (x.reshape(-1, WARP) for x in (mask, self.exists))
         for warp in np.flatnonzero(some.any(axis=1) & (some != every).any(axis=1)).tolist():
             lane = warp * WARP + int(np.flatnonzero(some[warp])[0])
-            self.apart.setdefault(warp, (statement, lane))
-        for warp in list(self.apart):
+            self.diverged.setdefault(warp, (statement, lane))
+        for warp in list(self.diverged):
             inside = slice(warp * WARP, (warp + 1) * WARP)
             found = self.history[inside][self.exists[inside]]
             if (found == found[0]).all():
-                del self.apart[warp]
+                del self.diverged[warp]
 
-    def parted(self) -> Iterator[tuple[Statement, int]]:
+    def divergences(self) -> Iterator[tuple[Statement, int]]:
         """Statements that some lanes of a warp have executed and others not, each once, with one of the lanes."""
         told: set[int] = set()
-        for statement, lane in self.apart.values():
+        for statement, lane in self.diverged.values():
             if id(statement) not in told:
                 told.add(id(statement))
                 yield statement, lane

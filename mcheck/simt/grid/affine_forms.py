@@ -1,9 +1,9 @@
-"""What instructions make of values that depend on the coordinates of the cluster (``mcheck.simt.grid.space``).
+"""Transfer functions of instructions on affine forms in the coordinates of the cluster (``mcheck.simt.grid.space``).
 
-The rules are those of values that grow with a number of rounds (``mcheck.simt.parametric.affine``), with the symbols of
-the space in place of periods. Where one asks how large a value is, and the answer is not the same for the whole grid,
-the class of the cluster that is executed gets a condition. A comparison gives its predicate a condition instead, by
-lane: it counts where something depends on the predicate.
+The rules are those of values that grow with a number of iterations (``mcheck.simt.parametric.affine``), with the
+symbols of the space in place of periods. Where a rule compares a value with a bound, and the answer differs within the
+grid, the class of the executed cluster gets a condition. A comparison gives its predicate a condition instead, by lane:
+it counts where something depends on the predicate.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base.errors import Span
-from mcheck.frontend.ptx.lane_arithmetic import number_of, truncate, width
+from mcheck.frontend.ptx.lane_arithmetic import to_number, truncate, type_bits
 from mcheck.simt.execution.lanes import Mask
-from mcheck.simt.grid.space import MOST_SYMBOLS, Space, trimmed
+from mcheck.simt.grid.space import MAX_SYMBOLS, Space, trim_slopes
 from mcheck.simt.parametric.affine import Numbers, Rule, Slopes, Value, rule_of
 
 Conditions = NDArray[np.int32]
 """By lane, the number of a set of conditions (``Table``)."""
 ALWAYS, NEVER = 0, -1
-"""The number of no condition, and that of one of which nobody knows when it holds."""
+"""The number of the empty set of conditions, and that of an unknown condition."""
 
-Part = tuple[tuple[int, ...], int]
+Inequality = tuple[tuple[int, ...], int]
 """``slopes * symbols <= bound``."""
 
 
 @dataclass(slots=True)
-class Table:
-    """Sets of conditions by number."""
+class ConditionTable:
+    """Sets of conditions, numbered."""
 
     space: Space
-    sets: list[frozenset[Part]] = field(default_factory=lambda: [frozenset()])
-    numbers: dict[frozenset[Part], int] = field(default_factory=lambda: {frozenset(): ALWAYS})
+    sets: list[frozenset[Inequality]] = field(default_factory=lambda: [frozenset()])
+    numbers: dict[frozenset[Inequality], int] = field(default_factory=lambda: {frozenset(): ALWAYS})
     unions: dict[tuple[int, int], int] = field(default_factory=dict)
 
-    def number(self, parts: frozenset[Part]) -> int:
-        """The number of a set, less what holds for the whole grid."""
+    def number(self, parts: frozenset[Inequality]) -> int:
+        """The number of a set, without the conditions that hold for the whole grid."""
         kept = frozenset(p for p in parts if not self.space.holds(*p))
         found = self.numbers.get(kept)
         if found is None:
@@ -48,7 +48,7 @@ class Table:
         return found
 
     def both(self, first: Conditions, second: Conditions) -> Conditions:
-        """The conditions under which two sets hold."""
+        """The conjunction of two conditions per lane."""
         if not second.any():
             return first
         if not first.any():
@@ -66,7 +66,7 @@ class Table:
         return self.unions[key]
 
     def require(self, conditions: Conditions, span: Span | None) -> bool:
-        """Leaves those clusters in the class for which these hold; false where nobody knows when they do."""
+        """Restrict the class to the clusters that satisfy these conditions; false where they are unknown."""
         for number in np.unique(conditions).tolist():
             if number == NEVER:
                 return False
@@ -77,7 +77,7 @@ class Table:
 
 @dataclass(slots=True)
 class Coordinates(Numbers):
-    """The clusters that are left: those of the class."""
+    """The clusters of the class."""
 
     space: Space = field(kw_only=True)
     span: Span | None = None
@@ -130,15 +130,15 @@ class Coordinates(Numbers):
         return slopes, good
 
     def _quotient(self, start: int, by: list[int], divisor: int) -> NDArray[np.int64] | None:
-        """The slopes of one quotient: what is whole of its slopes, and a symbol for what is not, unless that stays in
-        one block.
+        """The slopes of one quotient: the whole part of its slopes, and a symbol for the remainder, unless that stays
+        in one block.
         """
         whole: NDArray[np.int64] = np.array([x // divisor for x in by], np.int64)
         rest = [x % divisor for x in by]
         # A remainder above the half stands for a negative one: that keeps what is divided small.
         near = np.array([x > divisor // 2 for x in rest])
         whole, rest = whole + near, [x - divisor if up else x for x, up in zip(rest, near.tolist(), strict=True)]
-        low, high = self.space.spread(rest)
+        low, high = self.space.bound_form(rest)
         if start + low >= 0 and start + high < divisor:
             return whole
         symbol = self.space.quotient(start, rest, divisor)
@@ -148,20 +148,20 @@ class Coordinates(Numbers):
         return whole
 
 
-def made(opcode: tuple[str, ...]) -> Rule | None:
-    """The rule of an instruction; ``None`` where what depends on the coordinates is not followed through it."""
-    if opcode[0] == "and" and width(opcode[-1]) > 1:
-        return _masked(opcode, rule_of(opcode))
+def coordinate_rule(opcode: tuple[str, ...]) -> Rule | None:
+    """The rule of an instruction; ``None`` if it has none."""
+    if opcode[0] == "and" and type_bits(opcode[-1]) > 1:
+        return _mask(opcode, rule_of(opcode))
     if opcode[0] == "bfe" and opcode[-1][0] == "u":
-        return _field(opcode[-1])
+        return _bit_field_extract(opcode[-1])
     if opcode[0] == "bfi":
-        return _inserted(width(opcode[-1]))
+        return _bit_field_insert(type_bits(opcode[-1]))
     return rule_of(opcode)
 
 
-def _field(kind: str) -> Rule:
-    """``bfe``: what is left of a quotient by a power of two, of which whole multiples of another one are taken off."""
-    bits = width(kind)
+def _bit_field_extract(kind: str) -> Rule:
+    """``bfe``: a quotient by a power of two, modulo another power of two."""
+    bits = type_bits(kind)
 
     def run(n: Numbers, s: list[Value]) -> Value:
         base, fits = n.number(s[0], kind)
@@ -175,13 +175,13 @@ def _field(kind: str) -> Rule:
     return run
 
 
-def _inserted(bits: int) -> Rule:
-    """``bfi``: a number that fits its field, or whose field goes up to the end, put into one that does not move."""
+def _bit_field_insert(bits: int) -> Rule:
+    """``bfi``: a number that fits its field, or whose field extends to the end, inserted into a constant one."""
 
     def run(n: Numbers, s: list[Value]) -> Value:
         given, into, position, length = s
         at, size = (np.minimum(truncate(x.base, 8), np.uint64(64)).astype(np.int64) for x in (position, length))
-        base = number_of(given.base, f"u{bits}")
+        base = to_number(given.base, f"u{bits}")
         fits = at + size >= bits
         for many in np.unique(size[~fits]).tolist():
             some = ~fits & (size == many)
@@ -196,9 +196,9 @@ def _inserted(bits: int) -> Rule:
     return run
 
 
-def _masked(opcode: tuple[str, ...], otherwise: Rule | None) -> Rule:
+def _mask(opcode: tuple[str, ...], otherwise: Rule | None) -> Rule:
     """``and`` with low ones or with high ones is the remainder or the rest of a division."""
-    bits = width(opcode[-1])
+    bits = type_bits(opcode[-1])
 
     def run(n: Numbers, s: list[Value]) -> Value:
         assert otherwise is not None
@@ -221,10 +221,10 @@ def _masked(opcode: tuple[str, ...], otherwise: Rule | None) -> Rule:
     return run
 
 
-def compared(table: Table, n: Coordinates, test: str, kind: str, a: Value, b: Value) -> Conditions:
-    """By lane, the condition under which a comparison of integers keeps its answer."""
+def comparison_condition(table: ConditionTable, n: Coordinates, test: str, kind: str, a: Value, b: Value) -> Conditions:
+    """By lane, the condition under which a comparison of integers keeps its result."""
     if test in ("lo", "ls", "hi", "hs") or kind[0] == "b":
-        kind = f"u{width(kind)}"
+        kind = f"u{type_bits(kind)}"
     out = np.where(a.bad | b.bad, NEVER, ALWAYS).astype(np.int32)
     slopes = a.slopes - b.slopes
     moving = np.flatnonzero((a.slopes.any(axis=0) | b.slopes.any(axis=0)) & (out == ALWAYS))
@@ -232,7 +232,7 @@ def compared(table: Table, n: Coordinates, test: str, kind: str, a: Value, b: Va
         return out
     x, fits = n.number(Value(a.base[moving], a.slopes[:, moving], a.bad[moving]), kind)
     y, also = n.number(Value(b.base[moving], b.slopes[:, moving], b.bad[moving]), kind)
-    if width(kind) < 64:
+    if type_bits(kind) < 64:
         apart = x.astype(np.int64) - y.astype(np.int64)
     else:
         exact = np.array([int(p) - int(q) for p, q in zip(x, y, strict=True)], object)
@@ -240,25 +240,25 @@ def compared(table: Table, n: Coordinates, test: str, kind: str, a: Value, b: Va
     found = np.zeros(len(moving), np.int32)
     for these, column in _by_slopes(slopes[:, moving]):
         values, back = np.unique(apart[these], return_inverse=True)
-        numbers = np.array([table.number(_kept(test, value, column)) for value in values.tolist()], np.int32)
+        numbers = np.array([table.number(_invariant_if(test, value, column)) for value in values.tolist()], np.int32)
         found[these] = numbers[back]
     out[moving] = np.where(fits & also, found, NEVER)
     return out
 
 
 def _by_slopes(slopes: Slopes) -> list[tuple[NDArray[np.int64], list[int]]]:
-    """The lanes that have the same slopes, and those."""
+    """Group lanes by slopes."""
     if not (slopes != slopes[:, :1]).any():
         return [(np.arange(slopes.shape[1]), slopes[:, 0].tolist())]
     kinds, back = np.unique(slopes, axis=1, return_inverse=True)
     return [(np.flatnonzero(back.reshape(-1) == n), kinds[:, n].tolist()) for n in range(kinds.shape[1])]
 
 
-def _kept(test: str, apart: int, slopes: list[int]) -> frozenset[Part]:
-    """The condition under which ``apart + slopes * symbols`` compares with 0 as ``apart`` does; of what is not 0, that
-    it does not reach it.
+def _invariant_if(test: str, apart: int, slopes: list[int]) -> frozenset[Inequality]:
+    """The condition under which ``apart + slopes * symbols`` compares with 0 as ``apart`` does; for a nonzero value,
+    that it does not reach 0.
     """
-    up, down = trimmed(slopes), trimmed([-s for s in slopes])
+    up, down = trim_slopes(slopes), trim_slopes([-s for s in slopes])
     if not up:
         return frozenset()
     over = {"lt": 0, "lo": 0, "ge": 0, "hs": 0, "le": 1, "ls": 1, "gt": 1, "hi": 1}
@@ -274,4 +274,4 @@ def _kept(test: str, apart: int, slopes: list[int]) -> frozenset[Part]:
 
 def no_slopes(lanes: int) -> Slopes:
     """The slopes of values that are the same in all clusters."""
-    return np.zeros((MOST_SYMBOLS, lanes), np.int64)
+    return np.zeros((MAX_SYMBOLS, lanes), np.int64)

@@ -1,5 +1,5 @@
 """The registers whose values can depend on the coordinates of the cluster, whatever the launch: only instructions that
-have to do with them are looked at while a cluster is executed.
+involve them are watched while a cluster is executed.
 """
 
 from __future__ import annotations
@@ -7,15 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcheck.frontend.ptx import module as ptx
-from mcheck.frontend.ptx.code import Code, Unit, call_of, code_of
-from mcheck.frontend.ptx.register_flow import reads, registers, writes
+from mcheck.frontend.ptx.code import Code, Unit, collect_code, possible_callees
+from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
 
 COORDINATES = frozenset(f"{name}.{axis}" for name in ("ctaid", "clusterid") for axis in "xyz")
-_TELLS = ("query_cancel", "try_cancel")
-"""Answers about other clusters of the grid depend on which one asks."""
+_CANCEL_WORDS = ("query_cancel", "try_cancel")
+"""Responses about other clusters of the grid depend on which cluster asks."""
 
 
-def specials(statement: ptx.Statement) -> Iterator[str]:
+def special_registers(statement: ptx.Statement) -> Iterator[str]:
     """The predefined registers that an instruction reads."""
     todo = list(statement.operands)
     while todo:
@@ -30,7 +30,7 @@ def specials(statement: ptx.Statement) -> Iterator[str]:
                 todo += [first, second]
 
 
-def tainted(module: ptx.Module, code: Code) -> frozenset[int]:
+def tainted_rows(module: ptx.Module, code: Code) -> frozenset[int]:
     """The rows of the registers that can depend on the coordinates."""
     found: set[int] = set()
     memory = False
@@ -39,63 +39,65 @@ def tainted(module: ptx.Module, code: Code) -> frozenset[int]:
         before = len(found), memory
         for unit in code.units:
             for statement in unit.function.body:
-                memory |= _statement(module, code, unit, statement, found, memory=memory)
+                memory |= _taint_statement(module, code, unit, statement, found, memory=memory)
         changed = before != (len(found), memory)
     return frozenset(found)
 
 
-def _statement(
+def _taint_statement(
     module: ptx.Module, code: Code, unit: Unit, statement: ptx.Statement, found: set[int], *, memory: bool
 ) -> bool:
-    """Adds what an instruction makes dependent; whether it hands on through memory what is."""
+    """Add the registers that an instruction taints; returns whether it passes taint on through memory."""
     name = statement.opcode[0]
 
     def rows(given: Iterator[ptx.Register] | tuple[ptx.Register, ...]) -> set[int]:
         return {unit.frame + r.index for r in given}
 
-    told = not COORDINATES.isdisjoint(specials(statement)) or any(part in _TELLS for part in statement.opcode)
-    used = rows(reads(statement))
+    told = not COORDINATES.isdisjoint(special_registers(statement)) or any(
+        part in _CANCEL_WORDS for part in statement.opcode
+    )
+    used = rows(read_registers(statement))
     depends = told or not found.isdisjoint(used)
     if name == "call":
-        for result, callee, given in call_of(module, code.units, statement):
-            _call(unit, callee, result, given, found)
+        for result, callee, given in possible_callees(module, code.units, statement):
+            _taint_call(unit, callee, result, given, found)
         return False
     loads = name in ("ld", "ldu", "ldmatrix", "atom") and "param::entry" not in statement.opcode
     if depends or (loads and memory):
-        found |= rows(writes(statement))
-    return depends and name in ("st", "stmatrix", "atom", "red") and _stored(unit, statement, found)
+        found |= rows(written_registers(statement))
+    return depends and name in ("st", "stmatrix", "atom", "red") and _stores_taint(unit, statement, found)
 
 
-def _stored(unit: Unit, statement: ptx.Statement, found: set[int]) -> bool:
+def _stores_taint(unit: Unit, statement: ptx.Statement, found: set[int]) -> bool:
     values = [o for o in statement.operands[-2:] if not isinstance(o, ptx.Address)]
-    given = {unit.frame + r.index for o in values for r in registers(o)}
-    return not found.isdisjoint(given) or not COORDINATES.isdisjoint(specials(statement))
+    given = {unit.frame + r.index for o in values for r in operand_registers(o)}
+    return not found.isdisjoint(given) or not COORDINATES.isdisjoint(special_registers(statement))
 
 
-def _call(
+def _taint_call(
     unit: Unit, callee: Unit, result: tuple[ptx.Operand, ...], given: tuple[ptx.Operand, ...], found: set[int]
 ) -> None:
     names = {r.name: callee.frame + r.index for r in callee.function.registers}
     for formal, actual in zip(callee.function.parameters, given, strict=False):
         if formal.name in names:
-            hands = {unit.frame + r.index for r in registers(actual)}
+            hands = {unit.frame + r.index for r in operand_registers(actual)}
             if not found.isdisjoint(hands) or (isinstance(actual, ptx.Special) and actual.name in COORDINATES):
                 found.add(names[formal.name])
     for formal, actual in zip(callee.function.returns, result, strict=False):
         if names.get(formal.name) in found:
-            found |= {unit.frame + r.index for r in registers(actual)}
+            found |= {unit.frame + r.index for r in operand_registers(actual)}
 
 
 def only_reads(module: ptx.Module, entry: str) -> bool:
     """Whether all clusters of a grid do the same and change nothing that others see: no instruction reads coordinates,
     and none can write to global memory.
     """
-    statements = [s for unit in code_of(module, entry).units for s in unit.function.body]
-    return not any(_tells(s) or _may_write(s) for s in statements)
+    statements = [s for unit in collect_code(module, entry).units for s in unit.function.body]
+    return not any(_is_cancel(s) or _may_write(s) for s in statements)
 
 
-def _tells(statement: ptx.Statement) -> bool:
-    return not COORDINATES.isdisjoint(specials(statement)) or statement.opcode[0] == "clusterlaunchcontrol"
+def _is_cancel(statement: ptx.Statement) -> bool:
+    return not COORDINATES.isdisjoint(special_registers(statement)) or statement.opcode[0] == "clusterlaunchcontrol"
 
 
 _LOCAL = ("shared", "local", "param")

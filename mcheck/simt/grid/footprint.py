@@ -1,7 +1,7 @@
-"""What a cluster touches of global memory, in terms of its coordinates.
+"""The footprint of a cluster in global memory, in terms of its coordinates.
 
 An access is a range of bytes of a buffer, or a box of elements of a tensor, whose beginning is an affine form in the
-symbols of the space. Accesses of one form are collected by the places in the code that they come from.
+symbols of the space. Accesses of one form are collected by their places in the code.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from mcheck.simt.grid.regions import Region, regions_of
 from mcheck.simt.grid.space import Slopes, Space
 
 ANY = -1
-"""The buffer of an access of which nobody knows where it is."""
+"""The buffer of an access at an unknown place."""
 READ, WRITE, REDUCE, UPDATE = "read", "write", "reduce", "update"
-"""``REDUCE`` is an atomic at scope gpu or wider that hands nothing on; ``UPDATE`` any other one."""
+"""``REDUCE`` is an atomic at scope gpu or wider that releases nothing; ``UPDATE`` any other one."""
 COMPACT = 64
-"""So many arrays of beginnings are kept before equal ones are dropped."""
+"""Number of arrays of beginnings that are kept before duplicates are dropped."""
 
 
 @records.dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,38 +48,38 @@ class Form:
 
 @dataclass(slots=True)
 class Footprint:
-    """``space`` has the class of clusters that this is the footprint of; ``outside`` are accesses that may leave their
-    buffers in other clusters.
+    """The accesses of a class of clusters (``space``); ``outside`` are accesses that may leave their buffers in other
+    clusters.
     """
 
     space: Space
     buffers: tuple[Instance, ...] = ()
-    starts: dict[Form, dict[Span | None, list[NDArray[np.int64]]]] = field(default_factory=dict)
-    """By form and place in the code, where accesses begin: arrays of a row per access, a column per dimension."""
+    beginnings: dict[Form, dict[Span | None, list[NDArray[np.int64]]]] = field(default_factory=dict)
+    """By form and place in the code, where accesses begin: arrays with a row per access, a column per dimension."""
     outside: dict[tuple[int, Span | None], None] = field(default_factory=dict)
-    signals: bool = False
-    """Whether the code has an instruction by which clusters may order what they do."""
+    may_signal: bool = False
+    """Whether the code has an instruction that may order accesses of different clusters."""
 
     def add(self, form: Form, span: Span | None, starts: NDArray[np.int64]) -> None:
-        """Accesses that begin there."""
-        found = self.starts.setdefault(form, {}).setdefault(span, [])
+        """Add accesses by their beginnings."""
+        found = self.beginnings.setdefault(form, {}).setdefault(span, [])
         found.append(starts)
         if len(found) >= COMPACT:
             found[:] = [np.unique(np.concatenate(found), axis=0)]
 
-    def all(self, form: Form) -> NDArray[np.int64]:
-        """Where the accesses of a form begin, each once."""
-        return np.unique(np.concatenate([a for found in self.starts[form].values() for a in found]), axis=0)
+    def all_beginnings(self, form: Form) -> NDArray[np.int64]:
+        """The distinct beginnings of the accesses of a form."""
+        return np.unique(np.concatenate([a for found in self.beginnings[form].values() for a in found]), axis=0)
 
     def regions(self, form: Form) -> tuple[Region, ...]:
-        """What the accesses of a form touch."""
-        return regions_of(self.all(form), form.lengths, form.slopes)
+        """The regions that the accesses of a form touch."""
+        return regions_of(self.all_beginnings(form), form.lengths, form.slopes)
 
     def places(self, form: Form) -> Iterator[tuple[Span | None, tuple[Region, ...]]]:
         """The same by place in the code."""
-        for span, found in self.starts[form].items():
+        for span, found in self.beginnings[form].items():
             yield span, regions_of(np.unique(np.concatenate(found), axis=0), form.lengths, form.slopes)
 
-    def name(self, buffer: int) -> str:
-        """What a buffer is called."""
+    def buffer_name(self, buffer: int) -> str:
+        """The name of a buffer."""
         return next((i.object.name for i in self.buffers if i.base == buffer), "a buffer")

@@ -1,4 +1,6 @@
-"""Whether two clusters of a class touch a common byte: by intervals and divisors, by a look at neighbours, by Z3."""
+"""Whether two clusters of a class touch a common byte: by intervals and divisors, by enumeration of neighbours,
+by Z3.
+"""
 
 from __future__ import annotations
 
@@ -9,60 +11,61 @@ from typing import Any
 
 from mcheck.base.budget import Limit
 from mcheck.base.records import dataclass
-from mcheck.simt.grid.regions import Extent, Region, hull, meet
+from mcheck.simt.grid.regions import Extent, Region, hull, regions_intersect
 from mcheck.simt.grid.space import AXES, Space
 
-SPELLED = 1 << 16
-"""So many ranges are looked at one by one."""
-MOST_PAIRS = 4096
-"""So many pairs of regions of two forms are looked at."""
+MAX_ENUMERATED = 1 << 16
+"""Maximum number of ranges that are enumerated."""
+MAX_PAIRS = 4096
+"""Maximum number of pairs of regions of two forms that are compared."""
 EFFORT = 400_000
-"""What Z3 may spend on a question (its rlimit): about a second."""
+"""Z3's limit for a question (its rlimit): about a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two clusters with a common byte, by their distance from the one that is executed; the same one twice if it is
-    one cluster.
+    """Two clusters with a common byte, by their distance from the executed one; the same one twice if it is one
+    cluster.
     """
 
     first: tuple[int, ...]
     second: tuple[int, ...]
 
 
-APART = None
-OPEN = "open"
-"""Nobody knows whether there is a pair."""
+NO_PAIR = None
+UNDECIDED = "open"
+"""It is unknown whether there is a pair."""
 Answer = Pair | str | None
 
 
-def meeting(
+def find_overlap(
     space: Space, one: Sequence[Region], other: Sequence[Region], limit: Limit, *, apart: bool, solve: bool = True
 ) -> Answer:
-    """A pair of clusters, different ones if ``apart`` and else the same, of which the first touches with ``one`` what
-    the second touches with ``other``. The regions of each side have the same slopes. Without ``solve`` Z3 is not asked.
+    """Find a pair of clusters, different ones if ``apart`` and else the same, of which the first touches with ``one``
+    what the second touches with ``other``. The regions of each side have the same slopes. Without ``solve`` Z3 is not
+    asked.
     """
-    if _never(space, _hulls(one), _hulls(other), apart=apart):
-        return APART
-    if len(one) * len(other) > MOST_PAIRS * 64:
-        return OPEN
-    pairs = [(a, b) for a, b in product(one, other) if not _never(space, a, b, apart=apart)]
+    if _is_disjoint(space, _common_hull(one), _common_hull(other), apart=apart):
+        return NO_PAIR
+    if len(one) * len(other) > MAX_PAIRS * 64:
+        return UNDECIDED
+    pairs = [(a, b) for a, b in product(one, other) if not _is_disjoint(space, a, b, apart=apart)]
     if not pairs:
-        return APART
-    for first, second in _neighbours(space, apart=apart):
+        return NO_PAIR
+    for first, second in _nearby_pairs(space, apart=apart):
         if not (space.contains(first) and space.contains(second)):
             continue
         x, y = space.symbols(first), space.symbols(second)
-        for a, b in pairs[:MOST_PAIRS]:
-            if meet(a, b, x, y, SPELLED):
+        for a, b in pairs[:MAX_PAIRS]:
+            if regions_intersect(a, b, x, y, MAX_ENUMERATED):
                 return Pair(first, second)
-    if len(pairs) > MOST_PAIRS or not solve:
-        return OPEN
-    return _solved(space, pairs, limit, apart=apart)
+    if len(pairs) > MAX_PAIRS or not solve:
+        return UNDECIDED
+    return _solve(space, pairs, limit, apart=apart)
 
 
-def _hulls(regions: Sequence[Region]) -> Region:
-    """A region that has all of these in it."""
+def _common_hull(regions: Sequence[Region]) -> Region:
+    """A region that contains all of these."""
     out = []
     for found in zip(*(r.dimensions for r in regions), strict=True):
         steps = {e.steps for e in found}
@@ -78,8 +81,8 @@ def _hulls(regions: Sequence[Region]) -> Region:
     return Region(tuple(out))
 
 
-def _neighbours(space: Space, *, apart: bool) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Clusters close to the one that is executed, with it or with themselves."""
+def _nearby_pairs(space: Space, *, apart: bool) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Clusters close to the executed one, each paired with it or with itself."""
     here = (0,) * AXES
     near = [range(max(low, -1), min(high, 1) + 1) for low, high in zip(space.low, space.high, strict=True)]
     for other in sorted(product(*near), key=lambda c: sum(map(abs, c))):
@@ -93,20 +96,20 @@ def _neighbours(space: Space, *, apart: bool) -> Iterator[tuple[tuple[int, ...],
 # --- intervals and divisors ---------------------------------------------------------------------------------------
 
 
-def _never(space: Space, a: Region, b: Region, *, apart: bool) -> bool:
-    """Whether there is no common byte for sure."""
+def _is_disjoint(space: Space, a: Region, b: Region, *, apart: bool) -> bool:
+    """Whether there is certainly no common byte."""
     return any(
-        _far(space, x, y, apart=apart) or _divided(x, y, apart=apart)
+        _intervals_disjoint(space, x, y, apart=apart) or _divisors_disjoint(x, y, apart=apart)
         for x, y in zip(a.dimensions, b.dimensions, strict=True)
-    ) or (apart and _told_apart(space, a, b))  # fmt: skip
+    ) or (apart and _implies_same_cluster(space, a, b))  # fmt: skip
 
 
-def _far(space: Space, x: Extent, y: Extent, *, apart: bool) -> bool:
-    """Whether the intervals from the first to the last byte do not meet, wherever the clusters are."""
+def _intervals_disjoint(space: Space, x: Extent, y: Extent, *, apart: bool) -> bool:
+    """Whether the intervals from the first to the last byte are disjoint, wherever the clusters are."""
     if apart:
-        (low, high), (least, most) = space.spread(x.slopes), space.spread(y.slopes)
+        (low, high), (least, most) = space.bound_form(x.slopes), space.bound_form(y.slopes)
         return x.low + high + x.reach <= y.low + least or y.low + most + y.reach <= x.low + low
-    low, high = space.spread(_difference(x, y))
+    low, high = space.bound_form(_difference(x, y))
     return x.low + high + x.reach <= y.low or y.low + y.reach <= x.low + low
 
 
@@ -116,22 +119,22 @@ def _difference(x: Extent, y: Extent) -> list[int]:
     return [p - q for p, q in zip(*padded, strict=True)]
 
 
-def _divided(x: Extent, y: Extent, *, apart: bool) -> bool:
-    """Whether the beginnings differ by what the common divisor of everything that varies does not allow."""
+def _divisors_disjoint(x: Extent, y: Extent, *, apart: bool) -> bool:
+    """Whether the beginnings differ by an amount that the common divisor of all varying terms rules out."""
     varying = [*x.slopes, *y.slopes] if apart else _difference(x, y)
     divisor = gcd(*varying, *(stride for stride, _ in (*x.steps, *y.steps)))
     if divisor == 0:
-        return False  # nothing varies: the intervals tell
+        return False  # nothing varies: the intervals decide
     rest = (x.low - y.low) % divisor
     return rest >= y.length and divisor - rest >= x.length
 
 
-def _told_apart(space: Space, a: Region, b: Region) -> bool:
-    """Whether clusters with a common byte are the same along every axis: digits of numbers that do not carry.
+def _implies_same_cluster(space: Space, a: Region, b: Region) -> bool:
+    """Whether clusters with a common byte are equal along every axis: digits of numbers that do not carry.
 
-    Of regions with the same slopes, along a dimension: the difference of two beginnings is a sum of multiples, of the
-    slopes by how far the clusters are from each other and of the strides by how far the ranges are. Where the largest
-    number in it exceeds all others together with the lengths, its multiple has to be zero.
+    For regions with the same slopes, along a dimension: the difference of two beginnings is a sum of multiples, of the
+    slopes by the distance of the clusters and of the strides by the distance of the ranges. Where the largest
+    coefficient in it exceeds all others together with the lengths, its multiple has to be zero.
     """
     if any(x.slopes != y.slopes for x, y in zip(a.dimensions, b.dimensions, strict=True)):
         return False
@@ -142,11 +145,11 @@ def _told_apart(space: Space, a: Region, b: Region) -> bool:
     while before != len(same):
         before = len(same)
         for x, y in zip(a.dimensions, b.dimensions, strict=True):
-            same |= _forced(space, x, y, same)
+            same |= _forced_axes(space, x, y, same)
     return len(same) == AXES
 
 
-def _forced(space: Space, x: Extent, y: Extent, same: set[int]) -> set[int]:
+def _forced_axes(space: Space, x: Extent, y: Extent, same: set[int]) -> set[int]:
     terms: list[tuple[int, int, int | None]] = []
     for axis, slope in enumerate(x.slopes[:AXES]):
         if slope and axis not in same:
@@ -175,7 +178,7 @@ def _forced(space: Space, x: Extent, y: Extent, same: set[int]) -> set[int]:
 # --- Z3 -----------------------------------------------------------------------------------------------------------
 
 
-def _solved(space: Space, pairs: Sequence[tuple[Region, Region]], limit: Limit, *, apart: bool) -> Answer:
+def _solve(space: Space, pairs: Sequence[tuple[Region, Region]], limit: Limit, *, apart: bool) -> Answer:
     import z3
 
     context = z3.Context()
@@ -202,8 +205,8 @@ def _solved(space: Space, pairs: Sequence[tuple[Region, Region]], limit: Limit, 
         limit.check()
         solver.push()
         for k, (x, y) in enumerate(zip(a.dimensions, b.dimensions, strict=True)):
-            here = x.low + _sum(x.slopes, first) + _stepped(solver, context, x, f"x{number}.{k}")
-            there = y.low + _sum(y.slopes, second) + _stepped(solver, context, y, f"y{number}.{k}")
+            here = x.low + _sum(x.slopes, first) + _range_term(solver, context, x, f"x{number}.{k}")
+            there = y.low + _sum(y.slopes, second) + _range_term(solver, context, y, f"y{number}.{k}")
             solver.add(here - there < y.length, there - here < x.length)
         found = solver.check()
         if found == z3.sat:
@@ -212,14 +215,14 @@ def _solved(space: Space, pairs: Sequence[tuple[Region, Region]], limit: Limit, 
             return Pair(*at)
         unknown |= found == z3.unknown
         solver.pop()
-    return OPEN if unknown else APART
+    return UNDECIDED if unknown else NO_PAIR
 
 
 def _sum(slopes: Sequence[int], symbols: Sequence[Any]) -> Any:
     return sum(slope * symbol for slope, symbol in zip(slopes, symbols, strict=False))
 
 
-def _stepped(solver: Any, context: Any, extent: Extent, name: str) -> Any:
+def _range_term(solver: Any, context: Any, extent: Extent, name: str) -> Any:
     import z3
 
     total: Any = 0

@@ -1,4 +1,4 @@
-"""The accesses of global memory that a cluster makes while it is executed, in terms of its coordinates."""
+"""Recording of the accesses of global memory that a cluster makes, in terms of its coordinates."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.lowering import template
+from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.frontend.ptx.memory_layout import LOCAL_BASE
-from mcheck.frontend.ptx.register_flow import reads, registers, writes
+from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.type_sizes import type_size
@@ -21,10 +21,10 @@ from mcheck.semantics.tensor_map_values import MAP_SIZE, decode
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.compiler import Fetch
 from mcheck.simt.execution.lanes import WARP
-from mcheck.simt.grid.access_placement import Kind, Placing, alike
+from mcheck.simt.grid.access_placement import AccessKind, AccessPlacement, group_by_slopes
 from mcheck.simt.grid.footprint import READ, REDUCE, UPDATE, WRITE, Form
 from mcheck.simt.grid.state import Indices
-from mcheck.simt.instructions.wmma import lines_of
+from mcheck.simt.instructions.wmma import matrix_lines
 from mcheck.simt.parametric.affine import Value
 
 Before = Callable[[Cluster, Indices], None]
@@ -32,40 +32,40 @@ SCOPES = ("cta", "cluster", "gpu", "sys")
 STRONG = frozenset(("release", "acquire", "relaxed", "volatile", "mmio"))
 COPIED = 16
 LINE = 128
-"""What ``discard`` destroys."""
+"""The bytes that ``discard`` destroys."""
 
 
 @dataclass(slots=True)
-class Touching(Placing):
-    """Looks at the instructions that access memory."""
+class AccessRecorder(AccessPlacement):
+    """Recorder of the instructions that access memory."""
 
-    def may_be_left_out(self, statement: ptx.Statement) -> bool:
-        """Whether an instruction may be left out without more or other races: a weak access of memory, or an atomic
-        that hands nothing on.
+    def may_be_omitted(self, statement: ptx.Statement) -> bool:
+        """Whether an instruction may be omitted without adding races: a weak access of memory, or an atomic that
+        releases nothing.
         """
         name = statement.opcode[0]
         weak = name in ("ld", "st") and STRONG.isdisjoint(statement.opcode)
-        return weak or (name == "red" and not self.compiler.code.moved)
+        return weak or (name == "red" and not self.compiler.code.stores_decide)
 
-    def fixed(self, unit: Unit, statement: ptx.Statement, used: Iterable[ptx.Register]) -> Before:
-        """An instruction whose operands are to be the same in all clusters."""
+    def require_fixed(self, unit: Unit, statement: ptx.Statement, used: Iterable[ptx.Register]) -> Before:
+        """Require the operands of an instruction to be the same in all clusters."""
         guard = None if statement.guard is None else statement.guard.register
-        rows = self._wanted(unit, [r for r in used if r != guard])
-        targets = self._wanted(unit, writes(statement))
+        rows = self._needed_rows(unit, [r for r in used if r != guard])
+        targets = self._needed_rows(unit, written_registers(statement))
         reason = f"an operand of '{statement.text}' depends on the coordinates"
 
         def before(_: Cluster, lanes: Indices) -> None:
-            self.same(rows, lanes, reason, statement.span)
-            self.clear(targets, lanes)
+            self.require_same(rows, lanes, reason, statement.span)
+            self.set_same(targets, lanes)
 
         return before
 
-    def _wanted(self, unit: Unit, found: Iterable[ptx.Register]) -> list[int]:
+    def _needed_rows(self, unit: Unit, found: Iterable[ptx.Register]) -> list[int]:
         rows = [unit.frame + r.index for r in dict.fromkeys(found)]
-        return [row for row in rows if row in self.compiler.code.wanted]
+        return [row for row in rows if row in self.compiler.code.needed_rows]
 
-    def access(self, unit: Unit, statement: ptx.Statement) -> Before | None:
-        """What to look at before an instruction that may access global memory; ``None`` for others."""
+    def watch_access(self, unit: Unit, statement: ptx.Statement) -> Before | None:
+        """The action before an instruction that may access global memory; ``None`` for others."""
         name = statement.opcode[0]
         try:
             match name:
@@ -78,46 +78,46 @@ class Touching(Placing):
                 case "cp" if "prefetch" not in statement.opcode:
                     return self._copy(unit, statement)
                 case "discard":
-                    return self._plain(unit, statement, Kind(WRITE, LINE))
+                    return self._plain(unit, statement, AccessKind(WRITE, LINE))
                 case "wmma" if statement.opcode[1] in ("load", "store"):
                     return self._matrix(unit, statement)
                 case "tensormap":
                     return self._map(unit, statement)
                 case "fence" if statement.operands and isinstance(statement.operands[0], ptx.Address):
-                    return self._plain(unit, statement, Kind(READ, 0, aligned=MAP_SIZE))
+                    return self._plain(unit, statement, AccessKind(READ, 0, aligned=MAP_SIZE))
                 case "multimem" | "st" | "red":
                     if name == "multimem" or not any(p.startswith("shared") for p in statement.opcode):
-                        return self._anywhere(unit, statement)
+                        return self._unknown_access(unit, statement)
         except (InputError, Unsupported, StopIteration, KeyError):
-            pass  # its step says what is wrong with it
+            pass  # its step reports the error
         return None
 
     # --- instructions ---------------------------------------------------------------------------------------------
 
     def _load(self, unit: Unit, statement: ptx.Statement) -> Before | None:
         place = next(o for o in statement.operands if isinstance(o, ptx.Address))
-        opcode, targets = statement.opcode, self._wanted(unit, writes(statement))
+        opcode, targets = statement.opcode, self._needed_rows(unit, written_registers(statement))
         target = statement.operands[0]
         count = len(target.items) if isinstance(target, ptx.Vector) else 1
         size = type_size(opcode[-1]) * count
         weak = STRONG.isdisjoint(opcode)
-        fetch, based = self.compiler.fetch(unit, place), [unit.frame + r.index for r in registers(place)]
-        kind = Kind(READ, size, plain=weak, aligned=size)
+        fetch, based = self.compiler.fetch(unit, place), [unit.frame + r.index for r in operand_registers(place)]
+        kind = AccessKind(READ, size, plain=weak, aligned=size)
         own = any(p.startswith(("param", "local")) for p in opcode)
         silent = own or "const" in opcode
         generic = not any(p.startswith(("shared", "global", "const", "param", "local")) for p in opcode)
 
         def before(_: Cluster, lanes: Indices) -> None:
-            moves = self.depends(based)
+            moves = self.may_differ(based)
             if not silent:
-                self.touch(unit, statement, place, fetch, lanes, kind)
+                self.record_access(unit, statement, place, fetch, lanes, kind)
             if not targets:
                 return
             at = np.broadcast_to(fetch()[0], self.compiler.lanes.exists.shape)[lanes]
             entry = own and bool((at < LOCAL_BASE).all())
             spaces = {"own"} if own else {"memory", "own"} if generic else {"memory"}
-            handed = not entry and "const" not in opcode and not self.handed.isdisjoint(spaces)
-            (self.spoil if moves or handed else self.clear)(targets, lanes)
+            handed = not entry and "const" not in opcode and not self.tainted_memory.isdisjoint(spaces)
+            (self.set_unknown if moves or handed else self.set_same)(targets, lanes)
 
         return before
 
@@ -130,32 +130,32 @@ class Touching(Placing):
         weak = STRONG.isdisjoint(opcode)
         own = any(p.startswith(("param", "local")) for p in opcode)
         generic = not any(p.startswith(("shared", "global", "param", "local")) for p in opcode)
-        fetch, based = self.compiler.fetch(unit, place), [unit.frame + r.index for r in registers(place)]
-        given = [unit.frame + r.index for r in registers(source)]
+        fetch, based = self.compiler.fetch(unit, place), [unit.frame + r.index for r in operand_registers(place)]
+        given = [unit.frame + r.index for r in operand_registers(source)]
         told = any(isinstance(i, ptx.Special) and i.name.partition(".")[0] in ("ctaid", "clusterid") for i in items)
-        kind = Kind(WRITE, size, plain=weak, aligned=size)
+        kind = AccessKind(WRITE, size, plain=weak, aligned=size)
         spaces = {"own"} if own else {"memory", "own"} if generic else {"memory"}
 
         def before(_: Cluster, lanes: Indices) -> None:
-            if told or self.depends(given) or (own and self.depends(based)):
-                self.handed |= spaces
-                if not own and (not weak or code.exact or code.named):
-                    reason = f"what '{statement.text}' stores depends on the coordinates"
-                    self.space.lose(reason, statement.span)
-            if self.optional is not None and (own or code.moved):
-                self.handed |= spaces
+            if told or self.may_differ(given) or (own and self.may_differ(based)):
+                self.tainted_memory |= spaces
+                if not own and (not weak or code.stores_needed or code.stores_named):
+                    reason = f"the value that '{statement.text}' stores depends on the coordinates"
+                    self.space.isolate(reason, statement.span)
+            if self.optional is not None and (own or code.stores_decide):
+                self.tainted_memory |= spaces
             if not own:
-                self.touch(unit, statement, place, fetch, lanes, kind)
+                self.record_access(unit, statement, place, fetch, lanes, kind)
 
         return before
 
     def _atomic(self, unit: Unit, statement: ptx.Statement) -> Before:
         opcode = statement.opcode
         place = next(o for o in statement.operands if isinstance(o, ptx.Address))
-        based = [unit.frame + r.index for r in registers(place)]
+        based = [unit.frame + r.index for r in operand_registers(place)]
         fetch = self.compiler.fetch(unit, place)
-        targets = self._wanted(unit, writes(statement))
-        values = [unit.frame + r.index for o in statement.operands if o is not place for r in registers(o)]
+        targets = self._needed_rows(unit, written_registers(statement))
+        values = [unit.frame + r.index for o in statement.operands if o is not place for r in operand_registers(o)]
         values = [v for v in values if v not in targets]
         vector = next((int(p[1:]) for p in opcode if p in ("v2", "v4", "v8")), 1)
         packed = 2 if opcode[-1].endswith("x2") else 1
@@ -164,53 +164,55 @@ class Touching(Placing):
         alone = opcode[0] == "red" or not targets
         wide = scope in ("gpu", "sys")
         size = type_size(opcode[-1]) * vector
-        kind = Kind(REDUCE if alone and wide else UPDATE, size, unit=scalar if alone and wide else 0, aligned=size)
+        kind = AccessKind(
+            REDUCE if alone and wide else UPDATE, size, unit=scalar if alone and wide else 0, aligned=size
+        )
 
         def before(_: Cluster, lanes: Indices) -> None:
-            if self.compiler.code.moved and self.depends(values):
-                self.handed.add("memory")
+            if self.compiler.code.stores_decide and self.may_differ(values):
+                self.tainted_memory.add("memory")
                 reason = f"an operand of '{statement.text}' depends on the coordinates"
-                self.same(values, lanes, reason, statement.span)
-            self.touch(unit, statement, place, fetch, lanes, kind)
-            (self.spoil if self.depends(based) else self.clear)(targets, lanes)
+                self.require_same(values, lanes, reason, statement.span)
+            self.record_access(unit, statement, place, fetch, lanes, kind)
+            (self.set_unknown if self.may_differ(based) else self.set_same)(targets, lanes)
 
         return before
 
     def _copy(self, unit: Unit, statement: ptx.Statement) -> Before | None:
-        op = template(unit.function, statement)
+        op = operation_template(unit.function, statement)
         places = [o for o in statement.operands if isinstance(o, ptx.Address)]
         match op:
             case ops.CpAsync():
                 size = op.size.value if isinstance(op.size, Const) else COPIED
-                kind = Kind(READ, size, aligned=size)
-                return self._beside(unit, statement, places[1], kind, sizes=True)
+                kind = AccessKind(READ, size, aligned=size)
+                return self._copy_access(unit, statement, places[1], kind, sizes=True)
             case ops.BulkCopy() if "global" in (op.src_space, op.dst_space):
                 reads_it = op.src_space == "global"
                 place = places[1] if reads_it else places[0]
                 amount = next((o for o in statement.operands[2:] if not isinstance(o, ptx.Address)), None)
                 if op.reduce is not None and op.type is not None:
                     unit_size = type_size(op.type.removesuffix("x2"))
-                    kind = Kind(REDUCE, 0, unit=unit_size, proxy="async", aligned=COPIED)
+                    kind = AccessKind(REDUCE, 0, unit=unit_size, proxy="async", aligned=COPIED)
                 else:
-                    kind = Kind(READ if reads_it else WRITE, 0, proxy="async", aligned=COPIED)
-                return self._beside(unit, statement, place, kind, amount=amount)
+                    kind = AccessKind(READ if reads_it else WRITE, 0, proxy="async", aligned=COPIED)
+                return self._copy_access(unit, statement, place, kind, amount=amount)
             case ops.TensorCopy():
                 return self._tensor(unit, statement, op)
         return None
 
-    def _beside(
-        self, unit: Unit, statement: ptx.Statement, place: ptx.Address, kind: Kind, *,
+    def _copy_access(
+        self, unit: Unit, statement: ptx.Statement, place: ptx.Address, kind: AccessKind, *,
         amount: ptx.Operand | None = None, sizes: bool = False,
     ) -> Before:  # fmt: skip
-        """A copy from or to a place in global memory; of ``cp.async`` (``sizes``) the bytes that it reads may be fewer
+        """A copy from or to a place in global memory; for ``cp.async`` (``sizes``) the bytes that it reads may be fewer
         than it writes.
         """
         left = statement.operands[3:] if sizes else ()
         if left and not (isinstance(left[0], ptx.Register) and left[0].type == "pred"):
             amount = left[0]
-        amounts = self._wanted(unit, [r for o in left for r in registers(o)])
-        others = [r for o in statement.operands if o is not place and o not in left for r in registers(o)]
-        rest = self.fixed(unit, statement, others)
+        amounts = self._needed_rows(unit, [r for o in left for r in operand_registers(o)])
+        others = [r for o in statement.operands if o is not place and o not in left for r in operand_registers(o)]
+        rest = self.require_fixed(unit, statement, others)
         fetch = self.compiler.fetch(unit, place)
         size = None if amount is None else self.compiler.fetch(unit, amount)
 
@@ -218,53 +220,54 @@ class Touching(Placing):
             rest(c, lanes)
             for row in amounts:
                 if row in self.slopes or row in self.bad:
-                    self.space.lose(f"how much '{statement.text}' reads depends on the coordinates", statement.span)
-            if size is None or self.depends(amounts):
-                self.touch(unit, statement, place, fetch, lanes, kind)
+                    reason = f"the size that '{statement.text}' reads depends on the coordinates"
+                    self.space.isolate(reason, statement.span)
+            if size is None or self.may_differ(amounts):
+                self.record_access(unit, statement, place, fetch, lanes, kind)
                 return
             given = np.broadcast_to(size()[0], c.lanes.exists.shape)[lanes] & np.uint64(0xFFFFFFFF)
             for length in np.unique(given).tolist():
-                one = Kind(kind.kind, int(length), kind.unit, kind.proxy, aligned=kind.aligned)
-                self.touch(unit, statement, place, fetch, lanes[given == length], one)
+                one = AccessKind(kind.kind, int(length), kind.unit, kind.proxy, aligned=kind.aligned)
+                self.record_access(unit, statement, place, fetch, lanes[given == length], one)
 
         return before
 
-    def _plain(self, unit: Unit, statement: ptx.Statement, kind: Kind) -> Before:
+    def _plain(self, unit: Unit, statement: ptx.Statement, kind: AccessKind) -> Before:
         place = next(o for o in statement.operands if isinstance(o, ptx.Address))
-        return self._beside(unit, statement, place, kind)
+        return self._copy_access(unit, statement, place, kind)
 
     def _matrix(self, unit: Unit, statement: ptx.Statement) -> Before:
         """``wmma.load`` and ``wmma.store``: a line of the matrix for each of the first lanes of a warp."""
         place = next(o for o in statement.operands if isinstance(o, ptx.Address))
         number = statement.operands.index(place)
-        count, width, bits = lines_of(statement.opcode)
+        count, width, bits = matrix_lines(statement.opcode)
         loads = statement.opcode[1] == "load"
         after = statement.operands[number + (1 if loads else 2) :]
         stride = self.compiler.fetch(unit, after[0] if after else ptx.Immediate(width))
-        rest = self.fixed(unit, statement, [r for o in after for r in registers(o)])
+        rest = self.require_fixed(unit, statement, [r for o in after for r in operand_registers(o)])
         fetch = self.compiler.fetch(unit, place)
-        kind = Kind(READ if loads else WRITE, max(width * bits // 8, 4), plain=True, aligned=COPIED)
+        kind = AccessKind(READ if loads else WRITE, max(width * bits // 8, 4), plain=True, aligned=COPIED)
 
         def before(c: Cluster, lanes: Indices) -> None:
             rest(c, lanes)
             mine = lanes[lanes % WARP < count]
             step = np.broadcast_to(stride()[0], c.lanes.exists.shape)[mine]
             offset = (mine % WARP).astype(np.uint64) * step * np.uint64(bits) // np.uint64(8)
-            self.touch(unit, statement, place, fetch, mine, kind, offset=offset)
+            self.record_access(unit, statement, place, fetch, mine, kind, offset=offset)
 
         return before
 
     def _map(self, unit: Unit, statement: ptx.Statement) -> Before:
-        """What edits a tensor map: in global memory it is a write of the object."""
+        """An edit of a tensor map: in global memory it is a write of the object."""
         place = next(o for o in statement.operands if isinstance(o, ptx.Address))
-        return self._beside(unit, statement, place, Kind(WRITE, MAP_SIZE, aligned=MAP_SIZE))
+        return self._copy_access(unit, statement, place, AccessKind(WRITE, MAP_SIZE, aligned=MAP_SIZE))
 
-    def _anywhere(self, unit: Unit, statement: ptx.Statement) -> Before:
-        rest = self.fixed(unit, statement, reads(statement))
+    def _unknown_access(self, unit: Unit, statement: ptx.Statement) -> Before:
+        rest = self.require_fixed(unit, statement, read_registers(statement))
 
         def before(c: Cluster, lanes: Indices) -> None:
             rest(c, lanes)
-            self._unplaced(statement, UPDATE)
+            self._record_unplaced(statement, UPDATE)
 
         return before
 
@@ -275,27 +278,27 @@ class Touching(Placing):
         items = [x for o in place.rest[:1] for x in (o.items if isinstance(o, ptx.Vector) else (o,))]
         mapped = ptx.Address(place.base, place.offset)
         follows = op.mode in ("tile", "im2col", "im2col_no_offs")
-        coords = {r for o in items for r in registers(o)} if follows else set()
-        others = [r for o in statement.operands for r in registers(o) if r not in coords]
-        others = [r for r in others if r not in set(registers(mapped))]
-        rest, fetch = self.fixed(unit, statement, others), self.compiler.fetch(unit, mapped)
+        coords = {r for o in items for r in operand_registers(o)} if follows else set()
+        others = [r for o in statement.operands for r in operand_registers(o) if r not in coords]
+        others = [r for r in others if r not in set(operand_registers(mapped))]
+        rest, fetch = self.require_fixed(unit, statement, others), self.compiler.fetch(unit, mapped)
         fetches: list[tuple[ptx.Operand, Fetch]] = [(o, self.compiler.fetch(unit, o)) for o in items]
         kind = REDUCE if op.reduce is not None else READ if op.kind == "load" else WRITE
-        maps = [unit.frame + r.index for r in registers(mapped)]
-        read_map = Kind(READ, MAP_SIZE, proxy="tensormap", aligned=MAP_SIZE)
+        maps = [unit.frame + r.index for r in operand_registers(mapped)]
+        read_map = AccessKind(READ, MAP_SIZE, proxy="tensormap", aligned=MAP_SIZE)
 
         def before(c: Cluster, lanes: Indices) -> None:
             rest(c, lanes)
-            self.touch(unit, statement, mapped, fetch, lanes, read_map)
+            self.record_access(unit, statement, mapped, fetch, lanes, read_map)
             at = np.broadcast_to(fetch()[0], c.lanes.exists.shape)[lanes]
-            if self.depends(maps) and any(int(a) not in c.store.maps for a in np.unique(at)):
-                self.space.lose(f"which map '{statement.text}' uses depends on the coordinates", statement.span)
+            if self.may_differ(maps) and any(int(a) not in c.store.maps for a in np.unique(at)):
+                self.space.isolate(f"the tensor map of '{statement.text}' depends on the coordinates", statement.span)
             given = [self.value(unit, o, f, lanes) for o, f in fetches]
             for address in np.unique(at).tolist():
                 some = np.flatnonzero(at == address)
                 parts = [Value(v.base[some], v.slopes[:, some], v.bad[some]) for v, _ in given]
                 for _, when in given:
-                    self._placed(statement, when[some])
+                    self._require_placed(statement, when[some])
                 self._box(c, statement, op, kind, int(address), parts)
 
         return before
@@ -303,21 +306,23 @@ class Touching(Placing):
     def _box(
         self, c: Cluster, statement: ptx.Statement, op: ops.TensorCopy, kind: str, address: int, parts: list[Value]
     ) -> None:
-        contents = c.store.map_at(address)
+        contents = c.store.read_map(address)
         spec = None if contents is None else decode(contents)
         tensor = None if spec is None else self._buffer(spec.global_address)
         if spec is None or tensor is None:
-            self._unplaced(statement, kind)
+            self._record_unplaced(statement, kind)
             return
         unit = element_size(spec.elemtype) if kind == REDUCE else 0
         if any(v.bad.any() for v in parts):
-            self.space.lose(f"the coordinates of '{statement.text}' are not followed", statement.span)
-            self._unplaced(statement, kind)
+            self.space.isolate(f"the coordinates of '{statement.text}' are not followed", statement.span)
+            self._record_unplaced(statement, kind)
             return
         numbers = [self.coordinates.number(v, "s32") for v in parts]
         moves = parts[0].slopes * step_bytes(spec)
         if (moves % COPIED).any() or not all(fits.all() for _, fits in numbers):
-            self.space.lose(f"the coordinates of '{statement.text}' do not stay aligned, or overflow", statement.span)
+            self.space.isolate(
+                f"the coordinates of '{statement.text}' do not stay aligned, or overflow", statement.span
+            )
         if is_im2col(spec):
             for (base, _), part, (low, high) in zip(numbers[1:], parts[1:], bounding_box(spec), strict=False):
                 self.coordinates.between(base, part.slopes, low, high)
@@ -328,7 +333,7 @@ class Touching(Placing):
         starts = np.stack([base.astype(np.int64) for base, _ in numbers], axis=1)
         shape = (spec.global_address, spec.elemtype, spec.global_dim, spec.global_stride)
         slopes = np.stack([v.slopes for v in parts], axis=2)
-        for some, by in alike(slopes):
+        for some, by in group_by_slopes(slopes):
             form = Form(
                 buffer=int(self.bases[tensor]), kind=kind, slopes=by, lengths=tuple(spec.box_dim), shape=shape,
                 unit=unit, proxy="async",

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from mcheck.base.records import dataclass
 from mcheck.simt.grid.space import Slopes, dot
 
-MOST_RANGES = 1 << 17
-"""Ranges beyond which only their hull is kept."""
-DEEPEST = 4
+MAX_RANGES = 1 << 17
+"""Number of ranges beyond which only their hull is kept."""
+MAX_DEPTH = 4
 
 Steps = tuple[tuple[int, int], ...]
-"""Strides and how often each is gone."""
+"""Strides, each with its count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class Extent:
 
     @property
     def reach(self) -> int:
-        """The length from the first to behind the last."""
+        """The length from the beginning of the first range to the end of the last."""
         return self.length + sum(stride * (count - 1) for stride, count in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The product of its dimensions."""
+    """A product of extents."""
 
     dimensions: tuple[Extent, ...]
 
@@ -47,7 +47,8 @@ def regions_of(starts: NDArray[np.int64], lengths: Sequence[int], slopes: Sequen
     """The regions of equal boxes that begin at the rows of ``starts``."""
     if starts.shape[1] == 1:
         return tuple(
-            Region((Extent(low, length, steps, slopes[0]),)) for low, length, steps in ranges(starts[:, 0], lengths[0])
+            Region((Extent(low, length, steps, slopes[0]),))
+            for low, length, steps in find_ranges(starts[:, 0], lengths[0])
         )
     return tuple(
         Region(tuple(Extent(int(low), n, (), s) for low, n, s in zip(row, lengths, slopes, strict=True)))
@@ -55,26 +56,26 @@ def regions_of(starts: NDArray[np.int64], lengths: Sequence[int], slopes: Sequen
     )
 
 
-def ranges(starts: NDArray[np.int64], length: int) -> list[tuple[int, int, Steps]]:
-    """Where ranges of one length lie, as few strided ranges: neighbours are joined, progressions are found, of which
-    progressions are found again.
+def find_ranges(starts: NDArray[np.int64], length: int) -> list[tuple[int, int, Steps]]:
+    """The given ranges of one length as few strided ranges: adjacent ones are joined, and progressions (and
+    progressions of those) are found.
     """
     starts = np.unique(starts)
     cuts = np.flatnonzero(np.diff(starts) > length)
     low = starts[np.concatenate([[0], cuts + 1])]
     high = starts[np.concatenate([cuts, [len(starts) - 1]])] + length
-    if len(low) > MOST_RANGES:
+    if len(low) > MAX_RANGES:
         return [(int(low[0]), int(high[-1] - low[0]), ())]
     items: list[tuple[int, int, Steps]] = [(a, b - a, ()) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
-    for _ in range(DEEPEST):
-        fewer = _progressions(items)
+    for _ in range(MAX_DEPTH):
+        fewer = _find_progressions(items)
         if len(fewer) == len(items):
             break
         items = fewer
     return items
 
 
-def _progressions(items: list[tuple[int, int, Steps]]) -> list[tuple[int, int, Steps]]:
+def _find_progressions(items: list[tuple[int, int, Steps]]) -> list[tuple[int, int, Steps]]:
     out: list[tuple[int, int, Steps]] = []
     for (length, steps), same in groupby(sorted(items, key=lambda x: (x[1], x[2], x[0])), key=lambda x: x[1:]):
         lows = [low for low, _, _ in same]
@@ -91,8 +92,8 @@ def _progressions(items: list[tuple[int, int, Steps]]) -> list[tuple[int, int, S
     return sorted(out)
 
 
-def spelled(extent: Extent, symbols: Sequence[int], most: int) -> NDArray[np.int64] | None:
-    """Where the ranges of a dimension begin in one cluster; ``None`` if there are more than ``most``."""
+def enumerate_beginnings(extent: Extent, symbols: Sequence[int], most: int) -> NDArray[np.int64] | None:
+    """The beginnings of the ranges of a dimension in one cluster; ``None`` if there are more than ``most``."""
     count = 1
     for _, often in extent.steps:
         count *= often
@@ -104,28 +105,32 @@ def spelled(extent: Extent, symbols: Sequence[int], most: int) -> NDArray[np.int
     return np.sort(out)
 
 
-def meet(a: Region, b: Region, first: Sequence[int], second: Sequence[int], most: int) -> bool | None:
-    """Whether two regions have something in common, each in its cluster; ``None`` if that is too much to look at."""
+def regions_intersect(a: Region, b: Region, first: Sequence[int], second: Sequence[int], most: int) -> bool | None:
+    """Whether two regions intersect, each in its cluster; ``None`` if that takes too many comparisons."""
     unknown = False
     for one, other in zip(a.dimensions, b.dimensions, strict=True):
-        x, y = spelled(one, first, most), spelled(other, second, most)
+        x, y = enumerate_beginnings(one, first, most), enumerate_beginnings(other, second, most)
         if x is None or y is None:
             unknown = True
-        elif not _common(x, one.length, y, other.length):
+        elif not _ranges_intersect(x, one.length, y, other.length):
             return False
     return None if unknown else True
 
 
-def _common(x: NDArray[np.int64], long: int, y: NDArray[np.int64], other: int) -> bool:
-    """Whether one of the ranges of length ``long`` that begin at ``x`` meets one of those at ``y``."""
+def _ranges_intersect(x: NDArray[np.int64], long: int, y: NDArray[np.int64], other: int) -> bool:
+    """Whether a range of length ``long`` that begins at one of ``x`` intersects one of length ``other`` at one of
+    ``y``.
+    """
     after = np.searchsorted(y, x - other, side="right")
     inside = after < len(y)
     return bool((y[after[inside]] < x[inside] + long).any())
 
 
-def common(a: Extent, b: Extent, first: Sequence[int], second: Sequence[int], most: int) -> tuple[int, int] | None:
+def first_common_range(
+    a: Extent, b: Extent, first: Sequence[int], second: Sequence[int], most: int
+) -> tuple[int, int] | None:
     """The first range that two dimensions have in common, each in its cluster."""
-    x, y = spelled(a, first, most), spelled(b, second, most)
+    x, y = enumerate_beginnings(a, first, most), enumerate_beginnings(b, second, most)
     if x is None or y is None:
         return None
     after = np.searchsorted(y, x - b.length, side="right")
@@ -136,6 +141,6 @@ def common(a: Extent, b: Extent, first: Sequence[int], second: Sequence[int], mo
 
 
 def hull(extents: Iterable[Extent]) -> tuple[int, int]:
-    """From where to where dimensions of the same slopes go in the cluster that is executed."""
+    """The range that dimensions of the same slopes span in the executed cluster."""
     found = list(extents)
     return min(e.low for e in found), max(e.low + e.reach for e in found)

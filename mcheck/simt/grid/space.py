@@ -1,8 +1,8 @@
-"""The coordinates of the clusters of a grid, and the class of the cluster that is executed.
+"""The coordinates of the clusters of a grid, and the class of the executed cluster.
 
-A cluster is named by how far it is from the one that is executed, in clusters along x, y and z: those three numbers are
-the first symbols. Further symbols are quotients of affine forms in earlier symbols by a constant, rounded down, again
-less what they are in the cluster that is executed; so all symbols are zero there.
+A cluster is named by its distance from the executed one, in clusters along x, y and z: those three numbers are the
+first symbols. Further symbols are quotients of affine forms in earlier symbols by a constant, rounded down, again
+relative to the executed cluster; so all symbols are zero there.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 
 AXES = 3
-MOST_SYMBOLS = 12
+MAX_SYMBOLS = 12
 """Coordinates and quotients together."""
 
-FEW = 1024
-"""Clusters that are looked at one by one."""
+MAX_ENUMERATED = 1024
+"""Maximum number of clusters that are enumerated."""
 
 Slopes = tuple[int, ...]
-"""A number for each symbol, as far as they go."""
+"""The coefficient of each symbol; trailing zeros are omitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Quotient:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``slopes * symbols <= bound``, where ``bound`` is at least 0; ``span`` is where it comes from."""
+    """``slopes * symbols <= bound``, where ``bound`` is at least 0; ``span`` is its origin."""
 
     slopes: Slopes
     bound: int
@@ -47,8 +47,8 @@ class Condition:
 
 @dataclass(slots=True)
 class Space:
-    """``low`` and ``high`` are from where to where each coordinate goes in the grid; ``first`` are the coordinates of
-    the cluster that is executed, in clusters.
+    """The clusters of a grid. ``low`` and ``high`` are the range of each coordinate; ``first`` are the coordinates of
+    the executed cluster, in clusters.
     """
 
     low: tuple[int, ...]
@@ -56,25 +56,25 @@ class Space:
     first: tuple[int, ...]
     quotients: list[Quotient] = field(default_factory=list)
     bounds: list[tuple[int, int]] = field(default_factory=list)
-    """From where to where each symbol goes."""
+    """The range of each symbol."""
     conditions: dict[Slopes, Condition] = field(default_factory=dict)
-    """Those that do not hold for the whole grid: by what is compared, the strictest."""
-    lost: dict[str, Span | None] = field(default_factory=dict)
-    """Why nothing is known of any other cluster: reasons, each with the place where it came up first."""
+    """The conditions that do not hold for the whole grid: the strictest for each left-hand side."""
+    reasons_lost: dict[str, Span | None] = field(default_factory=dict)
+    """Why nothing is known of any other cluster: reasons, each with its first location."""
 
     def __post_init__(self) -> None:
         self.bounds = list(zip(self.low, self.high, strict=True))
 
     @property
-    def clusters(self) -> int:
-        """How many clusters the grid has."""
+    def cluster_count(self) -> int:
+        """The number of clusters of the grid."""
         count = 1
         for low, high in zip(self.low, self.high, strict=True):
             count *= high - low + 1
         return count
 
-    def spread(self, slopes: Sequence[int]) -> tuple[int, int]:
-        """From where to where ``slopes * symbols`` goes in the grid, at most."""
+    def bound_form(self, slopes: Sequence[int]) -> tuple[int, int]:
+        """Bounds of ``slopes * symbols`` in the grid."""
         low = high = 0
         for slope, (least, most) in zip(slopes, self.bounds, strict=False):
             if slope > 0:
@@ -83,44 +83,44 @@ class Space:
                 low, high = low + slope * most, high + slope * least
         return low, high
 
-    def reach(self, slopes: Sequence[int]) -> tuple[int, int]:
-        """The same, exactly where quotients are in it and the grid is small."""
-        if len(slopes) <= AXES or self.clusters > FEW:
-            return self.spread(slopes)
-        found = [dot(slopes, self.symbols(cluster)) for cluster in self.all()]
+    def bound_form_exactly(self, slopes: Sequence[int]) -> tuple[int, int]:
+        """The same, exact where it contains quotients and the grid is small."""
+        if len(slopes) <= AXES or self.cluster_count > MAX_ENUMERATED:
+            return self.bound_form(slopes)
+        found = [dot(slopes, self.symbols(cluster)) for cluster in self.all_clusters()]
         return min(found), max(found)
 
     def holds(self, slopes: Sequence[int], bound: int) -> bool:
         """Whether ``slopes * symbols <= bound`` for every cluster of the grid."""
-        return self.spread(slopes)[1] <= bound
+        return self.bound_form(slopes)[1] <= bound
 
     def require(self, slopes: Sequence[int], bound: int, span: Span | None) -> None:
-        """Leaves those clusters in the class for which ``slopes * symbols <= bound``; ``bound`` is at least 0."""
+        """Restrict the class to clusters with ``slopes * symbols <= bound``; ``bound`` is at least 0."""
         if self.holds(slopes, bound):
             return
-        key = trimmed(slopes)
+        key = trim_slopes(slopes)
         known = self.conditions.get(key)
         if known is None or bound < known.bound:
             self.conditions[key] = Condition(key, bound, span)
 
-    def lose(self, reason: str, span: Span | None) -> None:
-        """Leaves no other cluster in the class."""
-        self.lost.setdefault(reason, span)
+    def isolate(self, reason: str, span: Span | None) -> None:
+        """Remove all other clusters from the class."""
+        self.reasons_lost.setdefault(reason, span)
 
     def quotient(self, base: int, slopes: Sequence[int], divisor: int) -> int | None:
         """The symbol of a quotient, made if it is new; ``None`` where there are too many."""
-        made = Quotient(base % divisor, trimmed(slopes), divisor)
+        made = Quotient(base % divisor, trim_slopes(slopes), divisor)
         if made in self.quotients:
             return AXES + self.quotients.index(made)
-        if AXES + len(self.quotients) >= MOST_SYMBOLS:
+        if AXES + len(self.quotients) >= MAX_SYMBOLS:
             return None
-        low, high = self.spread(made.slopes)
+        low, high = self.bound_form(made.slopes)
         self.quotients.append(made)
         self.bounds.append(((made.base + low) // divisor, (made.base + high) // divisor))
         return AXES + len(self.quotients) - 1
 
     def symbols(self, cluster: Sequence[int]) -> tuple[int, ...]:
-        """What all symbols are in a cluster so far from the one that is executed."""
+        """The values of all symbols in a cluster at this distance from the executed one."""
         found = list(cluster)
         for q in self.quotients:
             found.append((q.base + dot(q.slopes, found)) // q.divisor)
@@ -128,23 +128,23 @@ class Space:
 
     def contains(self, cluster: Sequence[int]) -> bool:
         """Whether a cluster is in the class."""
-        if self.lost:
+        if self.reasons_lost:
             return not any(cluster)
         symbols = self.symbols(cluster)
         return all(dot(c.slopes, symbols) <= c.bound for c in self.conditions.values())
 
-    def all(self) -> Iterator[tuple[int, ...]]:
-        """Every cluster of the grid, by its distance from the one that is executed."""
+    def all_clusters(self) -> Iterator[tuple[int, ...]]:
+        """Every cluster of the grid, by its distance from the executed one."""
         ranges = [range(low, high + 1) for low, high in zip(self.low, self.high, strict=True)]
         for z, y, x in product(*reversed(ranges)):
             yield x, y, z
 
-    def place(self, cluster: Sequence[int]) -> tuple[int, ...]:
+    def grid_coordinates(self, cluster: Sequence[int]) -> tuple[int, ...]:
         """The coordinates of a cluster in the grid."""
         return tuple(a + b for a, b in zip(self.first, cluster, strict=True))
 
 
-def trimmed(slopes: Sequence[int]) -> Slopes:
+def trim_slopes(slopes: Sequence[int]) -> Slopes:
     """Slopes without zeros at their end."""
     last = max((k + 1 for k, slope in enumerate(slopes) if slope), default=0)
     return tuple(map(int, slopes[:last]))

@@ -1,5 +1,5 @@
-"""The registers of the lanes in terms of the coordinates: slopes, of which lanes nothing is known, and under which
-condition on the coordinates a register is what it is here.
+"""The registers of the lanes in terms of the coordinates: slopes, the lanes without a known form, and the conditions on
+the coordinates under which a register has the value it has here.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from numpy.typing import NDArray
 from mcheck.base.errors import Span
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.register_flow import registers
+from mcheck.frontend.ptx.register_flow import operand_registers
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import Mask
-from mcheck.simt.grid.affine_forms import ALWAYS, NEVER, Conditions, Coordinates, Table
+from mcheck.simt.grid.affine_forms import ALWAYS, NEVER, Conditions, ConditionTable, Coordinates
 from mcheck.simt.grid.coordinate_taint import COORDINATES
-from mcheck.simt.grid.space import AXES, MOST_SYMBOLS, Space
+from mcheck.simt.grid.space import AXES, MAX_SYMBOLS, Space
 from mcheck.simt.parametric.affine import Slopes, Value
 
 Indices = NDArray[np.int64]
 
 
 @dataclass(slots=True)
-class State:
-    """Rows that are in none of the tables are the same in all clusters."""
+class CoordinateState:
+    """Forms of registers. Rows in none of the tables are the same in all clusters."""
 
     space: Space
     compiler: Compiler = field(init=False)
-    table: Table = field(init=False)
+    table: ConditionTable = field(init=False)
     coordinates: Coordinates = field(init=False)
     slopes: dict[int, Slopes] = field(default_factory=dict)
     bad: dict[int, Mask] = field(default_factory=dict)
@@ -38,29 +38,29 @@ class State:
     cluster: tuple[int, int, int] = (1, 1, 1)
 
     def begin(self, compiler: Compiler) -> None:
-        """Before the first step."""
+        """Initialise before the first step."""
         self.compiler = compiler
-        self.table = Table(self.space)
+        self.table = ConditionTable(self.space)
         self.coordinates = Coordinates(0, 0, 0, space=self.space)
         self.cluster = compiler.lanes.launch.cluster
 
-    def depends(self, rows: Iterable[int]) -> bool:
-        """Whether one of these registers may be another one in other clusters, in any lane."""
+    def may_differ(self, rows: Iterable[int]) -> bool:
+        """Whether one of these registers may differ in other clusters, in any lane."""
         return any(row in self.slopes or row in self.bad or row in self.when for row in rows)
 
     def value(self, unit: Unit, operand: ptx.Operand, fetch: Fetch, lanes: Indices) -> tuple[Value, Conditions]:
-        """An operand of some lanes, and when it is that."""
+        """An operand of some lanes, with the condition under which it has this form."""
         count = self.compiler.lanes.count
         base = np.broadcast_to(fetch()[0], (count,))[lanes]
-        slopes = np.zeros((MOST_SYMBOLS, len(lanes)), np.int64)
+        slopes = np.zeros((MAX_SYMBOLS, len(lanes)), np.int64)
         bad, when = np.zeros(len(lanes), np.bool_), np.zeros(len(lanes), np.int32)
         match operand:
             case ptx.Special(name) if name in COORDINATES:
                 self._coordinate(name, slopes)
             case ptx.Address(ptx.Special(name)) if name in COORDINATES:
                 self._coordinate(name, slopes)
-        inner = operand.base if isinstance(operand, ptx.Address) else operand  # coordinates are asked for by themselves
-        for register in registers(inner) if inner is not None else ():
+        inner = operand.base if isinstance(operand, ptx.Address) else operand  # coordinates are read by themselves
+        for register in operand_registers(inner) if inner is not None else ():
             row = unit.frame + register.index
             if row in self.slopes:
                 slopes = self.slopes[row][:, lanes]
@@ -77,29 +77,29 @@ class State:
         number = "xyz".index(axis)
         slopes[number] = self.cluster[number] if register == "ctaid" else 1
 
-    def put(self, row: int, lanes: Indices, value: Value | None, when: Conditions | None = None) -> None:
-        """What a register of some lanes is from now on; without a value the same in all clusters."""
+    def set_form(self, row: int, lanes: Indices, value: Value | None, when: Conditions | None = None) -> None:
+        """Set the form of a register in some lanes; without a value it is the same in all clusters."""
         count = self.compiler.lanes.count
         slopes = None if value is None or not value.slopes.any() else np.where(value.bad, 0, value.slopes)
-        _put(self.slopes, row, lanes, slopes, (MOST_SYMBOLS, count), np.int64)
-        _put(self.bad, row, lanes, None if value is None or not value.bad.any() else value.bad, (count,), np.bool_)
-        _put(self.when, row, lanes, None if when is None or not when.any() else when, (count,), np.int32)
+        _set_rows(self.slopes, row, lanes, slopes, (MAX_SYMBOLS, count), np.int64)
+        _set_rows(self.bad, row, lanes, None if value is None or not value.bad.any() else value.bad, (count,), np.bool_)
+        _set_rows(self.when, row, lanes, None if when is None or not when.any() else when, (count,), np.int32)
 
-    def spoil(self, rows: Iterable[int], lanes: Indices) -> None:
-        """Nobody knows what these registers are in other clusters."""
+    def set_unknown(self, rows: Iterable[int], lanes: Indices) -> None:
+        """Mark these registers as unknown in other clusters."""
         count = len(lanes)
-        nothing = Value(np.zeros(count, np.uint64), np.zeros((MOST_SYMBOLS, count), np.int64), np.ones(count, np.bool_))
+        nothing = Value(np.zeros(count, np.uint64), np.zeros((MAX_SYMBOLS, count), np.int64), np.ones(count, np.bool_))
         for row in rows:
-            self.put(row, lanes, nothing)
+            self.set_form(row, lanes, nothing)
 
-    def clear(self, rows: Iterable[int], lanes: Indices) -> None:
-        """These registers are the same in all clusters."""
+    def set_same(self, rows: Iterable[int], lanes: Indices) -> None:
+        """Mark these registers as the same in all clusters."""
         for row in rows:
-            if self.depends((row,)):
-                self.put(row, lanes, None)
+            if self.may_differ((row,)):
+                self.set_form(row, lanes, None)
 
     def conditions(self, row: int, lanes: Indices) -> Conditions:
-        """Under which conditions a register is the same in other clusters."""
+        """The conditions under which a register is the same in other clusters."""
         out = np.zeros(len(lanes), np.int32)
         if row in self.when:
             out = self.when[row][lanes]
@@ -112,14 +112,14 @@ class State:
             out = np.where(never, NEVER, out).astype(np.int32)
         return out
 
-    def same(self, rows: Iterable[int], lanes: Indices, reason: str, span: Span | None) -> None:
-        """Leaves those clusters in the class in which these registers are what they are here."""
+    def require_same(self, rows: Iterable[int], lanes: Indices, reason: str, span: Span | None) -> None:
+        """Restrict the class to the clusters in which these registers have the same values."""
         for row in rows:
-            if self.depends((row,)) and not self.table.require(self.conditions(row, lanes), span):
-                self.space.lose(reason, span)
+            if self.may_differ((row,)) and not self.table.require(self.conditions(row, lanes), span):
+                self.space.isolate(reason, span)
 
 
-def _put(
+def _set_rows(
     table: dict[int, NDArray[np.int64]] | dict[int, Mask] | dict[int, Conditions],
     row: int, lanes: Indices, given: NDArray[np.int64] | Mask | Conditions | None, shape: tuple[int, ...], kind: type,
 ) -> None:  # fmt: skip
@@ -135,4 +135,4 @@ def _put(
     table[row][..., lanes] = given
 
 
-__all__ = ["ALWAYS", "AXES", "NEVER", "Indices", "State"]
+__all__ = ["ALWAYS", "AXES", "NEVER", "CoordinateState", "Indices"]

@@ -1,8 +1,8 @@
-"""A cluster that is executed, and watched for what depends on its coordinates: registers, control, shared addresses.
+"""Execution of a cluster while watching what depends on its coordinates: registers, control, shared addresses.
 
-Every lane does what it does by itself, or with others of its cluster. So a cluster does what this one does, at other
-places in global memory, if every guard, every operand of what others may notice and every address of shared memory is
-the same; where such a thing depends on the coordinates, the class of this cluster gets a condition.
+Every lane acts by itself, or with others of its cluster. So a cluster does what this one does, at other places in
+global memory, if every guard, every operand of an observable operation and every address of shared memory is the same;
+where such a thing depends on the coordinates, the class of this cluster gets a condition.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ import numpy as np
 
 from mcheck.base.errors import Unsupported
 from mcheck.frontend.ptx import module as ptx
-from mcheck.frontend.ptx.code import Unit, call_of, computes
-from mcheck.frontend.ptx.instruction_forms import fault
-from mcheck.frontend.ptx.lane_arithmetic import arithmetic
+from mcheck.frontend.ptx.code import Unit, only_computes, possible_callees
+from mcheck.frontend.ptx.instruction_forms import find_fault
+from mcheck.frontend.ptx.lane_arithmetic import lane_function
 from mcheck.frontend.ptx.launch import Launch
-from mcheck.frontend.ptx.register_flow import reads, registers, writes
+from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.loop_visits import statements
-from mcheck.simt.grid.affine_forms import ALWAYS, NEVER, Conditions, compared, made
-from mcheck.simt.grid.coordinate_taint import COORDINATES, specials, tainted
-from mcheck.simt.grid.recorded_accesses import STRONG, Touching
-from mcheck.simt.grid.space import MOST_SYMBOLS, Space
+from mcheck.simt.grid.affine_forms import ALWAYS, NEVER, Conditions, comparison_condition, coordinate_rule
+from mcheck.simt.grid.coordinate_taint import COORDINATES, special_registers, tainted_rows
+from mcheck.simt.grid.recorded_accesses import STRONG, AccessRecorder
+from mcheck.simt.grid.space import MAX_SYMBOLS, Space
 from mcheck.simt.grid.state import Indices
 from mcheck.simt.parametric.affine import Value, select
 
-Before = Callable[[Cluster, Indices], None]
+BeforeStep = Callable[[Cluster, Indices], None]
 """What is done before an instruction, for the lanes that execute it."""
 
 IDLE = frozenset(
     ("nanosleep", "setmaxnreg", "griddepcontrol", "pmevent", "brkpt", "applypriority", "prefetch", "prefetchu")
 )
-"""Instructions that do nothing to memory or control, whatever their operands."""
+"""Instructions without effect on memory or control, whatever their operands."""
 COLLECTIVE = frozenset(("shfl", "vote", "match", "redux", "elect"))
 
 
-def space_of(launch: Launch) -> Space:
+def cluster_space(launch: Launch) -> Space:
     """The coordinates of the clusters of a launch."""
     counts = [launch.grid[k] // launch.cluster[k] for k in range(3)]
     first = [launch.first[k] // launch.cluster[k] for k in range(3)]
@@ -49,8 +49,8 @@ def space_of(launch: Launch) -> Space:
     )  # fmt: skip
 
 
-def signals(statement: ptx.Statement) -> bool:
-    """Whether an instruction may order what different clusters do: all by which one can signal to another."""
+def may_signal(statement: ptx.Statement) -> bool:
+    """Whether an instruction may order the accesses of different clusters: all by which one can signal to another."""
     opcode = statement.opcode
     outside = not any(part.startswith("shared") for part in opcode)
     if opcode[0] in ("ld", "st"):
@@ -58,26 +58,26 @@ def signals(statement: ptx.Statement) -> bool:
     return opcode[0] in ("multimem", "call", "trap") or (outside and opcode[0] in ("atom", "red"))
 
 
-def watch_of(launch: Launch) -> Watch | None:
-    """Who watches a cluster of a launch; nobody, if there is no other one."""
-    space = space_of(launch)
-    return Watch(space) if space.clusters > 1 else None
+def grid_watch(launch: Launch) -> GridWatch | None:
+    """The watch on a cluster of a launch; ``None`` if the grid has no other one."""
+    space = cluster_space(launch)
+    return GridWatch(space) if space.cluster_count > 1 else None
 
 
 @dataclass(slots=True)
-class Watch(Touching):
-    """Watches one execution."""
+class GridWatch(AccessRecorder):
+    """The watch on one execution."""
 
     tainted: frozenset[int] = field(default_factory=frozenset)
 
-    def wrap(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
-        """The steps, watched where they have to do with coordinates or global memory."""
+    def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
+        """Instrument the steps that involve coordinates or global memory."""
         self.begin(compiler)
-        self.tainted = tainted(compiler.module, compiler.code)
+        self.tainted = tainted_rows(compiler.module, compiler.code)
         out = list(steps)
         for at, statement, unit in statements(compiler):
-            self.footprint.signals |= signals(statement)
-            before = None if fault(statement) is not None else self._before(unit, statement)
+            self.footprint.may_signal |= may_signal(statement)
+            before = None if find_fault(statement) is not None else self._before(unit, statement)
             guard = self._guard(unit, statement)
             if before is not None or guard is not None:
                 out[at] = self._watched(unit, statement, before, guard, steps[at])
@@ -87,16 +87,16 @@ class Watch(Touching):
         """The row of a guard that may depend on the coordinates."""
         guard = statement.guard
         row = None if guard is None else unit.frame + guard.register.index
-        return row if row in self.tainted and row in self.compiler.code.wanted else None
+        return row if row in self.tainted and row in self.compiler.code.needed_rows else None
 
     def _watched(
-        self, unit: Unit, statement: ptx.Statement, before: Before | None, guarded: int | None, step: Step
+        self, unit: Unit, statement: ptx.Statement, before: BeforeStep | None, guarded: int | None, step: Step
     ) -> Step:
         guard, values, span = statement.guard, self.compiler.lanes.values, statement.span
         row = None if guard is None else unit.frame + guard.register.index
-        weak, numbers = self.may_be_left_out(statement), self.coordinates
-        computing = computes(statement)
-        targets = self._wanted(unit, writes(statement))
+        weak, numbers = self.may_be_omitted(statement), self.coordinates
+        computing = only_computes(statement)
+        targets = self._needed_rows(unit, written_registers(statement))
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
             numbers.span = span
@@ -104,58 +104,58 @@ class Watch(Touching):
             if guard is not None:
                 assert row is not None
                 mine = mask & ((values[row] == 0) if guard.negated else (values[row] != 0))
-                if guarded is not None and self.depends((guarded,)):
-                    when = self._decided(c, statement, guarded, mask, mine, weak=weak)
+                if guarded is not None and self.may_differ((guarded,)):
+                    when = self._watch_guard(c, statement, guarded, mask, mine, weak=weak)
             if before is not None and mine.any():
                 lanes = np.flatnonzero(mine)
                 self.optional = None if when is None else when[lanes]
                 before(c, lanes)
-                if when is not None and not computing:  # what a load brings that may be left out is not known
-                    self.spoil(targets, lanes[when[lanes] != ALWAYS])
+                if when is not None and not computing:  # the result of a load that may be omitted is unknown
+                    self.set_unknown(targets, lanes[when[lanes] != ALWAYS])
             if computing and when is not None:
                 self._conditional(targets, np.flatnonzero(mask), when[mask])
             return step(c, mask)
 
         return run
 
-    def _decided(
+    def _watch_guard(
         self, c: Cluster, statement: ptx.Statement, row: int, mask: Mask, mine: Mask, *, weak: bool
     ) -> Conditions | None:
-        """A guard that depends on the coordinates: it is to be the same, but that a weak access of memory may be left
-        out in other clusters, and what is computed is noted to depend on it.
+        """Handle a guard that depends on the coordinates: it must be the same, except that a weak access of memory may
+        be omitted in other clusters, and that results of computations are recorded to depend on it.
         """
         del c
         when = np.zeros(len(mask), np.int32)
         lanes = np.flatnonzero(mask)
         when[lanes] = self.conditions(row, lanes)
-        if computes(statement):
+        if only_computes(statement):
             return when
         some = lanes if not weak else np.flatnonzero(mask & ~mine)
         if not self.table.require(when[some], statement.span):
-            self.space.lose(f"'{statement.text}' is executed or not, as the coordinates say", statement.span)
+            self.space.isolate(f"whether '{statement.text}' is executed depends on the coordinates", statement.span)
         return when if weak else None
 
     def _conditional(self, rows: list[int], lanes: Indices, when: Conditions) -> None:
-        """What these registers are depends on a guard."""
+        """Record that the values of these registers depend on a guard."""
         for row in rows:
             bad = when == NEVER
             if bad.any():
-                self.spoil([row], lanes[bad])
+                self.set_unknown([row], lanes[bad])
             known = self.when[row][lanes] if row in self.when else np.zeros(len(lanes), np.int32)
             both = self.table.both(known, np.where(bad, ALWAYS, when).astype(np.int32))
             if both.any():
                 self.when.setdefault(row, np.zeros(self.compiler.lanes.count, np.int32))[lanes] = both
 
-    def _before(self, unit: Unit, statement: ptx.Statement) -> Before | None:
+    def _before(self, unit: Unit, statement: ptx.Statement) -> BeforeStep | None:
         name = statement.opcode[0]
-        used = {unit.frame + r.index for r in (*reads(statement), *writes(statement))}
-        told = not COORDINATES.isdisjoint(specials(statement))
+        used = {unit.frame + r.index for r in (*read_registers(statement), *written_registers(statement))}
+        told = not COORDINATES.isdisjoint(special_registers(statement))
         concerned = told or not used.isdisjoint(self.tainted)
         if name in IDLE or "prefetch" in statement.opcode:
             return None
-        if computes(statement):
+        if only_computes(statement):
             return self._computation(unit, statement) if concerned else None
-        touching = self.access(unit, statement)
+        touching = self.watch_access(unit, statement)
         if touching is not None:
             return touching
         if not concerned:
@@ -164,51 +164,51 @@ class Watch(Touching):
             return self._call(unit, statement)
         if name in COLLECTIVE:
             return self._collective(unit, statement)
-        return self.fixed(unit, statement, reads(statement))
+        return self.require_fixed(unit, statement, read_registers(statement))
 
     # --- computations ---------------------------------------------------------------------------------------------
 
-    def _computation(self, unit: Unit, statement: ptx.Statement) -> Before | None:
+    def _computation(self, unit: Unit, statement: ptx.Statement) -> BeforeStep | None:
         name, opcode = statement.opcode[0], statement.opcode
-        targets = self._wanted(unit, writes(statement))
-        if not targets or not self.compiler.wants(unit, statement):
+        targets = self._needed_rows(unit, written_registers(statement))
+        if not targets or not self.compiler.is_needed(unit, statement):
             return None
         operands = [x for o in statement.operands[1:] for x in (o.items if isinstance(o, ptx.Vector) else (o,))]
-        rows = [unit.frame + r.index for o in operands for r in registers(o)]
-        told = not COORDINATES.isdisjoint(specials(statement))
+        rows = [unit.frame + r.index for o in operands for r in operand_registers(o)]
+        told = not COORDINATES.isdisjoint(special_registers(statement))
         packs = any(isinstance(o, ptx.Vector) for o in statement.operands)
-        follows = name in ("mov", "cvta") or arithmetic(opcode) is not None
+        follows = name in ("mov", "cvta") or lane_function(opcode) is not None
         if "query_cancel" in ".".join(opcode) or not follows:
 
             def lost(_: Cluster, lanes: Indices) -> None:
-                (self.spoil if told or self.depends(rows) else self.clear)(targets, lanes)
+                (self.set_unknown if told or self.may_differ(rows) else self.set_same)(targets, lanes)
 
             return lost
         try:
             fetches: list[tuple[ptx.Operand, Fetch]] = [(o, self.compiler.fetch(unit, o)) for o in operands]
         except Unsupported:
-            return lambda _, lanes: self.spoil(targets, lanes)
-        several = len(writes(statement)) > 1 and name != "setp"
+            return lambda _, lanes: self.set_unknown(targets, lanes)
+        several = len(written_registers(statement)) > 1 and name != "setp"
         rule = self._rule(statement) if not packs and not several else None
 
         def before(_: Cluster, lanes: Indices) -> None:
-            if not told and not self.depends(rows):
-                self.clear(targets, lanes)
+            if not told and not self.may_differ(rows):
+                self.set_same(targets, lanes)
                 return
             given = [self.value(unit, o, f, lanes) for o, f in fetches]
-            value, when = self._unknown(given) if rule is None else rule(given)
+            value, when = self._default_form(given) if rule is None else rule(given)
             for row in targets:
-                self.put(row, lanes, value, when)
+                self.set_form(row, lanes, value, when)
 
         return before
 
-    def _unknown(self, given: list[tuple[Value, Conditions]]) -> tuple[Value, Conditions]:
-        """What an instruction without a rule makes: the same where its operands are."""
+    def _default_form(self, given: list[tuple[Value, Conditions]]) -> tuple[Value, Conditions]:
+        """The result of an instruction without a rule: the same where its operands are."""
         like = given[0][0]
         bad = ~np.logical_and.reduce([v.still for v, _ in given])
-        return Value(like.base, np.zeros_like(like.slopes), bad), self._all([w for _, w in given])
+        return Value(like.base, np.zeros_like(like.slopes), bad), self._conjunction([w for _, w in given])
 
-    def _all(self, given: list[Conditions]) -> Conditions:
+    def _conjunction(self, given: list[Conditions]) -> Conditions:
         out = given[0]
         for more in given[1:]:
             out = self.table.both(out, more)
@@ -223,19 +223,21 @@ class Watch(Touching):
         if name == "selp":
             return self._selp
         if opcode[-1] == "pred":
-            return {"and": self._junction(decisive=False), "or": self._junction(decisive=True)}.get(name, self._unknown)
+            return {"and": self._junction(decisive=False), "or": self._junction(decisive=True)}.get(
+                name, self._default_form
+            )
         if any("shared" in part for part in opcode):
-            return self._unknown
-        rule = made(opcode)
+            return self._default_form
+        rule = coordinate_rule(opcode)
         if rule is None:
-            return self._unknown
+            return self._default_form
 
         def run(given: list[tuple[Value, Conditions]]) -> tuple[Value, Conditions]:
             values = [v for v, _ in given]
             value = rule(self.coordinates, values)
             still = np.logical_and.reduce([v.still for v in values])
             slopes = np.where(still | value.bad, 0, value.slopes)
-            return Value(value.base, slopes, value.bad & ~still), self._all([w for _, w in given])
+            return Value(value.base, slopes, value.bad & ~still), self._conjunction([w for _, w in given])
 
         return run
 
@@ -248,8 +250,8 @@ class Watch(Touching):
 
         def run(given: list[tuple[Value, Conditions]]) -> tuple[Value, Conditions]:
             (a, _), (b, _), *more = given
-            when = compared(self.table, self.coordinates, test, kind, a, b)
-            when = self._all([when, *(w for _, w in given)])
+            when = comparison_condition(self.table, self.coordinates, test, kind, a, b)
+            when = self._conjunction([when, *(w for _, w in given)])
             bad = (when == NEVER) | np.logical_or.reduce([np.zeros(len(when), np.bool_), *(v.bad for v, _ in more)])
             return Value(a.base, np.zeros_like(a.slopes), bad), np.where(bad, ALWAYS, when).astype(np.int32)
 
@@ -278,41 +280,43 @@ class Watch(Touching):
 
         return run
 
-    # --- what lanes hand to each other ----------------------------------------------------------------------------
+    # --- exchanges between lanes -------------------------------------------------------------------------------------
 
-    def _collective(self, unit: Unit, statement: ptx.Statement) -> Before:
-        """What a lane brings counts for others of its warp; a value that is one in the whole warp stays what it is."""
-        brings = [unit.frame + r.index for r in reads(statement)]
-        targets = self._wanted(unit, writes(statement))
+    def _collective(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
+        """An exchange between lanes: the operand of a lane matters to others of its warp; a value that is uniform in
+        the warp is unchanged.
+        """
+        brings = [unit.frame + r.index for r in read_registers(statement)]
+        targets = self._needed_rows(unit, written_registers(statement))
         source = statement.operands[1] if statement.opcode[0] == "shfl" else None
         row = unit.frame + source.index if isinstance(source, ptx.Register) else None
         others = [r for r in brings if r != row]
 
         def before(c: Cluster, lanes: Indices) -> None:
-            if not self.depends(brings):
-                self.clear(targets, lanes)
+            if not self.may_differ(brings):
+                self.set_same(targets, lanes)
                 return
-            if row is not None and not self.depends(others) and self._uniform(c, row, lanes):
+            if row is not None and not self.may_differ(others) and self._uniform(c, row, lanes):
                 value = Value(c.lanes.values[row][lanes], self._slopes(row, lanes), np.zeros(len(lanes), np.bool_))
                 for target in targets:
-                    self.put(target, lanes, value)
+                    self.set_form(target, lanes, value)
                 return
             if row is None:  # votes on predicates
-                reason = f"what '{statement.text}' brings depends on the coordinates"
-                self.same(brings, lanes, reason, statement.span)
-                self.clear(targets, lanes)
+                reason = f"an operand of '{statement.text}' depends on the coordinates"
+                self.require_same(brings, lanes, reason, statement.span)
+                self.set_same(targets, lanes)
                 return
-            self.spoil(targets, lanes)
+            self.set_unknown(targets, lanes)
 
         return before
 
     def _slopes(self, row: int, lanes: Indices) -> np.ndarray:
         if row in self.slopes:
             return self.slopes[row][:, lanes]
-        return np.zeros((MOST_SYMBOLS, len(lanes)), np.int64)
+        return np.zeros((MAX_SYMBOLS, len(lanes)), np.int64)
 
     def _uniform(self, c: Cluster, row: int, lanes: Indices) -> bool:
-        """Whether a register is one value in each warp, in every cluster, and all lanes of the warps are there."""
+        """Whether a register is uniform in each warp, in every cluster, and all lanes of the warps are present."""
         if row in self.bad or row in self.when or len(lanes) % WARP or (lanes[::WARP] % WARP).any():
             return False
         if (lanes[WARP - 1 :: WARP] - lanes[::WARP] != WARP - 1).any():
@@ -321,23 +325,23 @@ class Watch(Touching):
         firsts = np.searchsorted(lanes // WARP, lanes // WARP)
         return bool((table == table[:, firsts]).all())
 
-    def _call(self, unit: Unit, statement: ptx.Statement) -> Before:
-        """What a function gets is not followed into it, nor what it returns."""
-        given = [unit.frame + r.index for r in reads(statement)]
-        callees = [u for _, u, _ in call_of(self.compiler.module, self.compiler.code.units, statement)]
+    def _call(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
+        """Forms are not followed into a function, nor back out of it."""
+        given = [unit.frame + r.index for r in read_registers(statement)]
+        callees = [u for _, u, _ in possible_callees(self.compiler.module, self.compiler.code.units, statement)]
         formals = [
             u.frame + r.index for u in callees for r in u.function.registers
             if r.name in {p.name for p in u.function.parameters}
         ]  # fmt: skip
-        results = self._wanted(unit, writes(statement))
+        results = self._needed_rows(unit, written_registers(statement))
         inside = any(u.frame <= row < u.frame + len(u.function.registers) for u in callees for row in self.tainted)
-        told = not COORDINATES.isdisjoint(specials(statement))
+        told = not COORDINATES.isdisjoint(special_registers(statement))
 
         def before(_: Cluster, lanes: Indices) -> None:
-            dependent = told or self.depends(given)
+            dependent = told or self.may_differ(given)
             if dependent:
-                self.handed.add("own")
-            (self.spoil if dependent else self.clear)(formals, lanes)
-            (self.spoil if dependent or inside else self.clear)(results, lanes)
+                self.tainted_memory.add("own")
+            (self.set_unknown if dependent else self.set_same)(formals, lanes)
+            (self.set_unknown if dependent or inside else self.set_same)(results, lanes)
 
         return before

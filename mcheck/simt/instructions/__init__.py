@@ -1,1 +1,1 @@
-"""What each group of instructions does to the lanes; ``dispatch`` chooses."""
+"""The effect of each group of instructions on the lanes; ``dispatch`` chooses the step maker."""

@@ -1,4 +1,4 @@
-"""mbarriers, asynchronous copies and wgmma: what they do to the objects that lanes wait for."""
+"""mbarriers, asynchronous copies and wgmma: their effect on the objects that lanes wait for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.lowering import template
+from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Reg
 from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW
@@ -19,40 +19,47 @@ from mcheck.semantics.tensor_footprint import box_bytes
 from mcheck.semantics.tensor_map_values import decode
 from mcheck.semantics.undefined import Misuse
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, compiles
+from mcheck.simt.execution.compiler import Compiler, register_maker
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.polling_loops import is_spin_loop
-from mcheck.simt.instructions.matrix_descriptors import matrices
-from mcheck.simt.instructions.memory_accesses import Indices, Operands, emission, fetch_lanes, sender, to_generic
+from mcheck.simt.instructions.matrix_descriptors import described_matrices
+from mcheck.simt.instructions.memory_accesses import (
+    Indices,
+    Operands,
+    emission_step,
+    fetch_lanes,
+    make_sender,
+    to_generic,
+)
 
 # --- mbarriers ------------------------------------------------------------------------------------------------
 
 
-@compiles("mbarrier")
-def on_mbarrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``mbarrier.*``."""
-    op = template(unit.function, statement)
+@register_maker("mbarrier")
+def mbarrier_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of ``mbarrier.*``."""
+    op = operation_template(unit.function, statement)
     match op:
         case ops.MbarrierWait():
-            return _wait(k, unit, statement, at, op)
+            return _wait_step(k, unit, statement, at, op)
         case ops.MbarrierArrive():
-            return _arrive(k, unit, statement, at, op)
+            return _arrive_step(k, unit, statement, at, op)
         case ops.MbarrierInit() | ops.MbarrierInval() | ops.MbarrierTx():
-            send = sender(k, unit, statement, at, op)
+            send = make_sender(k, unit, statement, at, op)
 
             def run(c: Cluster, mask: Mask) -> Mask | None:
                 lanes, found = send(c, mask, {})
                 if not found:
                     return None
                 for j in range(len(lanes)):
-                    _change(c, op, int(found["address"][0][j]), found, j)
+                    _apply(c, op, int(found["address"][0][j]), found, j)
                 return mask
 
             return run
-    return k.opaque(unit, statement)
+    return k.forget_results(unit, statement)
 
 
-def _change(c: Cluster, op: ops.Op, address: int, found: Operands, j: int) -> None:
+def _apply(c: Cluster, op: ops.Op, address: int, found: Operands, j: int) -> None:
     match op:
         case ops.MbarrierInit():
             count = int(found["count"][0][j]) & 0xFFFFFFFF
@@ -63,17 +70,17 @@ def _change(c: Cluster, op: ops.Op, address: int, found: Operands, j: int) -> No
         case ops.MbarrierTx():
             tx = int(found["tx"][0][j]) & 0xFFFFFFFF
             step = mbarrier.expect_tx if op.kind == "expect" else mbarrier.complete_tx
-            c.change(address, lambda s: step(s, tx))
+            c.apply_to_mbarrier(address, lambda s: step(s, tx))
 
 
-def _arrive(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierArrive) -> Step:
+def _arrive_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierArrive) -> Step:
     register = op.state
     row = None
     if register is not None:
         index = next(r.index for r in unit.function.registers if r.name == register.name)
-        row = unit.frame + index if unit.frame + index in k.code.wanted else None
+        row = unit.frame + index if unit.frame + index in k.code.needed_rows else None
     op = replace(op, state=None)
-    send = sender(k, unit, statement, at, op)
+    send = make_sender(k, unit, statement, at, op)
     values, known = k.lanes.values, k.lanes.quality
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
@@ -92,31 +99,31 @@ def _arrive(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.
         bytes_ = found["tx"][0].tolist() if "tx" in found else [0] * len(lanes)
         for place in np.unique(address).tolist():
             some = np.flatnonzero(address == place).tolist()
-            _arrivals(c, op, place, [counts[j] for j in some], [bytes_[j] & 0xFFFFFFFF for j in some])
+            _apply_arrivals(c, op, place, [counts[j] for j in some], [bytes_[j] & 0xFFFFFFFF for j in some])
         return mask
 
     return run
 
 
-def _arrivals(c: Cluster, op: ops.MbarrierArrive, place: int, counts: list[int], tx: list[int]) -> None:
-    """The arrivals of several lanes, together where they are of one phase."""
+def _apply_arrivals(c: Cluster, op: ops.MbarrierArrive, place: int, counts: list[int], tx: list[int]) -> None:
+    """Apply the arrivals of several lanes, together where they are in one phase."""
     state = c.mbarriers.get(place)
     total = sum(counts)
     if state is not None and not op.drop and not op.no_complete and total <= state.pending:
-        c.change(place, lambda s: mbarrier.arrive_expect_tx(s, sum(tx), total))
+        c.apply_to_mbarrier(place, lambda s: mbarrier.arrive_expect_tx(s, sum(tx), total))
         return
     for count, more in zip(counts, tx, strict=True):
         if op.drop:
-            c.change(place, lambda s, n=count, t=more: mbarrier.arrive_drop(s, n, tx=t))  # type: ignore[misc]
+            c.apply_to_mbarrier(place, lambda s, n=count, t=more: mbarrier.arrive_drop(s, n, tx=t))  # type: ignore[misc]
         else:
-            c.change(place, lambda s, n=count, t=more: mbarrier.arrive_expect_tx(s, t, n))  # type: ignore[misc]
+            c.apply_to_mbarrier(place, lambda s, n=count, t=more: mbarrier.arrive_expect_tx(s, t, n))  # type: ignore[misc]
 
 
-def _wait(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierWait) -> Step:
-    rows = k.targets(unit, statement.operands[0]) if k.wants(unit, statement) else []
+def _wait_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierWait) -> Step:
+    rows = k.destination_rows(unit, statement.operands[0]) if k.is_needed(unit, statement) else []
     values, known = k.lanes.values, k.lanes.quality
     if not is_spin_loop(unit.function, at - unit.start):
-        return _poll(k, unit, statement, at, op)
+        return _poll_step(k, unit, statement, at, op)
     by_state = op.state is not None
     address_of = k.fetch(unit, next(o for o in statement.operands if isinstance(o, ptx.Address)))
     asked_of = k.fetch(unit, statement.operands[2])
@@ -129,7 +136,7 @@ def _wait(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Mb
         address = to_generic(address)
         bits = int(np.bitwise_or.reduce(sure | also))
         if bits & taint.UNKNOWN or (by_state and not (also == taint.TOKEN).all()):
-            c.give_up(mask, "the mbarrier or the phase that is waited for depends on data")
+            c.give_up(mask, "the mbarrier or the phase of a wait depends on data")
             return None
         for row in rows:
             if row is not None:
@@ -137,38 +144,38 @@ def _wait(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Mb
                 known[row][lanes] = 0
         every = np.zeros(mask.shape, np.uint64), np.zeros(mask.shape, np.uint64)
         every[0][lanes], every[1][lanes] = address, asked
-        c.settle_peeks(mask, every)
-        c.effect(mask)
+        c.check_assumed_failures(mask, every)
+        c.note_effect(mask)
         go = mask.copy()
         for place, what in {(a, b) for a, b in zip(address.tolist(), asked.tolist(), strict=True)}:
             some = np.zeros_like(mask)
             some[lanes[(address == place) & (asked == what)]] = True
             end = {"state": Reg(f"state{what}")} if by_state else {"parity": Const(what)}
             key = (at, place, what)
-            made = c.trace.once(
+            made = c.trace.intern(
                 key,
                 lambda place=place, end=end: ops.Await(  # type: ignore[misc]
                     inner=replace(inner, address=Const(place), **end), span=op.span, text=op.text, section=op.section
                 ),
             )
-            c.trace.add(made, np.flatnonzero(some))
+            c.trace.append(made, np.flatnonzero(some))
             phase = c.tokens[what] if by_state else None
-            go &= ~some | c.wait(some, place, None if by_state else what, phase)
+            go &= ~some | c.wait_for_phase(some, place, None if by_state else what, phase)
         if (go == mask).all():
             return mask
-        c.place[mask] = c.at + 1
+        c.pc[mask] = c.current_pc + 1
         return None
 
     return run
 
 
-def _poll(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierWait) -> Step:
-    """A poll that is no wait is taken to fail; what its answer decides has to be the wait for the same phase. If it
-    decides nothing there is no such wait: it is looked at for itself, since it has to find an mbarrier.
+def _poll_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.MbarrierWait) -> Step:
+    """A poll outside a waiting loop is assumed to fail; what its answer decides must be the wait for the same phase. If
+    the answer decides nothing there is no such wait: the poll is recorded by itself, since it has to find an mbarrier.
     """
-    if op.state is None and not k.wants(unit, statement):
-        return emission(k, unit, statement, at)
-    rows = [r for r in k.targets(unit, statement.operands[0]) if r is not None]
+    if op.state is None and not k.is_needed(unit, statement):
+        return emission_step(k, unit, statement, at)
+    rows = [r for r in k.destination_rows(unit, statement.operands[0]) if r is not None]
     address_of = k.fetch(unit, next(o for o in statement.operands if isinstance(o, ptx.Address)))
     asked_of = k.fetch(unit, statement.operands[2])
     values, known = k.lanes.values, k.lanes.quality
@@ -182,7 +189,7 @@ def _poll(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Mb
             values[row][lanes] = 0
             known[row][lanes] = taint.POLL | ((sure | also) & taint.UNKNOWN)
         for lane, place, what in zip(lanes.tolist(), address.tolist(), asked.tolist(), strict=True):
-            c.peeks[lane] = (place, what, None)
+            c.assumed_failures[lane] = (place, what, None)
         return mask
 
     return run
@@ -191,16 +198,16 @@ def _poll(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Mb
 # --- copies ---------------------------------------------------------------------------------------------------
 
 
-@compiles("cp")
-def copy(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``cp.async``, ``cp.async.bulk``, ``cp.reduce.async.bulk``, tensor copies, prefetches, groups."""
+@register_maker("cp")
+def copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of ``cp.async``, ``cp.async.bulk``, ``cp.reduce.async.bulk``, tensor copies, prefetches, groups."""
     if "prefetch" in statement.opcode:
-        return emission(k, unit, statement, at)
-    op = template(unit.function, statement)
+        return emission_step(k, unit, statement, at)
+    op = operation_template(unit.function, statement)
     if isinstance(op, ops.BulkCopy | ops.TensorCopy):
-        return _bulk(k, unit, statement, at, op)
+        return _bulk_step(k, unit, statement, at, op)
     if isinstance(op, ops.CpAsyncArrive):
-        send_arrive = sender(k, unit, statement, at, op)
+        send_arrive = make_sender(k, unit, statement, at, op)
 
         def arrive(c: Cluster, mask: Mask) -> Mask | None:
             lanes, found = send_arrive(c, mask, {})
@@ -208,17 +215,17 @@ def copy(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 return None
             for j in range(len(lanes)):
                 if op.noinc:
-                    c.change(int(found["address"][0][j]), mbarrier.async_arrive_end)
+                    c.apply_to_mbarrier(int(found["address"][0][j]), mbarrier.async_arrive_end)
             return mask
 
         return arrive
-    send = sender(k, unit, statement, at, op, spread=isinstance(op, ops.CpAsync))
+    send = make_sender(k, unit, statement, at, op, spread=isinstance(op, ops.CpAsync))
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         lanes, found = send(c, mask, {})
         if not found and isinstance(op, ops.CpAsync):
             return None
-        if isinstance(op, ops.CpAsync) and k.code.moved:
+        if isinstance(op, ops.CpAsync) and k.code.stores_decide:
             for j in range(len(lanes)):
                 c.store.forget(int(found["dst"][0][j]), int(found["size"][0][j]))
         return mask
@@ -226,8 +233,8 @@ def copy(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     return run
 
 
-def _bulk(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.BulkCopy | ops.TensorCopy) -> Step:
-    send = sender(k, unit, statement, at, op, once=op.mbar is None and op.reduce is None)
+def _bulk_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.BulkCopy | ops.TensorCopy) -> Step:
+    send = make_sender(k, unit, statement, at, op, once=op.mbar is None and op.reduce is None)
     pairs = isinstance(op, ops.TensorCopy) and op.cta_group == 2
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
@@ -236,11 +243,11 @@ def _bulk(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Bu
             return None
         for j in range(len(lanes)):
             try:
-                size = _size(c, op, found, j)
+                size = _copy_size(c, op, found, j)
             except Misuse:
-                continue  # the engine's to report
+                continue  # the engine reports it
             if size is None:
-                c.give_up(mask, "the tensor map of the copy is not given")
+                c.give_up(mask, "the launch does not give the tensor map of the copy")
                 return None
             targets = found["dst"][0] if isinstance(op, ops.BulkCopy) else found["shared"][0]
             ranks = _ranks(found, j)
@@ -253,8 +260,8 @@ def _bulk(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Bu
                     told = rank & ~1 | _rank_of(place) & 1 if pairs else rank
                     place, to = _in_rank(place, told), _in_rank(to, rank)
                 c.store.forget(to, size)
-                c.tensor.overwritten(to, size)
-                c.change(place, lambda s, size=size: mbarrier.complete_tx(s, size))  # type: ignore[misc]
+                c.tensor.record_overwrite(to, size)
+                c.apply_to_mbarrier(place, lambda s, size=size: mbarrier.complete_tx(s, size))  # type: ignore[misc]
         return mask
 
     return run
@@ -275,11 +282,11 @@ def _rank_of(address: int) -> int:
     return (address - SHARED_BASE) // SHARED_WINDOW
 
 
-def _size(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j: int) -> int | None:
-    """The bytes that a copy moves; none where its map is not given. Raises ``Misuse`` for a map that is none."""
+def _copy_size(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j: int) -> int | None:
+    """The bytes that a copy moves; ``None`` where its map is not given. Raises ``Misuse`` for an invalid map."""
     if isinstance(op, ops.BulkCopy):
         return int(found["size"][0][j]) & 0xFFFFFFFF
-    contents = c.store.map_at(int(found["tensor_map"][0][j]))
+    contents = c.store.read_map(int(found["tensor_map"][0][j]))
     spec = None if contents is None else decode(contents)
     info = tuple(int(x[j]) for x in found.get("im2col_info", []))
     return None if spec is None else box_bytes(spec, op.mode, info)
@@ -288,14 +295,14 @@ def _size(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j: int
 # --- st.async, red.async ------------------------------------------------------------------------------------------
 
 
-@compiles("st.async", "red.async")
-def asynchronous_store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``st.async`` and ``red.async``: their bytes count on an mbarrier."""
-    op = template(unit.function, statement)
+@register_maker("st.async", "red.async")
+def async_store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of ``st.async`` and ``red.async``, whose bytes count on an mbarrier."""
+    op = operation_template(unit.function, statement)
     assert isinstance(op, ops.AsyncStore)
     size = type_size(op.type) * len(op.srcs)
     op = replace(op, srcs=tuple(Reg("data") for _ in op.srcs))
-    send = sender(k, unit, statement, at, op, spread=True)
+    send = make_sender(k, unit, statement, at, op, spread=True)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         lanes, found = send(c, mask, {})
@@ -304,7 +311,7 @@ def asynchronous_store(k: Compiler, unit: Unit, statement: ptx.Statement, at: in
         if op.mbar is not None:
             for j in range(len(lanes)):
                 c.store.forget(int(found["address"][0][j]), size)
-                c.change(int(found["mbar"][0][j]), lambda s: mbarrier.complete_tx(s, size))
+                c.apply_to_mbarrier(int(found["mbar"][0][j]), lambda s: mbarrier.complete_tx(s, size))
         return mask
 
     return run
@@ -313,19 +320,21 @@ def asynchronous_store(k: Compiler, unit: Unit, statement: ptx.Statement, at: in
 # --- wgmma ----------------------------------------------------------------------------------------------------------
 
 
-@compiles("wgmma")
-def wgmma(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``wgmma.mma_async`` reads what its descriptors describe; its fence and groups are the table's."""
+@register_maker("wgmma")
+def wgmma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of ``wgmma.mma_async``, which reads the matrices of its descriptors; fence and groups come from the
+    instruction table.
+    """
     if statement.opcode[1] != "mma_async":
-        return emission(k, unit, statement, at)
-    read = matrices(statement)
+        return emission_step(k, unit, statement, at)
+    read = described_matrices(statement)
     fetches = [(k.fetch(unit, operand), matrix) for operand, matrix in read]
     common = {"span": statement.span, "text": statement.text, "section": "9.7.15.5.2"}
-    name = k.opaque(unit, statement) if k.code.named else None
+    name = k.forget_results(unit, statement) if k.code.stores_named else None
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
-        c.settle_peeks(mask)
-        c.effect(mask)
+        c.check_assumed_failures(mask)
+        c.note_effect(mask)
         lanes: Indices = np.flatnonzero(mask)
         table = []
         for fetch, _ in fetches:
@@ -346,7 +355,7 @@ def wgmma(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                     reads += [(Const(window + at), Const(size)) for at, size in matrix.ranges(descriptor)]
                 return ops.Wgmma(reads=tuple(reads), **common)  # type: ignore[arg-type]
 
-            c.trace.add(c.trace.once((at, *descriptors, cta), make), lanes[back.reshape(-1) == column])
+            c.trace.append(c.trace.intern((at, *descriptors, cta), make), lanes[back.reshape(-1) == column])
         return mask if name is None else name(c, mask)
 
     return run

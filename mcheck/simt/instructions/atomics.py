@@ -1,4 +1,4 @@
-"""Atomics: what they touch, and what they return where that matters."""
+"""Atomics: the words they access, and the values they return where those matter."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ import numpy as np
 
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
-from mcheck.frontend.ptx.code import Unit, computes
+from mcheck.frontend.ptx.code import Unit, only_computes
 from mcheck.frontend.ptx.lane_arithmetic import Word
-from mcheck.frontend.ptx.lowering import template
-from mcheck.frontend.ptx.register_flow import reads, registers, writes
+from mcheck.frontend.ptx.lowering import operation_template
+from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Reg
 from mcheck.ir.memory import SHARED_WINDOW
 from mcheck.ir.type_sizes import type_size
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, compiles
+from mcheck.simt.execution.compiler import Compiler, register_maker
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
-from mcheck.simt.execution.polling_loops import Wait
+from mcheck.simt.execution.polling_loops import AwaitedValue
 from mcheck.simt.instructions.memory_accesses import (
     Indices,
-    constant,
+    fetch_expression,
     fetch_lanes,
     find_waits,
     to_generic,
     visible_accesses,
 )
 
-TAKEN = Reg("taken")
-"""What a compare-and-swap has found that is repeated until it takes place."""
+OBSERVED = Reg("taken")
+"""The value returned by a compare-and-swap that is repeated until it succeeds."""
 
 
-@compiles("atom", "red")
-def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``atom`` and ``red``; what is returned depends on the order of the threads."""
-    one, elements = _scalar(statement)
-    op = template(unit.function, one)
+@register_maker("atom", "red")
+def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of ``atom`` and ``red``; the returned values depend on the order of the threads."""
+    one, elements = _scalar_operation(statement)
+    op = operation_template(unit.function, one)
     assert isinstance(op, ops.Atomic)
     place = next(o for o in statement.operands if isinstance(o, ptx.Address))
     fetch = k.fetch(unit, place)
-    reach = None if k.code.named else cache(lambda: variable_range(k, unit, place))
-    wanted = statement.opcode[0] == "atom" and k.wants(unit, statement)
-    rows = k.targets(unit, statement.operands[0]) if wanted else []
-    sources = [constant(s, k, unit) for s in op.srcs]
+    reach = None if k.code.stores_named else cache(lambda: shared_variable_range(k, unit, place))
+    wanted = statement.opcode[0] == "atom" and k.is_needed(unit, statement)
+    rows = k.destination_rows(unit, statement.operands[0]) if wanted else []
+    sources = [fetch_expression(s, k, unit) for s in op.srcs]
     values, known = k.lanes.values, k.lanes.quality
     size = type_size(op.type)
-    moved = k.code.moved and size <= 8 and elements == 1
+    moved = k.code.stores_decide and size <= 8 and elements == 1
     swaps = moved and wanted and op.op == "cas"
     waited = find_waits(k, unit, at - unit.start, size, unchanged=True) if swaps and len(rows) == 1 else None
 
@@ -56,7 +56,7 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         for some, wait in ((mask, None),) if waited is None else waited(mask):
             lock = (
                 wait
-                if wait is not None and _is_taken(wait, *fetch_lanes(sources[0], some, np.flatnonzero(some)), size)
+                if wait is not None and _awaits_swap(wait, *fetch_lanes(sources[0], some, np.flatnonzero(some)), size)
                 else None
             )
             now = some & ~put_off(c, some) if swaps and lock is None else some
@@ -75,23 +75,25 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         for (lane, where, old, changes), unsure in zip(told, (q | r | s).tolist(), strict=True):
             if unsure or not changes:
                 continue
-            out[lane] = c.puts_off(lane, where, size, old, taken=where in taken)
+            out[lane] = c.defer_swap(lane, where, size, old, taken=where in taken)
             if not out[lane]:
                 taken.add(where)
         return out
 
-    def done(c: Cluster, mask: Mask, wait: Wait | None) -> None:
+    def done(c: Cluster, mask: Mask, wait: AwaitedValue | None) -> None:
         lanes = np.flatnonzero(mask)
         address, sure = fetch_lanes(fetch, mask, lanes)
         address = to_generic(address)
         given = [fetch_lanes(s, mask, lanes) for s in sources]
-        c.settle_peeks(mask)
+        c.check_assumed_failures(mask)
         kept = np.ones(len(lanes), np.bool_)
         if reach is not None and (sure & taint.UNKNOWN).any() and (bounds := reach()) is not None:
             offset = address % np.uint64(SHARED_WINDOW)
-            zero = (sure == taint.NOTHING) & (offset >= bounds[0]) & (offset < bounds[1]) & (offset % size == 0)
+            zero = (
+                (sure == taint.UNKNOWN_NAMELESS) & (offset >= bounds[0]) & (offset < bounds[1]) & (offset % size == 0)
+            )
             if zero.any():  # by one lane of each warp: atomics do not race with each other
-                c.trace.gap("the address depends on data: that of zeros was followed", statement.span)
+                c.trace.note_gap("the address depends on data: the one for zeros was followed", statement.span)
                 last = lanes[zero][np.append(np.diff(lanes[zero] // WARP) != 0, True)]
                 sure = np.where(np.isin(lanes, last), np.uint8(0), sure)
                 kept = ~zero | np.isin(lanes, last)
@@ -102,7 +104,7 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         if wait is not None and exact:
             locked(c, lanes, found, leaves, given, wait)
             return
-        c.effect(mask)
+        c.note_effect(mask)
         for element in range(elements if len(those) else 0):
             c.trace.emit(
                 (at, element), [leaves[0] + np.uint64(element * size), *leaves[1:]], those,
@@ -110,31 +112,31 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             )  # fmt: skip
         bound = exact and elements == 1
         if not bound:
-            c.trace.loose.update(found.tolist())
+            c.trace.unknown_atomics.update(found.tolist())
         elif any(row is not None for row in rows):
-            c.trace.decided.update(found.tolist())
+            c.trace.decisive_atomics.update(found.tolist())
         if not moved:
             for row in rows:
                 if row is not None:
-                    known[row][lanes] = taint.NOTHING
+                    known[row][lanes] = taint.UNKNOWN_NAMELESS
             return
         counted = taint.ORDER
         if not c.counters.sizes.keys().isdisjoint(found.tolist()):
-            held = "what is counted here begins with what the launch does not give"
-            c.trace.gap(f"{held}: {c.counters.start} was taken", statement.span)
+            held = "the launch does not give the initial value of this counter"
+            c.trace.note_gap(f"{held}: {c.counters.start} was assumed", statement.span)
             counted |= taint.COUNTED
         for j, lane in enumerate(lanes.tolist()):
             one = np.array([lane])
             old, q = c.store.load(address[j : j + 1], size, one)
-            new, r = _updated(op, int(old[0]), [int(v[j]) for v, _ in given], 8 * size)
+            new, r = _updated_value(op, int(old[0]), [int(v[j]) for v, _ in given], 8 * size)
             if bound and not q[0]:
                 c.trace.returned[lane, len(c.trace.code[lane]) - 1] = int(old[0])
             elif bound:
-                c.trace.loose.add(int(address[j]))
+                c.trace.unknown_atomics.add(int(address[j]))
             if not sure[j]:
                 known_operands = not any(x[j] for _, x in given)
-                c.counters.count(op, int(address[j]), size, held=not q[0], wanted=wanted, known=known_operands)
-            state = q | np.bitwise_or.reduce([x[j] for _, x in given]) | np.uint8(taint.NOTHING if r else 0)
+                c.counters.record_atomic(op, int(address[j]), size, held=not q[0], wanted=wanted, known=known_operands)
+            state = q | np.bitwise_or.reduce([x[j] for _, x in given]) | np.uint8(taint.UNKNOWN_NAMELESS if r else 0)
             c.store.save(address[j : j + 1], size, one, np.array([new], np.uint64), state)
             for row in rows:
                 if row is not None:
@@ -142,51 +144,56 @@ def atomic(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                     known[row][lane] = q[0] | counted
 
     def locked(
-        c: Cluster, lanes: Indices, address: Word, leaves: list[Word], given: list[tuple[Word, Quality]], wait: Wait
+        c: Cluster,
+        lanes: Indices,
+        address: Word,
+        leaves: list[Word],
+        given: list[tuple[Word, Quality]],
+        wait: AwaitedValue,
     ) -> None:
         """One of the lanes takes the lock, if it is free; the others are to ask again."""
         compare = wait.operator, Const(wait.right)
-        new = np.array([lane not in c.asking for lane in lanes.tolist()])
+        new = np.array([lane not in c.lock_requests for lane in lanes.tolist()])
         if new.any():
             c.trace.emit(
                 (at, wait), [leaf[new] for leaf in leaves], lanes[new],
                 lambda v: ops.Await(
-                    inner=replace(op, dst=TAKEN, address=v[0], srcs=tuple(v[1:])), compare=compare, span=op.span,
+                    inner=replace(op, dst=OBSERVED, address=v[0], srcs=tuple(v[1:])), compare=compare, span=op.span,
                     text=op.text, section=op.section,
                 ),
                 spread=False,
             )  # fmt: skip
-        c.asking.update(lanes.tolist())
-        c.locked = True
+        c.lock_requests.update(lanes.tolist())
+        c.lock_taken = True
         (row,) = rows
         assert row is not None
         for j, lane in enumerate(lanes.tolist()):
             one = np.array([lane])
             old, q = c.store.load(address[j : j + 1], size, one)
             values[row][lane], known[row][lane] = old[0], q[0]
-            if q[0] or not wait.ends(int(old[0])):
-                c.spins(one)
+            if q[0] or not wait.accepts(int(old[0])):
+                c.note_failed_polls(one)
                 continue
-            c.asking.discard(lane)
-            c.effect(np.arange(len(c.place)) == lane)
+            c.lock_requests.discard(lane)
+            c.note_effect(np.arange(len(c.pc)) == lane)
             c.store.save(address[j : j + 1], size, one, given[1][0][j : j + 1], np.zeros(1, np.uint8))
 
     return run
 
 
-def _is_taken(wait: Wait, expected: Word, known: Quality, size: int) -> bool:
-    """Whether what is waited for is that the compare-and-swap takes place: until then it leaves everything as it is."""
+def _awaits_swap(wait: AwaitedValue, expected: Word, known: Quality, size: int) -> bool:
+    """Whether the awaited condition is that the compare-and-swap succeeds: until then it changes nothing."""
     same = not known.any() and not (expected != expected[:1]).any()
     return wait.operator == "==" and same and (int(expected[0]) - wait.right) % (1 << 8 * size) == 0
 
 
-def variable_range(k: Compiler, unit: Unit, place: ptx.Address) -> tuple[int, int] | None:
-    """From where to where in a CTA's shared memory the one variable goes that an address is computed from.
+def shared_variable_range(k: Compiler, unit: Unit, place: ptx.Address) -> tuple[int, int] | None:
+    """The range, in a CTA's shared memory, of the one variable from which an address is computed.
 
-    An address that depends on data is that variable's and an index: unknown data reads as zero, so the address of an
-    index of zero is there, one of those that other data would give. Atomics may well all have the same one.
+    An address that depends on data is that variable's plus an index: unknown data reads as zero, so the address with
+    index zero is in it, one of those that other data would give. Atomics may well all have the same one.
     """
-    todo, known, named = list(registers(place)), set[ptx.Register](), set[str]()
+    todo, known, named = list(operand_registers(place)), set[ptx.Register](), set[str]()
     if isinstance(place.base, ptx.Symbol):
         named.add(place.base.name)
     while todo:
@@ -195,9 +202,9 @@ def variable_range(k: Compiler, unit: Unit, place: ptx.Address) -> tuple[int, in
             continue
         known.add(register)
         for statement in unit.function.body:
-            if register in writes(statement) and computes(statement):
+            if register in written_registers(statement) and only_computes(statement):
                 named |= {o.name for o in statement.operands if isinstance(o, ptx.Symbol)}
-                todo += reads(statement)
+                todo += read_registers(statement)
     shared = [key for name in named for key in ((unit.function.name, name), ("", name)) if key in k.places.shared]
     if len(shared) != 1:
         return None
@@ -206,9 +213,9 @@ def variable_range(k: Compiler, unit: Unit, place: ptx.Address) -> tuple[int, in
     return start, k.places.shared_size if item.size is None else start + item.size
 
 
-def _scalar(statement: ptx.Statement) -> tuple[ptx.Statement, int]:
-    """The operation on one element of a vector or pair, and how many there are: each is atomic on its own, in any order
-    (9.7.13.5). What floating-point operations compute does not matter, they all stand for ``add``.
+def _scalar_operation(statement: ptx.Statement) -> tuple[ptx.Statement, int]:
+    """The operation on one element of a vector or pair, and the number of elements: each is atomic on its own, in any
+    order (9.7.13.5). The results of floating-point operations do not matter; ``add`` stands in for all of them.
     """
     *front, kind = statement.opcode
     vector = next((part for part in front if part in ("v2", "v4", "v8")), None)
@@ -221,8 +228,8 @@ def _scalar(statement: ptx.Statement) -> tuple[ptx.Statement, int]:
     return scalar, count * (2 if kind.endswith("x2") else 1)
 
 
-def _updated(op: ops.Atomic, old: int, given: list[int], size: int) -> tuple[int, bool]:
-    """What an atomic leaves, and whether that is not known."""
+def _updated_value(op: ops.Atomic, old: int, given: list[int], size: int) -> tuple[int, bool]:
+    """The value that an atomic leaves, and whether it is unknown."""
     if op.type[0] == "f" or "x2" in op.type or op.type.startswith("bf"):
         return 0, True
     top, a = (1 << size) - 1, given[0]

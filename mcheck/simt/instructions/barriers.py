@@ -1,4 +1,4 @@
-"""Where lanes wait for each other: barriers of the CTA and the cluster, and the collective instructions of a warp."""
+"""Barriers of the CTA and the cluster, and the collective instructions of a warp."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.lane_arithmetic import Word, signed
-from mcheck.frontend.ptx.lowering import template
-from mcheck.frontend.ptx.register_flow import registers
+from mcheck.frontend.ptx.lane_arithmetic import Word, to_signed
+from mcheck.frontend.ptx.lowering import operation_template
+from mcheck.frontend.ptx.register_flow import operand_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
-from mcheck.simt.execution.cluster import ARRIVED, STANDS, Cluster, Step
-from mcheck.simt.execution.compiler import SURE, Compiler, Fetch, compiles
-from mcheck.simt.execution.lanes import WARP, Mask, Quality, leaders
-from mcheck.simt.instructions.memory_accesses import sender
+from mcheck.simt.execution.cluster import AT_BARRIER, AT_CLUSTER_BARRIER, Cluster, Step
+from mcheck.simt.execution.compiler import SURE, Compiler, Fetch, register_maker
+from mcheck.simt.execution.lanes import WARP, Mask, Quality, leader_lanes
+from mcheck.simt.instructions.memory_accesses import make_sender
 
 FULL = 0xFFFFFFFF
 
@@ -25,20 +25,20 @@ FULL = 0xFFFFFFFF
 # --- barriers -------------------------------------------------------------------------------------------------
 
 
-@compiles("bar", "barrier")
-def barrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``bar``, ``barrier``, ``bar.warp.sync`` and ``barrier.cluster``."""
+@register_maker("bar", "barrier")
+def barrier_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of ``bar``, ``barrier``, ``bar.warp.sync`` and ``barrier.cluster``."""
     if "cluster" in statement.opcode:
-        return _cluster(k, unit, statement, at)
+        return _cluster_step(k, unit, statement, at)
     if "warp" in statement.opcode:
-        return _warp(k, unit, statement, at)
-    op = template(unit.function, statement)
+        return _warp_sync_step(k, unit, statement, at)
+    op = operation_template(unit.function, statement)
     assert isinstance(op, ops.Barrier)
     reduces = op.kind == "red"
-    wanted = reduces and k.wants(unit, statement)
-    rows = k.targets(unit, statement.operands[0]) if wanted else []
+    wanted = reduces and k.is_needed(unit, statement)
+    rows = k.destination_rows(unit, statement.operands[0]) if wanted else []
     given = k.fetch(unit, statement.operands[-1]) if wanted else None
-    send = sender(k, unit, statement, at, replace(op, dst=None, src=Const(0) if reduces else None))
+    send = make_sender(k, unit, statement, at, replace(op, dst=None, src=Const(0) if reduces else None))
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         lanes, found = send(c, mask, {})
@@ -48,9 +48,9 @@ def barrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         number[lanes] = found["barrier"][0].astype(np.int64)
         count = int(found["count"][0][0]) if "count" in found else None
         stands = op.kind != "arrive"
-        c.place[mask] = c.at + 1
+        c.pc[mask] = c.current_pc + 1
         if given is not None:
-            settle_vote(c, k, unit, statement.operands[-1], mask, at, statement)
+            choose_vote(c, k, unit, statement.operands[-1], mask, at, statement)
             for cta in np.unique(c.lanes.cta[mask]).tolist():
                 mine = mask & (c.lanes.cta == cta)
                 votes = c.votes.setdefault((cta, int(number[mine][0])), [])
@@ -63,31 +63,31 @@ def barrier(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         for cta in np.unique(c.lanes.cta[mask]).tolist():
             mine = mask & (c.lanes.cta == cta)
             for one in np.unique(number[mine]).tolist():
-                c.barrier(mine & (number == one), cta, one, count, stands=stands)
-        return None if (mask & (c.status == STANDS)).any() else mask
+                c.arrive_at_barrier(mine & (number == one), cta, one, count, stands=stands)
+        return None if (mask & (c.status == AT_BARRIER)).any() else mask
 
     return run
 
 
-def _cluster(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    op = template(unit.function, statement)
+def _cluster_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    op = operation_template(unit.function, statement)
     assert isinstance(op, ops.ClusterBarrier)
-    send = sender(k, unit, statement, at, op)
+    send = make_sender(k, unit, statement, at, op)
     arrives = op.kind == "arrive"
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         send(c, mask, {})
         if arrives:
             c.arrived |= mask
-            c.fill_cluster()
+            c.complete_cluster_barrier()
             return mask
         through = mask & c.standing
         c.standing[through] = False
         wait = mask & ~through
         if not wait.any():
             return mask
-        c.place[mask] = c.at + 1
-        c.status[wait] = ARRIVED
+        c.pc[mask] = c.current_pc + 1
+        c.status[wait] = AT_CLUSTER_BARRIER
         return None
 
     return run
@@ -96,45 +96,49 @@ def _cluster(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step
 # --- warps ------------------------------------------------------------------------------------------------------
 
 
-def _members(fetch: Fetch, mask: Mask) -> Word:
+def _member_masks(fetch: Fetch, mask: Mask) -> Word:
     return np.broadcast_to(fetch()[0], mask.shape) & np.uint64(FULL)
 
 
-def _warp(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    op = template(unit.function, statement)
+def _warp_sync_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    op = operation_template(unit.function, statement)
     fetch = k.fetch(unit, statement.operands[-1])
-    send = sender(k, unit, statement, at, op)
+    send = make_sender(k, unit, statement, at, op)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         send(c, mask, {})
-        return c.gather(mask, _members(fetch, mask), "sync", _nothing)
+        return c.converge(mask, _member_masks(fetch, mask), "sync", _only_synchronise)
 
     return run
 
 
-def settle_vote(c: Cluster, k: Compiler, unit: Unit, vote: ptx.Operand, mask: Mask, at: int, by: ptx.Statement) -> None:
-    """What data decides of a vote is chosen before it is cast: who acts upon its result acts upon the same data."""
-    for register in registers(vote):
+def choose_vote(c: Cluster, k: Compiler, unit: Unit, vote: ptx.Operand, mask: Mask, at: int, by: ptx.Statement) -> None:
+    """Choose the unknown predicates of a vote before it is cast: control that depends on its result depends on the same
+    data.
+    """
+    for register in operand_registers(vote):
         row = unit.frame + register.index
         known = k.lanes.quality[row]
-        c.choose(row, mask & ((known & np.uint8(taint.MISSING)) == 0), at, by.span, voted=True)
+        c.choose_predicate(row, mask & ((known & np.uint8(taint.MISSING)) == 0), at, by.span, voted=True)
 
 
-def _nothing(_: Cluster, __: Mask) -> None:
-    """Lanes that only meet."""
+def _only_synchronise(_: Cluster, __: Mask) -> None:
+    """The action of lanes that only synchronise."""
 
 
-@compiles("elect", "shfl", "vote", "match", "redux")
-def collective(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """The lanes of a mask meet, and each gets what is made of what all bring (9.7.9.6, 9.7.13.9 to 9.7.13.14)."""
-    op = template(unit.function, statement) if "sync" in statement.opcode else None
+@register_maker("elect", "shfl", "vote", "match", "redux")
+def collective_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of an instruction at which the lanes of a mask converge and exchange values (9.7.9.6, 9.7.13.9 to
+    9.7.13.14).
+    """
+    op = operation_template(unit.function, statement) if "sync" in statement.opcode else None
     if not isinstance(op, ops.Collective):
-        return k.opaque(unit, statement)
+        return k.forget_results(unit, statement)
     mask_of = k.fetch(unit, statement.operands[-1])
     bare = replace(op, dsts=(None, None), srcs=tuple(Const(0) for _ in op.srcs))
-    send = sender(k, unit, statement, at, bare)
-    wanted = k.wants(unit, statement)
-    rows = k.targets(unit, statement.operands[0]) if wanted else []
+    send = make_sender(k, unit, statement, at, bare)
+    wanted = k.is_needed(unit, statement)
+    rows = k.destination_rows(unit, statement.operands[0]) if wanted else []
     sources = [k.fetch(unit, o) for o in statement.operands[1:-1]] if wanted else []
     kind = statement.opcode[0]
     mode = op.op.partition(".")[2]
@@ -143,58 +147,60 @@ def collective(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
     def exchange(c: Cluster, mask: Mask) -> None:
         if not wanted:
             return
-        members = _members(mask_of, mask)
+        members = _member_masks(mask_of, mask)
         if kind == "vote":
-            settle_vote(c, k, unit, statement.operands[1], mask, at, statement)
+            choose_vote(c, k, unit, statement.operands[1], mask, at, statement)
         given = [(np.broadcast_to(v, mask.shape), np.broadcast_to(q, mask.shape)) for v, q in (s() for s in sources)]
         made: tuple[Word, ...]
         match kind:
             case "elect":
-                made, sure = _elected(c, mask, members)
+                made, sure = _elect(c, mask, members)
             case "shfl":
-                made, sure = _shuffled(mode, mask, given)
+                made, sure = _shuffle(mode, mask, given)
             case "vote":
-                made, sure = _voted(mode, mask, members, given[0])
+                made, sure = _vote(mode, mask, members, given[0])
             case "match":
-                made, sure = _matched(mode, mask, members, given[0])
+                made, sure = _match(mode, mask, members, given[0])
             case _:
-                made, sure = _reduced(mode, op.type, mask, members, given[0])
+                made, sure = _reduce(mode, op.type, mask, members, given[0])
         for row, result in zip(rows, made, strict=False):
             if row is not None:
                 np.copyto(values[row], result, where=mask)
                 np.copyto(known[row], sure, where=mask)
-        if kind == "shfl" and len(rows) == 2 and rows[1] is not None:  # whether a lane is in range no data says
+        if kind == "shfl" and len(rows) == 2 and rows[1] is not None:  # being in range does not depend on data
             np.copyto(known[rows[1]], given[1][1] | given[2][1], where=mask)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         send(c, mask, {})
-        return c.gather(mask, _members(mask_of, mask), statement.name, exchange)
+        return c.converge(mask, _member_masks(mask_of, mask), statement.name, exchange)
 
     return run
 
 
-def _rows(values: Word | Mask | Quality) -> Word:
+def _by_warp(values: Word | Mask | Quality) -> Word:
     return values.reshape(-1, WARP)  # type: ignore[return-value]
 
 
-def _present(mask: Mask, members: Word) -> Mask:
-    """By lane, the lanes of its warp that are in its mask and here: a row of 32 each."""
+def _present_lanes(mask: Mask, members: Word) -> Mask:
+    """By lane, the lanes of its warp that are in its mask and present: a row of 32 each."""
     here = np.repeat(mask.reshape(-1, WARP), WARP, axis=0)
     bits = (members[:, None] >> np.arange(WARP, dtype=np.uint64) & np.uint64(1)) != 0
     return np.asarray(here & bits)
 
 
-def _elected(c: Cluster, mask: Mask, members: Word) -> tuple[tuple[Word, ...], Quality]:
-    """The leader is not specified; here it is the lowest lane, or the highest in a run that looks at that."""
-    present = _present(mask, members)
-    leader = leaders(present, last=c.last_leads)
+def _elect(c: Cluster, mask: Mask, members: Word) -> tuple[tuple[Word, ...], Quality]:
+    """Elect a leader. Which one is not specified; here it is the lowest lane, or the highest in a run for that
+    choice.
+    """
+    present = _present_lanes(mask, members)
+    leader = leader_lanes(present, last=c.last_lane_leads)
     if (present.sum(axis=1) > 1).any():
-        c.elects = True
+        c.has_elected = True
     lane = np.arange(len(mask)) % WARP
     return (leader.astype(np.uint64), (leader == lane).astype(np.uint64)), SURE
 
 
-def _shuffled(mode: str, mask: Mask, given: list[tuple[Word, Quality]]) -> tuple[tuple[Word, ...], Quality]:
+def _shuffle(mode: str, mask: Mask, given: list[tuple[Word, Quality]]) -> tuple[tuple[Word, ...], Quality]:
     (value, q), (b, qb), (c, qc) = given
     lane = np.arange(len(mask)) % WARP
     by, clamp, segment = ((x & np.uint64(31)).astype(np.int64) for x in (b, c, c >> np.uint64(8)))
@@ -213,21 +219,21 @@ def _shuffled(mode: str, mask: Mask, given: list[tuple[Word, Quality]]) -> tuple
     source = np.where(inside, source, lane)
     index = np.arange(len(mask)) // WARP * WARP + np.clip(source, 0, WARP - 1)
     sure = q[index] | qb | qc
-    sure = np.where(mask[index], sure, sure | np.uint8(taint.NOTHING))
+    sure = np.where(mask[index], sure, sure | np.uint8(taint.UNKNOWN_NAMELESS))
     return (value[index], inside.astype(np.uint64)), sure
 
 
-def _joined(present: Mask, q: Quality) -> Quality:
-    """What is made of all lanes is known as far as each of them is."""
+def _join_quality(present: Mask, q: Quality) -> Quality:
+    """Join the quality of all present lanes: a combined result is known as far as each operand is."""
     rows = np.repeat(q.reshape(-1, WARP), WARP, axis=0)
     out: Quality = np.bitwise_or.reduce(np.where(present, rows, np.uint8(0)), axis=1)
     return out
 
 
-def _voted(mode: str, mask: Mask, members: Word, given: tuple[Word, Quality]) -> tuple[tuple[Word, ...], Quality]:
-    present = _present(mask, members)
-    yes = present & np.repeat(_rows(given[0]) != 0, WARP, axis=0)
-    sure = _joined(present, given[1])
+def _vote(mode: str, mask: Mask, members: Word, given: tuple[Word, Quality]) -> tuple[tuple[Word, ...], Quality]:
+    present = _present_lanes(mask, members)
+    yes = present & np.repeat(_by_warp(given[0]) != 0, WARP, axis=0)
+    sure = _join_quality(present, given[1])
     bits = np.uint64(1) << np.arange(WARP, dtype=np.uint64)
     match mode:
         case "ballot":
@@ -241,10 +247,10 @@ def _voted(mode: str, mask: Mask, members: Word, given: tuple[Word, Quality]) ->
     return (out,), sure
 
 
-def _matched(mode: str, mask: Mask, members: Word, given: tuple[Word, Quality]) -> tuple[tuple[Word, ...], Quality]:
-    present = _present(mask, members)
-    same = present & (np.repeat(_rows(given[0]), WARP, axis=0) == given[0][:, None])
-    sure = _joined(present, given[1])
+def _match(mode: str, mask: Mask, members: Word, given: tuple[Word, Quality]) -> tuple[tuple[Word, ...], Quality]:
+    present = _present_lanes(mask, members)
+    same = present & (np.repeat(_by_warp(given[0]), WARP, axis=0) == given[0][:, None])
+    sure = _join_quality(present, given[1])
     bits = np.uint64(1) << np.arange(WARP, dtype=np.uint64)
     found = np.bitwise_or.reduce(np.where(same, bits, np.uint64(0)), axis=1)
     if mode == "any":
@@ -253,12 +259,12 @@ def _matched(mode: str, mask: Mask, members: Word, given: tuple[Word, Quality]) 
     return (np.where(every, found, np.uint64(0)), every.astype(np.uint64)), sure
 
 
-def _reduced(
+def _reduce(
     mode: str, kind: str, mask: Mask, members: Word, given: tuple[Word, Quality]
 ) -> tuple[tuple[Word, ...], Quality]:
-    present = _present(mask, members)
-    rows = np.repeat(_rows(given[0]), WARP, axis=0)
-    sure = _joined(present, given[1])
+    present = _present_lanes(mask, members)
+    rows = np.repeat(_by_warp(given[0]), WARP, axis=0)
+    sure = _join_quality(present, given[1])
     low = np.uint64(FULL)
     match mode:
         case "add":
@@ -270,10 +276,10 @@ def _reduced(
         case "xor":
             out = np.bitwise_xor.reduce(np.where(present, rows, np.uint64(0)), axis=1)
         case _ if kind[0] in "us":
-            numbers = signed(rows, 32) if kind[0] == "s" else rows.astype(np.int64)
+            numbers = to_signed(rows, 32) if kind[0] == "s" else rows.astype(np.int64)
             far = np.iinfo(np.int64).max if mode == "min" else np.iinfo(np.int64).min
             chosen = np.where(present, numbers, far)
             out = (chosen.min(axis=1) if mode == "min" else chosen.max(axis=1)).astype(np.uint64) & low
         case _:
-            return (rows[:, 0],), sure | np.uint8(taint.NOTHING)
+            return (rows[:, 0],), sure | np.uint8(taint.UNKNOWN_NAMELESS)
     return (out,), sure

@@ -1,7 +1,8 @@
-"""Instructions that only compute: arithmetic (``mcheck.frontend.ptx.lane_arithmetic``), moves, addresses of other
-spaces, ``activemask``.
+"""Instructions that only compute: arithmetic (``mcheck.frontend.ptx.lane_arithmetic``), moves, conversions between
+address spaces, ``activemask``.
 
-What nothing depends on is not computed, and what a guard that data decides may have written is not known afterwards.
+Results that nothing depends on are not computed, and results of an instruction whose guard depends on data are unknown
+afterwards.
 """
 
 from __future__ import annotations
@@ -14,44 +15,44 @@ from mcheck.base.errors import Unsupported
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.lane_arithmetic import Word, arithmetic, divides_by_zero, ones, truncate, width
+from mcheck.frontend.ptx.lane_arithmetic import Word, divides_by_zero, lane_function, low_mask, truncate, type_bits
 from mcheck.frontend.ptx.memory_layout import FUNCTION_BASE, LOCAL_BASE, PARAM_BASE
-from mcheck.frontend.ptx.register_flow import writes
+from mcheck.frontend.ptx.register_flow import written_registers
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import SURE, Compiler, skip
+from mcheck.simt.execution.compiler import SURE, Compiler, no_effect
 from mcheck.simt.execution.end_checks import with_end_checks
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
-from mcheck.simt.execution.launch_answers import query_of
+from mcheck.simt.execution.launch_answers import query_function
 
 MOVES = frozenset(("mov", "cvta", "prmt"))
 """Instructions that move numbers and names alike."""
 
 
-def computation(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """The step of an instruction that has no effect but on registers, its guard and what is noted of them included."""
-    made = with_end_checks(_computed(k, unit, statement), unit, statement, at, k.flying)
-    return made if statement.guard is None or made is skip else _perhaps(k, unit, statement, made)
+def computation_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of an instruction that only affects registers, with its guard and the records of its operands."""
+    made = with_end_checks(_unguarded_step(k, unit, statement), unit, statement, at, k.in_flight)
+    return made if statement.guard is None or made is no_effect else _guarded_step(k, unit, statement, made)
 
 
-def _computed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
-    if not k.wants(unit, statement):
-        return skip
+def _unguarded_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
+    if not k.is_needed(unit, statement):
+        return no_effect
     try:
-        made = _followed(k, unit, statement)
+        made = _arithmetic_step(k, unit, statement)
     except Unsupported:
         made = None
-    return k.opaque(unit, statement) if made is None else made
+    return k.forget_results(unit, statement) if made is None else made
 
 
-def _perhaps(k: Compiler, unit: Unit, statement: ptx.Statement, made: Step) -> Step:
-    """A computation with a guard: where data decides it, what it writes is not known afterwards, and nothing else
-    depends on the guard.
+def _guarded_step(k: Compiler, unit: Unit, statement: ptx.Statement, made: Step) -> Step:
+    """A guarded computation: where data decides the guard, the results are unknown afterwards, and nothing else depends
+    on the guard.
     """
     assert statement.guard is not None
     known = k.lanes.quality
-    guard, rows = unit.frame + statement.guard.register.index, k.rows(unit, writes(statement))
-    plain = k.guarded(unit, statement, made)
+    guard, rows = unit.frame + statement.guard.register.index, k.register_rows(unit, written_registers(statement))
+    plain = k.with_guard(unit, statement, made)
 
     def run(c: Cluster, mask: Mask) -> Mask:
         doubt = mask & (known[guard] & np.uint8(taint.UNKNOWN) != 0)
@@ -61,32 +62,32 @@ def _perhaps(k: Compiler, unit: Unit, statement: ptx.Statement, made: Step) -> S
         if not np.array_equal(doubt, mask):
             plain(c, mask & ~doubt)
         for row in rows:
-            known[row][doubt] = taint.NOTHING
+            known[row][doubt] = taint.UNKNOWN_NAMELESS
         return mask
 
     return run
 
 
-def _followed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
+def _arithmetic_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
     name, operands = statement.opcode[0], statement.operands
     if name == "mov":
-        return _move(k, unit, statement)
+        return _move_step(k, unit, statement)
     if name == "activemask":
-        return _active(k, unit, statement)
+        return _activemask_step(k, unit, statement)
     if name in ("cvta", "mapa", "getctarank", "isspacep"):
         function = _address_function(statement.opcode)
     elif name == "clusterlaunchcontrol":
-        function = query_of(statement.opcode)
+        function = query_function(statement.opcode)
     else:
-        function = arithmetic(statement.opcode)
+        function = lane_function(statement.opcode)
     if function is None:
         return None
-    targets = k.targets(unit, operands[0])
+    targets = k.destination_rows(unit, operands[0])
     sources = [k.fetch(unit, o) for o in operands[1:]]
     mixes, divides = name == "selp", name in ("div", "rem")
     kind = statement.opcode[-1]
-    compared = width(kind) if name == "setp" and kind[0] in "bus" and len(sources) == 2 else 0
-    named = k.opaque(unit, statement) if k.code.named and name not in MOVES else None
+    compared = type_bits(kind) if name == "setp" and kind[0] in "bus" and len(sources) == 2 else 0
+    named = k.forget_results(unit, statement) if k.code.stores_named and name not in MOVES else None
     values, known = k.lanes.values, k.lanes.quality
 
     def run(c: Cluster, mask: Mask) -> Mask:
@@ -97,8 +98,8 @@ def _followed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
             sure = sure | pair[1]
         if sure.any():
             if compared and (sure & taint.COUNTED).any():
-                c.counters.compare(statement.opcode[1], compared, given, mask)
-            sure = _refined(name, kind, given, sure)
+                c.counters.record_comparison(statement.opcode[1], compared, given, mask)
+            sure = _refine_quality(name, kind, given, sure)
         for row, result in zip(targets, results, strict=False):
             if row is not None:
                 np.copyto(values[row], result, where=mask)
@@ -112,24 +113,24 @@ def _followed(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
             unspecified = mask & unspecified & (given[1][1] & np.uint8(taint.UNKNOWN) == 0)
             for row in targets:
                 if row is not None:
-                    known[row][unspecified] |= np.uint8(taint.NOTHING)
+                    known[row][unspecified] |= np.uint8(taint.UNKNOWN_NAMELESS)
         return mask
 
     return run
 
 
-def _move(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
+def _move_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
     target, source = statement.operands
-    bits = width(statement.opcode[-1])
+    bits = type_bits(statement.opcode[-1])
     values, known = k.lanes.values, k.lanes.quality
     if bits == 128:
-        return _wide(k, unit, target, source)
+        return _move_wide(k, unit, target, source)
     if bits > 64 or bits == 0:
         return None
     if isinstance(source, ptx.Vector) and not isinstance(target, ptx.Vector):
         parts = [k.fetch(unit, o) for o in source.items]
         size = bits // len(parts)
-        (row,) = k.targets(unit, target)
+        (row,) = k.destination_rows(unit, target)
         assert row is not None
 
         def pack(_: Cluster, mask: Mask) -> Mask:
@@ -145,7 +146,7 @@ def _move(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
         return pack
     if isinstance(source, ptx.Vector):
         return None
-    rows, fetch = k.targets(unit, target), k.fetch(unit, source)
+    rows, fetch = k.destination_rows(unit, target), k.fetch(unit, source)
     size = bits // len(rows)
 
     def move(_: Cluster, mask: Mask) -> Mask:
@@ -160,12 +161,12 @@ def _move(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
     return move
 
 
-def _wide(k: Compiler, unit: Unit, target: ptx.Operand, source: ptx.Operand) -> Step | None:
-    """``mov.b128``: of 128 bits the lower half is followed."""
+def _move_wide(k: Compiler, unit: Unit, target: ptx.Operand, source: ptx.Operand) -> Step | None:
+    """``mov.b128``: only the lower half is tracked."""
     first = source.items[0] if isinstance(source, ptx.Vector) else source
     rest = source.items[1:] if isinstance(source, ptx.Vector) else ()
     fetches = [k.fetch(unit, o) for o in (first, *rest)]
-    low, *high = k.targets(unit, target)
+    low, *high = k.destination_rows(unit, target)
     values, known = k.lanes.values, k.lanes.quality
 
     def move(_: Cluster, mask: Mask) -> Mask:
@@ -178,14 +179,14 @@ def _wide(k: Compiler, unit: Unit, target: ptx.Operand, source: ptx.Operand) -> 
             np.copyto(known[low], sure, where=mask)
         for row in high:
             if row is not None:
-                known[row][mask] = taint.NOTHING
+                known[row][mask] = taint.UNKNOWN_NAMELESS
         return mask
 
     return move
 
 
-def _active(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
-    (row,) = k.targets(unit, statement.operands[0])
+def _activemask_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
+    (row,) = k.destination_rows(unit, statement.operands[0])
     assert row is not None
     values, known = k.lanes.values, k.lanes.quality
     bit = np.uint64(1) << (np.arange(k.lanes.count) % WARP).astype(np.uint64)
@@ -194,15 +195,15 @@ def _active(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
         rows = np.where(mask, bit, np.uint64(0)).reshape(-1, WARP)
         together = np.repeat(np.bitwise_or.reduce(rows, axis=1), WARP)
         np.copyto(values[row], together, where=mask)
-        known[row][mask] = taint.TOGETHER
-        c.assume("the lanes that activemask names are those that came together here")
+        known[row][mask] = taint.CONVERGED
+        c.assume("activemask names the lanes that converged here")
         return mask
 
     return run
 
 
 def _address_function(opcode: tuple[str, ...]) -> Callable[..., tuple[Word, ...]] | None:
-    """What makes of an address that in another space, or says which space or CTA an address is of."""
+    """The function that converts an address to another space, or gives its space or CTA."""
     base, window = np.uint64(SHARED_BASE), np.uint64(SHARED_WINDOW)
     shared = any(part.startswith("shared") for part in opcode)
     if opcode[0] == "cvta":
@@ -224,8 +225,8 @@ def _address_function(opcode: tuple[str, ...]) -> Callable[..., tuple[Word, ...]
     return lambda a: (((a >= np.uint64(low)) & (a < np.uint64(high))).astype(np.uint64),)
 
 
-def _refined(name: str, kind: str, given: list[tuple[Word, Quality]], sure: Quality) -> Quality:
-    """The quality of a result that may not depend on all sources: a zero decides an ``and``, ones all over an ``or``, a
+def _refine_quality(name: str, kind: str, given: list[tuple[Word, Quality]], sure: Quality) -> Quality:
+    """The quality of a result that may not depend on all sources: a zero decides an ``and``, all ones an ``or``, a
     predicate a ``selp``.
     """
     if name == "selp":
@@ -235,7 +236,7 @@ def _refined(name: str, kind: str, given: list[tuple[Word, Quality]], sure: Qual
     if name not in ("and", "or"):
         return sure
     (a, qa), (b, qb) = given
-    bits = width(kind)
-    decisive = ones(bits) if name == "or" else np.uint64(0)
+    bits = type_bits(kind)
+    decisive = low_mask(bits) if name == "or" else np.uint64(0)
     decided = ((truncate(a, bits) == decisive) & (qa == 0)) | ((truncate(b, bits) == decisive) & (qb == 0))
     return np.where(decided, np.uint8(0), sure)

@@ -8,113 +8,115 @@ from mcheck.base.errors import Unsupported
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit, branch_body
-from mcheck.simt.execution.cluster import Cluster, Return, Step
-from mcheck.simt.execution.compiler import Compiler, compiles, skip, unfollowed
+from mcheck.simt.execution.cluster import Cluster, ReturnTo, Step
+from mcheck.simt.execution.compiler import Compiler, no_effect, register_maker, unsupported_step
 from mcheck.simt.execution.lanes import Mask
-from mcheck.simt.execution.traps import pass_uncertain_trap, trap_at
+from mcheck.simt.execution.traps import find_trap, pass_uncertain_trap
 
 
-def leave(c: Cluster, mask: Mask) -> None:
-    """Back to the caller; out of the kernel where there is none."""
+def return_or_exit(c: Cluster, mask: Mask) -> None:
+    """Return to the caller; exit the kernel where there is none."""
     gone = np.zeros_like(mask)
-    back: dict[Return, Mask] = {}
+    back: dict[ReturnTo, Mask] = {}
     for lane in np.flatnonzero(mask).tolist():
-        stack = c.returns[lane]
+        stack = c.return_stacks[lane]
         if not stack:
             gone[lane] = True
             continue
         back.setdefault(stack.pop(), np.zeros_like(mask))[lane] = True
     for (place, carry), some in back.items():
         carry(c, some)
-        c.place[some] = place
+        c.pc[some] = place
     if gone.any():
-        c.left(gone)
+        c.exit_lanes(gone)
 
 
-@compiles("bra")
-def branch(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``bra``; one over arithmetic that nothing depends on goes both ways to the same effect, whatever decides it."""
+@register_maker("bra")
+def branch_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of ``bra``; a branch over arithmetic that nothing depends on has the same effect either way, so its
+    guard is ignored.
+    """
     label = statement.operands[0]
     if not isinstance(label, ptx.Label):
-        raise Unsupported("a branch to what is no label")
+        raise Unsupported("the target of a branch is not a label")
     target = unit.start + unit.function.labels[label.name]
     over = branch_body(unit, at - unit.start)
-    if over and not any(k.wants(unit, s) for s in over):
-        return skip
+    if over and not any(k.is_needed(unit, s) for s in over):
+        return no_effect
     guard, span = statement.guard, statement.span
-    k.heads.add(target)
-    k.heads.add(at + 1)
+    k.block_starts.add(target)
+    k.block_starts.add(at + 1)
     if guard is None:
 
         def jump(c: Cluster, mask: Mask) -> None:
             c.span = span
-            c.go(mask, target)
+            c.jump(mask, target)
 
         return jump
     row = unit.frame + guard.register.index
-    there, here = trap_at(unit.function, target - unit.start), trap_at(unit.function, at + 1 - unit.start)
+    there, here = find_trap(unit.function, target - unit.start), find_trap(unit.function, at + 1 - unit.start)
     trapped = None if there is not None and here is not None else there or here
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         c.span = span
         if trapped is None:
-            taken = c.holds(guard, row, mask, statement)
+            taken = c.evaluate_guard(guard, row, mask, statement)
         else:
             spared = pass_uncertain_trap(c, row, mask, trapped, holds=(there is None) is not guard.negated)
-            taken = c.holds(guard, row, mask & ~spared, statement)
+            taken = c.evaluate_guard(guard, row, mask & ~spared, statement)
             taken = taken | spared if there is None else taken
         if not taken.any():
             return mask
         stay = mask & ~taken
-        c.place[stay] = at + 1
-        c.go(taken, target)
+        c.pc[stay] = at + 1
+        c.jump(taken, target)
         return None
 
     return run
 
 
-@compiles("brx")
-def indexed(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``brx.idx``."""
-    k.heads.add(at + 1)
+@register_maker("brx")
+def indexed_branch_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of ``brx.idx``."""
+    k.block_starts.add(at + 1)
     index, targets = statement.operands
     if not isinstance(targets, ptx.Label):
-        raise Unsupported("a branch without a list of labels")
+        raise Unsupported("an indexed branch has no list of labels")
     labels = [unit.start + unit.function.labels[name] for name in unit.function.branch_targets[targets.name]]
     fetch = k.fetch(unit, index)
-    k.heads.update(labels)
+    k.block_starts.update(labels)
 
     def run(c: Cluster, mask: Mask) -> None:
         value, known = fetch()
-        if c.decides(np.broadcast_to(known, mask.shape), mask, statement) & taint.UNKNOWN:
-            c.give_up(mask, f"'{statement.text}' goes where data says")
+        if c.note_control(np.broadcast_to(known, mask.shape), mask, statement) & taint.UNKNOWN:
+            c.give_up(mask, f"'{statement.text}' branches to a label that depends on data")
             return
         value = np.broadcast_to(value, mask.shape)
         for number in np.unique(value[mask]).tolist():
-            c.go(mask & (value == number), labels[min(int(number), len(labels) - 1)])
+            c.jump(mask & (value == number), labels[min(int(number), len(labels) - 1)])
 
-    return k.guarded(unit, statement, run)
-
-
-@compiles("ret")
-def ret(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``ret``."""
-    k.heads.add(at + 1)
-    return k.guarded(unit, statement, leave)
+    return k.with_guard(unit, statement, run)
 
 
-@compiles("exit")
-def end(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``exit``."""
-    k.heads.add(at + 1)
-    return k.guarded(unit, statement, lambda c, mask: c.left(mask))
+@register_maker("ret")
+def return_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of ``ret``."""
+    k.block_starts.add(at + 1)
+    return k.with_guard(unit, statement, return_or_exit)
 
 
-@compiles("trap")
-def trap(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``trap``: what an assertion that fails comes to."""
-    k.heads.add(at + 1)
-    ends = k.guarded(unit, statement, unfollowed(statement, "a trap is reached"))
+@register_maker("exit")
+def exit_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of ``exit``."""
+    k.block_starts.add(at + 1)
+    return k.with_guard(unit, statement, lambda c, mask: c.exit_lanes(mask))
+
+
+@register_maker("trap")
+def trap_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of ``trap``, to which a failing assertion leads."""
+    k.block_starts.add(at + 1)
+    ends = k.with_guard(unit, statement, unsupported_step(statement, "a trap is reached"))
     if statement.guard is None:
         return ends
     guard, row = statement.guard, unit.frame + statement.guard.register.index
@@ -125,7 +127,7 @@ def trap(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         went = ends(c, rest) if rest.any() else rest
         if went is not None:
             return went | spared
-        c.place[spared] = c.at + 1
+        c.pc[spared] = c.current_pc + 1
         return None
 
     return run

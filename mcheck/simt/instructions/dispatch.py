@@ -1,4 +1,4 @@
-"""From statements to the steps of ``mcheck.simt.execution.cluster``: each is handed to who makes its step."""
+"""Compilation of statements to the steps of ``mcheck.simt.execution.cluster``, by the maker registered for each."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from mcheck.base.errors import InputError, Unsupported
 from mcheck.frontend.litmus.error_recovery import MOST, place_of
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
-from mcheck.frontend.ptx.code import Unit, computes
-from mcheck.frontend.ptx.instruction_forms import KNOWN, fault
-from mcheck.frontend.ptx.lowering import template
-from mcheck.frontend.ptx.reachability import reachable
+from mcheck.frontend.ptx.code import Unit, only_computes
+from mcheck.frontend.ptx.instruction_forms import TABLES_VERSION, find_fault
+from mcheck.frontend.ptx.lowering import operation_template
+from mcheck.frontend.ptx.reachability import reachable_places
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import MAKERS, Compiler, unfollowed
+from mcheck.simt.execution.compiler import MAKERS, Compiler, unsupported_step
 from mcheck.simt.execution.end_checks import with_end_checks
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.instructions import (
@@ -28,7 +28,7 @@ from mcheck.simt.instructions import (
     tensor_maps,
     wmma,
 )
-from mcheck.simt.instructions.computation import computation
+from mcheck.simt.instructions.computation import computation_step
 
 MODULES = (
     memory_accesses,
@@ -42,85 +42,85 @@ MODULES = (
     tensor_core,
     tensor_maps,
 )
-"""Imported for the instructions that they register."""
+"""Imported for the makers that they register."""
 
 OWN_GUARD = frozenset(("bra", "brx", "ret", "exit", "call", "trap"))
-"""Instructions whose makers look at the guard themselves."""
+"""Instructions whose makers handle the guard themselves."""
 
 
-def steps_of(k: Compiler) -> list[Step]:
-    """The code; each function ends with a return."""
+def compile_steps(k: Compiler) -> list[Step]:
+    """Compile the code; each function ends with a return."""
     out: list[Step] = []
     for unit in k.code.units:
-        k.heads |= {unit.start + at for at in unit.function.labels.values()} | {unit.start}
+        k.block_starts |= {unit.start + at for at in unit.function.labels.values()} | {unit.start}
         for at, statement in enumerate(unit.function.body):
-            out.append(_deciding(k, unit, statement, unit.start + at))
-        out.append(control_flow.leave)
+            out.append(_invalidating_step(k, unit, statement, unit.start + at))
+        out.append(control_flow.return_or_exit)
     return out
 
 
-def _deciding(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """The step of a statement, after which nothing is thought of what its registers held before."""
-    made, decided = step(k, unit, statement, at), k.decided
-    rows = decided.touched(unit.frame, statement)
+def _invalidating_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of a statement, after which choices about overwritten registers are dropped."""
+    made, decided = compile_statement(k, unit, statement, at), k.path_condition
+    rows = decided.invalidated_rows(unit.frame, statement)
     if not rows:
         return made
     target = rows[0] if at in decided.literals else None
     known = k.lanes.quality
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
-        if not decided.idle:
+        if not decided.is_empty:
             decided.forget(rows, mask, made=True)
         rest = made(c, mask)
-        if not decided.idle:  # what the guard was chosen to be says something of the registers before
+        if not decided.is_empty:  # the choice of the guard is about the registers before the write
             decided.forget(rows, mask, made=False)
         if target is not None:
             unknown = mask & ((known[target] & np.uint8(taint.UNKNOWN)) != 0)
             if unknown.any():
-                decided.note(at, unknown)
+                decided.record_definition(at, unknown)
         return rest
 
     return run
 
 
-def step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """The step of a statement, whatever it is: what cannot be followed says so where it is executed."""
-    wrong = fault(statement)
+def compile_statement(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of any statement; a statement that cannot be followed says so where it is executed."""
+    wrong = find_fault(statement)
     if wrong is not None:
-        return _mistaken(k, unit, statement, at, wrong.error(statement))
+        return _illegal_step(k, unit, statement, at, wrong.to_error(statement))
     name = statement.opcode[0]
-    if computes(statement):
-        return computation(k, unit, statement, at)
+    if only_computes(statement):
+        return computation_step(k, unit, statement, at)
     maker = MAKERS.get(".".join(statement.opcode[:2])) or MAKERS.get(name)
     try:
         if maker is None:
-            template(unit.function, statement)  # raises if it is no instruction at all
-            return unfollowed(statement, f"'{statement.text}' is not followed")
+            operation_template(unit.function, statement)  # raises if it is not an instruction at all
+            return unsupported_step(statement, f"'{statement.text}' is not followed")
         made = maker(k, unit, statement, at)
     except InputError as error:
-        return _mistaken(k, unit, statement, at, error)
+        return _illegal_step(k, unit, statement, at, error)
     except Unsupported as error:
-        return unfollowed(statement, error.message)
+        return unsupported_step(statement, error.message)
     if name in OWN_GUARD:
         return made
-    return k.guarded(unit, statement, with_end_checks(made, unit, statement, at, k.flying))
+    return k.with_guard(unit, statement, with_end_checks(made, unit, statement, at, k.in_flight))
 
 
-def _mistaken(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, error: InputError) -> Step:
-    """What is no instruction: a mistake where it is executed, told with the others that control may come to. In a
-    module of a later PTX than the tables are of it may be one that came since, so it is not followed.
+def _illegal_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, error: InputError) -> Step:
+    """The step of a statement that is not an instruction: an error where it is executed, reported with other reachable
+    ones. In a module of a later PTX version than the tables, it may be a newer instruction, so it is not followed.
     """
-    if k.module.ptx > KNOWN:
-        known, written = ".".join(map(str, KNOWN)), k.module.version
-        return unfollowed(statement, f"{error.message} (up to PTX {known}; the module is of {written})")
+    if k.module.ptx > TABLES_VERSION:
+        known, written = ".".join(map(str, TABLES_VERSION)), k.module.version
+        return unsupported_step(statement, f"{error.message} (up to PTX {known}; the module is of {written})")
     if error.span is None:
         error.span = statement.span
     k.mistakes[at] = error
 
     def run(_c: Cluster, _mask: Mask) -> None:
-        live = reachable(k.module, k.code, k.mistakes) | {at}
+        live = reachable_places(k.module, k.code, k.mistakes) | {at}
         first, *others = sorted((k.mistakes[place] for place in live & set(k.mistakes)), key=place_of)[:MOST]
         first.others = tuple(others)
         raise first
 
-    return k.guarded(unit, statement, run)
+    return k.with_guard(unit, statement, run)

@@ -1,5 +1,5 @@
-"""The shapes of ``tcgen05.mma`` and ``cp``: what the instruction descriptor says (PTX ISA 9.7.16.4.2), and where
-matrices, accumulators, scales and metadata lie.
+"""The shapes of ``tcgen05.mma`` and ``cp`` from the instruction descriptor (PTX ISA 9.7.16.4.2), with the locations of
+matrices, accumulators, scales and metadata.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Shape:
     stationary: bool
 
     @staticmethod
-    def of(opcode: tuple[str, ...], descriptor: int) -> Shape:
-        """What an opcode and an instruction descriptor say."""
+    def decode(opcode: tuple[str, ...], descriptor: int) -> Shape:
+        """Decode an opcode and an instruction descriptor."""
         kind = next((p for p in opcode if p.startswith("kind::")), "kind::f16")
         return Shape(
             m=(descriptor >> 24 & 31) << 4,
@@ -53,7 +53,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What one CTA's part of a product touches."""
+    """The memory accessed by one CTA's part of a product."""
 
     a: Matrix
     b: Matrix
@@ -63,8 +63,8 @@ class Product:
     scales: tuple[Rectangle, Rectangle]
 
 
-def product(shape: Shape) -> Product:
-    """The footprints in each of the CTAs that take part."""
+def product_footprint(shape: Shape) -> Product:
+    """The footprints in each participating CTA."""
     rows, columns = max(shape.m // shape.ctas, 1), shape.n
     lanes: tuple[tuple[int, int], ...] = WHOLE
     if shape.ctas == 2:
@@ -77,8 +77,8 @@ def product(shape: Shape) -> Product:
     depth = DEPTH // shape.element
     both = 2 if shape.sparse else 1
     return Product(
-        a=_matrix(rows, depth, shape.a_transposed, shape.element),
-        b=_matrix(max(shape.n // shape.ctas, 1), depth * both, shape.b_transposed, shape.element),
+        a=_operand_matrix(rows, depth, shape.a_transposed, shape.element),
+        b=_operand_matrix(max(shape.n // shape.ctas, 1), depth * both, shape.b_transposed, shape.element),
         a_cells=Rectangle(lanes, DEPTH // 4),
         d=Rectangle(lanes, columns),
         meta=Rectangle(lanes, 1 if shape.element > 1 else 2),
@@ -86,11 +86,11 @@ def product(shape: Shape) -> Product:
     )
 
 
-def _matrix(rows: int, depth: int, transposed: bool, element: int) -> Matrix:
+def _operand_matrix(rows: int, depth: int, transposed: bool, element: int) -> Matrix:
     return Matrix(rows, depth if transposed else depth * element, transposed, element)
 
 
-def source_of_copy(statement: ptx.Statement) -> tuple[Rectangle, Matrix]:
+def copy_footprint(statement: ptx.Statement) -> tuple[Rectangle, Matrix]:
     """The cells that ``cp`` writes, and the matrix in shared memory that it reads."""
     shape = next((p for p in statement.opcode if p in COPIED), None)
     if shape is None:

@@ -1,4 +1,4 @@
-"""The request of clusterlaunchcontrol, whose answer comes asynchronously (PTX ISA 9.7.13.17)."""
+"""The cancel request of clusterlaunchcontrol, whose response arrives asynchronously (PTX ISA 9.7.13.17)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from mcheck.ir.expr import Const
 from mcheck.ir.memory import SHARED_WINDOW
 from mcheck.semantics import mbarrier
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, compiles
+from mcheck.simt.execution.compiler import Compiler, register_maker
 from mcheck.simt.execution.lanes import Mask
-from mcheck.simt.execution.launch_answers import MOST_WON, following_clusters
+from mcheck.simt.execution.launch_answers import MAX_WON, following_clusters
 from mcheck.simt.instructions.memory_accesses import fetch_lanes, to_generic
 
 SIZE = 16
-"""Bytes of an answer."""
+"""Bytes of a response."""
 
 
-@compiles("clusterlaunchcontrol.try_cancel")
-def try_cancel(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``try_cancel``: the answer is written through the async proxy and counts on the mbarrier, with multicast in every
-    CTA of the cluster at the same place.
+@register_maker("clusterlaunchcontrol.try_cancel")
+def try_cancel_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of ``try_cancel``: the response is written through the async proxy and counts on the mbarrier, with
+    multicast in every CTA of the cluster at the same place.
     """
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
     source = k.places.symbols["", LAUNCH_CONTROL]
@@ -33,19 +33,19 @@ def try_cancel(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
     everywhere = any(part.startswith("multicast") for part in statement.opcode)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
-        c.settle_peeks(mask)
-        c.effect(mask)
+        c.check_assumed_failures(mask)
+        c.note_effect(mask)
         lanes = np.flatnonzero(mask)
         values = []
         for fetch in fetches:
             value, sure = fetch_lanes(fetch, mask, lanes)
             if (sure & taint.UNKNOWN).any():
-                c.give_up(mask, "where the answer is wanted depends on data")
+                c.give_up(mask, "the address of the clusterlaunchcontrol response depends on data")
                 return None
             values.append(to_generic(value).tolist())
         if others_wait:
-            said = f"which clusters of the grid are won nobody knows: at most {MOST_WON} were, in the order of the grid"
-            c.trace.gap(said, statement.span)
+            said = f"clusterlaunchcontrol wins at most {MAX_WON} clusters, in the order of the grid"
+            c.trace.note_gap(said, statement.span)
         ctas = len(np.unique(c.lanes.cta))
         ranks = range(ctas) if everywhere else ()
         for lane, target, bar in zip(lanes.tolist(), *values, strict=True):
@@ -54,12 +54,12 @@ def try_cancel(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
                 src_space="global", cta_mask=Const((1 << ctas) - 1) if everywhere else None,
                 span=statement.span, text=statement.text, section="9.7.13.17",
             )  # fmt: skip
-            c.trace.add(c.trace.once((at, target, bar), lambda op=op: op), [lane])  # type: ignore[misc]
-            answer = np.array([c.answers.next(), 0], np.uint64)
+            c.trace.append(c.trace.intern((at, target, bar), lambda op=op: op), [lane])  # type: ignore[misc]
+            answer = np.array([c.cancel_responses.next_response(), 0], np.uint64)
             for shift in [0] if not ranks else [(rank - int(c.lanes.cta[lane])) * SHARED_WINDOW for rank in ranks]:
                 places = np.array([(target + shift + k) % (1 << 64) for k in (0, 8)], np.uint64)
                 c.store.save(places, 8, np.zeros(2, np.int64), answer, np.zeros(2, np.uint8))
-                c.change(bar + shift, lambda s: mbarrier.complete_tx(s, SIZE))
+                c.apply_to_mbarrier(bar + shift, lambda s: mbarrier.complete_tx(s, SIZE))
         return mask
 
     return run

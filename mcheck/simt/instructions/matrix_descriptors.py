@@ -1,7 +1,7 @@
-"""The bytes that the descriptor of a matrix in shared memory describes (PTX ISA 9.7.15.5.1, "matrix descriptor").
+"""The bytes that the descriptor of a matrix in shared memory covers (PTX ISA 9.7.15.5.1, "matrix descriptor").
 
-Rows are taken as wide as the swizzle, so that a slice of a swizzled tile counts as all of its rows: a copy fills the
-tile, and a wgmma that reads a part of it reads before the tile is handed back.
+Rows are assumed to be as wide as the swizzle, so that a slice of a swizzled tile counts as all of its rows: a copy
+fills the tile, and a wgmma that reads a part of it reads before the tile is released.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Matrix:
     element: int = 2
 
     def ranges(self, descriptor: int) -> list[tuple[int, int]]:
-        """Offsets in the shared window, with sizes; neighbours are joined."""
+        """Offsets in the shared window, with sizes; adjacent ranges are joined."""
         start = (descriptor & ADDRESS_BITS) << 4
         leading = (descriptor >> 16 & ADDRESS_BITS) << 4
         stride = (descriptor >> 32 & ADDRESS_BITS) << 4
@@ -64,7 +64,7 @@ class Matrix:
 _SIZES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, "b1": 1}
 
 
-def matrices(statement: ptx.Statement) -> list[tuple[ptx.Operand, Matrix]]:
+def described_matrices(statement: ptx.Statement) -> list[tuple[ptx.Operand, Matrix]]:
     """The descriptors of a ``wgmma.mma_async``, each with the shape of its matrix."""
     shape = next((p for p in statement.opcode if p.startswith("m64n")), None)
     kinds = [p for p in statement.opcode if p in _SIZES]

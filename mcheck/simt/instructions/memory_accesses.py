@@ -1,4 +1,4 @@
-"""Loads, stores, matrix loads and stores: what they touch, and what they return where that matters."""
+"""Loads, stores, matrix loads and stores: the memory they access, and the values they return where those matter."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from mcheck.frontend.ptx import lane_arithmetic, taint
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word, truncate
-from mcheck.frontend.ptx.lowering import template
+from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.frontend.ptx.memory_layout import GAP, LOCAL_BASE, PARAM_BASE
-from mcheck.frontend.ptx.register_flow import registers, writes
+from mcheck.frontend.ptx.register_flow import operand_registers, written_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Binary, Const, Expr, Name, Reg, Special, Unary
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.type_sizes import type_size
 from mcheck.semantics.tensor_map_values import decode
-from mcheck.simt.execution.cluster import Cluster, Missing, Step
-from mcheck.simt.execution.compiler import Compiler, Fetch, compiles, skip
+from mcheck.simt.execution.cluster import Cluster, MissingParameter, Step
+from mcheck.simt.execution.compiler import Compiler, Fetch, no_effect, register_maker
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
-from mcheck.simt.execution.polling_loops import Wait, find_awaited, tests_of
-from mcheck.simt.execution.trace import fill_operands, leaves_of
-from mcheck.simt.execution.value_numbering import number_warp, scatter
+from mcheck.simt.execution.polling_loops import AwaitedValue, find_awaited, find_tests
+from mcheck.simt.execution.trace import decisive_operands, fill_operands
+from mcheck.simt.execution.value_numbering import hash_number, number_warp
 from mcheck.simt.traces.dependent_grids import look_back
 
 Indices = NDArray[np.int64]
@@ -36,12 +36,12 @@ ROW = 16
 
 
 def to_generic(address: Word) -> Word:
-    """Shared addresses with their base, so that they are generic ones."""
+    """Convert shared addresses to generic ones by adding their base."""
     return np.where(address < GLOBAL_BASE, address + np.uint64(SHARED_BASE), address)
 
 
 def fetch_lanes(fetch: Fetch, mask: Mask, lanes: Indices) -> tuple[Word, Quality]:
-    """An operand of some lanes."""
+    """The values of an operand in some lanes."""
     value, known = fetch()
     return np.broadcast_to(value, mask.shape)[lanes], np.broadcast_to(known, mask.shape)[lanes]
 
@@ -49,7 +49,7 @@ def fetch_lanes(fetch: Fetch, mask: Mask, lanes: Indices) -> tuple[Word, Quality
 def visible_accesses(
     c: Cluster, statement: ptx.Statement, address: Word, known: Quality, lanes: Indices
 ) -> tuple[Word, Indices]:
-    """The accesses that others may notice: those of shared and global memory whose address is known."""
+    """The accesses that other lanes can observe: those of shared and global memory whose address is known."""
     found = int(np.bitwise_or.reduce(known)) if len(known) else 0
     keep = (address < LOCAL_BASE) & ~((address >= PARAM_BASE) & (address < PARAM_BASE + GAP))
     if found:
@@ -57,17 +57,17 @@ def visible_accesses(
             ((known & taint.UNKNOWN) != 0) | (address < GLOBAL_BASE) | (address >= SHARED_BASE)
         )
         if missing.any() and _is_shared(statement):
-            raise Missing(
+            raise MissingParameter(
                 f"the address of '{statement.text}' depends on a parameter that the launch does not give",
-                statement.span, hint=c.why_missing(statement),
+                statement.span, hint=c.explain_missing(statement),
             )  # fmt: skip
         unknown = (known & taint.UNKNOWN) != 0
         if unknown.any():
-            c.trace.gap("the address depends on data and was not followed", statement.span)
+            c.trace.note_gap("the address depends on data and was not followed", statement.span)
             keep &= ~unknown
-        if found & (taint.ORDER | taint.TOGETHER):
-            c.trace.ordered("an address depends on other threads", statement.span)
-            c.counters.places = c.counters.places or bool(found & taint.COUNTED)
+        if found & (taint.ORDER | taint.CONVERGED):
+            c.trace.note_order_dependence("an address depends on other threads", statement.span)
+            c.counters.decides_address = c.counters.decides_address or bool(found & taint.COUNTED)
     return address[keep], lanes[keep]
 
 
@@ -75,8 +75,8 @@ def _is_shared(statement: ptx.Statement) -> bool:
     return any(part.startswith("shared") for part in statement.opcode)
 
 
-def constant(expr: Expr, k: Compiler, unit: Unit) -> Fetch:
-    """What an expression of the instruction table holds."""
+def fetch_expression(expr: Expr, k: Compiler, unit: Unit) -> Fetch:
+    """A function that reads an expression of the instruction table."""
     match expr:
         case Const(value):
             return k.fetch(unit, ptx.Immediate(value))
@@ -87,18 +87,18 @@ def constant(expr: Expr, k: Compiler, unit: Unit) -> Fetch:
         case Special(name):
             return k.fetch(unit, ptx.Special(name))
         case Unary("!", inner):
-            found = constant(inner, k, unit)
+            found = fetch_expression(inner, k, unit)
             return lambda: (np.uint64(1) - found()[0], found()[1])
         case Unary("-", Const(value)):
             return k.fetch(unit, ptx.Immediate(-value))
         case Binary("+", left, Const(value)):
-            base, more = constant(left, k, unit), np.uint64(value & (1 << 64) - 1)
-            size = 32 if isinstance(left, Reg) and _narrow(unit, left.name) else 64
+            base, more = fetch_expression(left, k, unit), np.uint64(value & (1 << 64) - 1)
+            size = 32 if isinstance(left, Reg) and _is_narrow(unit, left.name) else 64
             return lambda: (lane_arithmetic.truncate(base()[0] + more, size), base()[1])
     raise Unsupported("an operand of this kind is not followed")
 
 
-def _narrow(unit: Unit, name: str) -> bool:
+def _is_narrow(unit: Unit, name: str) -> bool:
     found = next(r for r in unit.function.registers if r.name == name)
     return found.type.endswith("32")
 
@@ -106,33 +106,33 @@ def _narrow(unit: Unit, name: str) -> bool:
 # --- ld and st -----------------------------------------------------------------------------------------------
 
 
-def _space(statement: ptx.Statement) -> str:
+def _state_space(statement: ptx.Statement) -> str:
     for part in statement.opcode[1:]:
         if part.partition("::")[0] in ("param", "local", "const", "shared", "global"):
             return part.partition("::")[0]
     return "generic"
 
 
-@compiles("ld", "ldu")
-def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``ld``: weak loads return what is there in the order of this run."""
+@register_maker("ld", "ldu")
+def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of ``ld``: weak loads return the value in the order of this run."""
     target, place = statement.operands[:2]
     assert isinstance(place, ptx.Address)
-    space, kind = _space(statement), statement.opcode[-1]
+    space, kind = _state_space(statement), statement.opcode[-1]
     size = type_size(kind)
-    wanted = k.wants(unit, statement)
-    rows = k.targets(unit, target) if wanted else []
-    widths = [lane_arithmetic.width(r.type) or 64 for r in registers(target)]
+    wanted = k.is_needed(unit, statement)
+    rows = k.destination_rows(unit, target) if wanted else []
+    widths = [lane_arithmetic.type_bits(r.type) or 64 for r in operand_registers(target)]
     fetch = k.fetch(unit, place)
     values, known = k.lanes.values, k.lanes.quality
     signed = kind[0] == "s" and size < 8
     op: ops.Load | None = None
     if space in ("param", "local", "const"):
         if not wanted:
-            return skip
+            return no_effect
     else:
         opcode = tuple("ld" if p == "ldu" else p for p in statement.opcode if p != "nc")
-        made = template(unit.function, statement, opcode)
+        made = operation_template(unit.function, statement, opcode)
         assert isinstance(made, ops.Load)
         op = replace(made, dsts=(None,) * len(made.dsts))
     strong = op is not None and op.sem != "weak"
@@ -143,22 +143,24 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             loaded(c, some, wait)
         return mask
 
-    def loaded(c: Cluster, mask: Mask, wait: Wait | None) -> None:
+    def loaded(c: Cluster, mask: Mask, wait: AwaitedValue | None) -> None:
         lanes = np.flatnonzero(mask)
         address, sure = fetch_lanes(fetch, mask, lanes)
         followed = False
         if op is not None:
-            c.settle_peeks(mask)
+            c.check_assumed_failures(mask)
             if "nc" in statement.opcode:  # PTX ISA 9.7.9.9: the memory is read only
-                c.trace.assumptions["what ld.global.nc reads is not written while the kernel runs"] = None
+                c.trace.assumptions["no thread writes what ld.global.nc reads while the kernel runs"] = None
             whole = to_generic(address)
             found, those = visible_accesses(c, statement, whole, sure, lanes)
             if len(those):
                 if not strong:
-                    c.effect(mask)
-                proxy = "async" if c.tensor.left(found) else op.proxy
+                    c.note_effect(mask)
+                proxy = "async" if c.tensor.holds_results(found) else op.proxy
                 if wait is not None:
-                    c.trace.emit((at, wait), [found], those, lambda v: _await(op, wait, v[0]), spread=False, again=True)
+                    c.trace.emit(
+                        (at, wait), [found], those, lambda v: _await_load(op, wait, v[0]), spread=False, again=True
+                    )
                     those = those[:0]
             if len(those):
                 c.trace.emit(
@@ -173,61 +175,61 @@ def load(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             if row is None:
                 continue
             value, q = c.store.load(address + np.uint64(j * size), min(size, 8), lanes)
-            if k.code.counts:
-                c.counters.read(address, q)
+            if k.code.atomics_decide:
+                c.counters.record_load(address, q)
             if size > 8:  # of 128 bits the lower half is followed
                 q = q | c.store.load(address + np.uint64(j * size + 8), 8, lanes)[1]
             if signed:
-                value = lane_arithmetic.signed(value, 8 * size).astype(np.uint64)
+                value = lane_arithmetic.to_signed(value, 8 * size).astype(np.uint64)
             value = lane_arithmetic.truncate(value, widths[j])
             values[row][lanes] = value
             if strong and wait is None and j == 0:
-                c.asks(lanes, address, value)
+                c.note_loads(lanes, address, value)
             if wait is not None:
-                c.spins(lanes[[not wait.ends(v) for v in value.tolist()]])
-            order = np.uint8(taint.ORDER) if _ordered(c, op, wait) else np.uint8(0)
+                c.note_failed_polls(lanes[[not wait.accepts(v) for v in value.tolist()]])
+            order = np.uint8(taint.ORDER) if _depends_on_order(c, op, wait) else np.uint8(0)
             known[row][lanes] = q | (sure & ~np.uint8(taint.MISSING)) | order
             if order and strong and followed and len(rows) == 1:
-                c.trace.note(lanes, value, (q & ~np.uint8(taint.ORDER)) == 0)
+                c.trace.record_loaded(lanes, value, (q & ~np.uint8(taint.ORDER)) == 0)
 
     return run
 
 
-def _ordered(c: Cluster, op: ops.Load | None, wait: Wait | None) -> bool:
-    """Whether what a load brings depends on the order of the threads: that of a strong one, unless it waits for just
-    that, and, where threads have taken locks in some order, that of any.
+def _depends_on_order(c: Cluster, op: ops.Load | None, wait: AwaitedValue | None) -> bool:
+    """Whether the value of a load depends on the order of the threads: that of a strong one, unless it waits for
+    exactly that, and, where threads have taken locks in some order, that of any load.
     """
     if op is None:
         return False
-    return c.locked if op.sem == "weak" else wait is None or not wait.told
+    return c.lock_taken if op.sem == "weak" else wait is None or not wait.condition_only
 
 
 def find_waits(
     k: Compiler, unit: Unit, at: int, size: int, *, unchanged: bool = False
-) -> Callable[[Mask], list[tuple[Mask, Wait | None]]] | None:
-    """What lanes wait for at a load or an atomic that is repeated, those that wait for one value together; ``None`` if
-    nothing tests what it brings. With ``unchanged`` the operands have to be the same each time.
+) -> Callable[[Mask], list[tuple[Mask, AwaitedValue | None]]] | None:
+    """The conditions that lanes wait for at a load or an atomic that is repeated, lanes with equal conditions together;
+    ``None`` if nothing tests its value. With ``unchanged`` the operands have to be the same each time.
     """
     statement = unit.function.body[at]
     target = statement.operands[0]
-    operands = list(dict.fromkeys(o for t in tests_of(unit.function, at) for o in unit.function.body[t].operands[1:]))
+    operands = list(dict.fromkeys(o for t in find_tests(unit.function, at) for o in unit.function.body[t].operands[1:]))
     if operands and unchanged:
         operands += [o for o in statement.operands[1:] if isinstance(o, ptx.Register) and o not in operands]
     fetches = {o: k.fetch(unit, o) for o in operands}
-    known: dict[tuple[int | None, ...], Wait | None] = {}
+    known: dict[tuple[int | None, ...], AwaitedValue | None] = {}
     if not operands:
         return None
 
-    def waited(mask: Mask) -> list[tuple[Mask, Wait | None]]:
+    def waited(mask: Mask) -> list[tuple[Mask, AwaitedValue | None]]:
         lanes = np.flatnonzero(mask)
         given = {o: fetch_lanes(fetches[o], mask, lanes) for o in operands if o != target}
         states = [q.astype(np.uint64) for _, q in given.values()]
         table = np.stack([np.zeros(len(lanes), np.uint64), *(v for v, _ in given.values()), *states])
         kinds, back = np.unique(table, axis=1, return_inverse=True)
-        out: list[tuple[Mask, Wait | None]] = []
+        out: list[tuple[Mask, AwaitedValue | None]] = []
         for n in range(kinds.shape[1]):
             found = kinds[1:, n].tolist()
-            # What an atomic has returned is that of the order that is followed, and there it is sure.
+            # The value that an atomic has returned is certain in the order that is followed.
             sure = [
                 None if q & ~taint.ORDER else v for v, q in zip(found[: len(given)], found[len(given) :], strict=True)
             ]
@@ -244,27 +246,27 @@ def find_waits(
     return waited
 
 
-def _await(op: ops.Load, wait: Wait, address: Expr) -> ops.Op:
-    """A load that is repeated until its value is the one that is waited for."""
+def _await_load(op: ops.Load, wait: AwaitedValue, address: Expr) -> ops.Op:
+    """A load that is repeated until its value satisfies the awaited condition."""
     kind = wait.type if wait.type[0] == "s" else op.type
     load = replace(op, address=address, dsts=(Reg("spun"),), type=kind)
     compare = wait.operator, Const(wait.right)
     return ops.Await(inner=load, compare=compare, span=op.span, text=op.text, section=op.section)
 
 
-@compiles("st")
-def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``st``."""
+@register_maker("st")
+def store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of ``st``."""
     place, source = statement.operands[:2]
     assert isinstance(place, ptx.Address)
-    space, size = _space(statement), type_size(statement.opcode[-1])
+    space, size = _state_space(statement), type_size(statement.opcode[-1])
     fetch = k.fetch(unit, place)
     items = source.items if isinstance(source, ptx.Vector) else (source,)
-    keeps = k.code.moved or space in ("param", "local")
+    keeps = k.code.stores_decide or space in ("param", "local")
     sources = [k.fetch(unit, x) for x in items] if keeps and size <= 8 else []
     op: ops.Store | None = None
     if space not in ("param", "local"):
-        made = template(unit.function, statement)
+        made = operation_template(unit.function, statement)
         assert isinstance(made, ops.Store)
         op = made
     data = tuple(Reg("data") for _ in items)
@@ -274,13 +276,15 @@ def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         address, sure = fetch_lanes(fetch, mask, lanes)
         given = [fetch_lanes(s, mask, lanes) for s in sources]
         if op is not None:
-            c.settle_peeks(mask)
-            c.effect(mask)
+            c.check_assumed_failures(mask)
+            c.note_effect(mask)
             address = to_generic(address)
-            c.tensor.words.difference_update(address.tolist() if c.tensor.words else ())
+            c.tensor.result_words.difference_update(address.tolist() if c.tensor.result_words else ())
             found, those = visible_accesses(c, statement, address, sure, lanes)
             exact = (
-                (op.sem != "weak" or k.code.exact) and len(given) == len(items) and not any(q.any() for _, q in given)
+                (op.sem != "weak" or k.code.stores_needed)
+                and len(given) == len(items)
+                and not any(q.any() for _, q in given)
             )
             leaves = [found, *((v for v, _ in given) if exact and len(those) == len(lanes) else ())]
             if op.sem == "weak" and len(those) == len(lanes):
@@ -292,9 +296,9 @@ def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                     lambda v: replace(op, address=v[0], srcs=tuple(v[1:]) or data), spread=op.sem == "weak",
                 )  # fmt: skip
             if not exact and op.sem != "weak" and len(given) == len(items) and len(those) == len(lanes):
-                c.trace.keep(lanes, given)
+                c.trace.record_stored(lanes, given)
         if keeps and size > 8:
-            given = [(np.zeros(len(lanes), np.uint64), np.full(len(lanes), taint.NOTHING, np.uint8))] * 2
+            given = [(np.zeros(len(lanes), np.uint64), np.full(len(lanes), taint.UNKNOWN_NAMELESS, np.uint8))] * 2
         for j, (value, q) in enumerate(given):
             c.store.save(address + np.uint64(j * min(size, 8)), min(size, 8), lanes, value, q)
         return mask
@@ -305,11 +309,11 @@ def store(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
 def distinct_stores(
     c: Cluster, statement: ptx.Statement, address: Word, given: list[tuple[Word, Quality]], lanes: Indices
 ) -> Indices:
-    """Of lanes that store by one instruction, a lane for each place and value (indices into ``lanes``).
+    """Of lanes that store by one instruction, one lane for each place and value (indices into ``lanes``).
 
-    Of values that are not known, those of one name count as one; of a warp's values that are not known any two do.
-    Compilers let all lanes that hold a value store it, those of a warp what a reduction has left in each of them. If
-    lanes of a warp write to one place by one instruction, one of the writes takes effect (CUDA C++ programming guide).
+    Of unknown values, those with one name count as one; of a warp's unknown values any two do. Compilers let all lanes
+    that hold a value store it, those of a warp the result that a reduction leaves in each of them. If lanes of a warp
+    write to one place by one instruction, one of the writes takes effect (CUDA C++ programming guide).
     """
     one = np.arange(len(lanes))
     if len(np.unique(address)) == len(one):
@@ -317,36 +321,39 @@ def distinct_stores(
     if given:
         open_ = np.bitwise_or.reduce([q for _, q in given]) & ~np.uint8(taint.UNKNOWN)
         own = np.where(open_ != 0, lanes + 1, 0).astype(np.uint64)
-        one = _firsts([address, own, *(v for v, _ in given)])
+        one = _first_of_each([address, own, *(v for v, _ in given)])
         if len(one) < len(lanes):
-            c.trace.assumptions[f"lanes that store one value to one place count as one: {_at(statement)}"] = None
+            c.trace.assumptions[f"lanes that store one value to one place count as one store: {_quote(statement)}"] = (
+                None
+            )
     key = [address, (lanes // WARP).astype(np.uint64)]
     for value, q in given:
         key += [np.where(q == 0, value, np.uint64(0)), (q == 0).astype(np.uint64)]
-    left = one[_firsts([word[one] for word in key])]
+    left = one[_first_of_each([word[one] for word in key])]
     if len(left) < len(one):
-        c.trace.assumptions[f"of a warp's lanes that store to one place at once, one does: {_at(statement)}"] = None
-    c.trace.doubles |= len(np.unique(address[left])) < len(left)
+        said = f"if lanes of a warp store to one place at once, one of the stores takes effect: {_quote(statement)}"
+        c.trace.assumptions[said] = None
+    c.trace.has_conflicting_stores |= len(np.unique(address[left])) < len(left)
     return left
 
 
-def _firsts(key: list[Word]) -> Indices:
-    """The first of each column that the rows of a table have."""
+def _first_of_each(key: list[Word]) -> Indices:
+    """The first index of each distinct row of a table, given by columns."""
     found: Indices = np.unique(np.stack(key), axis=1, return_index=True)[1]
     return np.sort(found)
 
 
-def _at(statement: ptx.Statement) -> str:
+def _quote(statement: ptx.Statement) -> str:
     return f"'{statement.text}' (line {statement.span.line})"
 
 
 # --- matrices -----------------------------------------------------------------------------------------------
 
 
-@compiles("ldmatrix", "stmatrix")
-def matrix(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``ldmatrix`` and ``stmatrix``: lane k accesses the row that its address names, as many lanes as there are rows
-    (9.7.15.5.15, 9.7.15.5.16).
+@register_maker("ldmatrix", "stmatrix")
+def matrix_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of ``ldmatrix`` and ``stmatrix``: lane k accesses the row that its address names, as many lanes as there
+    are rows (9.7.15.5.15, 9.7.15.5.16).
     """
     loads = statement.opcode[0] == "ldmatrix"
     place = next(o for o in statement.operands if isinstance(o, ptx.Address))
@@ -354,12 +361,16 @@ def matrix(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     count = next((int(p[1:]) for p in statement.opcode if p in ("x1", "x2", "x4")), 1)
     rows = count * (8 if "m8n8" in statement.opcode else 16)
     section = "9.7.15.5.15" if loads else "9.7.15.5.16"
-    space = "shared::cta" if _space(statement) == "shared" else "generic"
+    space = "shared::cta" if _state_space(statement) == "shared" else "generic"
     common = {"span": statement.span, "text": statement.text, "section": section, "type": "b32", "space": space}
     if "m16n8" in statement.opcode:
         rows = count * 8
-    opaque = _loaded(k, unit, statement) if loads and k.wants(unit, statement) else None
-    sources = [k.fetch(unit, r) for r in registers(statement.operands[1])] if not loads and k.code.moved else []
+    opaque = _loaded_names(k, unit, statement) if loads and k.is_needed(unit, statement) else None
+    sources = (
+        [k.fetch(unit, r) for r in operand_registers(statement.operands[1])]
+        if not loads and k.code.stores_decide
+        else []
+    )
 
     def made(address: Expr) -> ops.Op:
         if loads:
@@ -367,21 +378,23 @@ def matrix(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
         return ops.Store(srcs=(Reg("data"),) * 4, address=address, **common)  # type: ignore[arg-type]
 
     def run(c: Cluster, mask: Mask) -> Mask:
-        c.settle_peeks(mask)
-        c.effect(mask)
+        c.check_assumed_failures(mask)
+        c.note_effect(mask)
         lanes = np.flatnonzero(mask)
         lanes = lanes[lanes % 32 < rows]
         address, sure = fetch_lanes(fetch, mask, lanes)
         address = to_generic(address)
         found, those = visible_accesses(c, statement, address, sure, lanes)
         if not loads:
-            name, state = _brought(sources, mask)
+            name, state = _row_names(sources, mask)
             if len(those) == len(lanes):
-                given = [(name[lanes], state[lanes])] if k.code.named else []
+                given = [(name[lanes], state[lanes])] if k.code.stores_named else []
                 one = distinct_stores(c, statement, found, given, lanes)
                 found, those = found[one], those[one]
             for j in range(2 if sources else 0):
-                c.store.save(address + np.uint64(8 * j), 8, lanes, scatter(name + np.uint64(j))[lanes], state[lanes])
+                c.store.save(
+                    address + np.uint64(8 * j), 8, lanes, hash_number(name + np.uint64(j))[lanes], state[lanes]
+                )
         if len(those):
             c.trace.emit(at, [found], those, lambda v: made(v[0]), spread=True)
         if opaque is not None:
@@ -391,19 +404,19 @@ def matrix(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     return run
 
 
-def _brought(sources: list[Fetch], mask: Mask) -> tuple[Word, Quality]:
-    """The name, in each lane, of the row that a warp stores where the lane says."""
+def _row_names(sources: list[Fetch], mask: Mask) -> tuple[Word, Quality]:
+    """The name, in each lane, of the row that a warp stores at the lane's address."""
     given = [source() for source in sources]
     name = number_warp([value for value, _ in given], mask)
     state = np.bitwise_or.reduce([np.zeros(len(mask), np.uint8), *(q for _, q in given)])
     lost = ((state & ~np.uint8(taint.UNKNOWN)) != 0) & mask
     whole = np.repeat(lost.reshape(-1, WARP).any(axis=1), WARP)
-    return name, np.where(whole, np.uint8(taint.NOTHING), np.uint8(taint.UNKNOWN))
+    return name, np.where(whole, np.uint8(taint.UNKNOWN_NAMELESS), np.uint8(taint.UNKNOWN))
 
 
-def _loaded(k: Compiler, unit: Unit, statement: ptx.Statement) -> Callable[[Cluster, Mask, Word, Indices], None]:
-    """What ``ldmatrix`` leaves in its registers: names made of what is in the rows, or nothing that is known."""
-    rows = k.rows(unit, writes(statement))
+def _loaded_names(k: Compiler, unit: Unit, statement: ptx.Statement) -> Callable[[Cluster, Mask, Word, Indices], None]:
+    """Set the results of ``ldmatrix``: names computed from the contents of the rows, or unknown."""
+    rows = k.register_rows(unit, written_registers(statement))
     values, known = k.lanes.values, k.lanes.quality
 
     def run(c: Cluster, mask: Mask, address: Word, lanes: Indices) -> None:
@@ -415,8 +428,8 @@ def _loaded(k: Compiler, unit: Unit, statement: ptx.Statement) -> Callable[[Clus
         lost = np.repeat((state.reshape(-1, WARP) & ~np.uint8(taint.UNKNOWN)).any(axis=1), WARP)
         name = number_warp([*words], mask)
         for j, row in enumerate(rows):
-            np.copyto(values[row], truncate(scatter(name + np.uint64(j)), 32), where=mask)
-            known[row][mask] = np.where(lost, taint.NOTHING, taint.UNKNOWN)[mask]
+            np.copyto(values[row], truncate(hash_number(name + np.uint64(j)), 32), where=mask)
+            known[row][mask] = np.where(lost, taint.UNKNOWN_NAMELESS, taint.UNKNOWN)[mask]
 
     return run
 
@@ -424,10 +437,10 @@ def _loaded(k: Compiler, unit: Unit, statement: ptx.Statement) -> Callable[[Clus
 # --- whatever the table has an operation for ------------------------------------------------------------------
 
 
-def emission(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, *, spread: bool = False) -> Step:
-    """An instruction without a result that matters: its operation with the values of its operands."""
-    op = template(unit.function, statement)
-    send = sender(k, unit, statement, at, op, spread=spread)
+def emission_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, *, spread: bool = False) -> Step:
+    """The step of an instruction without a needed result: append its operation with the values of its operands."""
+    op = operation_template(unit.function, statement)
+    send = make_sender(k, unit, statement, at, op, spread=spread)
 
     def run(c: Cluster, mask: Mask) -> Mask:
         send(c, mask, {})
@@ -437,25 +450,26 @@ def emission(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, *, spre
 
 
 Operands = dict[str, list[Word]]
-"""The values of the decisive operands, by field; empty if nothing was sent."""
+"""The values of the operands that matter, by field; empty if nothing was emitted."""
 
 
-def sender(
+def make_sender(
     k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Op, *, spread: bool = False, once: bool = False
 ) -> Callable[[Cluster, Mask, dict[str, object]], tuple[Indices, Operands]]:
-    """What emits an operation of some lanes, with other fields set; it returns the lanes and their operands.
+    """A function that appends an operation to some lanes, with other fields set, and returns the lanes and their
+    operands.
 
-    ``once``: lanes of a warp with equal operands do it once. It is a copy from shared memory, of which several do what
-    one does: CUTLASS lets a whole warp issue its tensor stores.
+    ``once``: lanes of a warp with equal operands do it once. It is a copy from shared memory, where several have the
+    effect of one: CUTLASS lets a whole warp issue its tensor stores.
     """
-    leaves = leaves_of(op)
+    leaves = decisive_operands(op)
     names = [name for name, _ in leaves]
-    fetches = [constant(expr, k, unit) for _, expr in leaves]
-    op = plain(op)
+    fetches = [fetch_expression(expr, k, unit) for _, expr in leaves]
+    op = without_values(op)
 
     def send(c: Cluster, mask: Mask, more: dict[str, object]) -> tuple[Indices, Operands]:
-        c.settle_peeks(mask)
-        c.effect(mask)
+        c.check_assumed_failures(mask)
+        c.note_effect(mask)
         lanes = np.flatnonzero(mask)
         found: Operands = {}
         flat: list[Word] = []
@@ -465,39 +479,45 @@ def sender(
             doubt = int(np.bitwise_or.reduce(sure))
             if doubt & taint.UNKNOWN:
                 if doubt & taint.MISSING:
-                    raise Missing(
+                    raise MissingParameter(
                         f"'{statement.text}' depends on a parameter that the launch does not give",
-                        statement.span, hint=c.why_missing(statement),
+                        statement.span, hint=c.explain_missing(statement),
                     )  # fmt: skip
                 if name == "coords":
                     unplaced = True
-                elif _of_global(op, name):
-                    c.trace.gap("the address in global memory depends on data and was not followed", statement.span)
-                    value = np.where(sure & taint.UNKNOWN, c.elsewhere(name, len(value)), value)
+                elif _is_global_operand(op, name):
+                    c.trace.note_gap(
+                        "the address in global memory depends on data and was not followed", statement.span
+                    )
+                    value = np.where(sure & taint.UNKNOWN, c.unknown_addresses(name, len(value)), value)
                 elif isinstance(op, ops.CpAsync) and name in _NOTHING_READ:  # what is not read is zero: all is written
-                    c.trace.gap("how much is copied depends on data: what is read was not followed", statement.span)
+                    c.trace.note_gap(
+                        "the size of the copy depends on data: its reads were not followed", statement.span
+                    )
                     value = np.full_like(value, _NOTHING_READ[name])
                 else:
                     c.give_up(mask, f"the {name.replace('_', ' ')} depends on data")
                     return lanes, {}
-            elif doubt & (taint.ORDER | taint.TOGETHER):
-                c.trace.ordered(f"the {name.replace('_', ' ')} depends on it", c.span)
+            elif doubt & (taint.ORDER | taint.CONVERGED):
+                c.trace.note_order_dependence(f"the {name.replace('_', ' ')} depends on the order of threads", c.span)
             if name in ADDRESSES:
                 value = to_generic(value)
             found.setdefault(name, []).append(value)
             flat.append(value)
         if unplaced:  # the image in shared memory is that of the tile at the origin
-            c.trace.gap("the coordinates depend on data: the tensor's side was not followed", statement.span)
+            c.trace.note_gap("the coordinates depend on data: accesses of the tensor were not followed", statement.span)
             more = {**more, "unplaced": True}
             flat = [np.zeros_like(v) if name == "coords" else v for name, v in zip(names, flat, strict=True)]
             found["coords"] = [np.zeros_like(v) for v in found["coords"]]
         if once and len(lanes) > 1:
-            first = _firsts([(lanes // WARP).astype(np.uint64), *flat])
+            first = _first_of_each([(lanes // WARP).astype(np.uint64), *flat])
             if len(first) < len(lanes):
-                c.trace.assumptions[f"lanes of a warp that issue one copy count as one: {_at(statement)}"] = None
+                c.trace.assumptions[f"lanes of a warp that issue one copy count as one copy: {_quote(statement)}"] = (
+                    None
+                )
                 lanes, flat = lanes[first], [value[first] for value in flat]
                 found = {name: [value[first] for value in given] for name, given in found.items()}
-        if isinstance(op, ops.TensorCopy) and not _mapped(c, statement, mask, found["tensor_map"][0]):
+        if isinstance(op, ops.TensorCopy) and not _has_tensor_map(c, statement, mask, found["tensor_map"][0]):
             return lanes, {}
         c.trace.emit((at, *more.values()), flat, lanes, lambda v: fill_operands(op, v, **more), spread=spread)
         return lanes, found
@@ -505,17 +525,19 @@ def sender(
     return send
 
 
-def _mapped(c: Cluster, statement: ptx.Statement, mask: Mask, places: Word) -> bool:
-    """Whether a tensor copy can be followed, as far as its map is a parameter: of the launch it has to come."""
+def _has_tensor_map(c: Cluster, statement: ptx.Statement, mask: Mask, places: Word) -> bool:
+    """Whether a tensor copy can be followed as far as its map is concerned: a map that is a parameter must be given by
+    the launch.
+    """
     for place in np.unique(places).tolist():
         if not PARAM_BASE <= place < PARAM_BASE + GAP:
             continue
-        contents = c.store.map_at(place)
+        contents = c.store.read_map(place)
         if contents is None:
             text = f"'{statement.text}' needs a tensor map that the launch does not give"
-            raise Missing(text, statement.span, hint=c.why_missing(statement))
+            raise MissingParameter(text, statement.span, hint=c.explain_missing(statement))
         if decode(contents) is None:
-            c.give_up(mask, "the tensor map of the copy is given as bytes, not by its fields")
+            c.give_up(mask, "the launch gives the tensor map of the copy as bytes, not by its fields")
             return False
     return True
 
@@ -524,7 +546,7 @@ _NOTHING_READ = {"src_size": 0, "ignore_src": 1}
 """The operands of ``cp.async`` with which it reads nothing."""
 
 
-def _of_global(op: ops.Op, name: str) -> bool:
+def _is_global_operand(op: ops.Op, name: str) -> bool:
     """Whether an operand of a copy without a tensor map is an address in global memory."""
     match op:
         case ops.CpAsync():
@@ -538,26 +560,26 @@ ADDRESSES = frozenset(("address", "dst", "src", "mbar", "shared"))
 """Operands that may be addresses in a shared window."""
 
 
-def plain(op: ops.Op) -> ops.Op:
-    """The operation with what it stores or returns left open."""
+def without_values(op: ops.Op) -> ops.Op:
+    """The operation with unspecified stored or returned values."""
     match op:
         case ops.AsyncStore():
             return replace(op, srcs=tuple(Reg("data") for _ in op.srcs))
     return op
 
 
-@compiles("fence", "membar", "st.bulk", "multimem")
-def fences(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """Fences, and what else is just done."""
-    return emission(k, unit, statement, at)
+@register_maker("fence", "membar", "st.bulk", "multimem")
+def fence_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of fences and other instructions without special handling."""
+    return emission_step(k, unit, statement, at)
 
 
-OTHER_GRIDS = "one grid is followed: what it takes over from the one before it (griddepcontrol) is taken to be there"
+OTHER_GRIDS = "only one grid is executed: the results of the preceding grid (griddepcontrol) are assumed to be there"
 
 
-@compiles("griddepcontrol")
-def other_grids(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
-    """What it waits for, or lets go, is another grid, which is not followed."""
+@register_maker("griddepcontrol")
+def other_grids_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
+    """The step of ``griddepcontrol``, which waits for or releases another grid, which is not followed."""
     waits = "wait" in statement.opcode
 
     def step(c: Cluster, mask: Mask) -> Mask:
@@ -569,7 +591,7 @@ def other_grids(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
     return step
 
 
-@compiles("nanosleep", "setmaxnreg", "prefetch", "prefetchu", "pmevent", "brkpt", "applypriority", "discard")
-def nothing(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
-    """Without effect on memory or control."""
-    return skip
+@register_maker("nanosleep", "setmaxnreg", "prefetch", "prefetchu", "pmevent", "brkpt", "applypriority", "discard")
+def no_effect_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
+    """The step of an instruction without effect on memory or control."""
+    return no_effect

@@ -1,7 +1,7 @@
-"""tcgen05: what its instructions touch in shared and tensor memory, and what they signal (PTX ISA 9.7.16).
+"""tcgen05: the shared and tensor memory that its instructions access, and their signals (PTX ISA 9.7.16).
 
-The rows of tensor memory that a warp can access are taken to be its lanes': lane k accesses the rows k of its quarter,
-whatever the shape of a ``ld`` or ``st`` gives which register (open question Q27).
+The rows of tensor memory that a warp can access are assumed to be its lanes': lane k accesses row k of the warp's
+quarter, whatever register the shape of a ``ld`` or ``st`` assigns to it (open question Q27).
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from mcheck.ir.expr import Const
 from mcheck.ir.memory import CELL, SHARED_BASE, SHARED_WINDOW, TENSOR_LANES
 from mcheck.semantics import mbarrier
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, Fetch, compiles
+from mcheck.simt.execution.compiler import Compiler, Fetch, register_maker
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.tensor_memory import COLUMN, Range, Rectangle
-from mcheck.simt.instructions.instruction_descriptors import Shape, product, source_of_copy
+from mcheck.simt.instructions.instruction_descriptors import Shape, copy_footprint, product_footprint
 from mcheck.simt.instructions.memory_accesses import Indices, fetch_lanes, to_generic
 
 SECTION = "9.7.16"
 
 
-@compiles("tcgen05")
-def tcgen05(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """Every instruction whose name begins so."""
+@register_maker("tcgen05")
+def tcgen05_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of any ``tcgen05`` instruction."""
     name = statement.opcode[1]
     maker = _MAKERS.get(name)
     if maker is None:
@@ -45,9 +45,9 @@ Values = list[Word]
 
 
 def _operands(c: Cluster, fetches: list[Fetch], mask: Mask, what: str) -> tuple[Indices, Values] | None:
-    """The lanes and the values of their operands; ``None``, the lanes given up, where one of them is not known."""
-    c.settle_peeks(mask)
-    c.effect(mask)
+    """The lanes and the values of their operands; ``None``, with the lanes given up, where one of them is unknown."""
+    c.check_assumed_failures(mask)
+    c.note_effect(mask)
     lanes: Indices = np.flatnonzero(mask)
     values = []
     for fetch in fetches:
@@ -59,8 +59,8 @@ def _operands(c: Cluster, fetches: list[Fetch], mask: Mask, what: str) -> tuple[
     return lanes, values
 
 
-def _groups(c: Cluster, lanes: Indices, values: Values) -> list[tuple[list[int], int, Indices]]:
-    """The lanes by their operands and CTA."""
+def _group_lanes(c: Cluster, lanes: Indices, values: Values) -> list[tuple[list[int], int, Indices]]:
+    """The lanes grouped by operands and CTA."""
     table = np.stack([*values, c.lanes.cta[lanes].astype(np.uint64)])
     rows, back = np.unique(table, axis=1, return_inverse=True)
     back = back.reshape(-1)
@@ -71,7 +71,7 @@ def _groups(c: Cluster, lanes: Indices, values: Values) -> list[tuple[list[int],
     return out
 
 
-def _core(kind: str, reads: list[Range], writes: list[Range], statement: ptx.Statement) -> ops.TensorCore:
+def _core_op(kind: str, reads: list[Range], writes: list[Range], statement: ptx.Statement) -> ops.TensorCore:
     return ops.TensorCore(
         kind=kind, reads=_ranges(reads), writes=_ranges(writes),
         span=statement.span, text=statement.text, section=SECTION,
@@ -82,87 +82,90 @@ def _ranges(found: Iterable[Range]) -> tuple[tuple[Const, Const], ...]:
     return tuple((Const(at), Const(size)) for at, size in dict.fromkeys(found))
 
 
-def _ctas(statement: ptx.Statement, cta: int) -> list[int]:
-    """The CTAs that take part: with ``cta_group::2`` the pair whose ranks differ in the last bit (9.7.16.5)."""
+def _active_ctas(statement: ptx.Statement, cta: int) -> list[int]:
+    """The participating CTAs: with ``cta_group::2`` the pair whose ranks differ in the last bit (9.7.16.5)."""
     return [cta, cta ^ 1] if "cta_group::2" in statement.opcode else [cta]
 
 
 # --- allocation -----------------------------------------------------------------------------------------------
 
 
-def _alloc(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``alloc``: the address is written to shared memory by a lane of the warp (9.7.16.7.1)."""
+def _alloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """``alloc``: a lane of the warp writes the address to shared memory (9.7.16.7.1)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         found = _operands(c, fetches, mask, "size of the allocation")
         if found is None:
             return None
-        for (place, columns), cta, lanes in _groups(c, found[0], found[1]):
+        for (place, columns), cta, lanes in _group_lanes(c, found[0], found[1]):
             one = lanes[:1]
-            problem = c.tensor.forbids(cta, columns)
+            problem = c.tensor.allocation_error(cta, columns)
             if problem is not None:
-                _misuse(c, "UB602", problem, statement, one)
+                _record_misuse(c, "UB602", problem, statement, one)
             first = None if problem else c.tensor.allocate(cta, columns, int(one[0]), statement)
             if first is None:
                 c.give_up(mask, problem or f"no {columns} columns of tensor memory are left to allocate")
                 return None
             address = to_generic(np.array([place], np.uint64))
-            op = _core("alloc", [], [(int(address[0]), 4)], statement)
-            c.trace.add(c.trace.once((at, place), lambda op=op: op), one)  # type: ignore[misc]
-            c.tensor.words.add(int(address[0]))
+            op = _core_op("alloc", [], [(int(address[0]), 4)], statement)
+            c.trace.append(c.trace.intern((at, place), lambda op=op: op), one)  # type: ignore[misc]
+            c.tensor.result_words.add(int(address[0]))
             c.store.save(address, 4, one, np.array([first], np.uint64), np.zeros(1, np.uint8))
         return mask
 
     return run
 
 
-def _misuse(c: Cluster, code: str, problem: str, statement: ptx.Statement, lanes: Indices) -> None:
-    """What is against the rules in the order that is followed, if threads can have that order."""
-    if c.trace.possible:
-        op = replace(_core(statement.opcode[1], [], [], statement), wrong=(code, problem))
-        c.trace.add(op, lanes)
+def _record_misuse(c: Cluster, code: str, problem: str, statement: ptx.Statement, lanes: Indices) -> None:
+    """Record a violation in the order that is followed, if threads can have that order."""
+    if c.trace.order_is_possible:
+        op = replace(_core_op(statement.opcode[1], [], [], statement), wrong=(code, problem))
+        c.trace.append(op, lanes)
 
 
-def end(c: Cluster) -> None:
-    """All tensor memory is freed when the kernel ends (9.7.16.1.2): who has allocated some answers for it."""
-    for held in c.tensor.held():
-        said = f"ends with {held.columns} columns of tensor memory allocated that nobody frees"
-        if not c.trace.possible:
-            c.trace.gap(said, held.statement.span)
+def check_freed(c: Cluster) -> None:
+    """All tensor memory must be freed when the kernel ends (9.7.16.1.2): the finding is at the lane that
+    allocated it.
+    """
+    for held in c.tensor.live_allocations():
+        said = f"ends with {held.columns} columns of tensor memory still allocated"
+        if not c.trace.order_is_possible:
+            c.trace.note_gap(said, held.statement.span)
             continue
-        op = replace(_core("end", [], [], held.statement), wrong=("UB601", said), text="the end of the thread")
-        c.trace.add(op, [held.lane])
+        op = replace(_core_op("end", [], [], held.statement), wrong=("UB601", said), text="the end of the thread")
+        c.trace.append(op, [held.lane])
 
 
-def _dealloc(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``dealloc``: nothing may use the columns any more; taken as a write to them (9.7.16.7.1)."""
+def _dealloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """``dealloc``: nothing may use the columns any more; modelled as a write to them (9.7.16.7.1)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         found = _operands(c, fetches, mask, "allocation")
         if found is None:
             return None
-        for (address, columns), cta, lanes in _groups(c, found[0], found[1]):
-            if not c.tensor.free(cta, address & COLUMN, columns):
-                said = f"frees {columns} columns of tensor memory from column {address & COLUMN} on: no allocation"
-                _misuse(c, "UB603", said, statement, lanes[:1])
+        for (address, columns), cta, lanes in _group_lanes(c, found[0], found[1]):
+            if not c.tensor.deallocate(cta, address & COLUMN, columns):
+                freed = f"frees {columns} columns of tensor memory from column {address & COLUMN} on"
+                said = f"{freed}, which is not an allocation"
+                _record_misuse(c, "UB603", said, statement, lanes[:1])
                 c.give_up(mask, said)
                 return None
             for lane in lanes.tolist():
                 rows = tuple((q + lane % WARP, q + lane % WARP + 1) for q in range(0, TENSOR_LANES, WARP))
-                writes = c.tensor.rows(cta, address & COLUMN, Rectangle(rows, columns))
-                op = _core("dealloc", [], writes, statement)
-                c.trace.add(c.trace.once((at, op.writes), lambda op=op: op), [lane])  # type: ignore[misc]
+                writes = c.tensor.rectangle_cells(cta, address & COLUMN, Rectangle(rows, columns))
+                op = _core_op("dealloc", [], writes, statement)
+                c.trace.append(c.trace.intern((at, op.writes), lambda op=op: op), [lane])  # type: ignore[misc]
         return mask
 
     return run
 
 
-def _relinquish(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
+def _relinquish_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     def run(c: Cluster, mask: Mask) -> Mask:
         for cta in np.unique(c.lanes.cta[mask]).tolist():
-            c.tensor.given_up.setdefault(cta, statement)
+            c.tensor.relinquished.setdefault(cta, statement)
         return mask
 
     return run
@@ -174,7 +177,7 @@ _CELLS = {"32x32b": 1, "16x32bx2": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8}
 """By shape, columns for each repetition."""
 
 
-def _move(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def _move_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``ld`` and ``st``: a warp accesses rows of its quarter (9.7.16.8)."""
     loads = statement.opcode[1] == "ld"
     shape = next((p for p in statement.opcode if p in _CELLS), None)
@@ -185,9 +188,9 @@ def _move(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     columns = count * _CELLS[shape]
     if any(p in ("pack::16b", "unpack::16b") for p in statement.opcode):
         columns *= 2
-    split = _split(statement) if shape == "16x32bx2" else None
+    split = _split_distance(statement) if shape == "16x32bx2" else None
     fetch = k.fetch(unit, place)
-    opaque = k.opaque(unit, statement) if loads and k.wants(unit, statement) else None
+    opaque = k.forget_results(unit, statement) if loads and k.is_needed(unit, statement) else None
     op = ops.TensorMove(
         family="tcgen05.ld" if loads else "tcgen05.st", address=Const(0), size=CELL * columns,
         span=statement.span, text=statement.text, section=SECTION,
@@ -208,7 +211,7 @@ def _move(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
             column = (base & COLUMN) + second * (split or 0)
             row, quarter = (base >> 16) + number, lane % c.lanes.width // WARP % 4
             mine = row // WARP == quarter
-            where.append(c.tensor.row(int(c.lanes.cta[lane]), row if mine else TENSOR_LANES, column, columns)[0])
+            where.append(c.tensor.lane_cells(int(c.lanes.cta[lane]), row if mine else TENSOR_LANES, column, columns)[0])
         c.trace.emit(at, [np.array(where, np.uint64)], lanes, lambda v: replace(op, address=v[0]), spread=True)
         if opaque is not None:
             opaque(c, mask)
@@ -217,15 +220,15 @@ def _move(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     return run
 
 
-def _split(statement: ptx.Statement) -> int:
-    """Columns between what the two halves of a warp access, both in the same 16 rows (9.7.16.8)."""
+def _split_distance(statement: ptx.Statement) -> int:
+    """Columns between the accesses of the two halves of a warp, both in the same 16 rows (9.7.16.8)."""
     found = [o.value for o in statement.operands if isinstance(o, ptx.Immediate)]
     return found[0] if found else 0
 
 
-def _wait(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
+def _wait_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     family = "tcgen05." + statement.opcode[1].partition("::")[2]
-    return _plain(
+    return _plain_step(
         ops.WaitGroup(
             family=family, pending=Const(0), commits=True, span=statement.span, text=statement.text, section=SECTION
         ),
@@ -233,10 +236,10 @@ def _wait(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  
     )
 
 
-def _fence(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
+def _fence_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     """A release or an acquire of tensor memory (9.7.16.9)."""
     sem = "release" if "before" in statement.opcode[1] else "acquire"
-    return _plain(
+    return _plain_step(
         ops.Fence(
             sem=sem, scope="cluster", restrict="tensor", span=statement.span, text=statement.text, section=SECTION
         ),
@@ -244,11 +247,11 @@ def _fence(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step: 
     )
 
 
-def _plain(op: ops.Op, at: int) -> Step:
+def _plain_step(op: ops.Op, at: int) -> Step:
     def run(c: Cluster, mask: Mask) -> Mask:
-        c.settle_peeks(mask)
-        c.effect(mask)
-        c.trace.add(c.trace.once((at,), lambda: op), np.flatnonzero(mask))
+        c.check_assumed_failures(mask)
+        c.note_effect(mask)
+        c.trace.append(c.trace.intern((at,), lambda: op), np.flatnonzero(mask))
         return mask
 
     return run
@@ -258,18 +261,18 @@ def _plain(op: ops.Op, at: int) -> Step:
 
 
 def _issue(c: Cluster, at: int, key: tuple[object, ...], op: ops.TensorCore, lanes: Indices) -> None:
-    """Adds an operation; what a lane issues to its pipe with nothing in between is one operation."""
-    op = c.trace.once((at, *key), lambda: op)  # type: ignore[assignment]
+    """Append an operation; consecutive operations that a lane issues to its pipe become one."""
+    op = c.trace.intern((at, *key), lambda: op)  # type: ignore[assignment]
     for lane in lanes.tolist():
         code = c.trace.code[lane]
         last = code[-1] if code else None
         if isinstance(last, ops.TensorCore) and last.kind == op.kind == "mma":
-            code[-1] = c.trace.once(("joined", id(last), id(op)), lambda last=last: _together(last, op))  # type: ignore[misc]
+            code[-1] = c.trace.intern(("joined", id(last), id(op)), lambda last=last: _join_operations(last, op))  # type: ignore[misc]
         else:
-            c.trace.add(op, [lane])
+            c.trace.append(op, [lane])
 
 
-def _together(first: ops.TensorCore, then: ops.TensorCore) -> ops.TensorCore:
+def _join_operations(first: ops.TensorCore, then: ops.TensorCore) -> ops.TensorCore:
     def both(name: str) -> tuple[tuple[Const, Const], ...]:
         pairs = [(at.value, size.value) for at, size in (*getattr(first, name), *getattr(then, name))]
         return _ranges(pairs)
@@ -277,7 +280,7 @@ def _together(first: ops.TensorCore, then: ops.TensorCore) -> ops.TensorCore:
     return replace(first, reads=both("reads"), writes=both("writes"))
 
 
-def _mma(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def _mma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``mma``: reads matrices in shared or tensor memory, accumulates in tensor memory (9.7.16.10)."""
     operands, opcode = list(statement.operands), statement.opcode
     d, a, b = operands[:3]
@@ -291,84 +294,84 @@ def _mma(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     a_in_tensor = isinstance(a, ptx.Address)
 
     def made(c: Cluster, found: list[int], cta: int) -> ops.TensorCore:
-        shape = Shape.of(opcode, found[3])
-        rows = product(shape)
+        shape = Shape.decode(opcode, found[3])
+        rows = product_footprint(shape)
         reads: list[Range] = []
         writes: list[Range] = []
-        for other in _ctas(statement, cta):
+        for other in _active_ctas(statement, cta):
             window = SHARED_BASE + other * SHARED_WINDOW
             if a_in_tensor:
-                reads += c.tensor.rows(other, found[1], rows.a_cells)
+                reads += c.tensor.rectangle_cells(other, found[1], rows.a_cells)
             else:
                 reads += [(window + x, size) for x, size in rows.a.ranges(found[1])]
             reads += [(window + x, size) for x, size in rows.b.ranges(found[2])]
             more = found[4:]
             if meta is not None:
-                reads += c.tensor.rows(other, more.pop(0), rows.meta)
+                reads += c.tensor.rectangle_cells(other, more.pop(0), rows.meta)
             for address, cells in zip(more, rows.scales, strict=False):
-                reads += c.tensor.rows(other, address & 0x3FFFFFFF, cells)
-            writes += c.tensor.rows(other, found[0], rows.d)
-        return _core("mma", reads, writes, statement)
+                reads += c.tensor.rectangle_cells(other, address & 0x3FFFFFFF, cells)
+            writes += c.tensor.rectangle_cells(other, found[0], rows.d)
+        return _core_op("mma", reads, writes, statement)
 
-    return _piped(k, statement, at, fetches, made, "operand of the product")
+    return _piped_step(k, statement, at, fetches, made, "operand of the product")
 
 
-def _copy(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+def _copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``cp``: from shared to tensor memory (9.7.16.8.2)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
-    cells, matrix = source_of_copy(statement)
+    cells, matrix = copy_footprint(statement)
 
     def made(c: Cluster, found: list[int], cta: int) -> ops.TensorCore:
         reads: list[Range] = []
         writes: list[Range] = []
-        for other in _ctas(statement, cta):
+        for other in _active_ctas(statement, cta):
             window = SHARED_BASE + other * SHARED_WINDOW
             reads += [(window + x, size) for x, size in matrix.ranges(found[1])]
-            writes += c.tensor.rows(other, found[0], cells)
-        return _core("cp", reads, writes, statement)
+            writes += c.tensor.rectangle_cells(other, found[0], cells)
+        return _core_op("cp", reads, writes, statement)
 
-    return _piped(k, statement, at, fetches, made, "operand of the copy")
+    return _piped_step(k, statement, at, fetches, made, "operand of the copy")
 
 
-def _shift(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``shift``: 32 bytes of each lane go to the lane below (9.7.16.8.3)."""
+def _shift_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """``shift``: 32 bytes of each lane move to the lane below (9.7.16.8.3)."""
     fetches = [k.fetch(unit, statement.operands[0])]
 
     def made(c: Cluster, found: list[int], cta: int) -> ops.TensorCore:
         lane = found[0] >> 16
         cells = Rectangle(((0, max(TENSOR_LANES - lane, 1)),), 8)
-        writes = [x for other in _ctas(statement, cta) for x in c.tensor.rows(other, found[0], cells)]
-        return _core("shift", [], writes, statement)
+        writes = [x for other in _active_ctas(statement, cta) for x in c.tensor.rectangle_cells(other, found[0], cells)]
+        return _core_op("shift", [], writes, statement)
 
-    return _piped(k, statement, at, fetches, made, "address in tensor memory")
-
-
-Made = Callable[[Cluster, list[int], int], ops.TensorCore]
+    return _piped_step(k, statement, at, fetches, made, "address in tensor memory")
 
 
-def _piped(k: Compiler, statement: ptx.Statement, at: int, fetches: list[Fetch], made: Made, what: str) -> Step:
+MakeOp = Callable[[Cluster, list[int], int], ops.TensorCore]
+
+
+def _piped_step(k: Compiler, statement: ptx.Statement, at: int, fetches: list[Fetch], made: MakeOp, what: str) -> Step:
     del k, statement
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         found = _operands(c, fetches, mask, what)
         if found is None:
             return None
-        for values, cta, lanes in _groups(c, found[0], found[1]):
+        for values, cta, lanes in _group_lanes(c, found[0], found[1]):
             _issue(c, at, (*values, cta), made(c, values, cta), lanes)
         return mask
 
     return run
 
 
-def _commit(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``commit``: an arrival on the mbarrier, or on that at its place in each CTA of a mask (9.7.16.11)."""
+def _commit_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """``commit``: an arrival on the mbarrier, or on those at its offset in each CTA of a mask (9.7.16.11)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         found = _operands(c, fetches, mask, "mbarrier of the commit")
         if found is None:
             return None
-        for values, cta, lanes in _groups(c, found[0], found[1]):
+        for values, cta, lanes in _group_lanes(c, found[0], found[1]):
             place = int(to_generic(np.array([values[0]], np.uint64))[0])
             targets = values[1] if len(values) > 1 else None
             op = ops.TensorCommit(
@@ -378,7 +381,7 @@ def _commit(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                 text=statement.text,
                 section=SECTION,
             )
-            c.trace.add(c.trace.once((at, *values, cta), lambda op=op: op), lanes)  # type: ignore[misc]
+            c.trace.append(c.trace.intern((at, *values, cta), lambda op=op: op), lanes)  # type: ignore[misc]
             ranks = [None] if targets is None else [r for r in range(16) if targets >> r & 1]
             for rank in ranks:
                 here = (
@@ -387,24 +390,24 @@ def _commit(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
                     else SHARED_BASE + rank * SHARED_WINDOW + (place - SHARED_BASE) % SHARED_WINDOW
                 )
                 for _ in range(len(lanes)):
-                    c.change(here, mbarrier.async_arrive_end)
+                    c.apply_to_mbarrier(here, mbarrier.async_arrive_end)
         return mask
 
     return run
 
 
 _MAKERS: dict[str, Callable[[Compiler, Unit, ptx.Statement, int], Step]] = {
-    "alloc": _alloc,
-    "dealloc": _dealloc,
-    "relinquish_alloc_permit": _relinquish,
-    "ld": _move,
-    "st": _move,
-    "wait::ld": _wait,
-    "wait::st": _wait,
-    "fence::before_thread_sync": _fence,
-    "fence::after_thread_sync": _fence,
-    "mma": _mma,
-    "cp": _copy,
-    "shift": _shift,
-    "commit": _commit,
+    "alloc": _alloc_step,
+    "dealloc": _dealloc_step,
+    "relinquish_alloc_permit": _relinquish_step,
+    "ld": _move_step,
+    "st": _move_step,
+    "wait::ld": _wait_step,
+    "wait::st": _wait_step,
+    "fence::before_thread_sync": _fence_step,
+    "fence::after_thread_sync": _fence_step,
+    "mma": _mma_step,
+    "cp": _copy_step,
+    "shift": _shift_step,
+    "commit": _commit_step,
 }

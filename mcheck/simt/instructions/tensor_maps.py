@@ -1,7 +1,7 @@
-"""Tensor maps that a kernel edits and publishes (PTX ISA 9.7.9.28, 9.7.13.16).
+"""Tensor maps that a kernel modifies and publishes (PTX ISA 9.7.9.28, 9.7.13.16).
 
-The bytes of a map stand for its fields (``mcheck.semantics.tensor_map_values``), so that they may be copied through
-shared memory word by word. What ``tensormap.cp_fenceproxy`` leaves in global memory is kept by address.
+The bytes of a map encode its fields (``mcheck.semantics.tensor_map_values``), so that they may be copied through shared
+memory word by word. The result of ``tensormap.cp_fenceproxy`` in global memory is kept by address.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ import numpy as np
 
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.lowering import template
+from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.semantics.tensor_map_values import MAP_SIZE, replace_map_field
 from mcheck.semantics.undefined import Misuse
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, compiles
-from mcheck.simt.execution.lanes import WARP, Mask, leaders
-from mcheck.simt.instructions.memory_accesses import fetch_lanes, sender, to_generic
+from mcheck.simt.execution.compiler import Compiler, register_maker
+from mcheck.simt.execution.lanes import WARP, Mask, leader_lanes
+from mcheck.simt.instructions.memory_accesses import fetch_lanes, make_sender, to_generic
 
 WORD = 8
 
 
-@compiles("tensormap.replace")
-def replace_field(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``tensormap.replace``: one field of a map in shared or global memory."""
-    op = template(unit.function, statement)
+@register_maker("tensormap.replace")
+def replace_field_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of ``tensormap.replace``: set one field of a map in shared or global memory."""
+    op = operation_template(unit.function, statement)
     assert isinstance(op, ops.TensormapReplace)
-    send = sender(k, unit, statement, at, op)
+    send = make_sender(k, unit, statement, at, op)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         lanes, found = send(c, mask, {})
@@ -39,27 +39,29 @@ def replace_field(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
         for j in range(len(lanes)):
             address = int(to_generic(found["address"][0][j : j + 1])[0])
             ordinal = int(found["ordinal"][0][j]) if "ordinal" in found else None
-            contents = c.store.map_at(address)
+            contents = c.store.read_map(address)
             if contents is None:
-                continue  # the engine tells what is copied by it
+                continue  # the engine reports a copy that uses it
             try:
-                c.store.put_map(address, replace_map_field(op.field_name, contents, int(found["value"][0][j]), ordinal))
+                c.store.write_map(
+                    address, replace_map_field(op.field_name, contents, int(found["value"][0][j]), ordinal)
+                )
             except Misuse:
-                return mask  # the engine's to report
+                return mask  # the engine reports it
         return mask
 
     return run
 
 
-@compiles("tensormap.cp_fenceproxy")
-def publish(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``tensormap.cp_fenceproxy``: the warp copies the map and releases it to the tensormap proxy.
+@register_maker("tensormap.cp_fenceproxy")
+def publish_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of ``tensormap.cp_fenceproxy``: the warp copies the map and releases it to the tensormap proxy.
 
-    All of its lanes are there and read the map; the copy and the release are done by one of them.
+    All of its lanes are present and read the map; one of them does the copy and the release.
     """
-    op = template(unit.function, statement)
+    op = operation_template(unit.function, statement)
     assert isinstance(op, ops.TensormapCopyFence)
-    send = sender(k, unit, statement, at, op)
+    send = make_sender(k, unit, statement, at, op)
     source = k.fetch(unit, statement.operands[1])
     read = ops.Load(
         dsts=(None,) * (MAP_SIZE // WORD), address=Const(0), type="b64", space="shared::cta",
@@ -69,15 +71,15 @@ def publish(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     def run(c: Cluster, mask: Mask) -> Mask | None:
         rows = mask.reshape(-1, WARP)
         chosen = np.zeros_like(rows)
-        chosen[np.arange(len(rows)), leaders(rows, last=c.last_leads)] = rows.any(axis=1)
+        chosen[np.arange(len(rows)), leader_lanes(rows, last=c.last_lane_leads)] = rows.any(axis=1)
         leads = chosen.reshape(-1)
         lanes, found = send(c, leads, {})
         if not found:
             return None
         for j in range(len(lanes)):
-            contents = c.store.map_at(int(found["src"][0][j]))
+            contents = c.store.read_map(int(found["src"][0][j]))
             if contents is not None:
-                c.store.put_map(int(found["dst"][0][j]), contents)
+                c.store.write_map(int(found["dst"][0][j]), contents)
         others = np.flatnonzero(mask & ~leads)
         if len(others):
             address, _ = fetch_lanes(source, mask, others)

@@ -1,6 +1,6 @@
 """``wmma.load`` and ``wmma.store`` (PTX ISA 9.7.15.4.3, 9.7.15.4.4): a warp moves a matrix, line by line.
 
-Which lane moves what is not specified, so a line of the matrix is given to each lane in turn.
+Which lane moves which elements is not specified, so the lines of the matrix are assigned to the lanes in turn.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Expr, Reg
 from mcheck.ir.type_sizes import type_size
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, compiles
+from mcheck.simt.execution.compiler import Compiler, register_maker
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.instructions.memory_accesses import fetch_lanes, to_generic, visible_accesses
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 _SMALL = {"s4": 4, "u4": 4, "b1": 1}
 ALIGNED = 16
-"""Bytes that lines are aligned to, whatever the stride."""
+"""Alignment of lines in bytes, whatever the stride."""
 
 
-def lines_of(opcode: tuple[str, ...]) -> tuple[int, int, int]:
-    """How many lines a matrix has in memory, the elements of a line, the bits of an element.
+def matrix_lines(opcode: tuple[str, ...]) -> tuple[int, int, int]:
+    """The number of lines of a matrix in memory, the elements of a line, the bits of an element.
 
     Raises ``Unsupported`` if the opcode does not say.
     """
@@ -40,16 +40,16 @@ def lines_of(opcode: tuple[str, ...]) -> tuple[int, int, int]:
     return (height, width, bits) if "row" in opcode else (width, height, bits)
 
 
-@compiles("wmma")
-def fragment(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``wmma.load`` and ``wmma.store``; ``wmma.mma`` only computes."""
+@register_maker("wmma")
+def fragment_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
+    """The step of ``wmma.load`` and ``wmma.store``; ``wmma.mma`` only computes."""
     loads = statement.opcode[1] == "load"
-    count, width, bits = lines_of(statement.opcode)
+    count, width, bits = matrix_lines(statement.opcode)
     place = next(n for n, o in enumerate(statement.operands) if isinstance(o, ptx.Address))
     fetch = k.fetch(unit, statement.operands[place])
     after = statement.operands[place + (1 if loads else 2) :]
     stride = k.fetch(unit, after[0] if after else ptx.Immediate(width))
-    opaque = k.opaque(unit, statement) if loads and k.wants(unit, statement) else None
+    opaque = k.forget_results(unit, statement) if loads and k.is_needed(unit, statement) else None
     size = max(width * bits // 8, 4)
     pieces = [(start, min(ALIGNED, size - start) // 4) for start in range(0, size, ALIGNED)]
     common = {
@@ -63,8 +63,8 @@ def fragment(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step
         return ops.Store(srcs=(Reg("data"),) * words, address=address, **common)  # type: ignore[arg-type]
 
     def run(c: Cluster, mask: Mask) -> Mask:
-        c.settle_peeks(mask)
-        c.effect(mask)
+        c.check_assumed_failures(mask)
+        c.note_effect(mask)
         lanes = np.flatnonzero(mask)
         lanes = lanes[lanes % WARP < count]
         address, sure = fetch_lanes(fetch, mask, lanes)

@@ -1,1 +1,1 @@
-"""A kernel with a parameter that is any number: which registers grow with it, and how its trace repeats."""
+"""Kernels with an unbounded parameter: the registers that grow with it, and the period of the trace."""

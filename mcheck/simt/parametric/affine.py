@@ -1,13 +1,14 @@
-"""Registers as functions of a parameter that is any number: what instructions make of values that grow with it.
+"""Registers as affine functions of an unbounded parameter: transfer functions of instructions on values that grow with
+it.
 
 The parameter is ``start + (t + w) * step + v`` with t and w from 0 to ``most`` together and v from 0 to ``spare``. A
-value is what it is for t = w = v = 0, which the execution knows, and three slopes: what it goes on by with t, w and v,
-modulo its width. t are periods of a loop that lie behind, w those that are still to come; v are numbers that make no
-difference. A value of which nobody knows that it grows so is *bad*; that is harmless until something depends on it.
+value is its base for t = w = v = 0, which the execution knows, and three slopes: its increments with t, w and v, modulo
+its width. t counts completed periods of a loop, w those still to come; v ranges over numbers that make no difference. A
+value that is not known to grow so is *bad*; that is harmless until something depends on it.
 
-Where an instruction asks how large a number is, it has to be known that the answer is the same for all numbers: a
-comparison may take numbers away from the far end (``most``, ``spare``), and where too few would be left its result is
-bad. So what is found holds of every number that is left.
+Where an instruction compares a number, the result must be the same for all numbers: a comparison may exclude numbers at
+the far end (``most``, ``spare``), and where too few would be left its result is bad. So the findings hold for every
+number that is left.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.base.records import dataclass
-from mcheck.frontend.ptx.lane_arithmetic import Word, is_floating, number_of, ones, truncate, width
+from mcheck.frontend.ptx.lane_arithmetic import Word, is_floating, low_mask, to_number, truncate, type_bits
 from mcheck.simt.execution.lanes import Mask
 
 Slopes = NDArray[np.int64]
@@ -27,12 +28,12 @@ Slopes = NDArray[np.int64]
 Rule = Callable[["Numbers", "list[Value]"], "Value"]
 
 STEEP = 1 << 40
-"""Slopes beyond this are not followed."""
+"""Maximum slope that is followed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An operand: the values of the lanes at hand, their slopes, and which are bad."""
+    """An operand: the values of the current lanes, their slopes, and which are bad."""
 
     base: Word
     slopes: Slopes
@@ -40,13 +41,13 @@ class Value:
 
     @property
     def still(self) -> Mask:
-        """Whose value is the same for all numbers."""
+        """The lanes whose value is the same for all numbers."""
         return ~self.bad & ~self.slopes.any(axis=0)
 
 
 @dataclass(slots=True)
 class Numbers:
-    """The numbers that are left: ``most`` periods, of which there are to be at least ``least``, and ``spare``."""
+    """The numbers that are left: ``most`` periods, of which there must be at least ``least``, and ``spare``."""
 
     most: int
     least: int
@@ -54,12 +55,12 @@ class Numbers:
 
     @property
     def divides(self) -> bool:
-        """Whether quotients are followed that do not grow evenly."""
+        """Whether quotients that do not grow evenly are followed."""
         return False
 
     def below(self, room: NDArray[Any], slopes: Slopes) -> Mask:
-        """Of which lanes a value with these slopes grows by no more than ``room`` (0 or more), numbers being taken away
-        where too large ones would make it.
+        """The lanes in which a value with these slopes grows by no more than ``room`` (0 or more); numbers are excluded
+        where too large ones would exceed it.
         """
         good = np.ones(len(room), np.bool_)
         moving = slopes.any(axis=0)
@@ -85,15 +86,15 @@ class Numbers:
         return True
 
     def between(self, value: NDArray[Any], slopes: Slopes, low: int, high: int) -> Mask:
-        """Of which lanes a value stays from ``low`` to ``high``."""
+        """The lanes in which a value stays from ``low`` to ``high``."""
         top = np.array([high - int(x) for x in value], object).clip(-1, (1 << 62))
         bottom = np.array([int(x) - low for x in value], object).clip(-1, (1 << 62))
         return self.below(top, slopes) & self.below(bottom, -slopes)
 
     def number(self, value: Value, kind: str) -> tuple[NDArray[Any], Mask]:
-        """The values as numbers of a type, and which of them keep to its range."""
-        bits = width(kind)
-        base: NDArray[Any] = number_of(value.base, kind)
+        """The values as numbers of a type, and the lanes in which they stay in its range."""
+        bits = type_bits(kind)
+        base: NDArray[Any] = to_number(value.base, kind)
         if kind[0] == "s":
             low, high = -(1 << bits - 1), (1 << bits - 1) - 1
         else:
@@ -101,8 +102,8 @@ class Numbers:
         return base, self.between(base, value.slopes, low, high)
 
     def floor(self, value: Value, base: NDArray[Any], block: NDArray[Any]) -> tuple[Slopes, Mask]:
-        """The slopes of quotients by ``block``, rounded down, and which are known: the slopes are multiples of it, or
-        the values stay in one block. ``base`` is natural, or the rounding of an arithmetic shift.
+        """The slopes of quotients by ``block``, rounded down, and the lanes where they are known: the slopes are
+        multiples of it, or the values stay in one block. ``base`` is natural, or the rounding of an arithmetic shift.
         """
         whole = value.slopes % block == 0
         slopes = np.where(whole, value.slopes // block, 0)
@@ -113,7 +114,7 @@ class Numbers:
 
 
 def rule_of(opcode: tuple[str, ...]) -> Rule | None:
-    """What an instruction on integers makes of values that grow; ``None`` if that is not followed."""
+    """The transfer function of an integer instruction on growing values; ``None`` if it has none."""
     name, kind = opcode[0], opcode[-1]
     if "sat" in opcode or "cc" in opcode or kind.endswith("x2") or is_floating(kind):
         return None
@@ -121,17 +122,17 @@ def rule_of(opcode: tuple[str, ...]) -> Rule | None:
         case "mov" | "cvta":
             return lambda _, s: s[0]
         case "add" | "sub" | "neg" | "not":
-            return _RULES[name](width(kind))
+            return _RULES[name](type_bits(kind))
         case "mul" | "mad" if opcode[1] in ("lo", "wide"):
             return _product(kind, wide=opcode[1] == "wide")
-        case "mul" if opcode[1] == "hi" and width(kind) == 32:
+        case "mul" if opcode[1] == "hi" and type_bits(kind) == 32:
             return _upper(kind)
         case "shl":
-            return _left(width(kind))
+            return _left(type_bits(kind))
         case "shr":
             return _right(kind)
-        case "and" | "or" | "xor" if width(kind) > 1:
-            return _bitwise(name, width(kind))
+        case "and" | "or" | "xor" if type_bits(kind) > 1:
+            return _bitwise(name, type_bits(kind))
         case "min" | "max":
             return _extreme(name, kind)
         case "setp" if len(opcode) == 3:
@@ -168,7 +169,7 @@ _RULES = {"add": _sum, "sub": _difference, "neg": _negative, "not": _negative}
 
 
 def _times(value: Value, by: Value, factor: NDArray[Any], bits: int) -> Value:
-    """A value times one that is the same for all numbers."""
+    """A value multiplied by one that is the same for all numbers."""
     steep = (np.abs(factor.astype(object)) > STEEP).astype(np.bool_)
     factor = np.where(steep, 0, factor).astype(np.int64)
     far = np.abs(value.slopes).max(axis=0).astype(object) * np.abs(factor).astype(object) > STEEP
@@ -177,17 +178,17 @@ def _times(value: Value, by: Value, factor: NDArray[Any], bits: int) -> Value:
 
 
 def _still_first(s: list[Value]) -> tuple[Value, Value]:
-    """Two operands that may change places: one that does not grow, if there is one, and the other."""
+    """The operands of a commutative operation: one that does not grow first, if there is one."""
     return (s[1], s[0]) if not s[1].slopes.any() else (s[0], s[1])
 
 
 def _product(kind: str, *, wide: bool) -> Rule:
-    bits = width(kind)
+    bits = type_bits(kind)
     sign = kind if wide else "s" + kind[1:]
 
     def run(n: Numbers, s: list[Value]) -> Value:
         one, other = _still_first(s)
-        made = _times(other, one, number_of(one.base, sign), 64 if wide else bits)
+        made = _times(other, one, to_number(one.base, sign), 64 if wide else bits)
         slopes, bad = made.slopes, made.bad
         if wide:
             bad = bad | ~n.number(other, kind)[1]
@@ -204,8 +205,8 @@ NEARLY = 3
 
 def _upper(kind: str) -> Rule:
     """The upper half of a product with a constant, as compilers divide by one: with ``m d = a 2^32 + e`` that of a
-    natural x and m is x a / d rounded down, as long as x e < 2^32: the rounding is by at most (d - 1) / d, and what e
-    adds is less than 1 / d.
+    natural x and m is x a / d rounded down, as long as x e < 2^32: the rounding is by at most (d - 1) / d, and e adds
+    less than 1 / d.
     """
 
     def run(n: Numbers, s: list[Value]) -> Value:
@@ -243,7 +244,7 @@ def _left(bits: int) -> Rule:
 
 
 def _right(kind: str) -> Rule:
-    bits = width(kind)
+    bits = type_bits(kind)
 
     def run(n: Numbers, s: list[Value]) -> Value:
         base, fits = n.number(s[0], kind if kind[0] == "s" else f"u{bits}")
@@ -257,13 +258,13 @@ def _right(kind: str) -> Rule:
 def _divided(name: str, kind: str) -> Rule:
     def run(n: Numbers, s: list[Value]) -> Value:
         base, fits = n.number(s[0], kind)
-        by = number_of(s[1].base, kind)
+        by = to_number(s[1].base, kind)
         natural = n.between(base, s[0].slopes, 0, 1 << 62) & (by > 0) & (by < STEEP)
         block = np.where(natural, by, 1).astype(np.int64)
         slopes, known = n.floor(s[0], np.where(natural, base, 0).astype(np.int64), block)
         if name == "rem":
             slopes = s[0].slopes - slopes * block
-        return _made(s[0], slopes, s[0].bad | ~s[1].still | ~fits | ~natural | ~known, width(kind))
+        return _made(s[0], slopes, s[0].bad | ~s[1].still | ~fits | ~natural | ~known, type_bits(kind))
 
     return run
 
@@ -273,7 +274,7 @@ def _multiples(slopes: Slopes, of: NDArray[Any]) -> Mask:
 
 
 def _above(value: Word) -> NDArray[np.int64]:
-    """The least power of two beyond each value; 2^62 for large ones."""
+    """The least power of two above each value; 2^62 for large ones."""
     return np.array([1 << min(int(x).bit_length(), 62) for x in value], np.int64)
 
 
@@ -305,7 +306,7 @@ def _field() -> Rule:
 
 
 def _held(n: Numbers, a: Value, b: Value, kind: str, test: str) -> Mask:
-    """Of which lanes a comparison has one answer for all numbers."""
+    """The lanes in which a comparison has one result for all numbers."""
     x, fits = n.number(a, kind)
     y, also = n.number(b, kind)
     apart = np.array([int(p) - int(q) for p, q in zip(x, y, strict=True)], object).clip(-(1 << 62), 1 << 62)
@@ -338,7 +339,7 @@ def _compared(test: str, kind: str) -> Rule | None:
     if test not in ("eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"):
         return None
     if test in ("lo", "ls", "hi", "hs") or kind[0] == "b":
-        kind = f"u{width(kind)}"
+        kind = f"u{type_bits(kind)}"
 
     def run(n: Numbers, s: list[Value]) -> Value:
         return Value(s[0].base, np.zeros_like(s[0].slopes), ~_held(n, s[0], s[1], kind, test))
@@ -350,9 +351,9 @@ def _extreme(name: str, kind: str) -> Rule:
     def run(n: Numbers, s: list[Value]) -> Value:
         a, b = s[0], s[1]
         known = _held(n, a, b, kind, "le")
-        x, y = number_of(a.base, kind), number_of(b.base, kind)
+        x, y = to_number(a.base, kind), to_number(b.base, kind)
         first = x <= y if name == "min" else x > y
-        return _made(a, np.where(first, a.slopes, b.slopes), ~known, width(kind))
+        return _made(a, np.where(first, a.slopes, b.slopes), ~known, type_bits(kind))
 
     return run
 
@@ -363,17 +364,17 @@ def _converted(to: str, source: str) -> Rule | None:
 
     def run(n: Numbers, s: list[Value]) -> Value:
         bad = s[0].bad
-        if width(to) > width(source):
+        if type_bits(to) > type_bits(source):
             bad = bad | ~n.number(s[0], source)[1]
-        elif width(to) < min(width(source), 32):  # the register may be wider than the result
+        elif type_bits(to) < min(type_bits(source), 32):  # the register may be wider than the result
             bad = bad | ~n.number(s[0], to)[1]
-        return _made(s[0], s[0].slopes, bad, min(width(to), 64))
+        return _made(s[0], s[0].slopes, bad, min(type_bits(to), 64))
 
     return run
 
 
 def select(first: Value, second: Value, by: Value) -> Value:
-    """``selp``."""
+    """The transfer function of ``selp``."""
     mine = by.base != 0
     return Value(
         first.base, np.where(mine, first.slopes, second.slopes), by.bad | np.where(mine, first.bad, second.bad)
@@ -381,9 +382,9 @@ def select(first: Value, second: Value, by: Value) -> Value:
 
 
 def logical(name: str, first: Value, second: Value) -> Value:
-    """``and`` and ``or`` of predicates, which one of them may decide."""
+    """The transfer function of ``and`` and ``or`` of predicates, which one of them may decide."""
     decides = np.uint64(name == "or")
     bad = first.bad | second.bad
     for x in (first, second):
-        bad = bad & ~(x.still & ((x.base & ones(1)) == decides))
+        bad = bad & ~(x.still & ((x.base & low_mask(1)) == decides))
     return Value(first.base, np.zeros_like(first.slopes), bad)

@@ -1,5 +1,5 @@
-"""What is read at addresses that grow with the rounds: global memory that nothing writes, at places that tell nothing
-apart. The loads that bring the parameter itself are among them.
+"""Reads at addresses that grow with the iterations: global memory that nothing writes, where the place of a read makes
+no difference. The loads of the parameter itself are among them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.lane_arithmetic import width
+from mcheck.frontend.ptx.lane_arithmetic import type_bits
 from mcheck.frontend.ptx.memory_layout import PARAM_BASE, UNKNOWN_SIZE
-from mcheck.frontend.ptx.register_flow import reads, registers
+from mcheck.frontend.ptx.register_flow import operand_registers, read_registers
 from mcheck.ir.loop_unrolling import Aperiodic
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.type_sizes import type_size
@@ -22,29 +22,29 @@ from mcheck.semantics.tensor_map_values import decode
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.compiler import Fetch
 from mcheck.simt.execution.lanes import Mask
-from mcheck.simt.execution.loop_visits import Before
+from mcheck.simt.execution.loop_visits import BeforeStep
 from mcheck.simt.parametric.affine import Value
 from mcheck.simt.parametric.invariant_registers import AFTER, BEFORE, InvariantRegisters
 
 COPIED = 16
-"""To what bytes copies align their addresses."""
+"""Alignment of the addresses of copies, in bytes."""
 
 
 @dataclass(slots=True)
 class Growing(InvariantRegisters):
-    """Loads and copies."""
+    """The checks of loads and copies."""
 
     grown: set[int] = field(default_factory=set)
-    """The objects that are read at addresses that grow."""
+    """The objects that are read at growing addresses."""
 
-    def _load(self, unit: Unit, statement: ptx.Statement) -> Before:
+    def _load(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
         place = statement.operands[1]
         assert isinstance(place, ptx.Address)
         fetch, size = self.compiler.fetch(unit, place), type_size(statement.opcode[-1])
-        given = list(registers(statement.operands[0]))
-        targets = [(j, unit.frame + r.index, width(r.type)) for j, r in enumerate(given)]
-        targets = [x for x in targets if x[1] in self.compiler.code.wanted]
-        based = self._wanted(unit, registers(place))
+        given = list(operand_registers(statement.operands[0]))
+        targets = [(j, unit.frame + r.index, type_bits(r.type)) for j, r in enumerate(given)]
+        targets = [x for x in targets if x[1] in self.compiler.code.needed_rows]
+        based = self._wanted(unit, operand_registers(place))
         rows = [row for _, row, _ in targets]
         if "param" in statement.opcode and not any(p.startswith("param::func") for p in statement.opcode):
 
@@ -68,7 +68,7 @@ class Growing(InvariantRegisters):
 
         return before
 
-    def _constant(self, statement: ptx.Statement, based: list[tuple[ptx.Register, int]], rows: list[int]) -> Before:
+    def _constant(self, statement: ptx.Statement, based: list[tuple[ptx.Register, int]], rows: list[int]) -> BeforeStep:
         def before(_: Cluster, mine: Mask) -> None:
             for register, row in based:
                 self._sure(statement, register, row, mine)
@@ -79,7 +79,7 @@ class Growing(InvariantRegisters):
     def _parameter(
         self, at: NDArray[np.int64], size: int, bits: int, lanes: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], Mask]:
-        """The slopes of what is loaded from the parameters at ``at``, and where they are not known."""
+        """The slopes of a load of parameters at ``at``, and where they are unknown."""
         low = PARAM_BASE + self.compiler.places.symbols[self.compiler.lanes.launch.entry, self.argument.name]
         whole = (at == low) & (size == self.argument.size) & (bits == 8 * size)
         touched = (at < low + self.argument.size) & (at + size > low)
@@ -90,8 +90,8 @@ class Growing(InvariantRegisters):
         slopes[2] = np.where(whole, 1, 0)
         return slopes, touched & ~whole
 
-    def _copy(self, unit: Unit, statement: ptx.Statement) -> Before:
-        """``cp.async`` and its like: what they read in global memory may grow with the rounds."""
+    def _copy(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
+        """``cp.async`` and similar copies: their source addresses in global memory may grow with the iterations."""
         opcode, operands = statement.opcode, statement.operands
         loads = next((p for p in opcode if p.startswith(("shared", "global"))), "").startswith("shared")
         source = operands[1] if len(operands) > 1 else None
@@ -101,11 +101,11 @@ class Growing(InvariantRegisters):
                     return self._tensor(unit, statement, source)
             elif "global" in opcode and "reduce" not in opcode:
                 return self._source_of(unit, statement, source)
-        return self._effect(unit, statement, reads(statement))
+        return self._effect(unit, statement, read_registers(statement))
 
-    def _source_of(self, unit: Unit, statement: ptx.Statement, source: ptx.Address) -> Before:
-        fetch, based = self.compiler.fetch(unit, source), self._wanted(unit, registers(source))
-        others = [r for o in statement.operands if o is not source for r in registers(o)]
+    def _source_of(self, unit: Unit, statement: ptx.Statement, source: ptx.Address) -> BeforeStep:
+        fetch, based = self.compiler.fetch(unit, source), self._wanted(unit, operand_registers(source))
+        others = [r for o in statement.operands if o is not source for r in operand_registers(o)]
         effect = self._effect(unit, statement, others)
         amounts = [o.value for o in statement.operands[2:3] if isinstance(o, ptx.Immediate)]
 
@@ -120,7 +120,7 @@ class Growing(InvariantRegisters):
         self, c: Cluster, statement: ptx.Statement, register: ptx.Register, row: int, fetch: Fetch, mine: Mask,
         size: int,
     ) -> None:  # fmt: skip
-        """Notes the object that is read at an address that grows; raises ``Aperiodic`` if that matters."""
+        """Record the object that is read at a growing address; raises ``Aperiodic`` if that matters."""
         lanes = np.flatnonzero(mine)
         value = Value(np.broadcast_to(fetch()[0], mine.shape)[lanes], self.slopes[:, row, lanes], self.bad[row, lanes])
         moving = value.slopes.any(axis=0)
@@ -136,7 +136,7 @@ class Growing(InvariantRegisters):
         known = found.object.size != UNKNOWN_SIZE
         if known and not self.numbers.between(at, slopes, found.base, found.base + found.object.size - size).all():
             raise Aperiodic(
-                f"the address of '{statement.text}', which grows with the rounds, and {found.object.name} does not",
+                f"the address of '{statement.text}', which grows with the iterations; {found.object.name} does not",
                 statement.span,
             )
         self._aligned(statement, slopes, size & -size if size else 1)
@@ -144,17 +144,17 @@ class Growing(InvariantRegisters):
 
     def _aligned(self, statement: ptx.Statement, slopes: NDArray[np.int64], unit: int) -> None:
         if (slopes[:2] % unit).any():
-            raise Aperiodic(f"the alignment of '{statement.text}', another one in each round", statement.span)
+            raise Aperiodic(f"the alignment of '{statement.text}', which differs in each iteration", statement.span)
         if (slopes[2] % unit).any():
             self.numbers.spare = 0
 
-    def _tensor(self, unit: Unit, statement: ptx.Statement, source: ptx.Address) -> Before:
-        coords = [r for o in source.rest for r in registers(o)]
+    def _tensor(self, unit: Unit, statement: ptx.Statement, source: ptx.Address) -> BeforeStep:
+        coords = [r for o in source.rest for r in operand_registers(o)]
         items = [x for o in source.rest[:1] for x in (o.items if isinstance(o, ptx.Vector) else (o,))]
         rows = self._wanted(unit, coords)
-        others = [r for o in statement.operands if o is not source for r in registers(o)]
+        others = [r for o in statement.operands if o is not source for r in operand_registers(o)]
         based = ptx.Address(source.base, source.offset)
-        effect = self._effect(unit, statement, [*others, *registers(based)])
+        effect = self._effect(unit, statement, [*others, *operand_registers(based)])
         fetch = self.compiler.fetch(unit, based)
         fetches = {r: self.compiler.fetch(unit, r) for r, _ in rows}
 
@@ -170,13 +170,13 @@ class Growing(InvariantRegisters):
                 if not self.numbers.number(value, "s32")[1].all():
                     raise Aperiodic(f"{register.name} in '{statement.text}', which overflows", statement.span)
                 for address in np.unique(np.broadcast_to(fetch()[0], mine.shape)[lanes]).tolist():
-                    self._box(c, statement, address, value, first=register in list(registers(items[0])))
+                    self._box(c, statement, address, value, first=register in list(operand_registers(items[0])))
 
         return before
 
     def _box(self, c: Cluster, statement: ptx.Statement, address: int, value: Value, *, first: bool) -> None:
-        """A box that goes on with the rounds in the tensor of the map at an address."""
-        contents = c.store.map_at(address)
+        """A box that advances with the iterations in the tensor of the map at an address."""
+        contents = c.store.read_map(address)
         spec = None if contents is None else decode(contents)
         found = None if spec is None else c.places.memory.find(spec.global_address)
         plain = spec is not None and spec.interleave_layout == "none" and spec.elemtype[:1] in "usfbt"

@@ -1,5 +1,5 @@
-"""Registers that are to be the same for all numbers that a parameter may be, or are known to grow with them
-(``mcheck.simt.parametric.affine``), while a cluster is executed with one of them.
+"""Registers that must be invariant for all values of a parameter, or that grow with it in a known way
+(``mcheck.simt.parametric.affine``), while a cluster is executed with one value.
 """
 
 from __future__ import annotations
@@ -13,44 +13,45 @@ from numpy.typing import NDArray
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.launch import Argument
-from mcheck.frontend.ptx.register_flow import reads, registers, writes
+from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
 from mcheck.ir.loop_unrolling import Aperiodic
-from mcheck.simt.execution.cluster import DONE, Cluster
+from mcheck.simt.execution.cluster import EXITED, Cluster
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
-from mcheck.simt.execution.loop_visits import Before, Mark
+from mcheck.simt.execution.loop_visits import BeforeStep, LoopMark
 from mcheck.simt.parametric.affine import Numbers, Value
 
 BEFORE, INSIDE, AFTER = range(3)
-"""Where a lane is: before the mark in its loop, in the period behind it, or after that."""
+"""The part of its trace a lane is in: before the mark in its loop, in the period after it, or later."""
 COLLECTIVE = frozenset(("elect", "shfl", "vote", "match", "redux"))
 ADDRESSED = frozenset(("st", "red", "atom", "ldmatrix", "stmatrix"))
-"""Instructions that do the same whatever the values are that they store."""
+"""Instructions whose effect does not depend on the values that they store."""
 STRONG = frozenset(("release", "relaxed", "volatile", "mmio"))
 
 
 @dataclass(slots=True)
 class InvariantRegisters:
-    """The registers of all lanes. ``period`` is by how much a number is larger that makes one more period, 0 if only
-    the next numbers are asked about.
+    """The registers of all lanes. ``period`` is the increment of the parameter that adds one period, 0 if only the next
+    numbers are considered.
     """
 
     numbers: Numbers
     argument: Argument
     period: int = 0
-    marks: Mapping[int, Mark] = field(default_factory=dict)
+    marks: Mapping[int, LoopMark] = field(default_factory=dict)
     compiler: Compiler = field(init=False)
     slopes: NDArray[np.int64] = field(init=False)
     bad: Mask = field(init=False)
     why: dict[int, ptx.Statement] = field(default_factory=dict)
-    """By register, what made it bad."""
+    """By register, the instruction that made it bad."""
     part: NDArray[np.int8] = field(init=False)
     heads: NDArray[np.int64] = field(init=False)
+    """By lane, where its loop begins, and the number of its backward jumps."""
     count: NDArray[np.int64] = field(init=False)
     """By lane, where its loop begins, and how often it has jumped back there."""
 
     def begin(self, compiler: Compiler) -> None:
-        """Before the first step: nothing is known of any register."""
+        """Initialise before the first step: nothing is known of any register."""
         self.compiler = compiler
         lanes, rows = compiler.lanes.count, compiler.code.rows
         self.slopes = np.zeros((3, rows, lanes), np.int64)
@@ -64,7 +65,7 @@ class InvariantRegisters:
         slopes, bad = np.zeros((3, len(lanes)), np.int64), np.zeros(len(lanes), np.bool_)
         if isinstance(operand, ptx.Special) and operand.name not in self.compiler.lanes.special:
             bad[:] = True
-        for register in registers(operand):
+        for register in operand_registers(operand):
             row = unit.frame + register.index
             slopes, bad = self.slopes[:, row, lanes], self.bad[row, lanes]
             if isinstance(operand, ptx.Part):
@@ -92,13 +93,13 @@ class InvariantRegisters:
 
     def _wanted(self, unit: Unit, found: Iterable[ptx.Register]) -> list[tuple[ptx.Register, int]]:
         rows = [(r, unit.frame + r.index) for r in dict.fromkeys(found)]
-        return [(r, row) for r, row in rows if row in self.compiler.code.wanted]
+        return [(r, row) for r, row in rows if row in self.compiler.code.needed_rows]
 
-    def _effect(self, unit: Unit, statement: ptx.Statement, used: Iterable[ptx.Register]) -> Before:
-        """An instruction whose operands are to be the same for all numbers."""
+    def _effect(self, unit: Unit, statement: ptx.Statement, used: Iterable[ptx.Register]) -> BeforeStep:
+        """Require the operands of an instruction to be the same for all numbers."""
         name = statement.opcode[0]
         rows = self._wanted(unit, used)
-        targets = [row for _, row in self._wanted(unit, writes(statement))]
+        targets = [row for _, row in self._wanted(unit, written_registers(statement))]
         collective = name in COLLECTIVE
         known = collective or (name == "mbarrier" and statement.opcode[1] in ("try_wait", "test_wait"))
 
@@ -112,10 +113,10 @@ class InvariantRegisters:
         return before
 
     def _meet(self, c: Cluster, statement: ptx.Statement, mine: Mask) -> None:
-        """Lanes that hand values to each other are all of their warp, as far in their loops."""
+        """Require that all lanes of the warps exchange values, in the same iteration of their loops."""
         there = mine.reshape(-1, WARP)
-        if (np.asarray(there.any(axis=1))[:, None] & ~there & (c.status != DONE).reshape(-1, WARP)).any():
-            raise Aperiodic(f"'{statement.text}', to which lanes of a warp come one after the other", statement.span)
+        if (np.asarray(there.any(axis=1))[:, None] & ~there & (c.status != EXITED).reshape(-1, WARP)).any():
+            raise Aperiodic(f"'{statement.text}', which lanes of a warp execute one after the other", statement.span)
         for warp in np.flatnonzero(there.any(axis=1)).tolist():
             lanes = warp * WARP + np.flatnonzero(there[warp])
             far = {
@@ -125,15 +126,17 @@ class InvariantRegisters:
             }
             alone = bool((self.heads[lanes] < 0).any())
             if len(far) > 1 or (alone and any(place[0] == INSIDE for place in far)):
-                raise Aperiodic(f"'{statement.text}', to which lanes of a warp come in several rounds", statement.span)
+                raise Aperiodic(
+                    f"'{statement.text}', which lanes of a warp execute in different iterations", statement.span
+                )
 
 
 def deciding_registers(statement: ptx.Statement) -> Iterable[ptx.Register]:
-    """The registers of an instruction that decide what it does: values that are only stored do not."""
+    """The registers on which the effect of an instruction depends: values that are only stored do not count."""
     name, guard = statement.opcode[0], statement.guard
     strong_store = name == "st" and not STRONG.isdisjoint(statement.opcode[1:2])
     if name in ADDRESSED and not strong_store:
-        return [r for o in statement.operands if isinstance(o, ptx.Address) for r in registers(o)]
+        return [r for o in statement.operands if isinstance(o, ptx.Address) for r in operand_registers(o)]
     if name == "wgmma":
         return [o for o in statement.operands if isinstance(o, ptx.Register) and o.type != "pred"]
-    return [r for r in reads(statement) if guard is None or r != guard.register]
+    return [r for r in read_registers(statement) if guard is None or r != guard.register]

@@ -1,9 +1,10 @@
-"""A kernel with a parameter that is any number, as what each lane does before its loop, in a period of it, and after.
+"""Periodic traces of a kernel with an unbounded parameter: for each lane the operations before its loop, in a period of
+it, and after.
 
-The loops are found by running the kernel with two numbers: what is entered more often with the larger one depends on
-it. How many rounds are a period is read off what the lanes do in them. That it is so with every number is then shown by
-following one number more closely (``mcheck.simt.parametric.watched_execution``), and the numbers next to it that make a
-difference.
+The loops are found by running the kernel with two numbers: a loop that is entered more often with the larger one
+depends on the parameter. The number of iterations of a period is read off the operations of the lanes. That this holds
+for every number is then shown by watching the execution of one number (``mcheck.simt.parametric.watched_execution``),
+and of the numbers next to it that make a difference.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.lanes import Mask
-from mcheck.simt.execution.loop_visits import Mark, Visits
+from mcheck.simt.execution.loop_visits import LoopMark, LoopVisits
 from mcheck.simt.parametric.affine import Numbers
-from mcheck.simt.parametric.watched_execution import Watch
-from mcheck.simt.trace_extraction import ClusterTrace, Runner, Way
+from mcheck.simt.parametric.watched_execution import ParameterWatch
+from mcheck.simt.trace_extraction import ClusterTrace, PathChoices, Runner
 
 FIRST_TRIES = (48, 96)
 ROUNDS = 24
-"""So many rounds show what repeats, or as many as ``MOST_TRIED`` makes."""
+"""Iterations that suffice to find a period, or as many as ``MOST_TRIED`` makes."""
 MOST_TRIED = 12_288
 MOST_VISITS = 72
-"""A period of more rounds is not followed."""
+"""Maximum number of iterations in a period."""
 ENOUGH = 1 << 30
-"""As far as numbers of 32 bits are to be followed, at least."""
+"""The least upper limit of the parameter to be covered, for numbers of 32 bits."""
 MOST_SMALL = 160
-"""So many numbers below those that repeat are looked at one by one."""
+"""Maximum number of values below the periodic ones that are checked one by one."""
 
 Launched = Callable[[int], Launch]
 Step = tuple[NDArray[np.int64], Mask]
@@ -50,12 +51,13 @@ Step = tuple[NDArray[np.int64], Mask]
 
 @dataclass(frozen=True, slots=True)
 class PeriodicTrace:
-    """A way that the kernel goes with every number from ``starts[0]`` on. ``starts`` are the first numbers that differ
-    from those before, up to one that makes a period more, which is ``step`` larger; ``below`` are those that differ
-    from 0 on.
+    """A path of the kernel with every number from ``starts[0]`` on. ``starts`` are the first numbers that differ from
+    their predecessors, up to one that adds a period, which is ``step`` larger; ``below`` are those that differ from 0
+    on.
 
-    ``heads`` and ``bodies`` are what each thread does before its loop and in a period of it, ``tails`` by the numbers
-    in ``starts`` what comes then, a last period included. ``last`` is up to where no register overflows.
+    ``heads`` and ``bodies`` are the operations of each thread before its loop and in a period of it, ``tails``, by the
+    numbers in ``starts``, those after it, a last period included. ``last`` is the largest number for which no register
+    overflows.
     """
 
     way: ClusterTrace
@@ -68,13 +70,13 @@ class PeriodicTrace:
     last: int
 
     def number(self, size: int) -> int:
-        """The first number of those that make a program: they are counted by ``size``."""
+        """The first number of those with the same program, counted by ``size``."""
         periods, which = divmod(size, len(self.starts))
         return self.starts[which] + periods * self.step
 
     def program(self, size: int) -> Program:
-        """What the cluster does with ``number(size)``. What a period reads at addresses that grow, and that nothing
-        writes, is read where the first one reads it.
+        """The program of the cluster with ``number(size)``. Reads of a period at growing addresses of memory that
+        nothing writes are placed where the first one is.
         """
         periods, which = divmod(size, len(self.starts))
         parts = zip(self.heads, self.bodies, self.tails[which], strict=True)
@@ -83,19 +85,19 @@ class PeriodicTrace:
         return replace(self.way.program, threads=tuple(threads))
 
     def loop(self, thread: int, size: int) -> tuple[int, int, int]:
-        """Where the loop of a thread begins and ends in its code, and the operations of a period."""
+        """The begin and the end of a thread's loop in its code, and the operations of a period."""
         first, length = len(self.heads[thread]), len(self.bodies[thread])
         return first, first + length * (size // len(self.starts) + 1), length
 
 
 @dataclass(slots=True)
 class Finder:
-    """Finds out how one way of a kernel repeats; ``launched`` is its launch with a number."""
+    """The search for the period of one path of a kernel; ``launched`` is its launch with a number."""
 
     module: Module
     launched: Launched
     argument: Argument
-    way: Way
+    way: PathChoices
     limit: Limit
     name: str
     keys: dict[int, tuple[Op, object]] = field(default_factory=dict)
@@ -103,9 +105,9 @@ class Finder:
     exact: dict[int, tuple[Op, int]] = field(default_factory=dict)
 
     def find(self) -> PeriodicTrace:
-        """How it repeats; raises ``Aperiodic`` with what is in the way."""
-        if self.runner(0).code.moved:
-            raise Aperiodic("control that depends on what is stored in memory")
+        """Find the period; raises ``Aperiodic`` with the obstacle."""
+        if self.runner(0).code.stores_decide:
+            raise Aperiodic("control that depends on values stored in memory")
         small, large = self.tried()
         marks, step = self.marks(small, large)
         problem: Aperiodic | None = None
@@ -117,25 +119,25 @@ class Finder:
         assert problem is not None
         raise problem
 
-    def others(self) -> Iterator[Way]:
-        """Ways that differ from this one in a choice that it made."""
+    def others(self) -> Iterator[PathChoices]:
+        """Choices that differ from those of this path in one choice that it made."""
         runner = self.runner(FIRST_TRIES[1])
-        yield from runner.others(self.way, runner.run(self.way))
+        yield from runner.alternatives(self.way, runner.run(self.way))
 
     def runner(self, number: int) -> Runner:
-        """What runs the kernel with a number."""
+        """The runner of the kernel with a number."""
         self.limit.check()
         if number >> 8 * self.argument.size:
-            raise Aperiodic(f"{number} rounds, which {self.name} cannot be")
+            raise Aperiodic(f"{number} iterations, a value that {self.name} cannot have")
         return Runner(self.module, self.launched(number), self.limit)
 
     # --- loops ----------------------------------------------------------------------------------------------------
 
-    def tried(self) -> tuple[tuple[int, Visits], tuple[int, Visits, Cluster]]:
-        """Two numbers with what was seen of the loops."""
+    def tried(self) -> tuple[tuple[int, LoopVisits], tuple[int, LoopVisits, Cluster]]:
+        """Run two numbers and record the loops."""
         low, high = FIRST_TRIES
         while True:
-            small, large = Visits(), Visits()
+            small, large = LoopVisits(), LoopVisits()
             self.runner(low).run(self.way, small)
             cluster = self.runner(high).run(self.way, large)
             for gap in cluster.trace.gaps.values():
@@ -146,10 +148,10 @@ class Finder:
             low, high = 8 * low, 8 * high
 
     def marks(
-        self, small: tuple[int, Visits], large: tuple[int, Visits, Cluster]
+        self, small: tuple[int, LoopVisits], large: tuple[int, LoopVisits, Cluster]
     ) -> tuple[dict[int, tuple[int, int, int]], int]:
-        """By lane its loop, how often it is entered with the larger number and how many numbers make one round more;
-        and how many make a period.
+        """By lane its loop, how often it is entered with the larger number and how many numbers add one iteration; and
+        how many add a period.
         """
         (low, before), (high, after, cluster) = small, large
         heads: dict[int, tuple[int, int, int]] = {}
@@ -158,7 +160,7 @@ class Finder:
             if more <= 0:
                 continue
             if (high - low) % more:
-                raise Aperiodic(f"how often a loop runs, which is not as often more as {self.name} is larger")
+                raise Aperiodic(f"a loop whose number of iterations does not grow in proportion to {self.name}")
             if lane not in heads or len(visits) < heads[lane][1]:
                 heads[lane] = head, len(visits), (high - low) // more
         if not heads:
@@ -173,19 +175,19 @@ class Finder:
                 known[key] = self.rounds([tuple(map(self.key, code[a:b])) for a, b in pairwise(visits)])
             step = lcm(step, known[key] * each)
             if step > MOST_VISITS * each:
-                raise Aperiodic(f"rounds of which only each {step // each}th is alike")
+                raise Aperiodic(f"iterations of which only every {step // each}th is alike")
         return heads, step
 
     def rounds(self, done: list[tuple[object, ...]]) -> int:
-        """After how many rounds the same is done, in the middle ones."""
+        """The number of iterations after which the middle ones repeat."""
         some = done[len(done) // 5 : len(done) - len(done) // 5]
         for period in range(1, len(some) // 2 + 1):
             if all(a == b for a, b in zip(some, some[period:], strict=False)):
                 return period
-        raise Aperiodic("rounds of which no two do the same")
+        raise Aperiodic("iterations of which no two are alike")
 
     def key(self, op: Op) -> object:
-        """What an operation does, whatever it reads of global memory at what place."""
+        """The operation without the place in global memory that it reads."""
         found = self.keys.get(id(op))
         if found is None:
             free = without_place(op)
@@ -195,20 +197,20 @@ class Finder:
     # --- periods --------------------------------------------------------------------------------------------------
 
     def repeating(
-        self, large: tuple[int, Visits, Cluster], loops: Mapping[int, tuple[int, int, int]], step: int, periods: int,
-        more: int,
+        self, large: tuple[int, LoopVisits, Cluster], loops: Mapping[int, tuple[int, int, int]], step: int,
+        periods: int, more: int,
     ) -> PeriodicTrace:  # fmt: skip
-        """The kernel as what repeats from the visit on that is ``periods`` - 1 periods behind the first one, with so
-        many numbers ``more`` periods behind that.
+        """The periodic trace from the visit that is ``periods`` - 1 periods after the first one, with ``more`` further
+        numbers of periods.
         """
         marks, start = {}, 0
         for lane, (head, visits, each) in loops.items():
-            marks[lane] = Mark(head, 1 + (periods - 1) * (step // each), step // each)
+            marks[lane] = LoopMark(head, 1 + (periods - 1) * (step // each), step // each)
             wanted = marks[lane].first + marks[lane].visits * (1 + more) + 4
             start = max(start, large[0] - (visits - wanted) * each)
         steps = self.steps(start, marks, step)
-        start += self.watched(start, step - 1, step, marks, steps)[0].numbers.spare + 1  # the first of its like
-        found: list[tuple[int, Watch, Cluster]] = []
+        start += self.watched(start, step - 1, step, marks, steps)[0].numbers.spare + 1  # the first number of its class
+        found: list[tuple[int, ParameterWatch, Cluster]] = []
         number, last = start, (1 << 8 * self.argument.size) - 1
         while number < start + step:
             watch, cluster = self.watched(number, start + step - 1 - number, step, marks, steps)
@@ -217,7 +219,7 @@ class Finder:
             number += watch.numbers.spare + 1
         below = tuple(self.below(start))
         runner = self.runner(start)
-        ways = [runner.followed(cluster, whole=True) for _, _, cluster in found]
+        ways = [runner.cluster_trace(cluster, whole=True) for _, _, cluster in found]
         lanes = np.flatnonzero(found[0][2].lanes.exists).tolist()
         heads, bodies = self.cut(ways[0], found[0][1], lanes)
         grown = set().union(*(watch.grown for _, watch, _ in found))
@@ -226,7 +228,7 @@ class Finder:
         for way, (_, watch, _) in zip(ways, found, strict=True):
             parts = [self.same(code, grown, memory) for group in self.cut(way, watch, lanes) for code in group]
             if alike is not None and parts != alike:
-                raise Aperiodic(f"what is done before the loop, which is not the same for all {self.name}")
+                raise Aperiodic(f"operations before the loop that are not the same for all {self.name}")
             alike = parts
             tails.append(
                 tuple(
@@ -238,9 +240,9 @@ class Finder:
         return PeriodicTrace(ways[0], tuple(n for n, _, _ in found), step, below, heads, bodies, tuple(tails), last)
 
     def cut(
-        self, way: ClusterTrace, watch: Watch, lanes: list[int]
+        self, way: ClusterTrace, watch: ParameterWatch, lanes: list[int]
     ) -> tuple[tuple[tuple[Op, ...], ...], tuple[tuple[Op, ...], ...]]:
-        """What the threads do before their loops, and in a period."""
+        """The operations of the threads before their loops, and in a period."""
         heads, bodies = [], []
         for thread, lane in zip(way.program.threads, lanes, strict=True):
             first, last = watch.parts.get(lane, (len(thread.code),) * 2)
@@ -249,7 +251,9 @@ class Finder:
         return tuple(heads), tuple(bodies)
 
     def same(self, code: tuple[Op, ...], grown: set[int], memory: MemoryMap) -> tuple[object, ...]:
-        """What is compared of code: all but where it reads in objects that are read on and on."""
+        """The part of code that is compared: all except the places of reads in objects that are read at growing
+        addresses.
+        """
         found = []
         for op in code:
             kept = self.exact.get(id(op))
@@ -259,15 +263,15 @@ class Finder:
             found.append(kept[1])
         return tuple(found)
 
-    def steps(self, start: int, marks: Mapping[int, Mark], step: int) -> dict[int, Step]:
-        """How far registers go on in a period, and which do not go on by the same always."""
-        visits = Visits(marks)
+    def steps(self, start: int, marks: Mapping[int, LoopMark], step: int) -> dict[int, Step]:
+        """The increments of registers in a period, and the registers whose increments vary."""
+        visits = LoopVisits(marks)
         self.runner(start + 2 * step).run(self.way, visits)
         out = {}
         for lane in marks:
             states = visits.states.get(lane, [])
             if len(states) < 2:
-                raise Aperiodic("a loop that does not run on")
+                raise Aperiodic("a loop that does not continue")
             gone = [(b[0] - a[0]).astype(np.int64) for a, b in pairwise(states)]
             unsteady = (states[0][1] != 0) | (states[1][1] != 0)
             for other in gone[1:]:
@@ -276,15 +280,15 @@ class Finder:
         return out
 
     def watched(
-        self, number: int, spare: int, step: int, marks: Mapping[int, Mark], steps: dict[int, Step]
-    ) -> tuple[Watch, Cluster]:
-        """A number that is followed closely; registers that are found not to go on by their steps join those that do
-        not.
+        self, number: int, spare: int, step: int, marks: Mapping[int, LoopMark], steps: dict[int, Step]
+    ) -> tuple[ParameterWatch, Cluster]:
+        """Watch the execution of a number; registers found not to advance by their steps are added to those
+        that vary.
         """
         least = min(ENOUGH, 1 << 8 * self.argument.size - 2) // step
         while True:
             most = ((1 << 8 * min(self.argument.size, 7)) - 1 - number) // step
-            watch = Watch(Numbers(most, least, spare), self.argument, step, marks, steps=steps)
+            watch = ParameterWatch(Numbers(most, least, spare), self.argument, step, marks, steps=steps)
             cluster = self.runner(number).run(self.way, watch)
             watch.finish(cluster)
             if not watch.unlike:
@@ -293,11 +297,11 @@ class Finder:
                 steps[lane][1][sorted(rows)] = True
 
     def below(self, start: int) -> Iterator[int]:
-        """The numbers below one that differ from those before."""
+        """The numbers below one that differ from their predecessors."""
         number = count = 0
         while number < start:
             yield number
-            watch = Watch(Numbers(0, 0, start - 1 - number), self.argument)
+            watch = ParameterWatch(Numbers(0, 0, start - 1 - number), self.argument)
             cluster = self.runner(number).run(self.way, watch)
             watch.finish(cluster)
             number += watch.numbers.spare + 1
@@ -306,14 +310,14 @@ class Finder:
                 raise Aperiodic(f"more than {MOST_SMALL} numbers below {start} that differ")
 
     def unwritten(self, ways: list[ClusterTrace], grown: set[int]) -> None:
-        """Raises ``Aperiodic`` if something is read at addresses that grow and written as well."""
+        """Raises ``Aperiodic`` if an object is both read at growing addresses and written."""
         from mcheck.effects.unwritten_objects import find_unwritten_objects
 
         for way in ways:
             if not grown <= (kept := find_unwritten_objects(way.program)):
                 base = min(grown - kept)
                 name = next((i.object.name for i in way.program.memory.instances if i.base == base), "memory")
-                raise Aperiodic(f"addresses in {name}, which the program writes, grow with the rounds")
+                raise Aperiodic(f"addresses in {name}, which the program writes, grow with the iterations")
 
 
 def without_place(op: Op) -> Op:
@@ -329,7 +333,7 @@ def without_place(op: Op) -> Op:
 
 
 def objects_read(op: Op, memory: MemoryMap) -> set[int | None]:
-    """The objects in global memory that an operation may be ``without_place`` in, by their addresses."""
+    """The objects in global memory, by address, to which ``without_place`` may apply in an operation."""
     match op:
         case ops.BulkCopy() | ops.CpAsync():
             return {_object(memory, value) for value in _numbers(op.src)}

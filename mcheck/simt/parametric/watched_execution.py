@@ -1,13 +1,13 @@
-"""A cluster that is executed with one number for a parameter that is any number, and watched for what other numbers
-would change (``mcheck.simt.parametric.affine``).
+"""Execution of a cluster with one value of an unbounded parameter, while watching what other values would change
+(``mcheck.simt.parametric.affine``).
 
-Every lane does what it does by itself: what it learns of others is what lanes of its warp hand to each other where all
-of them meet, and that is to be the same for all numbers. So if no guard, no address and no operand changes with the
-number, the lane does the same with all of them; and if they do not change either while what grows in a period of its
-loop goes on by a period, so does every further period.
+Every lane acts by itself: it learns from others only what lanes of its warp exchange where all of them converge, and
+that must be the same for all numbers. So if no guard, no address and no operand changes with the number, the lane does
+the same with all of them; and if they also stay the same while growing registers advance by a period of its loop, so
+does every further period.
 
-A lane is before the mark in its loop, inside the period behind it, or after that. Before and inside the number may be
-larger by periods that are still to come (w); after that there are none left.
+A lane is before the mark in its loop, inside the period after it, or later. Before and inside, the number may be larger
+by periods that are still to come (w); afterwards there are none left.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.frontend.ptx import module as ptx
-from mcheck.frontend.ptx.code import Unit, computes
-from mcheck.frontend.ptx.instruction_forms import fault
-from mcheck.frontend.ptx.lane_arithmetic import arithmetic, width
-from mcheck.frontend.ptx.register_flow import writes
+from mcheck.frontend.ptx.code import Unit, only_computes
+from mcheck.frontend.ptx.instruction_forms import find_fault
+from mcheck.frontend.ptx.lane_arithmetic import lane_function, type_bits
+from mcheck.frontend.ptx.register_flow import written_registers
 from mcheck.ir.loop_unrolling import Aperiodic
-from mcheck.simt.execution.cluster import DONE, Cluster, Step
+from mcheck.simt.execution.cluster import EXITED, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.lanes import Mask
-from mcheck.simt.execution.loop_visits import Before, jump_target, statements, with_visit
+from mcheck.simt.execution.loop_visits import BeforeStep, jump_target, statements, with_action
 from mcheck.simt.parametric.affine import Value, logical, rule_of, select
 from mcheck.simt.parametric.growing_addresses import Growing
 from mcheck.simt.parametric.invariant_registers import AFTER, INSIDE, deciding_registers
@@ -35,41 +35,41 @@ from mcheck.simt.parametric.invariant_registers import AFTER, INSIDE, deciding_r
 REFUSED = frozenset(
     ("call", "tcgen05", "tensormap", "clusterlaunchcontrol", "alloca", "stacksave", "stackrestore", "multimem", "wmma")
 )
-"""Instructions whose effects on what follows are not looked into."""
+"""Instructions whose effects on later ones are not analysed."""
 IGNORED = frozenset(("nanosleep", "setmaxnreg", "griddepcontrol", "pmevent", "brkpt", "applypriority", "discard"))
 
 
 @dataclass(slots=True)
-class Watch(Growing):
-    """What other numbers would change. ``steps`` are by lane how far its registers go on in a period, and which of them
-    go on by other steps.
+class ParameterWatch(Growing):
+    """The watch for what other numbers would change. ``steps`` are, by lane, the increments of its registers in a
+    period, and the registers whose increments vary.
     """
 
     steps: Mapping[int, tuple[NDArray[np.int64], Mask]] = field(default_factory=dict)
     parts: dict[int, list[int]] = field(default_factory=dict)
-    """By lane, how much it had done at its mark and at the end of the period."""
+    """By lane, the length of its trace at its mark and at the end of the period."""
     unlike: dict[int, set[int]] = field(default_factory=dict)
-    """By lane, registers that are no further on by their steps at the end of the period."""
+    """By lane, registers that have not advanced by their steps at the end of the period."""
     widths: NDArray[np.int64] = field(init=False)
     entered: dict[int, tuple[object, ...]] = field(default_factory=dict)
 
-    def wrap(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
-        """The steps, watched."""
+    def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
+        """Instrument the steps."""
         self.begin(compiler)
         self.widths = np.array(
-            [min(width(r.type) or 64, 64) for u in compiler.code.units for r in u.function.registers], np.int64
+            [min(type_bits(r.type) or 64, 64) for u in compiler.code.units for r in u.function.registers], np.int64
         )
         out = list(steps)
         for at, statement, unit in statements(compiler):
-            out[at] = with_visit(compiler, unit, statement, self._before(unit, statement, at), steps[at], self._sure)
+            out[at] = with_action(compiler, unit, statement, self._before(unit, statement, at), steps[at], self._sure)
         return out
 
-    def _before(self, unit: Unit, statement: ptx.Statement, at: int) -> Before | None:
-        """What to look at before an instruction is executed."""
+    def _before(self, unit: Unit, statement: ptx.Statement, at: int) -> BeforeStep | None:
+        """The check before an instruction is executed."""
         name = statement.opcode[0]
-        if fault(statement) is not None:  # its step says so
+        if find_fault(statement) is not None:  # its step says so
             return None
-        if computes(statement):
+        if only_computes(statement):
             return self._computation(unit, statement)
         if name == "bra":
             return self._jump(jump_target(unit, statement), at)
@@ -85,7 +85,7 @@ class Watch(Growing):
 
     # --- loops ----------------------------------------------------------------------------------------------------
 
-    def _jump(self, target: int, at: int) -> Before | None:
+    def _jump(self, target: int, at: int) -> BeforeStep | None:
         if target > at:
             return None
 
@@ -109,8 +109,8 @@ class Watch(Growing):
         self.part[lane] = INSIDE
         self.parts[lane] = [len(c.trace.code[lane])]
         self.entered[lane] = (
-            slopes.copy(), self.bad[:, lane].copy(), c.lanes.values[:, lane].copy(), c.peeks.get(lane),
-            list(c.returns[lane]),
+            slopes.copy(), self.bad[:, lane].copy(), c.lanes.values[:, lane].copy(), c.assumed_failures.get(lane),
+            list(c.return_stacks[lane]),
         )  # fmt: skip
 
     def _leave(self, c: Cluster, lane: int) -> None:
@@ -122,33 +122,33 @@ class Watch(Growing):
         unlike = ~bad & (self.bad[:, lane] | ~same | (gone != step))  # type: ignore[operator]
         if unlike.any():
             self.unlike.setdefault(lane, set()).update(np.flatnonzero(unlike).tolist())
-        if peeks != c.peeks.get(lane) or returns != c.returns[lane]:
-            raise Aperiodic("a poll in one round that decides something in the next one", c.span)
+        if peeks != c.assumed_failures.get(lane) or returns != c.return_stacks[lane]:
+            raise Aperiodic("a poll in one iteration on which the next one depends", c.span)
         now[1] = 0
         self.part[lane] = AFTER
         self.parts[lane].append(len(c.trace.code[lane]))
 
     def finish(self, c: Cluster) -> None:
-        """Looks at what has come of the execution; raises ``Aperiodic``."""
+        """Check the result of the execution; raises ``Aperiodic``."""
         for gap in c.trace.gaps.values():
             raise Aperiodic(gap.reason, gap.span)
-        for span in c.open.values():
+        for span in c.chosen_spans.values():
             raise Aperiodic("control depends on data", span)
-        if c.trace.doubles:
-            raise Aperiodic("several lanes store to one place")
-        if (c.status != DONE).any():
-            raise Aperiodic("a wait that does not end")
+        if c.trace.has_conflicting_stores:
+            raise Aperiodic("stores of several lanes to one place")
+        if (c.status != EXITED).any():
+            raise Aperiodic("a wait that blocks forever")
         if any(self.part[lane] != AFTER for lane in self.marks):
-            raise Aperiodic("a loop that does not run on")
+            raise Aperiodic("a loop that does not continue")
 
-    def _computation(self, unit: Unit, statement: ptx.Statement) -> Before | None:
+    def _computation(self, unit: Unit, statement: ptx.Statement) -> BeforeStep | None:
         name, opcode = statement.opcode[0], statement.opcode
-        targets = [row for _, row in self._wanted(unit, writes(statement))]
+        targets = [row for _, row in self._wanted(unit, written_registers(statement))]
         if not targets:
             return None
         operands = statement.operands[1:]
         packs = any(isinstance(o, ptx.Vector) for o in statement.operands)
-        follows = name in ("mov", "cvta", "mapa", "getctarank", "isspacep") or arithmetic(opcode) is not None
+        follows = name in ("mov", "cvta", "mapa", "getctarank", "isspacep") or lane_function(opcode) is not None
         if not follows or (
             packs and isinstance(operands[0], ptx.Vector) and isinstance(statement.operands[0], ptx.Vector)
         ):
@@ -157,7 +157,7 @@ class Watch(Growing):
         fetches = [(o, self.compiler.fetch(unit, o)) for o in items]
         rule = None if packs or (name == "cvta" and any("shared" in p for p in opcode)) else rule_of(opcode)
         predicates = name in ("and", "or") and opcode[-1] == "pred"
-        if len(writes(statement)) > 1 and name != "setp":
+        if len(written_registers(statement)) > 1 and name != "setp":
             rule = None
 
         def before(_: Cluster, mine: Mask) -> None:
@@ -182,15 +182,17 @@ class Watch(Growing):
         return before
 
 
-def _refusing(statement: ptx.Statement) -> Before:
+def _refusing(statement: ptx.Statement) -> BeforeStep:
     def before(_: Cluster, __: Mask) -> None:
-        raise Aperiodic(f"'{statement.text}', which is not followed over any number of rounds", statement.span)
+        raise Aperiodic(
+            f"'{statement.text}', which is not followed over an unbounded number of iterations", statement.span
+        )
 
     return before
 
 
 def _reduced(slopes: NDArray[np.int64], widths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Slopes modulo the widths of their registers, the least numbers that are the same."""
+    """Slopes modulo the widths of their registers."""
     small = widths < 64
     bits = np.where(small, widths, 1)
     half, whole = np.int64(1) << bits - 1, np.int64(1) << bits

@@ -1,1 +1,1 @@
-"""The skeleton of a followed cluster as a sketch in block form (docs/kernel-sketches.md)."""
+"""The synchronisation skeleton of an executed cluster as a sketch in block form (docs/kernel-sketches.md)."""

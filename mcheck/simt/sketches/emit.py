@@ -1,4 +1,4 @@
-"""The text of the sketch of a followed cluster."""
+"""The text of the sketch of an executed cluster."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ STUCK = "a wait at the end of a role did not end in the order that was followed;
 
 
 def sketch(way: ClusterTrace, sources: Sources) -> str:
-    """The sketch of one way of a cluster, which reads as ``mcheck check`` takes it.
+    """The sketch of one path of a cluster, readable by ``mcheck check``.
 
-    Raises ``Unsupported``, naming the line of the module, for what a sketch cannot say.
+    Raises ``Unsupported``, naming the line of the module, for operations that a sketch cannot express.
     """
     program = way.program
     waits = [_ends(thread.code) for thread in program.threads]
@@ -46,18 +46,18 @@ def sketch(way: ClusterTrace, sources: Sources) -> str:
 
 
 def _ends(code: Sequence[Op]) -> bool:
-    """Whether a thread was left at a wait; raises ``Unsupported`` where it was lost elsewhere."""
+    """Whether a thread ends at a blocked wait; raises ``Unsupported`` where it was lost elsewhere."""
     for before, op in pairwise((None, *code)):
         if isinstance(op, ops.Lost):
             if isinstance(before, ops.Await | ops.Barrier | ops.ClusterBarrier | ops.WarpSync | ops.Collective):
                 return True
             where = f"line {op.span.line}: " if op.span is not None else ""
-            raise Unsupported(f"{where}what a thread does from here on is not known: {op.reason}")
+            raise Unsupported(f"{where}the rest of the thread is unknown: {op.reason}")
     return False
 
 
 def _check(text: str) -> None:
-    """What is written has to be read."""
+    """Check that the emitted text parses."""
     from mcheck.frontend.litmus import parse
 
     try:
@@ -66,11 +66,11 @@ def _check(text: str) -> None:
         if error.code in ("LIT080", "LIT081", "LIT082", "LIT083"):
             raise Unsupported(f"the sketch would be too large: {error.message}") from None
         where = "" if error.span is None else text.splitlines()[error.span.line - 1]
-        raise InternalError(f"a sketch that cannot be read: {error.message}: {where}") from error
+        raise InternalError(f"the sketch does not parse: {error.message}: {where}") from error
 
 
 def _stages(found: Sequence[Role]) -> int | None:
-    """The number of stages that most formulas count round."""
+    """The most frequent number of stages of ring formulas."""
     count: Counter[int] = Counter(n for role in found for number in _numbers(role.code) for n in stages_of(number))
     common = count.most_common(1)
     return common[0][0] if common and common[0][1] > 1 else None
@@ -121,7 +121,7 @@ def _code(code: Sequence[Node], writer: Writer, sources: Sources, indent: str) -
 
 
 def _condition(lanes: tuple[int, ...]) -> str:
-    """Whether a lane is one of these."""
+    """The condition that a lane is one of these."""
     low, high = lanes[0], lanes[-1]
     if len(lanes) == 1:
         return f"%laneid == {low}"

@@ -1,4 +1,4 @@
-"""Numbers that follow a pattern: found in columns of values, written as expressions of the block form."""
+"""Formulas of numbers that follow a pattern: fitted to columns of values, written as expressions of the block form."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ BITS = 5
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A number that depends on ``var``: what ``kind`` makes of it with the parameters.
+    """A number that depends on ``var``, by ``kind`` and its parameters.
 
-    ``line``: a + b v; ``ring``: a + b ((v + o) % s); ``turn``: a + b ((v + o) / s % 2); ``walk``: a + b (v % s) +
-    c (v / s); any other kind is an expression in the lane, to which a is added.
+    ``line``: a + b v; ``ring``: a + b ((v + o) % s); ``turn``: a + b ((v + o) / s % 2); ``walk``: a + b (v % s) + c (v
+    / s); any other kind is an expression in the lane, to which a is added.
     """
 
     kind: str
@@ -28,7 +28,7 @@ Number = int | Formula
 
 
 def fit(values: Sequence[Number], var: str, places: Sequence[int]) -> Number | None:
-    """The formula in ``var`` that is ``values[k]`` where ``var`` is ``places[k]``."""
+    """Fit a formula in ``var`` that is ``values[k]`` where ``var`` is ``places[k]``; ``None`` if there is none."""
     first = values[0]
     if all(v == first for v in values):
         return first
@@ -99,7 +99,7 @@ def _walk(values: list[int], var: str) -> Number | None:
 
 
 def over_lanes(values: Sequence[int], lanes: Sequence[int]) -> Number | None:
-    """The formula in the lane: a sum, or an exclusive or, of its bits times numbers."""
+    """Fit a formula in the lane: a sum, or an exclusive or, of its bits times numbers."""
     if all(v == values[0] for v in values):
         return values[0]
     by_lane = dict(zip(lanes, values, strict=True))
@@ -139,7 +139,7 @@ def _of_bits(by_lane: dict[int, int], *, exclusive: bool) -> Number | None:
 
 
 def _parts(weights: list[int], sign: str) -> str:
-    """Bits whose weights double are one part."""
+    """Join bits whose weights double into one term."""
     parts: list[str] = []
     bit = 0
     while bit < BITS:
@@ -168,7 +168,7 @@ def _part(bit: int, last: int, weight: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """``stages`` is the number of stages that functions ``stage`` and ``parity`` are about, ``None`` without them."""
+    """``stages`` is the number of stages of the functions ``stage`` and ``parity``, ``None`` without them."""
 
     stages: int | None = None
 
@@ -181,7 +181,7 @@ class Writer:
         return f"({text})" if inner and (len(terms) > 1 or not _closed(text)) else text
 
     def terms(self, number: Number) -> list[str]:
-        """What is added up."""
+        """The terms of a sum."""
         if isinstance(number, int):
             return [str(number)] if number else []
         start, *rest = number.parameters
@@ -230,7 +230,7 @@ def _closed(text: str) -> bool:
 
 
 def stages_of(number: Number) -> list[int]:
-    """The numbers of stages that a formula counts round."""
+    """The numbers of stages of the ring formulas in a number."""
     if isinstance(number, int):
         return []
     out = [n for p in number.parameters for n in stages_of(p)]

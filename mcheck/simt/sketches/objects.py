@@ -1,4 +1,4 @@
-"""The objects of a sketch: the variables and buffers of the module, its mbarriers as arrays with names from use."""
+"""The objects of a sketch: variables and buffers of the module, and its mbarriers as arrays named by their use."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from mcheck.simt.traces.mbarrier_roles import Bar, index_roles, numbers, uses
 
 MBARRIER = 8
 LARGE = 1 << 20
-"""Buffers above this many bytes are declared as far as they are used."""
+"""Buffers above this many bytes are declared only up to their last used byte."""
 MOST_ALIGNED = 1024
 
 
 @dataclass(slots=True)
 class Declarations:
-    """The declarations, and how addresses are named. ``bars``: by place, the array of mbarriers and the index."""
+    """The declarations, and the names of addresses. ``bars``: by place, the array of mbarriers and the index."""
 
     program: Program
     objects: Objects
@@ -39,7 +39,7 @@ class Declarations:
         """The object at an address."""
         found = self.objects.at(address)
         if found is None:
-            raise Unsupported(f"an access of {address:#x}, which is in no object")
+            raise Unsupported(f"an access of {address:#x}, which is outside all objects")
         return found
 
     def near(self, address: int) -> Instance:
@@ -49,11 +49,11 @@ class Declarations:
             return found
         before = [i for i in self.program.memory.instances if i.base <= address]
         if not before:
-            raise Unsupported(f"{address:#x} is in no object")
+            raise Unsupported(f"{address:#x} is outside all objects")
         return max(before, key=lambda i: i.base)
 
     def name(self, instance: Instance) -> str:
-        """The name of an object, which is that of the module where that is a name."""
+        """The name of an object, which is that of the module if it is a valid name."""
         item = instance.object
         key = item.space if item.space == "shared" else "global", item.name
         found = self.names.get(key)
@@ -68,7 +68,7 @@ class Declarations:
         return found
 
     def lines(self) -> list[str]:
-        """The declarations."""
+        """The lines of the declarations."""
         out: list[str] = []
         seen: set[str] = set()
         maps: list[str] = []
@@ -103,7 +103,7 @@ class Declarations:
 
 
 def declare_objects(program: Program) -> Declarations:
-    """The objects that a program uses, its mbarriers told by what is done with them."""
+    """Declare the objects that a program uses; its mbarriers are identified by the operations on them."""
     out = Declarations(program, Objects(program.memory))
     _name_barriers(out, program.operations)
     for op in program.operations:
@@ -122,7 +122,7 @@ def declare_objects(program: Program) -> Declarations:
 
 
 def accessed_ranges(op: Op) -> Iterator[tuple[int, int]]:
-    """(address, size) of what an operation touches outside tensor copies, mbarrier objects left out."""
+    """The (address, size) ranges that an operation accesses, except tensor copies and mbarrier objects."""
     inner = ops.performed_operation(op)
     match inner:
         case ops.Load() | ops.Store() | ops.Atomic() | ops.AsyncStore():
@@ -140,7 +140,7 @@ def accessed_ranges(op: Op) -> Iterator[tuple[int, int]]:
 
 
 def _name_barriers(out: Declarations, code: Iterable[Op]) -> None:
-    """Arrays of mbarriers by role; none where the memory is also that of data."""
+    """Name arrays of mbarriers by role; none where the memory also holds data."""
     data = {
         (i.object.name, at - i.base, size)
         for op in code

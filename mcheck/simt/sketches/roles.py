@@ -1,4 +1,4 @@
-"""Who does the same: the lanes of a followed cluster as roles."""
+"""Roles: grouping of the lanes of an executed cluster by equal code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mcheck.simt.sketches.spelling import Speller, Statement
 WARP = "%warpid"
 RANK = "%cluster_ctarank"
 MEETINGS = (ops.Barrier, ops.ClusterBarrier, ops.WarpSync, ops.Collective, ops.Wgmma, ops.WgmmaFence)
-"""Where lanes of a warp meet, and have to be at one statement."""
+"""Operations at which lanes of a warp synchronise and must execute one statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Role:
 
 
 def roles(program: Program, declared: Declarations) -> list[Role]:
-    """All roles, in the order of their first threads; raises ``Unsupported`` for what a sketch cannot say."""
+    """Find all roles, in the order of their first threads; raises ``Unsupported`` for what a sketch cannot express."""
     warps: dict[tuple[int, int], list[Thread]] = {}
     for thread in program.threads:
         warps.setdefault((thread.place.cta.rank, thread.place.warp), []).append(thread)
@@ -54,7 +54,7 @@ def roles(program: Program, declared: Declarations) -> list[Role]:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A statement that classes of lanes have in common: the lanes of each, and the statement with its numbers."""
+    """A statement that classes of lanes share: the lanes of each, and the statement with its numbers."""
 
     shape: object
     members: tuple[tuple[tuple[int, ...], Statement], ...]
@@ -62,12 +62,12 @@ class Item:
 
     @property
     def lanes(self) -> tuple[int, ...]:
-        """All of them."""
+        """All lanes of the item."""
         return tuple(sorted(lane for lanes, _ in self.members for lane in lanes))
 
 
 def _of_warp(threads: Sequence[Thread], declared: Declarations) -> tuple[Node, ...]:
-    """The code of a warp; what only some lanes do stands in an ``if``, so that others meet at one statement."""
+    """The code of a warp; statements of some lanes only are in an ``if``, so that all synchronise at one statement."""
     alike: dict[tuple[int, ...], list[Thread]] = {}
     for thread in threads:
         alike.setdefault(tuple(map(id, thread.code)), []).append(thread)
@@ -92,7 +92,7 @@ def _item(lanes: tuple[int, ...], statement: Statement, meets: bool) -> Item:
 
 
 def _woven(one: list[Item], other: list[Item]) -> list[Item]:
-    """Both codes in one, what they have in common once: first where lanes meet, then what is in between."""
+    """Merge two codes, with common statements once: first where lanes synchronise, then in between."""
     out: list[Item] = []
     i = k = 0
     meetings = [[n for n, item in enumerate(items) if item.meets] for items in (one, other)]
@@ -118,7 +118,7 @@ def _both(one: Item, other: Item) -> Item:
 
 
 def _common(one: list[Item], other: list[Item]) -> Iterator[tuple[int, int]]:
-    """The places of a common subsequence of both."""
+    """The indices of a common subsequence of both."""
     numbers: dict[object, int] = {}
     a, b = ([numbers.setdefault(item.shape, len(numbers)) for item in items] for items in (one, other))
     for block in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks():
@@ -129,7 +129,7 @@ Known = dict[tuple[tuple[int, ...], tuple[int, ...]], "Number | None"]
 
 
 def _apart(code: Iterable[Item], known: Known) -> Iterator[Item]:
-    """The items; those whose numbers follow no pattern over all lanes once for each class, or for lanes that do."""
+    """The items; those whose numbers follow no pattern over all lanes are split by class, or into lanes that do."""
     for item in code:
         if None not in _numbers(item, known):
             yield item
@@ -143,7 +143,7 @@ def _apart(code: Iterable[Item], known: Known) -> Iterator[Item]:
 
 
 def _runs(item: Item, known: Known) -> Iterator[Item]:
-    """An item of one class cut where the pattern of its numbers ends."""
+    """Split an item of one class where the pattern of its numbers ends."""
     ((lanes, statement),) = item.members
     start = 0
     while start < len(lanes):
@@ -186,7 +186,7 @@ def _line(item: Item, known: Known) -> Line:
 
 
 def _joined(found: Sequence[Role], var: str) -> list[Role]:
-    """Roles of several warps, or of several CTAs, as one where their code is."""
+    """Merge roles of several warps, or of several CTAs, where their code agrees."""
     groups: dict[object, list[Role]] = {}
     for role in found:
         others = role.ranks if var == WARP else role.warps
@@ -216,7 +216,7 @@ def _over(members: Sequence[Role], var: str, code: tuple[Node, ...]) -> Role:
 
 
 def _called(code: Sequence[Op]) -> str:
-    """What a role is called by what it does."""
+    """The name of a role by its operations."""
     inner = [ops.performed_operation(op) for op in code]
     if any(isinstance(op, ops.BulkCopy | ops.TensorCopy) and op.mbar is not None for op in inner):
         return "producer"

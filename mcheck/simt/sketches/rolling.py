@@ -1,4 +1,4 @@
-"""Straight-line code with its loops found again."""
+"""Loop rerolling: recovers loops from straight-line code."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mcheck.base.records import dataclass
 from mcheck.simt.sketches.formulas import Number, fit
 
 LONGEST = 400
-"""Lines of a loop's body, before loops inside it have been found."""
+"""Maximum lines of a loop's body, before its inner loops have been found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A statement: its text with a place for each number (``mcheck.simt.sketches.spelling``), and where it stands."""
+    """A statement: its text with placeholders for numbers (``mcheck.simt.sketches.spelling``), and its location."""
 
     text: tuple[str, ...]
     numbers: tuple[Number, ...]
@@ -23,13 +23,13 @@ class Line:
 
     @property
     def shape(self) -> object:
-        """What lines have in common that differ by their numbers."""
+        """The part in common with lines that differ only in their numbers."""
         return self.text, None if self.span is None else (self.span.line, self.span.column)
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """``for var in 0..count``."""
+    """A loop ``for var in 0..count``."""
 
     var: str
     count: int
@@ -43,7 +43,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """What only these lanes do."""
+    """Code of these lanes only."""
 
     lanes: tuple[int, ...]
     body: tuple[Node, ...]
@@ -59,7 +59,7 @@ VARIABLES = "kijmn"
 
 
 def merge_nodes(nodes: Sequence[Node], var: str, places: Sequence[int]) -> Node | None:
-    """Nodes of one shape as one whose numbers are formulas in ``var``."""
+    """Merge nodes of one shape into one whose numbers are formulas in ``var``."""
     first = nodes[0]
     if isinstance(first, Line):
         lines = [n for n in nodes if isinstance(n, Line)]
@@ -72,7 +72,7 @@ def merge_nodes(nodes: Sequence[Node], var: str, places: Sequence[int]) -> Node 
 
 
 def merge_codes(codes: Sequence[Sequence[Node]], var: str, places: Sequence[int]) -> tuple[Node, ...] | None:
-    """Codes of one shape as one."""
+    """Merge codes of one shape."""
     out: list[Node] = []
     for nodes in zip(*codes, strict=True):
         one = merge_nodes(nodes, var, places)
@@ -83,7 +83,7 @@ def merge_codes(codes: Sequence[Sequence[Node]], var: str, places: Sequence[int]
 
 
 def roll_loops(nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """The same code with loops, the innermost ones found first."""
+    """The code with loops, innermost ones found first."""
     code = list(nodes)
     for var in VARIABLES:
         before = len(code)
@@ -130,7 +130,7 @@ def _rolled(code: list[Node], var: str) -> list[Node]:
 
 
 def _best(code: list[Node], at: int, period: int, rounds: int, var: str) -> tuple[int, int, Loop] | None:
-    """A loop of these rounds, or of all but the first or the last; where it starts, how many nodes it is."""
+    """A loop of these iterations, or of all but the first or the last; its start and its number of nodes."""
     for first, count in ((0, rounds), (1, rounds - 1), (0, rounds - 1)):
         if count < 2 or (count == 2 and (period == 1 or rounds > 2)):
             continue

@@ -1,6 +1,6 @@
 """Operations of a trace as statements of the block form.
 
-The opcode is that of the module; the operands are written anew, with a place for each number.
+The opcode is that of the module; the operands are written anew, with a placeholder for each number.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from mcheck.ir.ops import Op
 from mcheck.simt.sketches.objects import Declarations
 
 NUMBER, OFFSET, INDEX = "\0n", "\0o", "\0i"
-"""Places for a number by itself, for one that is added to an address, and for an index."""
+"""Placeholders for a number by itself, for one that is added to an address, and for an index."""
 DATA = "r0"
 FULL = (1 << 64) - 1
 
 Column = tuple[int, ...]
-"""A number for each of the lanes that are spelled together."""
+"""A number for each lane of a group."""
 
 
 @dataclass(slots=True)
 class Statement:
-    """Text with places, and what stands in them, lane by lane."""
+    """Text with placeholders, and their numbers, lane by lane."""
 
     text: list[str]
     columns: list[Column]
@@ -36,7 +36,7 @@ class Statement:
 
 @dataclass(slots=True)
 class Speller:
-    """Writes the operations of some lanes of a warp in a CTA; ``tokens``: by state register, its name here."""
+    """Writer of the operations of some lanes of a warp in a CTA; ``tokens``: by state register, its name here."""
 
     declared: Declarations
     cta: Cta
@@ -44,7 +44,7 @@ class Speller:
     tokens: dict[str, str] = field(default_factory=dict)
 
     def statements(self, op: Op) -> list[Statement]:
-        """An operation; a wgmma of several ranges takes several statements, a prefetch none."""
+        """The statements of an operation: several for a wgmma of several ranges, none for a prefetch."""
         try:
             return self._spelled(op)
         except Unsupported as error:
@@ -63,7 +63,7 @@ class Speller:
         made.text.append(_opcode(inner))
         spell = SPELLINGS.get(type(inner))
         if spell is None:
-            raise Unsupported("it has no form there")
+            raise Unsupported("it has no block form")
         before = len(made.text)
         spell(self, made, inner, isinstance(op, ops.Await))
         if len(made.text) > before:
@@ -74,23 +74,23 @@ class Speller:
     # --- operands ------------------------------------------------------------------------------------------------
 
     def values(self, expr: Expr) -> Column:
-        """An operand in each lane."""
+        """The values of an operand by lane."""
         match expr:
             case Const(value):
                 return (value,) * len(self.lanes)
             case Lanes(values):
                 return tuple(values[lane] for lane in self.lanes)
-        raise Unsupported("an operand is no number")
+        raise Unsupported("an operand is not a number")
 
     def number(self, made: Statement, expr: Expr, bits: int = 64) -> None:
-        """A number; what is all ones is written as -1."""
+        """Write a number; all ones is written as -1."""
         top = (1 << bits) - 1
         made.text.append(NUMBER)
         made.columns.append(tuple(-1 if v & top in (top, FULL) else v for v in self.values(expr)))
 
     def address(self, made: Statement, expr: Expr, *, brackets: bool = True, reads: bool = True) -> None:
-        """An address: an object and an offset, or an element of an array of mbarriers. Of one at which nothing is read
-        or written, the object may be another one.
+        """Write an address: an object and an offset, or an element of an array of mbarriers. If nothing is read or
+        written there, the object may be another one.
         """
         found = tuple(widened(v) for v in self.values(expr))
         instances = (
@@ -135,7 +135,7 @@ class Speller:
 
 
 def opcode(text: str) -> str:
-    """What stands before the operands, without guard and cache hints."""
+    """The text before the operands, without guard and cache hints."""
     words = text.split()
     if words and words[0].startswith("@"):
         words = words[1:]
@@ -146,7 +146,7 @@ def opcode(text: str) -> str:
 
 
 def _opcode(op: Op) -> str:
-    """That of the module; what moves matrices is a load or a store of a row by each lane here."""
+    """The opcode of the module; a matrix load or store becomes a load or store of a row by each lane."""
     found = opcode(op.text)
     match op:
         case ops.Load() if not found.startswith("ld."):
@@ -175,7 +175,7 @@ def _spells(*kinds: type[Op]) -> Callable[[Spelling], Spelling]:
 
 
 ZEROS = {"f32": "0f00000000", "f64": "0d0000000000000000"}
-"""What is stored decides nothing; a register that nobody has written would be warned of."""
+"""Stored values do not matter; a register that is never written would cause a warning."""
 
 
 def _several(word: str, count: int) -> str:
@@ -262,7 +262,7 @@ def _collective(s: Speller, made: Statement, op: Op, _: bool) -> None:
     elif kind in forms:
         made.text.append(forms[kind])
     else:
-        raise Unsupported("it has no form there")
+        raise Unsupported("it has no block form")
     s.number(made, op.mask, 32)
 
 

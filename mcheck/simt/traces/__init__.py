@@ -1,1 +1,1 @@
-"""What is made of the recorded operations: shorter programs with the same findings, names for addresses."""
+"""Transformations of recorded traces: shorter programs with the same findings, names for addresses."""

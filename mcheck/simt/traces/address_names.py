@@ -1,4 +1,4 @@
-"""Addresses in the terms of a kernel, as findings of modules say them: ``full[2] (smem@0 + 0x50, stage 2 of 4)``."""
+"""Names of addresses in terms of the kernel, for findings: ``full[2] (smem@0 + 0x50, stage 2 of 4)``."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mcheck.simt.traces.mbarrier_roles import Bar, Use, index_roles, numbers, st
 
 
 class KernelTerms:
-    """What findings call the memory of a followed cluster. Looked up when the first finding asks."""
+    """Names of the memory of an executed cluster, computed when the first finding needs one."""
 
     def __init__(self, memory: MemoryMap, threads: tuple[Thread, ...]) -> None:
         self._memory, self._threads = memory, threads
 
     def label(self, address: int) -> str | None:
-        """The place at an address, behind what an mbarrier there is for; ``None`` outside all objects."""
+        """The name of an address, after the role of an mbarrier there; ``None`` outside all objects."""
         instance = self._objects.at(address)
         if instance is None:
             return None
@@ -31,7 +31,7 @@ class KernelTerms:
         return f"{self._names[bar]} ({where})"
 
     def slot(self, op: Op) -> str:
-        """Which stage of a ring a copy fills, that of the mbarrier on which it completes; empty if there is no ring."""
+        """The stage of a ring that a copy fills, from the mbarrier on which it completes; empty if there is no ring."""
         signalled = numbers(getattr(ops.performed_operation(op), "mbar", None))
         said = {self._stage(_bar(i, at)) if (i := self._objects.at(at)) is not None else "" for at in signalled}
         return said.pop() if len(said) == 1 else ""

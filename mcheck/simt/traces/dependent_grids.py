@@ -1,4 +1,6 @@
-"""What threads of a dependent grid do before they wait for the grids before it (PTX ISA 9.7.13.13)."""
+"""Early accesses: what threads of a dependent grid access before they wait for the preceding grids (PTX ISA
+9.7.13.13).
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,14 @@ from mcheck.simt.execution.lanes import WARP, Mask
 
 CODE = "RACE011"
 _WHY = {
-    "read": "what the grids before this one write may not be there yet",
-    "write": "the grids before this one may still read or write there",
+    "read": "writes of the preceding grids may not be visible yet",
+    "write": "the preceding grids may still read or write there",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Early:
-    """An access of global memory by a lane, and the wait of the same lane behind it."""
+    """An access of global memory by a lane, and the later wait of the same lane."""
 
     lane: int
     op: Op
@@ -39,7 +41,7 @@ class Early:
 
 
 def look_back(c: Cluster, mask: Mask, wait: ptx.Statement) -> None:
-    """Notes what these lanes have accessed until they come to a wait, each pair of places in the code once."""
+    """Record the accesses of these lanes before their wait, each pair of places in the code once."""
     seen: set[int] = set()
     for lane in np.flatnonzero(mask).tolist():
         for op in c.trace.code[lane]:
@@ -49,7 +51,9 @@ def look_back(c: Cluster, mask: Mask, wait: ptx.Statement) -> None:
             for kind, address, size in _accesses(c, performed_operation(op), lane):
                 found = c.places.memory.find(address)
                 if found is not None and found.object.space == "global":
-                    c.trace.early.setdefault((op.span, kind, wait.span), Early(lane, op, kind, address, size, wait))
+                    c.trace.early_accesses.setdefault(
+                        (op.span, kind, wait.span), Early(lane, op, kind, address, size, wait)
+                    )
                     break
 
 
@@ -83,14 +87,14 @@ def _accesses(c: Cluster, op: Op, lane: int) -> Iterator[tuple[str, int, int]]:
         case ops.TensormapCopyFence():
             yield "write", at(op.dst), MAP_SIZE
         case ops.TensorCopy():
-            contents = c.store.map_at(at(op.tensor_map))
+            contents = c.store.read_map(at(op.tensor_map))
             spec = None if contents is None else decode(contents)
             if spec is not None:
                 yield "read" if op.kind == "load" else "write", spec.global_address, 0
 
 
 def finding_of(early: Early, program: Program, width: int, profile: str) -> Finding:
-    """The finding of an access that comes early; a CTA has ``width`` lanes."""
+    """The finding of an early access; a CTA has ``width`` lanes."""
     entry = catalogue.get(CODE)
     found = program.memory.find(early.address)
     assert found is not None

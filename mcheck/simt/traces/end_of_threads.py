@@ -1,6 +1,7 @@
-"""What only the end tells: what some lanes of a warp have executed and others not, and registers used too early.
+"""Checks at the end of threads: instructions that some lanes of a warp have executed and others not, and registers used
+too early.
 
-It is told if it is sure that the threads have come that way: no branch was taken by guess.
+A violation is reported only if the path of the threads is certain: no branch was chosen.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from mcheck.simt.execution.warp_convergence import SECTIONS
 
 
 def end(c: Cluster) -> None:
-    """All lanes have come to their ends."""
-    if not c.trace.possible or c.open:
+    """Check that all lanes have executed the same aligned instructions, and their early uses of registers."""
+    if not c.trace.order_is_possible or c.chosen_spans:
         return
-    for statement, lane in c.together.parted():
+    for statement, lane in c.convergence.divergences():
         _wrong(c, statement, "UB307", explain_divergent_wgmma(None), SECTIONS[statement.opcode[0]], lane)
-    c.flight.tell(c.lanes.exists, WAITS)
-    for statement, code, text, lane in c.flight.told():
+    c.async_writes.check_uses(c.lanes.exists, WAITS)
+    for statement, code, text, lane in c.async_writes.early_findings():
         _wrong(c, statement, code, text, "", lane)
 
 
@@ -29,4 +30,4 @@ def _wrong(c: Cluster, statement: Statement, code: str, text: str, section: str,
         kind="end", reads=(), writes=(), wrong=(code, text), span=statement.span, text="the end of the thread",
         section=section,
     )  # fmt: skip
-    c.trace.add(op, [lane])
+    c.trace.append(op, [lane])

@@ -1,9 +1,10 @@
-"""Threads that go on waiting when they have nothing else to do, as the idle warps beside one that issues copies.
+"""Idle waiters: threads that keep waiting with nothing else to do, such as the idle warps beside one that issues
+copies.
 
-Compilers let all warps of a producing warpgroup wait for each free slot, and one of them fill it. What the others wait
-for does not depend on them: in theory such a warp may sleep until the barrier is two phases on, and then wait forever
-for the parity that it has missed. Kernels count on it that it does not. So these waits are left out of the program,
-which is said, and the engine need not try how far each warp may fall behind.
+Compilers let all warps of a producer warpgroup wait for each free slot, and one of them fill it. The others' waits do
+not affect anything: in theory such a warp may sleep until the barrier is two phases on, and then wait forever for the
+parity that it has missed. Kernels rely on that not happening. So these waits are dropped from the program, which is
+reported as an assumption, and the engine need not explore how far each warp may fall behind.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ from mcheck.ir.program import Program, Thread
 
 Code = tuple[Op, ...]
 OF_A_WARP = (ops.WarpSync, ops.Collective)
-"""What the lanes of a warp do together, without a trace for others."""
+"""Operations that synchronise the lanes of a warp, invisible to others."""
 FENCES = (ops.ProxyFence, ops.Fence)
-"""What orders what a thread does and has learnt, and does nothing by itself."""
+"""Operations that order what a thread does and has observed, without other effects."""
 
 
 def drop_idle_waiters(program: Program) -> tuple[Program, tuple[int, ...]]:
-    """The program without the waits of bystanders, and the lines of these.
+    """The program without the waits of idle waiters, and the lines of these waits.
 
-    Behind the last point where it meets others a bystander only waits on mbarriers, and a thread that was there and
-    does more waits for all of that too; the lanes of a warp may meet again on the way. So nothing ends earlier without
-    its waits, and what is wrong with one of them is wrong with that of the other thread. Its fences, between which it
-    does nothing, stay where the lanes meet again: one of them may hand on what it has learnt. Nobody may end the life
-    of these mbarriers.
+    After its last synchronisation with others an idle waiter only waits on mbarriers, and a thread that was there and
+    does more waits for all of that too; the lanes of a warp may synchronise again on the way. So nothing ends earlier
+    without its waits, and an error in one of them is also an error in that of the other thread. Its fences, between
+    which it does nothing, stay where the lanes synchronise again: one of them may pass on what it has observed. No
+    thread may invalidate these mbarriers.
 
-    So it is with a bystander that meets the other thread again at a barrier behind the waits, which ends no earlier
-    than that thread's waits and hands on what they have shown: idle or not is the same before the end and before a
-    barrier. A single wait on each mbarrier is followed as it is.
+    The same holds for an idle waiter that synchronises with the other thread again at a barrier after the waits, which
+    ends no earlier than that thread's waits and passes on what they have shown: idle until the end and idle until a
+    barrier are alike. A single wait on each mbarrier is kept.
     """
     ended = {op.address for t in program.threads for op in t.code if isinstance(op, ops.MbarrierInval)}
     lighter: dict[int, Code] = {}
@@ -60,7 +61,7 @@ def drop_idle_waiters(program: Program) -> tuple[Program, tuple[int, ...]]:
 
 
 def _lighter(warp: Sequence[Thread], others: Sequence[Code], ended: set[Expr]) -> dict[int, Code]:
-    """The bystanders of a warp, by index, each with its code without the waits."""
+    """The idle waiters of a warp, by index, each with its code without the waits."""
     starts = {t.index: start for t in warp if (start := _start(t.code, ended)) is not None}
     if len(starts) == len(warp):  # all of them only wait
         whole = {t.index: t.code[: starts[t.index]] for t in warp}
@@ -80,8 +81,8 @@ def _lighter(warp: Sequence[Thread], others: Sequence[Code], ended: set[Expr]) -
 def _until_they_meet(
     warp: Sequence[Thread], at_the_end: dict[int, Code], others: Sequence[Code], ended: set[Expr], shared: set[int]
 ) -> dict[int, Code]:
-    """Those that are bystanders until they come to a barrier, by index, each with its code without the waits; and
-    without those ``at_the_end``, of some.
+    """Those that are idle until they reach a barrier, by index, each with its code without the waits; and, for some,
+    without those ``at_the_end``.
     """
     found = {t.index: at_the_end.get(t.index, t.code) for t in warp}
     met: dict[tuple[int, int], Op] = {}
@@ -100,7 +101,7 @@ def _until_they_meet(
 
 
 def _before(code: Code, end: Op, count: int) -> Code | None:
-    """What a thread does before it comes to a barrier once more than so many times."""
+    """The code of a thread before it reaches a barrier more than ``count`` times."""
     places = [k for k, op in enumerate(code) if op is end]
     return code[: places[count]] if count < len(places) else None
 
@@ -113,7 +114,7 @@ def _falls_behind(code: Code, ended: set[Expr]) -> bool:
 
 
 def _start(code: Code, ended: set[Expr]) -> int | None:
-    """Where a thread begins to do nothing but wait, behind a point where it meets others."""
+    """Where a thread begins to do nothing but wait, after a point where it synchronises with others."""
     start = len(code)
     while start and (_key(code[start - 1]) is not None or isinstance(code[start - 1], OF_A_WARP + FENCES)):
         start -= 1
@@ -130,8 +131,8 @@ def _outlasts(other: Code, code: Code, start: int) -> bool:
 
 
 def _in_step(other: Code, code: Code, start: int) -> Code | None:
-    """The code without the waits for which another lane of the warp waits too, before the two meet again, and then does
-    something else; ``None`` if there are none.
+    """The code without the waits for which another lane of the warp waits too, before the two synchronise again, and
+    then does something else; ``None`` if there are none.
     """
     rest = _behind(other, code, start)
     mine, theirs = list(_parts(code[start:])), list(_parts(rest))
@@ -147,7 +148,7 @@ def _in_step(other: Code, code: Code, start: int) -> Code | None:
 
 
 def _parts(code: Code) -> Iterator[tuple[Code, Op | None]]:
-    """What stands before each meeting of the warp, with that, and behind the last one."""
+    """The code before each synchronisation of the warp, with that operation, and after the last one."""
     begun = 0
     for k, op in enumerate(code):
         if isinstance(op, OF_A_WARP):
@@ -157,7 +158,9 @@ def _parts(code: Code) -> Iterator[tuple[Code, Op | None]]:
 
 
 def _behind(other: Code, code: Code, start: int) -> Code:
-    """What another thread does after it has met this one just before ``start``; nothing if it does not."""
+    """The code of another thread after it has synchronised with this one just before ``start``; empty if it
+    does not.
+    """
     met = code[start - 1]
     places = [k for k, op in enumerate(other) if op is met]
     count = sum(op is met for op in code[:start])
@@ -171,7 +174,7 @@ def _waits_for(code: Code, waits: Code) -> bool:
 
 
 def _does(op: Op) -> bool:
-    """Whether others may notice an operation."""
+    """Whether other threads can observe an operation."""
     return _key(op) is None and not isinstance(op, OF_A_WARP + FENCES)
 
 
@@ -185,8 +188,8 @@ def _meets(op: Op) -> bool:
 
 
 def _of_all(threads: Sequence[Thread]) -> set[int]:
-    """The barriers, by identity, at which all threads of a CTA that come to one of their number wait for each other:
-    no round of them ends without one of these.
+    """The barriers, by identity, at which all threads of a CTA that reach one of their number wait for each other: no
+    generation of them completes without one of these.
     """
     barriers: dict[int, ops.Barrier] = {}
     users: dict[Expr | None, set[int]] = {}
@@ -204,7 +207,7 @@ def _of_all(threads: Sequence[Thread]) -> set[int]:
 
 
 def _key(op: Op) -> tuple[int, int] | None:
-    """The mbarrier and the parity of a wait that leaves nothing behind."""
+    """The mbarrier and the parity of a wait without other effects."""
     match op:
         case ops.Await(inner=ops.MbarrierWait(address=Const(address), dst=None, parity=Const(parity))):
             return address, parity

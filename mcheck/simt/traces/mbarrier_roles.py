@@ -1,4 +1,4 @@
-"""What the mbarriers of a followed cluster are for, told by what is done with them."""
+"""The roles of the mbarriers of an executed cluster, derived from the operations on them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Bar = tuple[str, int]
 
 @dataclass(slots=True)
 class Use:
-    """What is done with an mbarrier: ``init``, ``bytes`` (copies complete on it), ``arrive``, ``wait``, ``feeds`` (a
+    """The operations on an mbarrier: ``init``, ``bytes`` (copies complete on it), ``arrive``, ``wait``, ``feeds`` (a
     thread that has waited for it copies); ``spans`` are the places of all but the init.
     """
 
@@ -28,7 +28,7 @@ class Use:
 
     @property
     def role(self) -> str:
-        """``full`` if copies complete on it, ``empty`` if only threads arrive and who waits then copies."""
+        """``full`` if copies complete on it, ``empty`` if only threads arrive and a waiting thread then copies."""
         if "bytes" in self.words:
             return FULL
         return EMPTY if {"arrive", "feeds"} <= self.words else OTHER
@@ -80,8 +80,8 @@ def index_roles(roles: Mapping[Bar, str]) -> dict[Bar, tuple[str, int]]:
 
 
 def stages(found: Mapping[Bar, Use]) -> dict[Bar, tuple[int, int]]:
-    """The stage, from 0, and the number of stages of each mbarrier of a ring: several of one role at one distance from
-    each other, on which the same instructions work in turn.
+    """The stage, from 0, and the number of stages of each mbarrier of a ring: several of one role at equal distances,
+    on which the same instructions operate in turn.
     """
     rings: list[tuple[set[Span], list[Bar]]] = []
     for bar, use in found.items():
@@ -102,7 +102,7 @@ def stages(found: Mapping[Bar, Use]) -> dict[Bar, tuple[int, int]]:
 
 
 def _act(objects: Objects, op: Op) -> tuple[str, tuple[Bar, ...]]:
-    """What an operation does with mbarriers, and with which."""
+    """The kind of an operation on mbarriers, and the mbarriers."""
     word, expr = _operand(ops.performed_operation(op))
     there = [(objects.at(address), address) for address in numbers(expr)]
     bars = [(i.object.name, at - i.base) for i, at in there if i is not None and i.object.space == "shared"]

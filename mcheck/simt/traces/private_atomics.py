@@ -1,7 +1,7 @@
-"""Atomics without company: the sums of split-K products, which each thread adds to words of its own.
+"""Private atomics: sums of split-K products, which each thread adds to words of its own.
 
-Nobody reads such a word, nor what the atomics return, and no other thread touches it. So they race with nothing,
-synchronise with nobody (8.7, 8.8), and nothing depends on their order: the engine need not follow the words.
+No thread reads such a word, or the results of the atomics, and no other thread accesses it. So they race with nothing,
+synchronise with nobody (8.7, 8.8), and nothing depends on their order: the engine need not track the words.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from mcheck.ir.program import Program
 from mcheck.ir.type_sizes import type_size
 
 FEW = 64
-"""So many atomics are followed as they are."""
+"""Number of atomics that are kept in any case."""
 
 
 def drop_private_atomics(program: Program) -> Program:
-    """The program without the atomics of buffers that nothing but atomics touch, where a word has one thread."""
+    """The program without the atomics of buffers that only atomics access, where a word has one thread."""
     different = program.operations
     if sum(isinstance(op, ops.Atomic) for op in different) <= FEW:
         return program
@@ -52,7 +52,7 @@ def drop_private_atomics(program: Program) -> Program:
 
 
 def _busy(memory: MemoryMap, different: Iterable[Op]) -> Iterator[int]:
-    """Where the buffers begin that something else touches, or atomics of several sizes, or that return something."""
+    """The buffers, by address, that other operations access, or atomics of several sizes, or atomics with results."""
     sizes: dict[int, int] = {}
     for instance in memory.instances:
         for spec in instance.object.tensor_map:
@@ -74,7 +74,7 @@ def _plain(op: ops.Atomic) -> bool:
 
 
 def _fits(instance: Instance, at: int, size: int) -> bool:
-    """Whether a word lies in its object, at a multiple of its size: what does not is the engine's to report."""
+    """Whether a word lies in its object, at a multiple of its size: the engine reports the others."""
     return at % size == 0 and at + size <= instance.base + instance.object.size
 
 
@@ -94,7 +94,7 @@ def _names(value: object) -> Iterator[str]:
 
 
 def _constants(value: object) -> Iterator[int]:
-    """The numbers in an operation: where every pointer starts from."""
+    """The numbers in an operation: the bases of all pointers."""
     match value:
         case Const(number):
             yield number

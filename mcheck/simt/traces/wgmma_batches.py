@@ -1,8 +1,9 @@
-"""wgmma that follow each other as one: a shorter program with the same findings, but for the lines that they name.
+"""Batching of consecutive wgmma operations: a shorter program with the same findings, except for the lines that they
+name.
 
-Nothing but their bytes tells such reads apart: they come after the same fence, are of one group, and whoever executes
-something before or after one of them does so before or after all. So if nothing is found in the shorter program nothing
-is to be found in the longer one; where something is found, the longer one says where.
+The reads of a batch differ only in their bytes: they follow the same fence, are of one group, and a thread that
+executes something before or after one of them does so before or after all. So if the shorter program has no finding,
+neither has the longer one; where there is a finding, the longer one gives its line.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ def batch_wgmma(program: Program) -> Program:
 
 
 def batch_code(code: tuple[Op, ...]) -> tuple[Op, ...]:
-    """A part of a thread's code with each run of wgmma as one; equal runs are equal operations."""
+    """A part of a thread's code with each run of wgmma as one; equal runs become equal operations."""
     return _batched(code, {})
 
 
 def has_batches(program: Program) -> bool:
-    """Whether that is any shorter."""
+    """Whether batching shortens the program."""
     return any(
         isinstance(a, ops.Wgmma) and isinstance(b, ops.Wgmma)
         for t in program.threads

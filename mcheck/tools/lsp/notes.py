@@ -61,7 +61,7 @@ def _of_module(text: str, path: str, settings: Settings) -> Iterator[Note]:
         yield from _of_checked(check_file(Case(path, text=text), settings, Options()), text, path)
         return
     try:
-        reader.module(text, path)
+        reader.parse_module(text, path)
     except McheckError as error:
         yield from _problems(error, path)
         return

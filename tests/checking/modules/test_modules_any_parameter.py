@@ -131,13 +131,13 @@ OPCODES = (
 @pytest.mark.parametrize("name", OPCODES)
 def test_what_is_said_of_results_holds_for_every_number(name: str) -> None:
     """Slopes of results, against the results for other numbers, of random operands."""
-    from mcheck.frontend.ptx.lane_arithmetic import arithmetic, truncate, width
+    from mcheck.frontend.ptx.lane_arithmetic import lane_function, truncate, type_bits
 
     opcode = tuple(name.split("."))
-    rule, function = rule_of(opcode), arithmetic(opcode)
+    rule, function = rule_of(opcode), lane_function(opcode)
     assert rule is not None
     assert function is not None
-    bits = width(opcode[-1])
+    bits = type_bits(opcode[-1])
     out = 2 * bits if "wide" in opcode else 1 if opcode[0] == "setp" else bits
     rng = np.random.default_rng(OPCODES.index(name))
     told = 0

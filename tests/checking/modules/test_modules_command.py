@@ -162,7 +162,7 @@ def test_a_tensor_map_that_is_given_as_bytes_is_not_known() -> None:
 def test_what_is_missing_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     status, _, error = run(capsys, "hand_over.ptx")
     assert status == 2
-    assert "the launch lacks grid" in error
+    assert "the launch does not give grid" in error
     assert "hand_over.ptx:8" in error
 
 
@@ -193,13 +193,13 @@ def test_a_parameter_that_is_given_in_part_is_named(folder: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--grid", "many"), "--grid is no extent"),
+        (("--grid", "many"), "--grid is not a valid extent"),
         (("--block", "32"), ".reqntid 64, 1, 1"),
         (("--param", "rows"), "NAME=VALUE"),
         (("--param", "row=1"), "did you mean rows?"),
         (("--entry", "other"), "no entry other"),
         (("--launch", "nowhere.json"), "cannot read nowhere.json"),
-        (("--shared", "-1"), "--shared is no size"),
+        (("--shared", "-1"), "--shared is not a valid size"),
     ],
 )
 @pytest.mark.usefixtures("folder")
@@ -216,7 +216,7 @@ def test_a_launch_that_lies_beside_its_module_is_taken(folder: Path, capsys: pyt
     assert ptx.check(RACY).verdict == "error", "a text has no place"
     status, _, error = run(capsys, "racy.ptx", "--block", "64")
     assert status == 2, "options say all of it, or none"
-    assert "the launch lacks grid" in error
+    assert "the launch does not give grid" in error
     (folder / "racy.json").write_text('{"grid": 1, "hash": 7}')
     status, _, error = run(capsys, "racy.ptx")
     assert status == 2
@@ -264,8 +264,8 @@ def test_a_launch_is_for_modules(folder: Path, capsys: pytest.CaptureFixture[str
     [
         ("sm_90a", "sm_52", "unknown target 'sm_52'"),
         ("sm_90a", "sm_80", "needs sm_90 or higher; the target is sm_80"),
-        (".address_size 64", ".address_size 32", "32 bits"),
-        ("\tret;\n}", "\tret;\n", "the body of hand_over, which begins in line"),
+        (".address_size 64", ".address_size 32", "32-bit addresses"),
+        ("\tret;\n}", "\tret;\n", "the body of hand_over, which begins at line"),
         ("%r3, tile;", "%r3, tiles;", "did you mean tile?"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from mcheck.base.errors import InputError
 from mcheck.frontend.litmus import parse
-from mcheck.frontend.ptx.memory_layout import _short
+from mcheck.frontend.ptx.memory_layout import short_name
 from mcheck.tools.cli.main import main
 
 BLOCK = "PTX a\n{ .global .align 16 .b8 x[16]; .shared .align 16 .b8 s[16]; }\np@cta 0 {\n  CODE\n}\n"
@@ -97,4 +97,4 @@ def test_a_module_without_a_launch_is_told_who_makes_one(tmp_path: Path, capsys:
     ],
 )
 def test_names_that_c_has_mangled(mangled: str, short: str) -> None:
-    assert _short(mangled) == short
+    assert short_name(mangled) == short

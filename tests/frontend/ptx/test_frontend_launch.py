@@ -10,20 +10,21 @@ import pytest
 
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.frontend.ptx.json_positions import Node
-from mcheck.frontend.ptx.launch import Any as AnyNumber
-from mcheck.frontend.ptx.launch import Argument, Buffer, Launch, Map
-from mcheck.frontend.ptx.launch_reader import Given, from_json, from_object, launch
+from mcheck.frontend.ptx.launch import AnyNumber, Argument, Buffer, Launch, Map
+from mcheck.frontend.ptx.launch_reader import LaunchDescription, build_launch, from_json, from_object
 from mcheck.frontend.ptx.module import Module
-from mcheck.frontend.ptx.reader import module
+from mcheck.frontend.ptx.reader import parse_module
 
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
-PLAIN = module(f"{HEAD}.entry k(.param .u64 a, .param .u32 n, .param .f32 beta) {{ ret; }}")
-BLOCK = module(f"{HEAD}.entry k(.param .align 64 .b8 s[256], .param .align 64 .b8 tm[128], .param .u64 a) {{ ret; }}")
-FIXED = module(
+PLAIN = parse_module(f"{HEAD}.entry k(.param .u64 a, .param .u32 n, .param .f32 beta) {{ ret; }}")
+BLOCK = parse_module(
+    f"{HEAD}.entry k(.param .align 64 .b8 s[256], .param .align 64 .b8 tm[128], .param .u64 a) {{ ret; }}"
+)
+FIXED = parse_module(
     f"{HEAD}.extern .shared .b8 smem[];\n.func f() {{ .reg .b64 %r<2>; mov.u64 %r1, smem; ret; }}\n"
     ".entry k() .reqntid 128 .reqnctapercluster 2, 1, 1 { call f; ret; }"
 )
-TWO = module(f"{HEAD}.entry k() .explicitcluster {{ ret; }} .entry l() .maxntid 64, 2 {{ ret; }}")
+TWO = parse_module(f"{HEAD}.entry k() .explicitcluster {{ ret; }} .entry l() .maxntid 64, 2 {{ ret; }}")
 SHAPE: dict[str, Any] = {"grid": [4], "block": [32]}
 MAP = {
     "global_address": "a", "elemtype": "f16", "rank": 2, "global_dim": [64, 32], "global_stride": [128],
@@ -32,7 +33,7 @@ MAP = {
 
 
 def made(read: Module, value: dict[str, Any]) -> Launch:
-    return launch(read, from_object(value))
+    return build_launch(read, from_object(value))
 
 
 def params(read: Module, **values: Any) -> tuple[Argument, ...]:
@@ -42,7 +43,7 @@ def params(read: Module, **values: Any) -> tuple[Argument, ...]:
 def refused(read: Module, value: object) -> InputError:
     text = json.dumps(value, indent=1)
     with pytest.raises(InputError) as caught:
-        launch(read, from_json(text, "launch.json"))
+        build_launch(read, from_json(text, "launch.json"))
     return caught.value
 
 
@@ -53,7 +54,7 @@ def test_a_launch_is_filled_up() -> None:
     found = made(PLAIN, {**SHAPE, "assume": ["converged"], "first": [3, 0, 0]})
     assert (found.entry, found.grid, found.block, found.cluster) == ("k", (4, 1, 1), (32, 1, 1), (1, 1, 1))
     assert (found.shared, found.first, found.assume) == (0, (3, 0, 0), ("converged",))
-    assert [a.given for a in found.arguments] == [False, False, False]
+    assert [a.is_given for a in found.arguments] == [False, False, False]
 
 
 def test_directives_need_not_be_repeated() -> None:
@@ -62,17 +63,17 @@ def test_directives_need_not_be_repeated() -> None:
 
 
 def test_what_is_missing_is_asked_for_at_once() -> None:
-    assert refused(FIXED, {}).message == "the launch lacks grid, shared (the bytes of smem)"
+    assert refused(FIXED, {}).message == "the launch does not give grid, shared (the bytes of smem)"
     assert (refused(FIXED, {}).hint or "").startswith("--grid 4,1,1 --shared N, or a field of the launch file")
-    assert refused(TWO, {}).message == "the launch lacks entry (one of k, l)"
+    assert refused(TWO, {}).message == "the launch does not give entry (one of k, l)"
     assert (refused(TWO, {"entry": "l"}).hint or "").startswith("--block 64,2,1 --grid 4,1,1, or a field"), "what fits"
-    assert refused(TWO, {"entry": "k"}).message == "the launch lacks block, cluster, grid"
+    assert refused(TWO, {"entry": "k"}).message == "the launch does not give block, cluster, grid"
     assert refused(PLAIN, {"params": {"n": 4}}).expected == "parameters that are not given are unknown: a, beta"
 
 
 def test_options_win() -> None:
-    options = Given({"grid": Node([9], "--grid")}, {"n": Node(7, "--param n")})
-    found = launch(PLAIN, options.over(from_object({**SHAPE, "params": {"n": 5, "a": {"buffer": 4}}})))
+    options = LaunchDescription({"grid": Node([9], "--grid")}, {"n": Node(7, "--param n")})
+    found = build_launch(PLAIN, options.override(from_object({**SHAPE, "params": {"n": 5, "a": {"buffer": 4}}})))
     assert found.grid == (9, 1, 1)
     assert found.arguments[1].data == b"\7\0\0\0"
     assert found.arguments[0].places == ((0, Buffer("a", 4)),)
@@ -140,7 +141,7 @@ def test_a_pointer_to_a_map() -> None:
 
 
 def test_a_map_that_is_not_described_is_unknown() -> None:
-    assert not params(BLOCK, tm={"tensormap": {}})[1].given
+    assert not params(BLOCK, tm={"tensormap": {}})[1].is_given
 
 
 # --- mistakes -----------------------------------------------------------------------------------------------------
@@ -227,13 +228,13 @@ def test_what_is_no_json() -> None:
 
 def test_comments_are_allowed() -> None:
     found = from_json('{"grid": [4], // CTAs\n "block": /* threads */ 32}', "launch.json")
-    assert launch(PLAIN, found).grid == (4, 1, 1)
+    assert build_launch(PLAIN, found).grid == (4, 1, 1)
 
 
 def test_modules_that_have_no_launch() -> None:
     with pytest.raises(InputError, match="no entry with a body"):
-        made(module(f"{HEAD}.func f() {{ ret; }}"), SHAPE)
+        made(parse_module(f"{HEAD}.func f() {{ ret; }}"), SHAPE)
     with pytest.raises(InputError, match="unknown target 'sm_52'"):
-        made(module(".version 8.0 .target sm_52 .address_size 64 .entry k() { ret; }"), SHAPE)
-    with pytest.raises(Unsupported, match="32 bits"):
-        made(module(".version 8.0 .target sm_90 .address_size 32 .entry k() { ret; }"), SHAPE)
+        made(parse_module(".version 8.0 .target sm_52 .address_size 64 .entry k() { ret; }"), SHAPE)
+    with pytest.raises(Unsupported, match="32-bit addresses"):
+        made(parse_module(".version 8.0 .target sm_90 .address_size 32 .entry k() { ret; }"), SHAPE)

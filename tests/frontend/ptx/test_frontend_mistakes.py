@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcheck.base.errors import InputError
-from mcheck.frontend.ptx.reader import module
+from mcheck.frontend.ptx.reader import parse_module
 from mcheck.ptx import check as answer_about
 from mcheck.tools.cli.main import cli
 
@@ -50,7 +50,7 @@ def changed(*changes: tuple[str, str]) -> str:
 
 def told(text: str) -> list[tuple[int, str | None]]:
     with pytest.raises(InputError) as caught:
-        module(text)
+        parse_module(text)
     return [(e.span.line if e.span else 0, e.code) for e in caught.value.all]
 
 

@@ -25,7 +25,7 @@ from mcheck.frontend.ptx.module import (
     Vector,
 )
 from mcheck.frontend.ptx.problems import MESSAGES
-from mcheck.frontend.ptx.reader import module, read
+from mcheck.frontend.ptx.reader import parse_module, read_module
 from tests.effort import effort
 
 EVERY_FORM = Path(__file__).parents[2] / "simt" / "every_form.ptx"
@@ -34,13 +34,13 @@ HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 
 @pytest.fixture(scope="module")
 def every() -> Module:
-    return read(str(EVERY_FORM))
+    return read_module(str(EVERY_FORM))
 
 
 def kernel(body: str, head: str = "") -> Function:
     """The entry with this body, some registers declared."""
     registers = ".reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>;"
-    return module(f"{HEAD}{head}\n.entry k(.param .u64 a) {{ {registers}\n{body}\n}}").functions["k"]
+    return parse_module(f"{HEAD}{head}\n.entry k(.param .u64 a) {{ {registers}\n{body}\n}}").functions["k"]
 
 
 def one(body: str) -> Statement:
@@ -49,7 +49,9 @@ def one(body: str) -> Statement:
 
 def names(statement: Statement) -> tuple[list[str], list[str]]:
     """What is written and what is read."""
-    return [r.name for r in register_flow.writes(statement)], [r.name for r in register_flow.reads(statement)]
+    return [r.name for r in register_flow.written_registers(statement)], [
+        r.name for r in register_flow.read_registers(statement)
+    ]
 
 
 # --- the module ---------------------------------------------------------------------------------------------------
@@ -137,7 +139,9 @@ def test_where_the_code_came_from(every: Module) -> None:
 
 
 def test_a_statement_knows_its_place() -> None:
-    found = module(f"{HEAD}.entry k() {{\n\n\t.reg .b32 %r<3>;\n\tmov.b32 %r1,\n  5; exit;\n}}").functions["k"].body
+    found = (
+        parse_module(f"{HEAD}.entry k() {{\n\n\t.reg .b32 %r<3>;\n\tmov.b32 %r1,\n  5; exit;\n}}").functions["k"].body
+    )
     assert [(s.span.line, s.span.column, s.span.length, s.text) for s in found] == [
         (7, 2, 12, "mov.b32 %r1, 5"), (8, 6, 4, "exit"),
     ]  # fmt: skip
@@ -187,7 +191,7 @@ def test_a_statement_for_the_table() -> None:
     from mcheck.ir.ops import Guard, Store
     from mcheck.isa import decode
 
-    found = decode(table_forms.instruction(one("@!%p1 st.release.cta.shared.b32 [%r1+8], %r2;")), dialect=False)
+    found = decode(table_forms.to_table_form(one("@!%p1 st.release.cta.shared.b32 [%r1+8], %r2;")), dialect=False)
     assert isinstance(found, Store)
     assert (found.address, found.sem) == (Binary("+", Reg("%r1"), Const(8)), "release")
     assert found.guard == Guard(Reg("%p1"), negated=True)
@@ -196,7 +200,7 @@ def test_a_statement_for_the_table() -> None:
 def _code(text: str) -> str | None:
     """The code of the error that reading ``text`` ends in."""
     try:
-        module(text)
+        parse_module(text)
     except InputError as error:
         return error.code
     return None
@@ -250,7 +254,7 @@ WRONG = {
 @pytest.mark.parametrize(("text", "code"), WRONG.items(), ids=range(len(WRONG)))
 def test_what_is_wrong_is_said_with_its_place(text: str, code: str) -> None:
     with pytest.raises(InputError) as caught:
-        module(text, "wrong.ptx")
+        parse_module(text, "wrong.ptx")
     assert caught.value.code == code, caught.value.message
     assert caught.value.span is not None
     assert caught.value.span.path == "wrong.ptx"
@@ -267,7 +271,7 @@ def test_a_program_or_cubin_is_no_module(tmp_path: Path) -> None:
     file = tmp_path / "kernel.cubin"
     file.write_bytes(b"\x7fELF\0\0\0\1")
     with pytest.raises(InputError) as caught:
-        read(str(file))
+        read_module(str(file))
     assert caught.value.code == "PTX003"
 
 

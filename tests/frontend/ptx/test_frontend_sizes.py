@@ -12,17 +12,17 @@ from tests.simt import fuzz
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 KERNEL = ".visible .entry k() { ret; }"
 WRONG = {
-    "shared memory": (f"{HEAD}.shared .b8 huge[1 << 40];\n{KERNEL}", "room for 232448"),
+    "shared memory": (f"{HEAD}.shared .b8 huge[1 << 40];\n{KERNEL}", "at most 232448 fit"),
     "many shared variables": (
         HEAD + "".join(f".shared .b8 a{k}[200000];\n" for k in range(100)) + KERNEL,
         "shared variables of the module are larger",
     ),
     "an alignment": (f"{HEAD}.shared .align 1073741824 .b8 s[4];\n{KERNEL}", "larger than the memory"),
-    "constants": (f"{HEAD}.const .b8 huge[1 << 33] = {{1}};\n{KERNEL}", "room for 65536"),
+    "constants": (f"{HEAD}.const .b8 huge[1 << 33] = {{1}};\n{KERNEL}", "at most 65536 fit"),
     "global memory": (f"{HEAD}.global .b8 huge[1 << 40];\n{KERNEL}", "variables and buffers are larger"),
-    "local memory": (f"{HEAD}.visible .entry k() {{ .local .b8 depot[1 << 40]; ret; }}", "room for 524288"),
+    "local memory": (f"{HEAD}.visible .entry k() {{ .local .b8 depot[1 << 40]; ret; }}", "at most 524288 fit"),
     "the local memory of all": (f"{HEAD}.visible .entry k() {{ .local .b8 depot[1 << 19]; ret; }}", "of the lanes are"),
-    "a parameter": (f"{HEAD}.visible .entry k(.param .b8 p[1 << 40]) {{ ret; }}", "room for 32764"),
+    "a parameter": (f"{HEAD}.visible .entry k(.param .b8 p[1 << 40]) {{ ret; }}", "at most 32764 fit"),
 }
 
 

@@ -9,9 +9,9 @@ from random import Random
 
 from mcheck.base.budget import Limit
 from mcheck.frontend.ptx.launch import Launch
-from mcheck.frontend.ptx.launch_reader import from_object, launch
+from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.module import Module
-from mcheck.frontend.ptx.reader import module
+from mcheck.frontend.ptx.reader import parse_module
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Lanes
 from mcheck.ir.memory import SHARED_BASE
@@ -172,10 +172,10 @@ def kernel(seed: int) -> tuple[Module, Launch]:
     """The kernel of a seed, with its launch."""
     rng = Random(-seed - 1)
     grid = rng.choice(GRIDS)
-    read = module(Kernel(seed).text(), f"kernel{seed}.ptx")
+    read = parse_module(Kernel(seed).text(), f"kernel{seed}.ptx")
     first = [rng.randrange(n) for n in grid]
     said = {"grid": grid, "first": first, "params": {"a": {"buffer": None}, "b": {"buffer": None}}}
-    return read, launch(read, from_object(said))
+    return read, build_launch(read, from_object(said))
 
 
 Bytes = dict[str, set[int]]

@@ -11,7 +11,7 @@ from mcheck.base.budget import Limit
 from mcheck.checking.modules.grid_coverage import coverage
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.simt.grid.footprint import Footprint
-from mcheck.simt.grid.regions import spelled
+from mcheck.simt.grid.regions import enumerate_beginnings
 from mcheck.simt.trace_extraction import extract_traces
 from tests.simt.grid.kernels import Bytes, each, kernel
 
@@ -23,10 +23,10 @@ def told(footprint: Footprint, cluster: tuple[int, ...]) -> tuple[Bytes, Bytes]:
     symbols = footprint.space.symbols(cluster)
     sure: Bytes = {"read": set(), "write": set(), "reduce": set()}
     perhaps: Bytes = {"read": set(), "write": set(), "reduce": set()}
-    for form in footprint.starts:
+    for form in footprint.beginnings:
         for region in footprint.regions(form):
             (extent,) = region.dimensions
-            starts = spelled(extent, symbols, 1 << 20)
+            starts = enumerate_beginnings(extent, symbols, 1 << 20)
             assert starts is not None
             found = (starts[:, None] + np.arange(extent.length)).reshape(-1).tolist()
             perhaps[form.kind].update(found)
@@ -57,13 +57,13 @@ def look(seed: int) -> tuple[bool, bool]:
     for cluster, (bytes_, operations) in clusters.items():
         if not space.contains(cluster):
             continue
-        if any(form.buffer < 0 for form in footprint.starts):
+        if any(form.buffer < 0 for form in footprint.beginnings):
             continue
         sure, perhaps = told(footprint, cluster)
         for kind, accessed in bytes_.items():
             assert sure[kind] <= accessed, (cluster, kind)
             assert accessed <= perhaps[kind], (cluster, kind)
-        if all(form.sure for form in footprint.starts):
+        if all(form.sure for form in footprint.beginnings):
             assert operations == way.operations
     given_answer = coverage([footprint], given.cluster, Limit(None))
     covers = given_answer.covers
