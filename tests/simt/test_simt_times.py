@@ -9,7 +9,7 @@ import pytest
 from benchmarks.modules import cases
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit, TimeOut
-from mcheck.base.reasons import no_time
+from mcheck.base.reasons import timeout_reason
 from mcheck.cat import load_model
 from mcheck.checking.check.case import Options, Settings
 from mcheck.checking.check.modules import check_text
@@ -44,7 +44,7 @@ def test_no_other_way_is_begun_when_the_time_is_over(monkeypatch: pytest.MonkeyP
     """What the first way has shown is told: the process that tells it has half a second left."""
     case = next(c for c in cases() if c.label == "cuda/ring_bulk")
     read = module(case.text(), str(case.path))
-    given = Answer(verdict="unknown", engine="protocol", reasons=(no_time(60),))
+    given = Answer(verdict="unknown", engine="protocol", reasons=(timeout_reason(60),))
     asked: list[Program] = []
     follow, over = answering.follow, Limit.over
 

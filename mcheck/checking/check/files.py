@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from mcheck.base.errors import InputError, McheckError
-from mcheck.base.files import lies_with
+from mcheck.base.files import is_in_folder_of
 from mcheck.checking.check.case import LaunchText
 from mcheck.checking.run.case import Case
 from mcheck.checking.run.collect import collect, is_test
@@ -33,7 +33,7 @@ def launch_beside(module: str) -> LaunchText | None:
     from mcheck.frontend.litmus.source import read
 
     path = launch_file(module)
-    if path is not None and not lies_with(path, module):
+    if path is not None and not is_in_folder_of(path, module):
         said = f"{path} is a link to a file in another folder, where no launch of this module is looked for"
         raise InputError(said, hint="--launch FILE.json takes one from anywhere")
     return None if path is None else LaunchText(text=read(path), path=path)

@@ -17,7 +17,7 @@ from mcheck.answers.merged_answers import explain_unproved, is_whole, merge_assu
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import verdict_of
 from mcheck.base.budget import Limit, TimeOut
-from mcheck.base.reasons import Cause, Reason, Reasons, no_time, once
+from mcheck.base.reasons import Cause, Reason, Reasons, timeout_reason, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.checking.modules.answer import answer
@@ -99,7 +99,9 @@ class _Every:
                     break
         except TimeOut as over:
             late = next(iter(self.looked.slow.values()), None)
-            return self.conclusion(late.reasons if late is not None else (no_time(self.question.timeout, str(over)),))
+            return self.conclusion(
+                late.reasons if late is not None else (timeout_reason(self.question.timeout, str(over)),)
+            )
         return self.conclusion(why)
 
     # --- the proof ------------------------------------------------------------------------------------------------
@@ -224,7 +226,7 @@ class _Every:
         if wrong is not None:
             given = found[wrong]
             findings = tuple(replace(f, message=f"{f.message}, with {self.named(wrong)}") for f in given.findings)
-            reasons = once(given.reasons, (r for r in why if r.cut))
+            reasons = unique_reasons(given.reasons, (r for r in why if r.cut))
             return replace(
                 given, findings=findings, covered=False, executions=self.looked.executions, reasons=reasons,
                 cut=any(a.cut for a in found.values()),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Unsupported
-from mcheck.base.reasons import of_own_time, once
+from mcheck.base.reasons import mark_own_limit, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy import agreement
 from mcheck.checking.policy.advised_fixes import advised
@@ -63,7 +63,7 @@ def ask(
         left = None if end is None else max(end - time.monotonic(), 0.0)
         within = min((x for x in (most, left) if x is not None), default=None)
         given = ask_engine(name, program, model, question, within)
-        return given if within == left else replace(given, reasons=of_own_time(given.reasons))
+        return given if within == left else replace(given, reasons=mark_own_limit(given.reasons))
 
     def told(given: Answer) -> Answer:
         return advised(given, program, model, question, None if end is None else max(end - time.monotonic(), 0.0))
@@ -138,13 +138,13 @@ def _best(answers: list[Answer]) -> Answer:
         return _with_limits(known[-1], answers)
     best = max(answers, key=lambda a: (len(a.findings), len(a.outcomes)))
     open_ = (r for a in answers for r in a.reasons if not r.cut)
-    return _with_limits(replace(best, reasons=once(open_)), answers)
+    return _with_limits(replace(best, reasons=unique_reasons(open_)), answers)
 
 
 def _with_limits(best: Answer, answers: list[Answer]) -> Answer:
     """The best of several answers, with the limits that each engine met in its last attempt."""
     limits = (r for a in _last(answers) for r in a.reasons if r.cut)
-    return replace(best, reasons=once(best.reasons, limits))
+    return replace(best, reasons=unique_reasons(best.reasons, limits))
 
 
 def _all(program: Program, model: Model, question: Question) -> Answer:

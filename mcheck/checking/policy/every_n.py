@@ -25,7 +25,7 @@ from mcheck.answers.merged_answers import (
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import InputError
-from mcheck.base.reasons import Cause, Reason, Reasons, cut, no_time, of_own_time, once
+from mcheck.base.reasons import Cause, Reason, Reasons, cut, mark_own_limit, timeout_reason, unique_reasons
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy.number_ranges import Looked, Unproved, attempted
@@ -151,7 +151,7 @@ def check_every_number(
             if _look(program, size, limit.part(2 * took), answer, looked):
                 break
     except TimeOut:
-        late = (no_time(seconds),)
+        late = (timeout_reason(seconds),)
     wrong = min(looked.wrong, default=None)
     if wrong is None:
         return _open(program, looked, unproved.why, late)
@@ -170,7 +170,7 @@ def check_written_loops(
         if isinstance(proof, Unproved):
             return answer(long.whole(), limit.remaining())
     except TimeOut:
-        return Answer(verdict=Verdict.UNKNOWN, covered=False, complete=False, reasons=(no_time(seconds),))
+        return Answer(verdict=Verdict.UNKNOWN, covered=False, complete=False, reasons=(timeout_reason(seconds),))
     said = (
         f"the state repeats every {_often(proof)}: what is not among the first {proof.first}"
         " and the last ones adds nothing"
@@ -245,15 +245,15 @@ def _others(
         except InputError:  # what has been found stands
             break
         except TimeOut:
-            return _Others(others, (_cut_at(program, size, (replace(no_time(limit.seconds), own=True),)),))
+            return _Others(others, (_cut_at(program, size, (replace(timeout_reason(limit.seconds), own=True),)),))
         if size not in found:
-            return _Others(others, (_cut_at(program, size, of_own_time(looked.slow[size].reasons)),))
+            return _Others(others, (_cut_at(program, size, mark_own_limit(looked.slow[size].reasons)),))
         new = [f for f in found[size].findings if is_counted_error(f, looked.excused) and f.code not in known]
         if new:
             others[size] = new
             known.update(f.code for f in new)
         if cut(found[size].reasons):
-            return _Others(others, (_cut_at(program, size, of_own_time(found[size].reasons)),))
+            return _Others(others, (_cut_at(program, size, mark_own_limit(found[size].reasons)),))
     return _Others(others)
 
 
@@ -280,7 +280,7 @@ def _wrong(program: Program, looked: Looked[int], wrong: int, others: _Others) -
     beside = [replace(found[size], findings=tuple(errors)) for size, errors in others.errors.items()]
     return replace(
         given, findings=merge_findings([*smaller, given, *beside]), covered=False, executions=looked.executions,
-        reasons=once((Reason(Cause.SMALLEST, said),), given.reasons, others.late),
+        reasons=unique_reasons((Reason(Cause.SMALLEST, said),), given.reasons, others.late),
         cut=bool(missed) or any(a.cut for a in found.values()),
     )  # fmt: skip
 
@@ -311,7 +311,7 @@ def _open(program: Program, looked: Looked[int], why: Reasons, late: Reasons) ->
     return replace(
         last, verdict=Verdict.UNKNOWN, findings=merge_findings([found[k] for k in sorted(found, reverse=True)]),
         covered=False, assumptions=merge_assumptions([last]), executions=looked.executions,
-        reasons=once((left,), looked.limits(lambda number: f"{name} = {number}") or late),
+        reasons=unique_reasons((left,), looked.limits(lambda number: f"{name} = {number}") or late),
         cut=any(a.cut for a in found.values()),
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ MESSAGES: dict[str, str] = {
     "LIT002": "the file is empty",
     "LIT003": "this is a binary file, not a litmus test",
     "LIT004": "the file is not valid UTF-8",
-    "LIT005": "{path} is too large: it holds more than {limit} bytes",
+    "LIT005": "{path} is too large: it has more than {limit} bytes",
     "LIT006": "a litmus test starts with PTX and its name",
     "LIT007": "no init block",
     "LIT008": "unterminated comment",

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from mcheck.base.errors import InputError
-from mcheck.base.files import lies_with, regular
+from mcheck.base.files import is_in_folder_of, is_regular_file
 from mcheck.frontend.litmus.codes import problem
 from mcheck.frontend.litmus.declarations import constants, registers
 from mcheck.frontend.litmus.expressions import expression
@@ -92,7 +92,7 @@ def neighbour_file(path: str, name: str) -> Path | None:
     if not name or name in (".", "..") or re.search(r"[/\\:\0]", name):
         return None
     found = Path(path).parent / name
-    return found if lies_with(str(found), path) else None
+    return found if is_in_folder_of(str(found), path) else None
 
 
 def included(source: Source) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def included(source: Source) -> tuple[str, ...]:
     for name in dict.fromkeys(INCLUDE.findall(source.clean)):
         path = neighbour_file(source.path, name)
         try:
-            texts.append(read(str(path)) if path is not None and regular(str(path)) else "")
+            texts.append(read(str(path)) if path is not None and is_regular_file(str(path)) else "")
         except InputError:
             texts.append("")
     return tuple(texts)

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 
 from mcheck.base.errors import Span
-from mcheck.base.files import MAX_BYTES, contents
+from mcheck.base.files import MAX_BYTES, read_file
 from mcheck.frontend.litmus.codes import problem
 
 _COMMENT = re.compile(r'"[^"]*"|\(\*.*?\*\)|/\*.*?\*/|//[^\n]*|\(\*|/\*', re.DOTALL)
@@ -57,7 +57,7 @@ def read(path: str) -> str:
 def read_bytes(path: str, most: int = MAX_BYTES) -> bytes:
     """The bytes of the file at ``path``, at most so many; raises ``InputError`` otherwise."""
     try:
-        return contents(path, most)
+        return read_file(path, most)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
             raise problem("LIT005", None, path=path, limit=most) from None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mcheck.answers.result import State
 from mcheck.base import reasons, verdicts
 from mcheck.base.errors import InputError, InternalError, McheckError
-from mcheck.base.files import contents
+from mcheck.base.files import read_file
 from mcheck.base.reasons import Reason
 from mcheck.checking.check.case import Options
 from mcheck.checking.check.files import is_module
@@ -78,7 +78,7 @@ def page_of(
 
     page = Page(name=name_of_file(path), path=path, suite=suite, file=file, source="")
     try:
-        page = replace(page, source=contents(path).decode("utf-8", "replace") if text is None else text)
+        page = replace(page, source=read_file(path).decode("utf-8", "replace") if text is None else text)
         program = load(path, assume, page.source, every=True)
         if model is not None:
             program = replace(program, model=None)
@@ -117,7 +117,7 @@ def page_task(case: Case, settings: Settings, timeout: float | None) -> Page:
 
 def page_lost(case: Case, _: Settings, reason: Reason, seconds: float) -> Page:  # noqa: ARG001 - as the pool gives it
     """The page of a test whose process had to be stopped or died."""
-    return without_answer(case.path, "unknown", reasons.in_words((reason,)) or "", UNANSWERED, (reason,))
+    return without_answer(case.path, "unknown", reasons.format_reasons((reason,)) or "", UNANSWERED, (reason,))
 
 
 def _answered(

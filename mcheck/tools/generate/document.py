@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mcheck.base.errors import InputError, Span
-from mcheck.base.files import text as text_of
+from mcheck.base.files import read_text_file as text_of
 from mcheck.frontend.litmus.codes import did_you_mean
 from mcheck.isa.wording import listed
 
