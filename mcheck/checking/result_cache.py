@@ -204,8 +204,8 @@ def texts_of(path: str) -> Texts:
     """Those of a litmus test, with what it includes; raises ``McheckError``."""
     from mcheck.frontend import litmus
 
-    head = litmus.head(path)
-    return Texts(head.source.text, head.name, head.model, tuple(litmus.included(head.source)))
+    head = litmus.read_header(path)
+    return Texts(head.source.text, head.name, head.model, tuple(litmus.read_included_texts(head.source)))
 
 
 def memory_of(

@@ -30,13 +30,13 @@ def launch_file(module: str) -> str | None:
 
 def launch_beside(module: str) -> LaunchText | None:
     """What is said of the launch of a module by the file beside it; raises ``InputError`` if that cannot be read."""
-    from mcheck.frontend.litmus.source import read
+    from mcheck.frontend.litmus.source import read_source
 
     path = launch_file(module)
     if path is not None and not is_in_folder_of(path, module):
         said = f"{path} is a link to a file in another folder, where no launch of this module is looked for"
         raise InputError(said, hint="--launch FILE.json takes one from anywhere")
-    return None if path is None else LaunchText(text=read(path), path=path)
+    return None if path is None else LaunchText(text=read_source(path), path=path)
 
 
 def collect_files(paths: Sequence[str], *, launched: bool = False) -> tuple[list[Case], list[str]]:

@@ -59,7 +59,7 @@ def item(index: int, case: Case, settings: Settings, others: Sequence[str] = ())
     if not is_regular_file(case.path):  # a pipe is read once, and within the limits of its test
         return Unpacked(index)
     try:
-        head = litmus.head(case.path)
+        head = litmus.read_header(case.path)
         own = own_name(head.model, case.path) if head.model else DEFAULT_MODEL
         first = model_for(settings.model, head.model, case.path)
         read = {settings.model or own: first, **{name: model_of(name) for name in others}}

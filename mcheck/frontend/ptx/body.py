@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 
 from mcheck.base.errors import InputError, Span
-from mcheck.frontend.litmus.codes import did_you_mean
+from mcheck.frontend.litmus.codes import suggest
 from mcheck.frontend.litmus.error_recovery import Mistakes
 from mcheck.frontend.litmus.source import Source
 from mcheck.frontend.ptx import declarations
@@ -336,7 +336,7 @@ class Reader:
         for here in scope.chain():
             if name in here.labels:
                 return here.labels[name]
-        hint = did_you_mean(name, [label for here in scope.chain() for label in here.labels])
+        hint = suggest(name, [label for here in scope.chain() for label in here.labels])
         raise problem("PTX031", span, name=name, hint=hint)
 
     # --- directives -------------------------------------------------------------------------------------------------
@@ -378,7 +378,7 @@ class Reader:
         if word in _HEADS:
             raise self._unclosed(span)
         known = [f".{name}" for name in (*declarations.SPACES, "loc", "pragma", "branchtargets")]
-        hint = did_you_mean(word, known)
+        hint = suggest(word, known)
         raise problem("PTX025", span, found=word, expected="a directive or an instruction", hint=hint)
 
     # --- what is wrong ------------------------------------------------------------------------------------------------

@@ -121,9 +121,9 @@ ACCEPTED = {
 
 @pytest.mark.parametrize("text", ACCEPTED.values(), ids=ACCEPTED)
 def test_accepted(text: str) -> None:
-    from mcheck.frontend.litmus.source import text_of
+    from mcheck.frontend.litmus.source import decode_source
 
-    parse(text_of(text.encode(), "t.litmus"), "t.litmus")
+    parse(decode_source(text.encode(), "t.litmus"), "t.litmus")
 
 
 def test_clusters_in_the_table() -> None:
