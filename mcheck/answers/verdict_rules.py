@@ -60,7 +60,7 @@ def assumptions(program: Program) -> tuple[str, ...]:
         f"sizes as written: {_count(threads, 'thread')} in {_count(ctas, 'CTA')}{LOOPS}",
         "the scheduler is fair and every write eventually becomes visible",
         *readings(program),
-        *program.assumptions.described(),
+        *program.assumptions.describe(),
     )
 
 

@@ -75,6 +75,6 @@ def has_any_constant(case: Case) -> bool:
     from mcheck.checking.run.single import load
 
     try:
-        return load(case.path, (), case.text, every=True).free is not None
+        return load(case.path, (), case.text, every=True).parameter is not None
     except McheckError:
         return False

@@ -50,7 +50,7 @@ def answer(
     launched: Coverage | None = None
     try:
         for way in extract_traces(module, launch, limit, alone=alone):
-            way = replace(way, program=way.program.assuming(launch.assume))
+            way = replace(way, program=way.program.with_assumptions(launch.assume))
             asked = _asked(way.program, model, question, "protocol" if engine == "auto" else engine, limit)
             given = _in_the_grid(way.program, launch, asked)
             early = [finding_of(e, way.program, launch.width, question.profile) for e in way.early]

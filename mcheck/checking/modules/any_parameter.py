@@ -26,7 +26,7 @@ from mcheck.checking.policy.number_ranges import Looked, Unproved, attempted
 from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import Any, Argument, Launch
 from mcheck.frontend.ptx.module import Module
-from mcheck.ir.loop_unrolling import Rounds
+from mcheck.ir.loop_unrolling import LoopPeriodicity
 from mcheck.ir.program import Program
 from mcheck.simt.execution.cluster import Missing
 from mcheck.simt.grid.coordinate_taint import only_reads
@@ -166,11 +166,11 @@ class _Every:
             tails=tuple(tuple(map(batch_code, tail)) for tail in way.tails),
         )
 
-        def sized(size: int) -> Program:
-            return way.program(size).assuming(self.launch.assume)
+        def instance(size: int) -> Program:
+            return way.program(size).with_assumptions(self.launch.assume)
 
-        rounds = Rounds(len(way.starts), {}, {}, place=way.loop)
-        program = replace(sized(0), free=self.names[0], sized=sized, rounds=lambda: rounds)
+        rounds = LoopPeriodicity(len(way.starts), {}, {}, place=way.loop)
+        program = replace(instance(0), parameter=self.names[0], instance=instance, rounds=lambda: rounds)
         return prove(program, self.model, self.question.profile, self.question.unroll, limit)
 
     def below(self, ways: list[PeriodicTrace], first: int) -> Iterator[int]:

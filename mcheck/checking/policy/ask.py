@@ -36,9 +36,9 @@ def ask(
     Engines that are ``late`` have not done with a smaller program of the same family in a short attempt, and get none
     with this one; the next ones are added. ``both`` raises ``InternalError`` with the answers where engines differ.
     """
-    if program.free is not None:
+    if program.parameter is not None:
         if question.about is not Completeness.FINDINGS:
-            raise Unsupported(f"{program.free} is any number; `mcheck check` asks about all of them")
+            raise Unsupported(f"{program.parameter} is any number; `mcheck check` asks about all of them")
         late = set()
         return check_every_number(
             program,
@@ -47,10 +47,10 @@ def ask(
             _prover(program, model, question, engine) if engine in ("auto", "protocol") else None,
             question.excused,
         )
-    if program.long is not None:
+    if program.shortened is not None:
         proved = question.about is Completeness.FINDINGS and engine in ("auto", "protocol")
         return check_written_loops(
-            program.long,
+            program.shortened,
             question.timeout,
             lambda one, left: ask(
                 replace(one, assumptions=program.assumptions), model, replace(question, timeout=left), engine
@@ -108,7 +108,7 @@ def _prover(program: Program, model: Model, question: Question, engine: str) -> 
         asked = program, model, question.profile, question.unroll, limit
         return (
             parametric_proof.prove(*asked, suffices)
-            if program.free is not None
+            if program.parameter is not None
             else parametric_proof.prove_long(*asked)
         )
 

@@ -60,7 +60,7 @@ def load(path: str, assume: tuple[str, ...] = (), text: str | None = None, *, ev
 
     try:
         program = litmus.load(path, every=every) if text is None else litmus.parse(text, path, every=every)
-        return program.assuming(assume)
+        return program.with_assumptions(assume)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
@@ -123,7 +123,7 @@ def conclude(path: str, program: Program, given: Answer, model: str, seconds: fl
         warnings=program.warnings,
         source=program.source,
         notation=program.condition.notation,
-        assumptions=program.assumptions.described(),
+        assumptions=program.assumptions.describe(),
         cut=given.cut,
     )
 

@@ -103,7 +103,7 @@ def _memory(scope: Scope, initial: Initial, grid: Grid) -> MemoryMap:
     if size > SHARED_WINDOW:
         span = next(item.span for item in objects if item.space == "shared")
         raise problem("LIT026", span, what="the shared variables are", size=size, limit=SHARED_WINDOW)
-    memory = lay_out(objects, grid.ctas, apart=scope.free is not None)
+    memory = lay_out(objects, grid.ctas, apart=scope.parameter is not None)
     if not initial.pointers and not initial.maps:
         return memory
     addresses = Addresses(memory, grid.ctas)
@@ -127,7 +127,7 @@ def _memory(scope: Scope, initial: Initial, grid: Grid) -> MemoryMap:
             specs.append(item.spec(address))
         finished[name] = replace(finished[name], tensor_map=tuple(specs))
     scope.objects.update(finished)
-    return lay_out(tuple(finished.values()), grid.ctas, apart=scope.free is not None)
+    return lay_out(tuple(finished.values()), grid.ctas, apart=scope.parameter is not None)
 
 
 def _address(expr: Expr, span: Span | None, addresses: Addresses, what: str) -> int:
@@ -211,7 +211,7 @@ def _threads(
                     labels=unroller.labels,
                     init=inits.get((role.name, number), {}),
                     types=types,
-                    turns=unroller.turns(),
+                    iterations=unroller.iterations(),
                     rounds=unroller.rounds,
                 )
             )

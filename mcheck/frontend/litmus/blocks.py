@@ -27,8 +27,8 @@ from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.statements import Body, Define, For, If, Mark, Statement
 from mcheck.frontend.litmus.unroll import Counting
 from mcheck.ir.expr import Binary, Const, Expr, Name
-from mcheck.ir.loop_unrolling import Aperiodic, Rounds
-from mcheck.ir.program import Long, Program
+from mcheck.ir.loop_unrolling import Aperiodic, LoopPeriodicity
+from mcheck.ir.program import Program, ShortenedLoops
 
 MAX_NESTING = 50
 EMPTY = Body(())
@@ -57,19 +57,21 @@ def parse_blocks(
         ending = parse_tail(tokens, scope.for_tail())
     if (
         every
-        and scope.free is None
+        and scope.parameter is None
         and counting is None
         and not scope.mistakes
         and (long := _find_long_loops(roles, scope))
     ):
         return _shorten_loops(head, end, long)
     program = bind_program(head, scope, initial, list(roles.values()), ending, dialect=False, counting=counting)
-    if scope.free is None or size is not None:
+    if scope.parameter is None or size is not None:
         return program
-    name, span = scope.free
+    name, span = scope.parameter
     if not every:
         raise Unsupported(f"{name} is `any`: only `mcheck check` supports parametric programs", span)
-    return replace(program, free=name, sized=_Instances(head, end).program, rounds=partial(find_rounds, head, end))
+    return replace(
+        program, parameter=name, instance=_Instances(head, end).program, rounds=partial(find_rounds, head, end)
+    )
 
 
 class _Instances:
@@ -101,11 +103,11 @@ class _Instances:
         if not self._tried:
             self._tried = True
             self._roles = self._read()
-        if self._roles is None or scope.free is None or scope.mistakes:
+        if self._roles is None or scope.parameter is None or scope.mistakes:
             return None
         roles, behind = self._roles
         ending = parse_tail(Tokens(source, behind, len(source.clean)), scope.for_tail())
-        known = {scope.free[0]: size}
+        known = {scope.parameter[0]: size}
         found = bind_program(head, scope, initial, roles, ending, dialect=False, counting=Counting(), known=known)
         bases = tuple(i.base for i in found.memory.instances)
         if self._bases not in ((), bases):  # the statements have memoized other addresses
@@ -123,7 +125,7 @@ class _Instances:
         return list(roles.values()), tokens.starts[tokens.at]
 
 
-def _find_long_loops(roles: dict[str, Role], scope: Scope) -> Rounds | None:
+def _find_long_loops(roles: dict[str, Role], scope: Scope) -> LoopPeriodicity | None:
     """The periodicity of roles whose loops have many iterations, if they are periodic."""
     try:
         found = find_periodic_loops(roles, scope.objects, None)
@@ -135,17 +137,17 @@ def _find_long_loops(roles: dict[str, Role], scope: Scope) -> Rounds | None:
     return found if min(counts) > found.ahead + 3 * found.period else None
 
 
-def _shorten_loops(head: Header, end: int, found: Rounds) -> Program:
+def _shorten_loops(head: Header, end: int, found: LoopPeriodicity) -> Program:
     """The program with one period of its long loops; the iterations before it are left out."""
 
     def without(kept: int, left_out: int) -> Program:
         return parse_blocks(head, end, counting=Counting(found.loops, kept, left_out))
 
     few = without(found.ahead, found.left_out(found.ahead, found.period))
-    return replace(few, long=Long(found, without, partial(parse_blocks, head, end)))
+    return replace(few, shortened=ShortenedLoops(found, without, partial(parse_blocks, head, end)))
 
 
-def find_rounds(head: Header, end: int) -> Rounds:
+def find_rounds(head: Header, end: int) -> LoopPeriodicity:
     """The periodicity of the roles in the parameter of the file; raises ``Aperiodic`` if there is none.
 
     The parameter stays a name in the roles. In the init block it is a number, and may occur in sizes only.
@@ -154,8 +156,8 @@ def find_rounds(head: Header, end: int) -> Rounds:
         scope, _, roles = _parse_symbolically(head, end)
     except InputError as error:
         raise Aperiodic(error.message, error.span) from None
-    assert scope.free is not None, "asked of files that have such a constant"
-    return find_periodic_loops(roles, scope.objects, scope.free[0])
+    assert scope.parameter is not None, "asked of files that have such a constant"
+    return find_periodic_loops(roles, scope.objects, scope.parameter[0])
 
 
 def _parse_symbolically(head: Header, end: int) -> tuple[Scope, Tokens, dict[str, Role]]:
@@ -168,8 +170,8 @@ def _parse_symbolically(head: Header, end: int) -> tuple[Scope, Tokens, dict[str
         if head.words:
             _header_words(Tokens(source, 0, head.body - 1, head.words), one)
     sizes = Tokens(source, head.body, end + 1)
-    if scope.free is not None:
-        _require_only_in_sizes(sizes, *scope.free)
+    if scope.parameter is not None:
+        _require_only_in_sizes(sizes, *scope.parameter)
     for name, value in scope.derived.items():
         _require_only_in_sizes(sizes, name, None, plain=_is_sum_of_products(value))
     parse_init_block(Tokens(source, head.body, end + 1), numbered, Initial())

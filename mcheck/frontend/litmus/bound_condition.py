@@ -208,7 +208,7 @@ class ConditionBinder:
         address = base
         for value, stride in zip(indices, self._addresses.strides.get(name.name, ()), strict=False):
             address += value * stride
-        physical = self._memory.of(name.name, cta)
+        physical = self._memory.instance_of(name.name, cta)
         assert physical is not None
         address += physical.physical - physical.base
         label = name.name + "".join(f"[{index}]" for index in indices)

@@ -100,14 +100,14 @@ def parse_constants(tokens: Tokens, scope: Scope) -> None:
 
 def declare_parameter(scope: Scope, name: str, here: Span) -> None:
     """Declare the parameter of a file: the constant that is ``any``."""
-    if scope.free is not None:
-        raise problem("LIT087", here, other=scope.free[0])
+    if scope.parameter is not None:
+        raise problem("LIT087", here, other=scope.parameter[0])
     assert scope.given is not None, "asked where there can be one"
     if scope.symbolic:
         scope.declare_symbol(name, here)
     else:
         scope.declare_constant(name, scope.given, here)
-    scope.free = name, here
+    scope.parameter = name, here
 
 
 # --- registers ----------------------------------------------------------------------------------

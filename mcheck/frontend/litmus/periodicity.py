@@ -7,9 +7,9 @@ every operand is quasi-affine with slope 0, except for addresses in global objec
 coordinates of loads by a tensor map, and the values of plain stores, if nothing depends on those. Any other expression
 (a product of iterations) is named in the reason, so that the reader of the answer knows what to change.
 
-A comparison of a growing value with a number, or with the iteration count, changes its result once: in one of the first
-or of the last iterations. Those are not part of the period (``Cuts``): the first belong to what comes before it, the
-last to what comes after it, at the same distance from the end whatever the count is.
+A comparison of a growing value with a number, or with the iteration count, changes its result once: in one of the
+first or of the last iterations. Those are not part of the period (``LongLoop``): the first belong to what comes before
+it, the last to what comes after it, at the same distance from the end whatever the count is.
 
 The iteration count is either the parameter (a constant that is ``any``), which may occur in bounds of outermost loops,
 in comparisons, in sizes of global objects, and after the loop; what holds for one of its values then holds for all, for
@@ -41,7 +41,7 @@ from mcheck.frontend.litmus.quasi_affine import (
 from mcheck.frontend.litmus.statements import Body, Define, For, If, Mark, Statement, Step
 from mcheck.ir import ops
 from mcheck.ir.expr import Binary, Const, Expr, Lanes, Name, Reg, Special, Unary
-from mcheck.ir.loop_unrolling import Aperiodic, Cuts, Rounds
+from mcheck.ir.loop_unrolling import Aperiodic, LongLoop, LoopPeriodicity
 from mcheck.ir.memory import MemObject
 from mcheck.ir.resolve import expressions
 
@@ -65,15 +65,17 @@ WRITTEN: tuple[tuple[type[ops.Op], str], ...] = ((ops.BulkCopy, "dst"), (ops.Sto
 """Address operands through which an operation only writes, unless it is a reduction or not a plain store."""
 
 
-def find_periodic_loops(roles: Mapping[str, Role], objects: Mapping[str, MemObject], free: str | None) -> Rounds:
-    """The periodicity of the roles in the parameter ``free``, which is a name in them, or without one in loops of many
+def find_periodic_loops(
+    roles: Mapping[str, Role], objects: Mapping[str, MemObject], parameter: str | None
+) -> LoopPeriodicity:
+    """The periodicity of the roles in ``parameter``, which is a name in them, or without one in loops of many
     iterations; raises ``Aperiodic``.
     """
-    reader = _Reader(objects, free)
+    reader = _Reader(objects, parameter)
     for role in roles.values():
         reader.role(role.body)
     if not reader.loops:
-        raise Aperiodic(f"no loop runs to {free}" if free is not None else "no loop has many iterations")
+        raise Aperiodic(f"no loop runs to {parameter}" if parameter is not None else "no loop has many iterations")
     period = lcm(1, *reader.periods)
     growing: dict[str, int] = {}
     written: dict[str, int] = {}
@@ -91,7 +93,9 @@ def find_periodic_loops(roles: Mapping[str, Role], objects: Mapping[str, MemObje
     for name, repeats in reader.values:
         others = values.get(name, 1)
         values[name] = None if repeats is None or others is None else lcm(repeats, others)
-    return Rounds(period, growing, reader.loops, values, written, reader.coordinates, reader.counted, reader.least)
+    return LoopPeriodicity(
+        period, growing, reader.loops, values, written, reader.coordinates, reader.counted, reader.least
+    )
 
 
 @dataclass(slots=True)
@@ -107,7 +111,7 @@ class _Reader:
     """Analyses the roles: collects the periods of expressions and the strides of addresses."""
 
     objects: Mapping[str, MemObject]
-    free: str | None
+    parameter: str | None
     periods: set[int] = field(default_factory=set)
     growing: list[tuple[str, int, int]] = field(default_factory=list)
     values: list[tuple[str, int | None]] = field(default_factory=list)
@@ -116,9 +120,9 @@ class _Reader:
     coordinates: bool = False
     counted: bool = False
     written: set[str] = field(default_factory=set)
-    loops: dict[Span, Cuts] = field(default_factory=dict)
+    loops: dict[Span, LongLoop] = field(default_factory=dict)
     least: int = 0
-    cuts: Cuts | None = None
+    cuts: LongLoop | None = None
     """The irregular iterations of the loop that is being analysed."""
     beyond: int = 0
     """How far the upper bound of that loop exceeds the parameter."""
@@ -127,7 +131,7 @@ class _Reader:
     def role(self, body: Body) -> None:
         """Analyse a role, and find its long loops."""
         self.paths = _Paths()
-        self._outermost(body, {} if self.free is None else {self.free: NUMBER})
+        self._outermost(body, {} if self.parameter is None else {self.parameter: NUMBER})
 
     def _outermost(self, body: Body, env: dict[str, QuasiAffine]) -> None:
         """Analyse statements outside of all loops."""
@@ -158,19 +162,19 @@ class _Reader:
         self.paths = _Paths(any(p.some for p in after), all(p.every for p in after))
 
     def _is_long(self, low: QuasiAffine, high: QuasiAffine) -> bool:
-        if self.free is not None:
+        if self.parameter is not None:
             return not low.growth_with_count and bool(high.growth_with_count)
         return low.value is not None and high.value is not None and high.value - low.value >= LONG
 
     def _analyse_long_loop(self, loop: For, low: QuasiAffine, high: QuasiAffine, env: dict[str, QuasiAffine]) -> None:
-        number = self.free or "a large number"
+        number = self.parameter or "a large number"
         if self.paths.some:
             raise Aperiodic(f"a second loop to {number}", loop.span)
         offset = high.low if (high.period, high.growth_with_count, high.low) == (1, 1, high.high) else None
-        if low.value is None or low.value < 0 or (self.free is not None and offset is None):
+        if low.value is None or low.value < 0 or (self.parameter is not None and offset is None):
             raise Aperiodic(f"the bounds of a loop to {number}, which must be a number and {number}", loop.span)
-        count = None if self.free is not None else (high.value or 0) - low.value
-        self.cuts, self.beyond = Cuts(low.value, count=count), int(offset or 0)
+        count = None if self.parameter is not None else (high.value or 0) - low.value
+        self.cuts, self.beyond = LongLoop(low.value, count=count), int(offset or 0)
         inner = {**env, loop.variable: ROUND}
         for statement in loop.body.steps:
             self._statement(statement, inner)
@@ -271,7 +275,7 @@ class _Reader:
     def _require_independent(self, even: QuasiAffine, span: Span | None) -> None:
         """Raise ``Aperiodic`` for a value that depends on the iteration count other than after the loop."""
         if even.depends_on_count and not self.paths.every:
-            raise Aperiodic(f"{self.free} before the loop or in it", span)
+            raise Aperiodic(f"{self.parameter} before the loop or in it", span)
         self.counted = self.counted or even.depends_on_count
 
     # --- expressions ------------------------------------------------------------------------------------------
@@ -384,7 +388,7 @@ class _Reader:
         cuts.behind = max(cuts.behind, floor(self.beyond - ends[0]))
         return True
 
-    def _exclude_range(self, cuts: Cuts, ends: list[Fraction]) -> bool:
+    def _exclude_range(self, cuts: LongLoop, ends: list[Fraction]) -> bool:
         """Exclude a range of iterations from the periodic ones, with all before it or all after it."""
         if cuts.count is None or ends[1] < cuts.low + cuts.count // 2:
             cuts.ahead = max(cuts.ahead, floor(ends[1]) + 1 - cuts.low)

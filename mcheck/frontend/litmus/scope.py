@@ -44,12 +44,12 @@ class Scope:
         "constants",
         "deferred",
         "derived",
-        "free",
         "functions",
         "given",
         "implicit",
         "mistakes",
         "objects",
+        "parameter",
         "parent",
         "registers",
         "symbolic",
@@ -67,7 +67,7 @@ class Scope:
         self.derived: dict[str, Expr] = parent.derived if parent is not None else {}
         """The definitions of constants that depend on the parameter, where that stays a name."""
         self.deferred = False
-        self.free: tuple[str, Span] | None = None
+        self.parameter: tuple[str, Span] | None = None
         """The parameter of the file: the constant that is ``any``."""
         self.given: int | None = None
         """The value of the parameter in this instance; ``None`` where a parameter is not allowed."""

@@ -19,7 +19,7 @@ from mcheck.frontend.litmus.statements import Body, Define, For, If, Key, Mark, 
 from mcheck.ir.expr import Binary, Const, Expr, Name, Special, Unary
 from mcheck.ir.memory import Cta, MemoryMap
 from mcheck.ir.ops import Branch, Label, Op
-from mcheck.ir.program import Place, Turns
+from mcheck.ir.program import LoopIterations, Place
 from mcheck.ir.resolve import Fold, Undefined, collect_free_names, expressions, fold_expression, resolve
 
 MAX_OPERATIONS = 2_000_000
@@ -278,11 +278,11 @@ class Unroller:
         bounds = (self.constant(b, loop.span, "a bound of a for loop") for b in (loop.low, loop.high))
         return len(range(*bounds))
 
-    def turns(self) -> Turns | None:
+    def iterations(self) -> LoopIterations | None:
         """The loop iterations of the operations; ``None`` if there is no loop."""
         if not self._turns:
             return None
-        return Turns(len(self.code), tuple(self._turns), tuple(self._turns.values()))
+        return LoopIterations(len(self.code), tuple(self._turns), tuple(self._turns.values()))
 
     def fold(self, expr: Expr) -> Expr:
         """Fold an expression with the names and the special registers of this thread."""

@@ -156,7 +156,7 @@ def _of_verdict(case: Case, settings: Settings) -> Iterator[Note]:
     except McheckError:
         return
     wanted = program.expectation.verdict
-    if wanted is None or program.free is not None:
+    if wanted is None or program.parameter is not None:
         return
     result: Result = run_case(case, replace(settings, verdict_only=True))
     if result.verdict.is_of_condition and result.verdict != wanted:

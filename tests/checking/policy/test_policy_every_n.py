@@ -214,9 +214,9 @@ def test_errors_of_other_kinds_that_larger_numbers_have_are_told_too() -> None:
     assert codes(given) == ["DEAD003", "RACE003"]
     assert given.reason == "found with N = 0, the smallest that shows it; RACE003 with N = 2"
     program = parse(TWO, "any.litmus", every=True)
-    assert program.sized is not None
+    assert program.instance is not None
     alone = [
-        ask(program.sized(k), load_model("ptx-9.0"), Question(about=Completeness.FINDINGS), "protocol")
+        ask(program.instance(k), load_model("ptx-9.0"), Question(about=Completeness.FINDINGS), "protocol")
         for k in range(3)
     ]
     assert [codes(one) for one in alone] == [["DEAD003"], [], ["RACE003"]]
@@ -241,7 +241,7 @@ def test_a_number_that_takes_too_long_hides_no_larger_one() -> None:
     model, given_time = load_model("ptx-9.0"), []
 
     def answer(one: Program, seconds: float | None) -> Answer:
-        assert one.sized is None
+        assert one.instance is None
         assert seconds is not None
         given_time.append(seconds)
         if len(given_time) == 2:
