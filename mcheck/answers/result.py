@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal, TypeVar
 
-from mcheck.base.reasons import Reasons, in_words
+from mcheck.base.reasons import Reasons, format_reasons
 from mcheck.base.reasons import cut as is_cut
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
@@ -96,4 +96,4 @@ class Answer:
     @property
     def reason(self) -> str | None:
         """The reasons in words."""
-        return in_words(self.reasons)
+        return format_reasons(self.reasons)

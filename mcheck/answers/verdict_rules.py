@@ -36,8 +36,8 @@ def verdict_of(findings: Collection[Finding], *, covered: bool, reasons: Reasons
     An error is a finding however little was looked at; that there is none holds if everything was ``covered``. Of the
     ``reasons`` why it was not, those that stand for themselves outweigh a bound.
     """
-    left_out = tuple(r for r in reasons if r.leaves_out)
-    unsure = tuple(r for r in left_out if not r.bounds)
+    left_out = tuple(r for r in reasons if r.is_incomplete)
+    unsure = tuple(r for r in left_out if not r.names_bound)
     if any(f.severity == "error" for f in findings):
         return Verdict.FINDING, unsure or left_out
     if covered:
@@ -60,7 +60,7 @@ def assumptions(program: Program) -> tuple[str, ...]:
         f"sizes as written: {_count(threads, 'thread')} in {_count(ctas, 'CTA')}{LOOPS}",
         "the scheduler is fair and every write eventually becomes visible",
         *readings(program),
-        *program.assumptions.described(),
+        *program.assumptions.describe(),
     )
 
 

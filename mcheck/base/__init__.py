@@ -1,1 +1,1 @@
-"""Errors, frozen records, files, streams, the budget of an answer: what everything else stands on."""
+"""Errors, frozen records, files, streams, time limits: the foundations that all other packages use."""

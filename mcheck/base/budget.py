@@ -1,4 +1,4 @@
-"""The time given to an answer, and how an engine that has none says why."""
+"""Time limits, and the reason that an engine gives when it stops at one."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from mcheck.base.errors import Unsupported
-from mcheck.base.reasons import Cause, Reason, no_time, of_error
+from mcheck.base.reasons import Cause, Reason, error_reason, timeout_reason
 
 
 class TimeOut(Exception):
-    """The time given is over; with a text, in the middle of what."""
+    """The time limit has expired; the text, if any, says during which work."""
 
 
 CLOCK: list[Callable[[], float]] = [time.monotonic]
-"""What limits are measured by."""
+"""The clock that limits use."""
 
 
 class _ProcessorClock:
-    """Seconds of the processor, looked up every ``STEP`` seconds: that is a call of the system, and checks are many."""
+    """Processor time, read at most every ``STEP`` seconds: that is a system call, and limits are checked often."""
 
     STEP = 0.01
 
@@ -36,7 +36,7 @@ class _ProcessorClock:
 
 @contextmanager
 def processor_time() -> Iterator[None]:
-    """Limits that begin in here are of the processor's time, which does not depend on what else the machine does."""
+    """Measure limits that start in this context by processor time, independent of other load of the machine."""
     before, CLOCK[0] = CLOCK[0], _ProcessorClock()
     try:
         yield
@@ -45,7 +45,7 @@ def processor_time() -> Iterator[None]:
 
 
 class Limit:
-    """A number of seconds from now on, or no limit."""
+    """A time limit: a number of seconds from now, or none."""
 
     def __init__(self, seconds: float | None = None) -> None:
         self.seconds = seconds
@@ -53,36 +53,36 @@ class Limit:
         self.until = None if seconds is None else self.clock() + seconds
 
     def check(self) -> None:
-        """Raises ``TimeOut`` when the time is up."""
-        if self.over():
+        """Raise ``TimeOut`` if the limit has expired."""
+        if self.is_over():
             raise TimeOut
 
-    def over(self) -> bool:
-        """Whether the time is up."""
+    def is_over(self) -> bool:
+        """Whether the limit has expired."""
         return self.until is not None and self.clock() > self.until
 
     def remaining(self) -> float | None:
-        """The seconds that are left, ``None`` if there is no limit; raises ``TimeOut`` when there are none."""
+        """The seconds left, ``None`` without a limit; raises ``TimeOut`` if there are none."""
         self.check()
         return None if self.until is None else self.until - self.clock()
 
     def part(self, seconds: float) -> Limit:
-        """A limit from now on within this one."""
+        """A shorter limit, from now on, within this one."""
         left = self.left()
         return Limit(seconds if left is None else min(seconds, left))
 
     def left(self) -> float | None:
-        """The seconds that are left, never none, so that whoever goes on says that there is too little."""
+        """The seconds left, never zero, so that whatever runs next reports that they are too few."""
         return None if self.until is None else max(self.until - self.clock(), 0.001)
 
     def attempt(self, work: Callable[[], None]) -> Reason | None:
-        """Does the work; why it was not finished, if it was not."""
+        """Do the work; returns the reason why it was not finished, ``None`` if it was."""
         try:
             work()
         except TimeOut as over:
-            return no_time(self.seconds, str(over))
+            return timeout_reason(self.seconds, str(over))
         except Unsupported as error:
-            return of_error(error)
+            return error_reason(error)
         except RecursionError:
             return Reason(Cause.NESTING)
         return None

@@ -1,7 +1,7 @@
-"""The ways to fail, and the place in a text that they point at.
+"""Exception classes, and the source location (``Span``) that they point at.
 
-``InputError`` is the user's fault, ``Unsupported`` is a construct that the project does not model,
-``InternalError`` is ours. Rendering (line, caret, hint) lives in ``mcheck.report.errors``.
+``InputError`` is a mistake of the user, ``Unsupported`` a construct that mcheck does not model, ``InternalError`` a
+bug of mcheck. ``mcheck.report.errors`` renders them (line, caret, hint).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from mcheck.base.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A place in a text: 1-based line and column, ``length`` characters wide (at least 1)."""
+    """A source location: 1-based line and column, ``length`` characters wide (at least 1)."""
 
     path: str
     line: int
@@ -20,7 +20,7 @@ class Span:
 
 
 class McheckError(Exception):
-    """Anything that mcheck reports without a traceback."""
+    """Base class of errors that mcheck reports without a traceback."""
 
     def __init__(
         self,
@@ -40,33 +40,33 @@ class McheckError(Exception):
         self.hint = hint
         self.section = section
         self.others: tuple[McheckError, ...] = ()
-        """What else is wrong with the same text, without what follows from it."""
+        """Further errors in the same text, without those that follow from this one."""
 
     @property
-    def all(self) -> tuple[McheckError, ...]:
-        """This and the others, in the order of the text."""
+    def all_errors(self) -> tuple[McheckError, ...]:
+        """This error and the others, in the order of the text."""
         return (self, *self.others)
 
 
 class InputError(McheckError):
-    """A text, a model, a path or an option is wrong; exit status 2."""
+    """A file, a model, a path or an option is wrong; exit status 2."""
 
 
 class Unsupported(McheckError):
-    """A legal construct that is not modelled here; the answer is ``unknown``, exit status 3."""
+    """A legal construct that mcheck does not model; the answer is ``unknown``, exit status 3."""
 
 
 class UnknownData(Unsupported):
-    """What a program does depends on contents that nobody knows; likewise."""
+    """The program's behaviour depends on data that is not known; the answer is ``unknown``."""
 
 
 class Exceeded(Unsupported):
-    """A limit of time or memory that was asked for has been reached; likewise."""
+    """A requested limit of time or memory was reached; the answer is ``unknown``."""
 
 
 class OutOfMemory(Exceeded):
-    """The memory that was asked for, or all that there is, is used up; likewise."""
+    """The memory limit, or all memory, is used up; the answer is ``unknown``."""
 
 
 class InternalError(McheckError):
-    """A broken promise of mcheck's own; please report it."""
+    """A broken invariant: a bug of mcheck, please report it."""

@@ -1,6 +1,7 @@
-"""Why a verdict is no better, or what it rests on: reasons as data, which engines give and programs compare.
+"""Reasons of verdicts as data: why an answer is not better, or what it rests on.
 
-``in_words`` makes the sentences of them that people read. Nothing else reads or writes those.
+Engines create reasons and programs compare them; ``format_reasons`` makes the text that people read, and nothing else
+parses or writes such text.
 """
 
 from __future__ import annotations
@@ -23,54 +24,54 @@ from mcheck.base.records import dataclass
 
 
 class Cause(StrEnum):
-    """What kind of reason one is; in JSON it is its text."""
+    """The kind of a reason; its value is what JSON shows."""
 
     TIME = "time"
     MEMORY = "memory"
     DIED = "process-died"
-    """A process that had the test ended, by no limit of ours."""
+    """The process that ran the test died, not by a limit of mcheck."""
     NESTING = "nesting"
     BOUND = "bound"
-    """A number of executions, steps or rounds was met, which ``what`` gives."""
+    """A bound on executions, steps or iterations was reached; ``what`` names it."""
     UNROLLING = "unrolling"
     INTERLEAVINGS = "interleavings"
-    """Executions that are no interleaving of the threads were not followed."""
+    """Executions that are not interleavings of the threads were not explored."""
     UNSUPPORTED = "unsupported"
     """An instruction or another construct that is not modelled."""
     UNKNOWN_DATA = "unknown-data"
-    """Control, an address or a size depends on what nobody has said."""
+    """Control flow, an address or a size depends on unknown data."""
     NOT_FOLLOWED = "not-followed"
-    """What a thread does from some place on is not known."""
+    """The behaviour of a thread after some location is not known."""
     GAP = "gap"
-    """At a place of a module, one way or order of several was followed."""
+    """At a location of a module, one of several paths or orders was explored."""
     MODEL = "model"
-    """The engine has no answer under this model."""
+    """The engine does not support this model."""
     RACES = "races"
-    """The engine lists the states of programs without races only."""
+    """The engine lists final states only of programs without races."""
     STATES = "states"
-    """The engine does not list the states of such a program, or not all of them."""
+    """The engine does not list the final states of such a program, or not all of them."""
     CLUSTERS = "clusters"
-    """Not all clusters of a launch were looked at."""
+    """Not all clusters of a launch were checked."""
     OTHER_CLUSTERS = "other-clusters"
-    """Other clusters of the grid decide."""
+    """The answer depends on other clusters of the grid."""
     NUMBERS = "numbers"
-    """Something is any number, and not all numbers are known."""
+    """The program has a parameter that is any number, and not all numbers are covered."""
     NOT_PERIODIC = "not-periodic"
-    """That large numbers repeat what smaller ones do could not be shown."""
+    """It could not be shown that large numbers repeat the behaviour of smaller ones."""
     FIRST_ERRORS = "first-errors"
-    """The engine stops soon after the first errors, which are not asked for."""
+    """The engine stopped soon after the first errors, which were not the question."""
     LEFT_OUT = "left-out"
-    """Executions were left out, and no more is known of them."""
+    """Executions were left out, for no more specific cause."""
     ONE_ENGINE = "one-engine"
-    """Of several engines only one has an answer."""
+    """Only one of several engines has an answer."""
     INPUT = "input"
     INTERNAL = "internal"
 
-    # What a verdict rests on, where nothing was left out.
+    # What a verdict rests on if nothing was left out.
     SMALLEST = "smallest-number"
-    """The number that a finding was met with."""
+    """The smallest number for which there is a finding."""
     PERIODIC = "periodic"
-    """The state repeats, so that all larger numbers are known."""
+    """The state recurs, so that all larger numbers are covered."""
     UNDEFINED = "undefined"
     """Some execution is undefined, which decides a final condition."""
     ENDLESS = "endless"
@@ -82,51 +83,51 @@ class Cause(StrEnum):
 _LIMITS = frozenset({Cause.TIME, Cause.MEMORY, Cause.DIED})
 _GROUNDS = frozenset({Cause.SMALLEST, Cause.PERIODIC, Cause.UNDEFINED, Cause.ENDLESS, Cause.NONE_ENDS})
 _LISTS = frozenset({Cause.NUMBERS, Cause.ONE_ENGINE, Cause.CLUSTERS})
-"""Whose own reasons are listed behind a colon."""
+"""Causes whose own reasons are listed after a colon."""
 _BOUNDS = frozenset({Cause.BOUND, Cause.INTERLEAVINGS, Cause.GAP, Cause.FIRST_ERRORS, Cause.CLUSTERS})
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason. ``what`` is a clause that names the thing: the construct, the bound, the numbers; ``amid``: in the
-    middle of what the time was over; ``span``: where it is; ``because``: the reasons of this one. ``own``: the time is
-    not that which the asker gave, but one that an engine or a number has at most.
+    """One reason. ``what`` is a clause that names the construct, the bound or the numbers; ``during``: the work in
+    which the time expired; ``span``: its location; ``because``: the reasons of this one. ``own``: the time limit is
+    not the user's, but one of an engine or of a number.
     """
 
     cause: Cause
     what: str = ""
     seconds: float | None = None
-    amid: str = ""
+    during: str = ""
     span: Span | None = None
     because: tuple[Reason, ...] = ()
     own: bool = False
 
     @property
     def cut(self) -> bool:
-        """Whether a limit of time or memory, or the end of a process, is behind it: another run may say more."""
+        """Whether its cause is a limit of time or memory, or a process that died: another run may say more."""
         return self.cause in _LIMITS or any(r.cut for r in self.because)
 
     @property
-    def bounds(self) -> bool:
-        """Whether the search went up to a bound that can be named: nothing else was left out."""
+    def names_bound(self) -> bool:
+        """Whether it names the bound up to which the search went: nothing else was left out."""
         return self.cause in _BOUNDS
 
     @property
-    def leaves_out(self) -> bool:
-        """Whether it says that something was not looked at."""
+    def is_incomplete(self) -> bool:
+        """Whether it says that something was not checked."""
         return self.cause not in _GROUNDS
 
 
 Reasons = tuple[Reason, ...]
 
 
-def no_time(seconds: float | None, amid: str = "") -> Reason:
-    """The time given was over, in the middle of what."""
-    return Reason(Cause.TIME, seconds=seconds, amid=amid)
+def timeout_reason(seconds: float | None, amid: str = "") -> Reason:
+    """The reason that the time limit expired during some work."""
+    return Reason(Cause.TIME, seconds=seconds, during=amid)
 
 
-def of_error(error: McheckError) -> Reason:
-    """Why there is no answer where this was raised."""
+def error_reason(error: McheckError) -> Reason:
+    """The reason that an error stands for."""
     cause = next((cause for kind, cause in _CAUSES if isinstance(error, kind)), Cause.INTERNAL)
     return Reason(cause, error.message, span=error.span)
 
@@ -146,48 +147,48 @@ def cut(reasons: Iterable[Reason]) -> bool:
     return any(r.cut for r in reasons)
 
 
-def once(*several: Iterable[Reason]) -> Reasons:
-    """All these reasons, each once."""
+def unique_reasons(*several: Iterable[Reason]) -> Reasons:
+    """The reasons of all groups, without duplicates."""
     return tuple(dict.fromkeys(r for reasons in several for r in reasons))
 
 
-def of_all_the_time(reasons: Reasons, seconds: float | None) -> Reasons:
-    """The reasons with the time that a person gave, where the one who gave them had only what was left of that."""
+def with_total_time(reasons: Reasons, seconds: float | None) -> Reasons:
+    """The reasons with the user's whole time limit, where an engine was given only what was left of it."""
     if seconds is None:
         return reasons
     return tuple(
         replace(
             r,
             seconds=r.seconds if r.seconds is None or r.own else seconds,
-            because=of_all_the_time(r.because, seconds),
+            because=with_total_time(r.because, seconds),
         )
         for r in reasons
     )
 
 
-def of_own_time(reasons: Reasons) -> Reasons:
-    """The reasons where the time was not that which the asker gave."""
-    return tuple(replace(r, own=r.seconds is not None, because=of_own_time(r.because)) for r in reasons)
+def mark_own_limit(reasons: Reasons) -> Reasons:
+    """The reasons, their time limits marked as not the user's."""
+    return tuple(replace(r, own=r.seconds is not None, because=mark_own_limit(r.because)) for r in reasons)
 
 
-def unplaced(reasons: Iterable[Reason]) -> Reasons:
-    """The reasons without where they are, for those who count how often one is met."""
-    return tuple(replace(r, span=None, because=unplaced(r.because)) for r in reasons)
+def without_spans(reasons: Iterable[Reason]) -> Reasons:
+    """The reasons without their locations, for counting equal ones."""
+    return tuple(replace(r, span=None, because=without_spans(r.because)) for r in reasons)
 
 
 # --- in words -------------------------------------------------------------------------------------------------
 
 
-def in_words(reasons: Iterable[Reason]) -> str | None:
-    """The reasons as a person reads them, ``None`` if there are none."""
+def format_reasons(reasons: Iterable[Reason]) -> str | None:
+    """The reasons as text, ``None`` if there are none."""
     return "; ".join(dict.fromkeys(map(_text, reasons))) or None
 
 
 def _text(reason: Reason) -> str:
     text = _clause(reason)
-    why = in_words(reason.because)
+    why = format_reasons(reason.because)
     if why is not None:
-        # What several numbers or engines say is told of each behind its name.
+        # The reasons of several numbers or engines are listed after their names.
         text = f"{text}: {why}" if reason.cause in _LISTS else f"{text} ({why})"
     span = reason.span
     return text if span is None else f"{span.path}:{span.line}:{span.column}: {text}"
@@ -198,9 +199,11 @@ def _clause(reason: Reason) -> str:
     match reason.cause:
         case Cause.TIME if not what:
             within = (
-                "no answer in the time given" if reason.seconds is None else f"no answer within {reason.seconds:g} s"
+                "no answer within the time limit"
+                if reason.seconds is None
+                else f"no answer within {reason.seconds:g} s"
             )
-            return f"{within}; {reason.amid}" if reason.amid else within
+            return f"{within}; {reason.during}" if reason.during else within
         case Cause.MEMORY if not what:
             return "out of memory"
         case Cause.NESTING if not what:
@@ -212,7 +215,7 @@ def _clause(reason: Reason) -> str:
         case Cause.UNROLLING if not what:
             return "a loop whose state does not repeat was cut at the unrolling bound"
         case Cause.LEFT_OUT | Cause.FIRST_ERRORS if not what:
-            return "not every execution was looked at"
+            return "not every execution was checked"
         case Cause.ENDLESS if not what:
             return "some execution never ends"
         case Cause.UNDEFINED:

@@ -1,4 +1,4 @@
-"""Where the litmus suites that come with mcheck lie: in the wheel or at the root of a checkout."""
+"""The location of the shipped litmus suites: in the wheel, or at the root of a checkout."""
 
 from __future__ import annotations
 

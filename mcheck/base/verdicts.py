@@ -1,4 +1,4 @@
-"""The verdicts: what an answer comes to, as programs compare it."""
+"""The verdicts of answers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ class Verdict(StrEnum):
     """The verdict of an answer; in JSON it is its text.
 
     ``PASS`` and ``FAIL`` are about a final condition or liveness, ``PROVED``, ``BOUNDED`` and ``FINDING`` about races,
-    undefined behaviour and deadlocks. ``UNKNOWN`` has reasons (``mcheck.base.reasons``); ``ERROR``: nothing could be
-    asked.
+    undefined behaviour and deadlocks. ``UNKNOWN`` has reasons (``mcheck.base.reasons``); ``ERROR``: the input is
+    wrong, so that nothing was checked.
     """
 
     PASS = "pass"  # noqa: S105 - no password
@@ -22,11 +22,11 @@ class Verdict(StrEnum):
     ERROR = "error"
 
     @property
-    def open(self) -> bool:
-        """Whether something may be found that was not looked at, nothing having been found."""
+    def is_open(self) -> bool:
+        """Whether nothing was found, but not everything was checked."""
         return self in (Verdict.UNKNOWN, Verdict.BOUNDED)
 
     @property
-    def judges(self) -> bool:
+    def is_of_condition(self) -> bool:
         """Whether it is the verdict of a final condition, which a test can expect."""
         return self in (Verdict.PASS, Verdict.FAIL)

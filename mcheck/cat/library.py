@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from mcheck.base.errors import Span
-from mcheck.base.files import MEBIBYTE, lies_with, text
+from mcheck.base.files import MEBIBYTE, is_in_folder_of, read_text_file
 from mcheck.cat.ast import Included, Model, Texts
 from mcheck.cat.check import Checker, Include
 from mcheck.cat.infer import decided
@@ -66,7 +66,7 @@ def load_model(name_or_path: str) -> Model:
 def load_own(name: str, test: str) -> Model:
     """The model that the test at the path ``test`` names: a shipped one, or a file in the folder of the test."""
     path = own_name(name, test)
-    if path not in _GIVEN and _is_path(name) and not (_is_file(Path(path)) and lies_with(path, test)):
+    if path not in _GIVEN and _is_path(name) and not (_is_file(Path(path)) and is_in_folder_of(path, test)):
         raise error("CAT048", None, what=name, hint="--model FILE.cat takes one from anywhere")
     return load_model(path)
 
@@ -196,7 +196,7 @@ class _Includes:
         path = included(name, source.path)
         if path is None:
             raise error("CAT040", span, what=name)
-        if not any(lies_with(str(path), owner) for owner in (self._model, *_shipped_files())):
+        if not any(is_in_folder_of(str(path), owner) for owner in (self._model, *_shipped_files())):
             raise error("CAT049", span, what=name)
         return Included(source.path, name, str(path), os.path.realpath(path), _read(str(path), span))
 
@@ -221,7 +221,7 @@ def _is_file(path: Path) -> bool:
 
 def _read(path: str, span: Span | None = None) -> str:
     try:
-        return text(path, MODEL_BYTES)
+        return read_text_file(path, MODEL_BYTES)
     except (OSError, ValueError) as problem:
         raise error("CAT004", span, what=path, why=_reason(problem)) from None
 

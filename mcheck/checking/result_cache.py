@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from mcheck.base.errors import McheckError
-from mcheck.base.files import regular
+from mcheck.base.files import is_regular_file
 from mcheck.base.reasons import Cause, Reasons
 from mcheck.base.records import dataclass
 from mcheck.checking.backends import Backend
@@ -138,7 +138,7 @@ class Memory(Generic[T]):
         from mcheck.checking.cache.entries import Made
         from mcheck.checking.cache.keys import digest
 
-        if not regular(case.path):
+        if not is_regular_file(case.path):
             return None
         try:
             texts = self._texts(case.path)
@@ -204,8 +204,8 @@ def texts_of(path: str) -> Texts:
     """Those of a litmus test, with what it includes; raises ``McheckError``."""
     from mcheck.frontend import litmus
 
-    head = litmus.head(path)
-    return Texts(head.source.text, head.name, head.model, tuple(litmus.included(head.source)))
+    head = litmus.read_header(path)
+    return Texts(head.source.text, head.name, head.model, tuple(litmus.read_included_texts(head.source)))
 
 
 def memory_of(

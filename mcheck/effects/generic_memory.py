@@ -30,8 +30,8 @@ def scalars(op: ops.Load | ops.Store | ops.Atomic, o: Operands, site: Site) -> P
     return Plan(faults=faults.all(), accesses=tuple(Access(base + k * size, size) for k in range(count)))
 
 
-@plans(ops.Parted)
-def parted(op: ops.Parted, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
+@plans(ops.DivergentAligned)
+def parted(op: ops.DivergentAligned, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
     """Nothing but undefined behaviour."""
     faults = Faults()
     faults.add(op.code, op.reason)

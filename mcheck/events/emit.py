@@ -307,7 +307,7 @@ class _Registers(dict[str, Term]):
 # --- local computation -------------------------------------------------------------------------------
 
 
-@handles(ops.Parted)
+@handles(ops.DivergentAligned)
 def _parted(e: Emitter, op: Op, state: State) -> list[State]:
     e.plan(op, state)
     return [state]

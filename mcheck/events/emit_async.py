@@ -17,7 +17,7 @@ from mcheck.events.event import BarrierStep, Event, MbarrierStep
 from mcheck.events.thread_state import AsyncRecord, Groups, State
 from mcheck.events.warpgroups import committers, group_key
 from mcheck.ir import ops
-from mcheck.ir.liveness import effects
+from mcheck.ir.liveness import defined_and_used
 from mcheck.ir.memory import TensorMapSpec
 from mcheck.ir.ops import Op
 from mcheck.ir.type_sizes import type_size
@@ -29,7 +29,7 @@ from mcheck.semantics.terms import Term, Uid, join, raw, reads_of, rmw, slice_by
 
 def put_issue(e: Emitter, op: Op, state: State, *tags: Tag, scope: str | None = None) -> Event:
     """The issue, in program order; its operands are what it depends on. ``scope`` is that of what it releases."""
-    operands = (state.registers[name] for name in effects(op)[1] if name in state.registers)
+    operands = (state.registers[name] for name in defined_and_used(op)[1] if name in state.registers)
     depends = frozenset[Uid]().union(*map(reads_of, operands))
     event = e.event(state, op, (Tag.ISSUE, *tags), addr=depends, scope=scope)
     state.order += 1

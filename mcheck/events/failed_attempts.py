@@ -14,7 +14,7 @@ from mcheck.cat.tags import PROXY_TAG, Tag
 from mcheck.events.event import Event, Path
 from mcheck.events.relations import MBARRIER_BYTES
 from mcheck.ir.program import Program
-from mcheck.ir.scopes import reach
+from mcheck.ir.scopes import scope_instance
 
 PROXIES = frozenset(PROXY_TAG.values())
 
@@ -90,7 +90,7 @@ class RoundsInVain:
         if a.scope is None or b.scope is None or a.proxies != b.proxies:
             return False
         one, other = (self.program.threads[x.thread].place.cta for x in (a, b))
-        seen = all(reach(one, scope) == reach(other, scope) for scope in (a.scope, b.scope))
+        seen = all(scope_instance(one, scope) == scope_instance(other, scope) for scope in (a.scope, b.scope))
         return seen and (a.address, a.size, a.virtual) == (b.address, b.size, b.virtual)
 
 

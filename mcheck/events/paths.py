@@ -20,7 +20,7 @@ from mcheck.events.emit import Emitter
 from mcheck.events.event import Event, Path
 from mcheck.events.model_options import Semantics
 from mcheck.events.thread_state import State, Visit
-from mcheck.ir.liveness import live_at, loop_heads
+from mcheck.ir.liveness import live_registers_at, loop_heads
 from mcheck.ir.ops import (
     Barrier,
     Branch,
@@ -78,7 +78,7 @@ class Walker:
             self.program, self.thread, self.semantics, self.domain, self.unsure, self.in_vain, self.unroll
         )
         heads = loop_heads(self.thread)
-        live = live_at(self.thread, heads, set(self.wanted))
+        live = live_registers_at(self.thread, heads, set(self.wanted))
         todo = [emitter.start()]
         code = self.thread.code
         while todo:

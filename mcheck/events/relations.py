@@ -168,7 +168,7 @@ def _scoped(e: Event, _: Node) -> bool:
 
 def reach(s: Structure, x: Node, scope: str) -> Hashable:
     """What threads in one scope share (PTX ISA 8.5)."""
-    return scopes.reach(s.thread(x).place.cta, scope)
+    return scopes.scope_instance(s.thread(x).place.cta, scope)
 
 
 @relation("sr", first=_scoped, second=_scoped)

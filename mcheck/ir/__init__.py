@@ -1,1 +1,1 @@
-"""The intermediate form: programs, threads, operations, expressions, memory, and plain data-flow facts about them."""
+"""The intermediate representation: programs, threads, operations, expressions, memory; and data-flow analyses."""

@@ -1,4 +1,4 @@
-"""Where objects lie: the address map of ``mcheck.ir.memory``."""
+"""The layout of memory objects in the address map of ``mcheck.ir.memory``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW, Cta, Insta
 
 GRAIN = 256
 APART = 1 << 32
-"""Where objects may be of any size, they begin at multiples of this."""
+"""The alignment of objects that may have any size."""
 
 
 def _after(offset: int, size: int) -> int:
-    """The first multiple of ``GRAIN`` that leaves a gap of at least ``GRAIN`` bytes behind an object."""
+    """The first multiple of ``GRAIN`` that leaves a gap of at least ``GRAIN`` bytes after an object."""
     return (offset + size + 2 * GRAIN - 1) // GRAIN * GRAIN
 
 

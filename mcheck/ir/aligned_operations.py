@@ -1,4 +1,4 @@
-"""Instructions that the threads of a warp execute alike, or not at all: the aligned barriers, and those of wgmma."""
+"""``.aligned`` instructions, which all threads of a warp must execute: aligned barriers, and those of wgmma."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ Statement = tuple[int, int, bool]
 """The line and the column of an aligned instruction, and whether it is a barrier."""
 
 
-DIFFERENT = "threads of one warp execute different aligned barriers"
-"""What is wrong where they do (UB305)."""
+DIVERGENT_BARRIERS = "threads of one warp execute different aligned barriers"
+"""The message of UB305."""
 
 
 def is_wgmma(op: Op) -> bool:
@@ -18,8 +18,8 @@ def is_wgmma(op: Op) -> bool:
     return isinstance(op, ops.WgmmaFence | ops.Wgmma) or (isinstance(op, ops.WaitGroup) and op.family == "wgmma")
 
 
-def statement_of(op: Op) -> Statement:
-    """Which instruction of the text an aligned one is."""
+def aligned_statement(op: Op) -> Statement:
+    """The source statement of an aligned instruction."""
     line, column = (op.span.line, op.span.column) if op.span is not None else (0, 0)
     return line, column, isinstance(op, ops.Barrier)
 

@@ -26,7 +26,7 @@ def width(type_name: str) -> int:
 
 
 def wrap(type_name: str, value: int) -> int:
-    """``value`` brought into the range of ``type_name``."""
+    """``value`` wrapped to the range of ``type_name``."""
     bits = width(type_name)
     value &= (1 << bits) - 1
     if type_name[0] == "s" and value >> (bits - 1):
@@ -47,7 +47,7 @@ def saturate(type_name: str, value: int) -> int:
 
 
 def has_value(op: str, type: str, values: Sequence[int]) -> bool:  # noqa: A002
-    """Whether the results are known: quotient and remainder of a division by zero are unspecified (9.7.1.8)."""
+    """Whether the results are defined: quotient and remainder of a division by zero are unspecified (9.7.1.8)."""
     return op not in ("div", "rem") or bool(wrap(type, values[1]))
 
 

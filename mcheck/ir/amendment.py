@@ -1,4 +1,4 @@
-"""A program with one of its statements changed, as an author would change it: in every thread and round."""
+"""Edits of a program: statements inserted or replaced in all threads and iterations, as an edit of the source would."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mcheck.ir.program import Program
 
 
 @dataclass(frozen=True, slots=True)
-class Inserted:
-    """``op`` stands right before the statement at ``span``, or right ``after`` it, under the guard of that."""
+class Insertion:
+    """Insertion of ``op`` right before the statement at ``span``, or right ``after`` it, with its guard."""
 
     op: Op
     after: bool
@@ -21,18 +21,18 @@ class Inserted:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """The statement at ``span`` is what ``change`` makes of it."""
+class Replacement:
+    """Replacement of the statement at ``span`` by the result of ``change``."""
 
     change: Callable[[Op], Op]
     span: Span
 
 
-Amendment = Inserted | Changed
+Amendment = Insertion | Replacement
 
 
-def amended(program: Program, amendments: Sequence[Amendment]) -> Program:
-    """The program with all of these changes; of its loops with open bounds, the rounds that it has."""
+def apply_amendments(program: Program, amendments: Sequence[Amendment]) -> Program:
+    """The program with all of these edits; parametric loops keep the iterations of this instance."""
     if not amendments:
         return program
     made: dict[tuple[int, tuple[tuple[str, int], ...]], tuple[tuple[Op, ...], dict[str, int]]] = {}
@@ -43,35 +43,35 @@ def amended(program: Program, amendments: Sequence[Amendment]) -> Program:
         if key not in made:
             made[key] = _code(thread.code, thread.labels, amendments, shared)
         code, labels = made[key]
-        threads.append(replace(thread, code=code, labels=labels, turns=None, rounds={}))
-    return replace(program, threads=tuple(threads), free=None, sized=None, rounds=None, long=None)
+        threads.append(replace(thread, code=code, labels=labels, iterations=None, rounds={}))
+    return replace(program, threads=tuple(threads), parameter=None, instance=None, rounds=None, shortened=None)
 
 
 def _code(
     code: tuple[Op, ...], labels: dict[str, int], amendments: Sequence[Amendment], shared: dict[tuple[int, int], Op]
 ) -> tuple[tuple[Op, ...], dict[str, int]]:
-    """Changed code; threads that share an operation share what becomes of it (``shared``)."""
+    """The edited code; threads that share an operation share the edited one (``shared``)."""
     out: list[Op] = []
     places: list[int] = []
-    """Where the operations begin, with what is inserted before them."""
+    """The new positions of the operations, insertions before them included."""
     for op in code:
         mine = [(k, a) for k, a in enumerate(amendments) if op.span is not None and a.span == op.span]
         places.append(len(out))
-        out += [_beside(k, a, op, shared) for k, a in mine if isinstance(a, Inserted) and not a.after]
-        out.append(_changed([(k, a) for k, a in mine if isinstance(a, Changed)], op, shared))
-        out += [_beside(k, a, op, shared) for k, a in mine if isinstance(a, Inserted) and a.after]
+        out += [_beside(k, a, op, shared) for k, a in mine if isinstance(a, Insertion) and not a.after]
+        out.append(_changed([(k, a) for k, a in mine if isinstance(a, Replacement)], op, shared))
+        out += [_beside(k, a, op, shared) for k, a in mine if isinstance(a, Insertion) and a.after]
     places.append(len(out))
     return tuple(out), {name: places[at] for name, at in labels.items()}
 
 
-def _beside(k: int, inserted: Inserted, op: Op, shared: dict[tuple[int, int], Op]) -> Op:
+def _beside(k: int, inserted: Insertion, op: Op, shared: dict[tuple[int, int], Op]) -> Op:
     key = k, id(op)
     if key not in shared:
         shared[key] = replace(inserted.op, guard=op.guard)
     return shared[key]
 
 
-def _changed(changes: list[tuple[int, Changed]], op: Op, shared: dict[tuple[int, int], Op]) -> Op:
+def _changed(changes: list[tuple[int, Replacement]], op: Op, shared: dict[tuple[int, int], Op]) -> Op:
     out = op
     for k, change in changes:
         key = k, id(op)

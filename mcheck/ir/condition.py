@@ -70,13 +70,13 @@ Formula = Compare | And | Or | Not | Truth
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """How the question writes a term (``1:r0`` for the one labelled ``P1:r0``), and whether the numbers beside it."""
+    """How the condition writes a term (``1:r0`` for the one labelled ``P1:r0``), and whether the numbers beside it"""
 
     name: str
     hexadecimal: bool = False
 
     def number(self, value: int) -> str:
-        """A value as the question would write it; one below zero keeps its sign, as it does in comparisons."""
+        """A value as the condition would write it; a negative one keeps its sign, as in comparisons."""
         return hex(value) if self.hexadecimal and value >= 0 else str(value)
 
 

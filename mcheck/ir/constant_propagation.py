@@ -1,4 +1,4 @@
-"""What registers hold, as far as constants decide it."""
+"""Constant propagation over registers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from mcheck.ir.expr import Binary, Const, Expr, Reg, Unary, apply_binary, apply_
 from mcheck.ir.ops import Guard
 
 Known = dict[str, int]
-"""The values of registers, by name; those that are not in it are not known."""
+"""The known values of registers, by name."""
 
 
 def evaluate_guard(guard: Guard | None, known: Known) -> bool | None:
-    """Whether a guard lets its operation run, ``None`` if that is not known."""
+    """Whether a guard holds, ``None`` if that is not known."""
     if guard is None:
         return True
     held = known.get(guard.reg.name)
@@ -20,7 +20,7 @@ def evaluate_guard(guard: Guard | None, known: Known) -> bool | None:
 
 
 def propagate(op: ops.Alu, known: Known) -> None:
-    """Carries out a local computation on what is known, and forgets what it writes otherwise."""
+    """Execute a local computation on the known values; registers with unknown results are removed."""
     sources = [evaluate_constant(src, known) for src in op.srcs]
     values = [v for v in sources if v is not None]
     local = op.op not in ("mapa", "activemask") and len(values) == len(sources) and has_value(op.op, op.type, values)

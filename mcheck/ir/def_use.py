@@ -1,4 +1,4 @@
-"""Which registers an operation writes and reads, and of which type it takes them to be."""
+"""Definitions and uses of registers by an operation, with the types that the operation gives them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def written_registers(op: Op) -> list[tuple[str, str]]:
 
 
 def read_registers(op: Op) -> list[tuple[str, str]]:
-    """The registers that ``op`` reads, with the types it takes them to have."""
+    """The registers that ``op`` reads, with the types of the operands."""
     found: list[tuple[str, str]] = []
     if op.guard is not None:
         found.append((op.guard.reg.name, "pred"))
@@ -128,7 +128,7 @@ def _results(op: Alu) -> tuple[str, ...]:
 
 
 def _element(type_name: str, count: int) -> str:
-    """The type of one of ``count`` elements that make up a value."""
+    """The type of one of the ``count`` elements of a packed value."""
     return f"b{width(type_name) // count}"
 
 

@@ -1,8 +1,8 @@
-"""Which bits of registers decide anything: of a counter that is only asked for its remainder by four, the last two.
+"""Demanded-bits analysis: the bits of registers that affect behaviour; the last two of a counter used modulo four.
 
-What is asked of a result says what is asked of what it is computed from: of a sum the bits up to the highest one that
-is asked for, of a shifted value the bits that come to stand there (PTX ISA 9.7.1, 9.7.8). Bits are those of the two's
-complement of a number, without end: ``ALL`` are -1, and those of ``SIGN`` tell a negative number from others.
+The demanded bits of a result determine those of its operands: for a sum the bits up to the highest demanded one, for a
+shifted value the bits that are shifted there (PTX ISA 9.7.1, 9.7.8). Bits are those of an infinite two's complement:
+``ALL`` are -1, and those of ``SIGN`` distinguish negative numbers from others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mcheck.ir import ops
 from mcheck.ir.alu import width
 from mcheck.ir.def_use import registers_of
 from mcheck.ir.expr import Binary, Const, Expr, Reg, Unary
-from mcheck.ir.liveness import effects
+from mcheck.ir.liveness import defined_and_used
 from mcheck.ir.ops import Op
 from mcheck.ir.resolve import expressions
 
@@ -21,26 +21,26 @@ ALL = -1
 SIGN = -1 << 64
 """No register has more bits."""
 
-Asked = dict[str, int]
-"""The bits of registers that are asked for."""
+DemandedBits = dict[str, int]
+"""The demanded bits, by register."""
 
 
-def deciding_bits(code: Iterable[Op], *, stores: bool) -> Asked:
-    """The bits of registers that decide what a code does; unless ``stores``, what is stored decides nothing."""
-    asked: Asked = {}
+def demanded_bits(code: Iterable[Op], *, stores: bool) -> DemandedBits:
+    """The demanded bits of a code; unless ``stores``, stored values demand nothing."""
+    asked: DemandedBits = {}
     computed: list[ops.Alu] = []
     for op in {id(op): op for op in code}.values():
         if op.guard is not None:
-            _ask(op.guard.reg, ALL, asked)
+            _demand(op.guard.reg, ALL, asked)
         if isinstance(op, ops.Alu):
             computed.append(op)
             if op.op in ("div", "rem") and not (isinstance(op.srcs[1], Const) and op.srcs[1].value):
-                _ask(op.srcs[1], ALL, asked)  # by zero there is no result
+                _demand(op.srcs[1], ALL, asked)  # division by zero has no result
             continue
-        used = effects(op)[1]
+        used = defined_and_used(op)[1]
         for name, expr in expressions(op) if used else ():
             if stores or not (isinstance(op, ops.Store) and name == "srcs"):
-                _ask(expr, ALL, asked)
+                _demand(expr, ALL, asked)
     known: dict[int, int] = {}
     while True:
         before = dict(known)
@@ -50,43 +50,43 @@ def deciding_bits(code: Iterable[Op], *, stores: bool) -> Asked:
                 bits |= asked.get(reg.name, 0) if reg is not None else 0
             if bits != known.get(id(op), 0):
                 known[id(op)] = bits
-                _ask_sources(op, bits, asked)
+                _demand_sources(op, bits, asked)
         if known == before:
             return asked
 
 
-def _ask(expr: Expr, bits: int, asked: Asked) -> None:
-    """Asks for bits of the value of an operand, in which numbers have no end."""
+def _demand(expr: Expr, bits: int, asked: DemandedBits) -> None:
+    """Demand bits of an operand, whose value is an unbounded integer."""
     match expr:
         case Reg(name):
             asked[name] = asked.get(name, 0) | bits
         case Unary("-" | "+", inner):
-            _ask(inner, _up_to(bits), asked)
+            _demand(inner, _up_to(bits), asked)
         case Unary("~", inner):
-            _ask(inner, bits, asked)
+            _demand(inner, bits, asked)
         case Binary("+" | "-" | "*", left, right):
-            _ask(left, _up_to(bits), asked)
-            _ask(right, _up_to(bits), asked)
+            _demand(left, _up_to(bits), asked)
+            _demand(right, _up_to(bits), asked)
         case Binary("&", left, Const(mask)) | Binary("&", Const(mask), left):
-            _ask(left, bits & mask, asked)
+            _demand(left, bits & mask, asked)
         case Binary("&" | "|" | "^", left, right):
-            _ask(left, bits, asked)
-            _ask(right, bits, asked)
+            _demand(left, bits, asked)
+            _demand(right, bits, asked)
         case Binary("<<", left, Const(places)) if places >= 0:
-            _ask(left, bits >> places, asked)
+            _demand(left, bits >> places, asked)
         case Binary(">>", left, Const(places)) if places >= 0:
-            _ask(left, bits << places, asked)
+            _demand(left, bits << places, asked)
         case Binary("%", left, Const(by)) if _log(by) is not None:
-            _ask(left, (by - 1) | SIGN, asked)
+            _demand(left, (by - 1) | SIGN, asked)
         case Binary("/", left, Const(by)) if (log := _log(by)) is not None:
-            _ask(left, _up_to(bits << log) | SIGN, asked)
+            _demand(left, _up_to(bits << log) | SIGN, asked)
         case _:
             for name in registers_of(expr):
                 asked[name] = ALL
 
 
-def _ask_sources(op: ops.Alu, bits: int, asked: Asked) -> None:
-    """Asks for what bits of the results of a computation come from."""
+def _demand_sources(op: ops.Alu, bits: int, asked: DemandedBits) -> None:
+    """Demand the operand bits that some bits of the results depend on."""
     name, _, mode = op.op.partition(".")
     kind = op.type
     amount = op.srcs[1].value if len(op.srcs) > 1 and isinstance(op.srcs[1], Const) else None
@@ -117,21 +117,21 @@ def _ask_sources(op: ops.Alu, bits: int, asked: Asked) -> None:
         case _:
             wanted = [ALL] * len(op.srcs)
     for source, some in zip(op.srcs, wanted, strict=True):
-        _ask(source, some, asked)
+        _demand(source, some, asked)
 
 
 def _of_type(bits: int, kind: str) -> int:
-    """The bits that a value of a type has of some bits of the number: all above its own are its sign, or 0."""
+    """Bits of an unbounded integer as bits of a value of a type: all above its width are its sign, or 0."""
     size = width(kind)
     own = bits & ((1 << size) - 1)
     return own | 1 << (size - 1) if kind[0] == "s" and own != bits else own
 
 
 def _up_to(bits: int) -> int:
-    """All bits up to the highest of some: carries come from below."""
+    """All bits up to the highest given one: carries come from below."""
     return ALL if bits < 0 else (1 << bits.bit_length()) - 1
 
 
 def _log(number: int) -> int | None:
-    """The power of two that a number is."""
+    """The logarithm of a power of two, ``None`` for other numbers."""
     return number.bit_length() - 1 if number > 0 and not number & (number - 1) else None

@@ -66,7 +66,7 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """A constant that is another one in every lane of a warp: ``values`` has the 32 of them."""
+    """A constant with a value per lane of a warp: ``values`` has 32."""
 
     values: tuple[int, ...]
 

@@ -1,4 +1,4 @@
-"""Which registers matter at a point of a thread's code: the usual backward data flow."""
+"""Liveness analysis of registers: the usual backward data flow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mcheck.ir.program import Thread
 
 DEFINING = frozenset({"dst", "dsts"})
 LEAVES = frozenset((Const, Name, Special, type(None), str, int, bool))
-"""What names no register."""
+"""Types of values without registers."""
 
 
 def _registers(value: object, found: set[str]) -> None:
@@ -30,14 +30,14 @@ def _registers(value: object, found: set[str]) -> None:
             for item in value:
                 _registers(item, found)
         case Op():
-            found |= effects(value)[1]
+            found |= defined_and_used(value)[1]
 
 
 OPERANDS: dict[type[Op], tuple[str, ...]] = {}
 
 
 def _operands(kind: type[Op]) -> tuple[str, ...]:
-    """The fields of an operation that may name registers; found once."""
+    """The fields of an operation that may contain registers; cached."""
     found = OPERANDS.get(kind)
     if found is None:
         named = (f.name for f in fields(kind))
@@ -45,8 +45,8 @@ def _operands(kind: type[Op]) -> tuple[str, ...]:
     return found
 
 
-def effects(op: Op) -> tuple[set[str], set[str]]:
-    """(registers defined, registers used) by an operation; a guarded definition does not end a life."""
+def defined_and_used(op: Op) -> tuple[set[str], set[str]]:
+    """The registers defined and the registers used by an operation; a guarded definition does not kill."""
     defined: set[str] = set()
     used: set[str] = set()
     for name in _operands(type(op)):
@@ -59,18 +59,18 @@ def effects(op: Op) -> tuple[set[str], set[str]]:
         else:
             _registers(value, used)
     if isinstance(op, Await):
-        defined |= effects(op.inner)[0]
+        defined |= defined_and_used(op.inner)[0]
     if op.guard is not None:
         defined.clear()
     return defined, used
 
 
-def live_at(thread: Thread, points: set[int], at_end: set[str]) -> dict[int, tuple[str, ...]]:
-    """The registers live on entry to each of ``points`` (indices into the code), given those wanted at the end."""
+def live_registers_at(thread: Thread, points: set[int], at_end: set[str]) -> dict[int, tuple[str, ...]]:
+    """The registers live on entry to each of ``points`` (indices into the code), given those live at the end."""
     if not points:
         return {}
     code = thread.code
-    summary = [effects(op) for op in code]
+    summary = [defined_and_used(op) for op in code]
     live: list[set[str]] = [set() for _ in range(len(code) + 1)]
     live[len(code)] = set(at_end)
     changed = True
@@ -96,9 +96,9 @@ def live_at(thread: Thread, points: set[int], at_end: set[str]) -> dict[int, tup
     return {p: tuple(sorted(live[p])) for p in points}
 
 
-def live_on(thread: Thread, point: int, names: set[str], at_end: set[str]) -> bool:
-    """Whether any of some registers is live on entry to one point: looked for from there on, which is short where each
-    is written again soon.
+def is_any_live(thread: Thread, point: int, names: set[str], at_end: set[str]) -> bool:
+    """Whether any of some registers is live on entry to one point; a forward search, which is short if each is written
+    again soon.
     """
     return any(_used_from(thread, point, name, at_end) for name in names)
 
@@ -115,7 +115,7 @@ def _used_from(thread: Thread, point: int, name: str, at_end: set[str]) -> bool:
                 return True
             continue
         op = code[at]
-        defined, used = effects(op)
+        defined, used = defined_and_used(op)
         if name in used or (isinstance(op, Exit) and name in at_end):
             return True
         if name in defined or (isinstance(op, Exit) and op.guard is None):

@@ -1,4 +1,4 @@
-"""What programs that differ in how often their loops run have in common (``Program.rounds``)."""
+"""Periodicity of loops: what programs that differ in iteration counts have in common (``Program.rounds``)."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ from mcheck.base.records import dataclass
 
 
 @dataclass(slots=True)
-class Cuts:
-    """A long loop: its first number, and the rounds at its beginning and its end that are like no others."""
+class LongLoop:
+    """A long loop: its lower bound, and the numbers of irregular iterations at its beginning and its end."""
 
     low: int = 0
     ahead: int = 0
     behind: int = 0
     count: int | None = None
-    """How many rounds there are, where that is written."""
+    """The iteration count, if it is a literal."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
-    """Loops that run as often as a number says: N for short.
+class LoopPeriodicity:
+    """The periodicity of loops with N iterations, N being a parameter or a large number.
 
-    Code is alike in rounds that are ``period`` apart, but for the first and the last ones (``loops``, by where they
-    stand), and so is what comes behind the loops for numbers that are: equal but for addresses in the global objects
-    that ``growing`` names, which go on by so many bytes in a period, and for ``values`` that plain stores write: by the
-    object ("" where it is not known), after how many rounds they repeat, ``None`` if they grow.
+    The code of iterations that are ``period`` apart is equal, except for the first and the last ones (``loops``, by
+    location), and so is the code after the loops for numbers that are ``period`` apart. Equal means: up to addresses
+    in the global objects of ``growing``, which advance by that many bytes in a period, and up to the ``values`` of
+    plain stores: by object ("" if not known), the period of the values, ``None`` if they grow.
     """
 
     period: int
     growing: dict[str, int]
-    loops: dict[Span, Cuts]
+    loops: dict[Span, LongLoop]
     values: dict[str, int | None] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
-    """What of ``growing`` are addresses to which something is written."""
+    """The part of ``growing`` that addresses of writes have."""
     coordinates: bool = False
-    """Whether coordinates of tensor maps that are loaded from go on as well."""
+    """Whether coordinates of tensor loads advance as well."""
     counted: bool = False
-    """Whether what comes behind the loops depends on the number."""
+    """Whether the code after the loops depends on N."""
     least: int = 0
-    """The smallest number for which all this holds."""
+    """The smallest N for which this holds."""
     place: Callable[[int, int], tuple[int, int, int]] | None = None
-    """By thread and number, where the loop begins and ends in the code, and the operations of a period (0: there is
-    none); without it the threads tell (``Thread.rounds``).
+    """By thread and N: the start and the end of the loop in the code, and the number of operations of a period (0 if
+    there is no loop); if not given, ``Thread.rounds`` has them.
     """
 
-    def uneven(self) -> dict[str, int | None]:
-        """Those of the values that are not the same in rounds that are a period apart."""
+    def aperiodic_values(self) -> dict[str, int | None]:
+        """The values that differ in iterations that are a period apart."""
         return {name: every for name, every in self.values.items() if every is None or self.period % every}
 
-    def with_period(self, period: int) -> Rounds:
-        """The same with a multiple of the period, or a part of it where all that grows does so evenly."""
+    def with_period(self, period: int) -> LoopPeriodicity:
+        """The same with a multiple of the period, or with a part of it if everything grows linearly."""
         growing, written = (
             {name: by * period // self.period for name, by in some.items()} for some in (self.growing, self.written)
         )
@@ -60,20 +60,20 @@ class Rounds:
 
     @property
     def ahead(self) -> int:
-        """The rounds at the beginning of a loop that are like no others."""
+        """The number of irregular iterations at the beginning of the loops."""
         return max((cuts.ahead for cuts in self.loops.values()), default=0)
 
     def left_out(self, kept: int, every: int, least: int | None = None) -> int:
-        """How many rounds can be left out behind the first ones, in multiples of a number, so that a period (or so many
-        as ``least``) and the last ones follow, where all loops are as long as they are written.
+        """The number of iterations that can be left out after the first ``kept`` ones, a multiple of ``every``, so that
+        a period (or ``least`` iterations) and the last ones remain; for loops with literal bounds.
         """
         ends = min(cuts.count - cuts.behind for cuts in self.loops.values() if cuts.count is not None)
         return max(ends - kept - (self.period if least is None else least), 0) // every * every
 
 
 class Aperiodic(Exception):
-    """What is not alike in any two rounds; ``span`` is where it stands, and ``turn`` the round, or the number, from
-    which on it is alike, where that is known.
+    """Raised for what prevents periodicity, at ``span``; ``turn`` is the iteration, or the N, from which on the code is
+    periodic, if known.
     """
 
     def __init__(self, what: str, span: Span | None = None, turn: int | None = None) -> None:

@@ -3,12 +3,12 @@
 Every object instance has a concrete base address, so pointers are plain integers and address
 arithmetic is integer arithmetic in every state space:
 
-* ``.global``/``.const``/``.param`` objects lie from ``GLOBAL_BASE`` on, in declaration order, each aligned as declared
-  (at least to 256 bytes), with a gap after each so that running past an object leaves it;
-* CTA number c (``Cta.number``) has its shared window at ``SHARED_BASE + c * SHARED_WINDOW``; an object lies at the same
+* ``.global``/``.const``/``.param`` objects start at ``GLOBAL_BASE``, in declaration order, each aligned as declared
+  (at least to 256 bytes), with a gap after each so that an access past its end is outside of every object;
+* CTA number c (``Cta.number``) has its shared window at ``SHARED_BASE + c * SHARED_WINDOW``; an object has the same
   offset in every window, so ``mapa`` only replaces the window. A shared::cta address is the address in the own window,
   which is also its shared::cluster and its generic address;
-* the tensor memory of a CTA lies in its window too, lane by lane, each with its columns one after the other.
+* the tensor memory of a CTA is in its window too, lane by lane, each with its columns one after the other.
 
 A generic alias of the table dialect has an address of its own and ``physical`` names what it aliases;
 a texture, surface or constant alias shares the address of its target.
@@ -25,9 +25,9 @@ GLOBAL_BASE = 0x1_0000_0000
 SHARED_BASE = 0x100_0000_0000
 SHARED_WINDOW = 0x100_0000
 TENSOR_OFFSET = 0x80_0000
-"""Where the tensor memory of a CTA lies in its window: out of reach of addresses of shared memory."""
+"""The offset of a CTA's tensor memory in its window: not reachable by addresses of shared memory."""
 TENSOR_MEMORY = "tensor memory"
-"""What the object is called."""
+"""The name of the tensor memory object."""
 TENSOR_LANES = 128
 TENSOR_COLUMNS = 512
 CELL = 4
@@ -64,12 +64,11 @@ class TensorMapSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemObject:
-    """A declared object: ``elem`` is its PTX element type, ``dims`` its array shape (empty: a scalar), ``size`` its
-    bytes.
+    """A memory object: ``elem`` is its PTX element type, ``dims`` its array shape (empty: a scalar), ``size`` in bytes.
 
-    ``init`` is its initial content (``None``: unknown, as ``.shared`` starts), ``held`` what is known of one that is
-    not known as a whole: bytes by their offset. ``dialect`` marks a location of the table dialect (32 bits).
-    ``alias_of`` and ``alias_proxy`` hold ``y @ generic aliases x``.
+    ``init`` is its initial content (``None``: unknown, as of ``.shared``), ``held`` the known parts of a content that
+    is not known as a whole: bytes by their offset. ``dialect`` marks a location of the table dialect (32 bits).
+    ``alias_of`` and ``alias_proxy`` represent ``y @ generic aliases x``.
     """
 
     name: str
@@ -90,7 +89,7 @@ class MemObject:
 
 @dataclass(frozen=True, slots=True)
 class Cta:
-    """A CTA that has a thread: its number in the address map and its place (``rank`` inside its cluster)."""
+    """A CTA with at least one thread: its number in the address map and its place (``rank`` within its cluster)."""
 
     number: int
     gpu: int
@@ -100,7 +99,7 @@ class Cta:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One object at one place: ``base`` is its (virtual) address, ``physical`` that of the bytes behind it."""
+    """An object in one CTA, or a global one: ``base`` is its (virtual) address, ``physical`` that of its bytes."""
 
     object: MemObject
     base: int
@@ -115,7 +114,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class MemoryMap:
-    """All instances, sorted by base address; built by ``mcheck.ir.address_map``."""
+    """The address map: all instances, sorted by base address; built by ``mcheck.ir.address_map``."""
 
     instances: tuple[Instance, ...]
 
@@ -126,7 +125,7 @@ class MemoryMap:
                 return instance
         return None
 
-    def of(self, name: str, cta: Cta | None = None) -> Instance | None:
+    def instance_of(self, name: str, cta: Cta | None = None) -> Instance | None:
         """The instance of object ``name``: that of ``cta`` for a shared one, the only one otherwise."""
         for instance in self.instances:
             if instance.object.name == name and instance.cta in (None, cta):

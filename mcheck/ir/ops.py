@@ -1,4 +1,4 @@
-"""What an instruction does, freed of its spelling: the operations that the engines interpret.
+"""Operations: what instructions do, independent of their spelling; the engines interpret them.
 
 ``mcheck.isa`` lowers a legal instruction to exactly one ``Op``. Operand fields are ``Expr``; in the
 code of a thread (``Thread.code``) they hold only ``Const``, ``Reg``, ``Unary`` and ``Binary``.
@@ -23,7 +23,7 @@ from mcheck.ir.expr import Expr, Reg
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """``@p`` or ``@!p``."""
+    """The predicate of an instruction, ``@p`` or ``@!p``."""
 
     reg: Reg
     negated: bool = False
@@ -31,10 +31,10 @@ class Guard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Op:
-    """Common to all operations: where it stands, how it is written, under which predicate it runs."""
+    """Base class of operations: source location, text, guard, section of the PTX ISA."""
 
     decisive: ClassVar[tuple[str, ...]] = ()
-    """The fields whose values have to be known before the operation can be executed; others are only handed on."""
+    """The fields whose values must be known before the operation can be executed; others are only passed on."""
 
     span: Span | None = field(default=None, compare=False)
     text: str = field(default="", compare=False)
@@ -65,14 +65,14 @@ class Alu(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label(Op):
-    """A place to branch to; no effect."""
+    """A branch target; no effect."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch(Op):
-    """To ``target`` (a label's name) if ``condition`` is not zero, or always if it is ``None``."""
+    """A branch to ``target`` (a label's name) if ``condition`` is not zero, unconditional if it is ``None``."""
 
     target: str
     condition: Expr | None = None
@@ -80,20 +80,22 @@ class Branch(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit(Op):
-    """The thread ends."""
+    """The end of the thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lost(Op):
-    """What the thread does from here on is not known, for a ``reason``: an answer that comes here is ``unknown``."""
+class UnknownContinuation(Op):
+    """From here on the behaviour of the thread is not known, for a ``reason``; if this is reached, the answer is
+    ``unknown``.
+    """
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Followed(Op):
-    """The code behind is that of a thread whose last load has left ``value``, of ``size`` bytes, in ``reg``. Where it
-    left another value the thread goes a way that is not in the program: an answer that comes there is ``bounded``.
+class AssumedValue(Op):
+    """The code after it assumes that the last load has left ``value``, of ``size`` bytes, in ``reg``. With another
+    value the thread takes a path that is not in the program: if that is possible, the answer is ``bounded``.
     """
 
     reg: Reg
@@ -103,13 +105,13 @@ class Followed(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Await(Op):
-    """Blocks until ``inner`` gives a true predicate, or until the loaded value compares as asked.
+    """Blocks until ``inner`` returns a true predicate, or until the comparison of the loaded value holds.
 
     For a wait on an mbarrier ``inner`` is a ``MbarrierWait`` whose ``dst`` is ``None`` and ``compare`` is ``None``;
     for a load or an atomic ``compare`` is (operator, right-hand side) on the first destination register.
 
-    ``followed`` says that the thread does not wait: the code behind is that of one for which this holds. Where it never
-    does, the thread goes a way that is not in the program, and an answer that comes there is ``bounded``.
+    ``followed``: the thread does not wait, but the code after it assumes that this holds. If it does not, the thread
+    takes a path that is not in the program: if that is possible, the answer is ``bounded``.
     """
 
     inner: Op
@@ -121,7 +123,7 @@ class Await(Op):
 
 
 def performed_operation(op: Op) -> Op:
-    """What is executed: the instruction of an ``await``, else the operation itself."""
+    """The operation that is executed: the inner one of an ``await``, else the operation itself."""
     return op.inner if isinstance(op, Await) else op
 
 
@@ -256,9 +258,9 @@ class ClusterBarrier(Op):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parted(Op):
-    """Stands before an ``.aligned`` instruction that only some threads of a warp have: undefined, by its ``code``, for
-    the ``reason``.
+class DivergentAligned(Op):
+    """Marks the next instruction, which is ``.aligned``, as one that only some threads of a warp execute: undefined,
+    with the ``code`` of the finding and the ``reason``.
     """
 
     code: str

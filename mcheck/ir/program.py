@@ -1,4 +1,4 @@
-"""A Program: what every container is translated to and every engine starts from."""
+"""The program: the common input of all engines, to which all frontends translate."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.ir.assumptions import Assumptions
 from mcheck.ir.condition import Condition
-from mcheck.ir.loop_unrolling import Rounds
+from mcheck.ir.loop_unrolling import LoopPeriodicity
 from mcheck.ir.memory import Cta, MemoryMap
 from mcheck.ir.ops import Op
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a thread runs. ``cta`` is the CTA with its gpu, cluster and rank; ``warp`` and ``lane`` are numbers in
-    it.
-    """
+    """The place of a thread: ``cta`` with its gpu, cluster and rank; ``warp`` and ``lane`` are numbers within it."""
 
     cta: Cta
     warp: int
@@ -28,7 +26,7 @@ class Place:
 
     @property
     def own_warp(self) -> tuple[int, int]:
-        """The numbers of the CTA and of the warp, which name the warp in the program."""
+        """The numbers of the CTA and of the warp, which identify the warp in the program."""
         return self.cta.number, self.warp
 
     @property
@@ -38,25 +36,24 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
-    """Which round of which loops the operations of a code of this ``length`` belong to: from ``starts[k]`` on,
-    ``texts[k]``, as in ``k=3``.
+class LoopIterations:
+    """The loop iterations of the operations of a code of this ``length``: from ``starts[k]`` on, ``texts[k]``, as in
+    ``k=3``.
     """
 
     length: int
     starts: tuple[int, ...]
     texts: tuple[str, ...]
 
-    def at(self, place: int) -> str:
-        """The round of the operation at a place; empty outside of loops."""
+    def label_at(self, place: int) -> str:
+        """The loop iteration of the operation at a position; empty outside of loops."""
         k = bisect_right(self.starts, place) - 1
         return self.texts[k] if k >= 0 else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
-    """A declared thread. ``name`` is how results call it: ``P0``, or ``role`` if its role has one thread, ``role[3]``
-    otherwise.
+    """A thread. ``name`` is its name in results: ``P0``, or ``role`` if its role has one thread, else ``role[3]``.
 
     ``code`` is fully resolved for this thread (loops of constant bounds unrolled, names and special registers folded);
     ``labels`` maps a label to its index in ``code``. ``init`` holds initial register values; all others start at 0
@@ -73,27 +70,27 @@ class Thread:
     labels: dict[str, int]
     init: dict[str, int] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
-    turns: Turns | None = field(default=None, compare=False, repr=False)
+    iterations: LoopIterations | None = field(default=None, compare=False, repr=False)
     rounds: dict[Span, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
-    """Where in the code the rounds of its loops begin that are in no other, and where the last one ends; kept for those
-    who ask how often loops run (``Program.rounds``).
+    """The positions at which the iterations of its outermost loops begin, and the end of the last one; only kept for
+    proofs about iteration counts (``Program.rounds``).
     """
 
 
 Kinds = tuple[tuple[str, ...], ...]
-"""The kinds of findings of each ``expect`` line, of which one is expected."""
+"""For each ``expect`` line, the kinds of findings of which at least one is expected."""
 CLEAN: Final[Kinds] = (("clean",),)
 
 
 def describe_kinds(kinds: Kinds) -> str:
-    """``race | deadlock, undefined``: one of the first two, and the third."""
+    """The kinds as text: ``race | deadlock, undefined`` for one of the first two, and the third."""
     return ", ".join(" | ".join(line) for line in kinds)
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What the file expects: ``verdict`` pass or fail, and of each of ``kinds`` one (``clean`` alone, or any of race,
-    undefined, deadlock).
+    """The expectation of a file: ``verdict`` pass or fail, and one finding of each of ``kinds`` (``clean`` alone, or
+    any of race, undefined, deadlock).
     """
 
     verdict: str | None = None
@@ -101,23 +98,23 @@ class Expectation:
     span: Span | None = field(default=None, compare=False)
 
 
-class Terms(Protocol):
-    """What findings call the memory of a program whose declarations say little of it."""
+class AddressNames(Protocol):
+    """Names of addresses in findings, for a program whose declarations do not give them."""
 
     def label(self, address: int) -> str | None:
         """The object, or part of one, at an address; ``None`` if it has none."""
 
     def slot(self, op: Op) -> str:
-        """Which part of its buffer a copy fills, as ``stage 2 of 4``; empty if there is no more to say."""
+        """The part of its buffer that a copy fills, as in ``stage 2 of 4``; empty if not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A litmus test or a kernel sketch.
+    """A program: a litmus test, a kernel sketch or a PTX module with its launch.
 
     ``dialect`` is true for the table form, whose barriers and registers follow the peers' rules.
     ``locations`` are the terms of a ``locations [...]`` line. ``warnings`` are rendered by the reports. ``assumptions``
-    are those that an answer is asked to make.
+    are those that the user asked for.
     """
 
     path: str
@@ -135,39 +132,39 @@ class Program:
     warnings: tuple[tuple[str, Span | None], ...] = ()
     assumptions: Assumptions = field(default_factory=Assumptions)
     source: str = field(default="", compare=False, repr=False)
-    free: str | None = None
-    """A constant that is every number from 0 on; this is the program with one of them."""
-    sized: Callable[[int], Program] | None = field(default=None, compare=False, repr=False)
-    """The program with another one."""
-    rounds: Callable[[], Rounds] | None = field(default=None, compare=False, repr=False)
-    """How the programs with all of them repeat; raises ``Aperiodic``."""
-    long: Long | None = field(default=None, compare=False, repr=False)
-    """What this is a small part of: the program that is meant has loops that run often."""
+    parameter: str | None = None
+    """The parameter: a constant that is any number from 0 on; this is the program for one of them."""
+    instance: Callable[[int], Program] | None = field(default=None, compare=False, repr=False)
+    """The instance of the program for a value of the parameter."""
+    rounds: Callable[[], LoopPeriodicity] | None = field(default=None, compare=False, repr=False)
+    """The periodicity of the instances; raises ``Aperiodic``."""
+    shortened: ShortenedLoops | None = field(default=None, compare=False, repr=False)
+    """Set if iterations of long loops are left out here: how to get the program with more of them."""
 
-    terms: Terms | None = field(default=None, compare=False, repr=False)
-    """What findings call addresses, if not by their objects and elements."""
+    terms: AddressNames | None = field(default=None, compare=False, repr=False)
+    """Names of addresses in findings, if not those of objects and elements."""
     _operations: list[tuple[Op, ...]] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @property
     def operations(self) -> tuple[Op, ...]:
-        """The operations of all threads, each object once, which is how threads of one code share them."""
-        if not self._operations:  # there may be a hundred thousand, and many ask
+        """The operations of all threads, each object once: threads with the same code share them."""
+        if not self._operations:  # cached: there may be a hundred thousand
             found: dict[int, Op] = {}
             for t in self.threads:
                 found.update(zip(map(id, t.code), t.code, strict=True))
             self._operations.append(tuple(found.values()))
         return self._operations[0]
 
-    def assuming(self, names: tuple[str, ...]) -> Program:
+    def with_assumptions(self, names: tuple[str, ...]) -> Program:
         """The program under further assumptions (``mcheck.ir.assumptions``), by their names."""
-        return replace(self, assumptions=self.assumptions.and_(names)) if names else self
+        return replace(self, assumptions=self.assumptions.extended_by(names)) if names else self
 
 
 @dataclass(frozen=True, slots=True)
-class Long:
+class ShortenedLoops:
     """A program whose loops run so often that most of it is better left out (``Program.long``)."""
 
-    rounds: Rounds
+    rounds: LoopPeriodicity
     without: Callable[[int, int], Program]
-    """By two numbers k and d, the program whose long loops leave out d rounds behind the first k."""
+    """By two numbers k and d: the program whose long loops skip d iterations after the first k."""
     whole: Callable[[], Program]

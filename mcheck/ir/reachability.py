@@ -1,4 +1,4 @@
-"""Which operations a thread may still come to from a place in its code."""
+"""Reachability in a thread's code: the operations that it may still execute from a position."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from mcheck.ir import ops
 from mcheck.ir.program import Thread
 
 
-def furthest_back(thread: Thread) -> list[int]:
-    """For each place, the first one that can be come to from there."""
+def earliest_reachable(thread: Thread) -> list[int]:
+    """For each position, the lowest position that is reachable from there."""
     first = list(range(len(thread.code) + 1))
     for at in range(len(thread.code) - 1, -1, -1):
         op = thread.code[at]
@@ -18,12 +18,12 @@ def furthest_back(thread: Thread) -> list[int]:
     return first
 
 
-def last_barriers(thread: Thread) -> dict[int | None, int]:
-    """By number, the last place of a barrier of the CTA; under ``None`` that of one whose number is not written."""
+def last_barrier_positions(thread: Thread) -> dict[int | None, int]:
+    """By number, the last position of a CTA barrier; under ``None`` that of one whose number is not a constant."""
     places = ((k, ops.performed_operation(op)) for k, op in enumerate(thread.code))
     return {getattr(op.barrier, "value", None): k for k, op in places if isinstance(op, ops.Barrier)}
 
 
-def last_of(barriers: dict[int | None, int], number: int) -> int:
-    """The last place of ``last_barriers`` at which a thread may come to the barrier with a number; -1 if to none."""
+def last_barrier_position(barriers: dict[int | None, int], number: int) -> int:
+    """The last position of a barrier that may have this number, by ``last_barrier_positions``; -1 if there is none."""
     return max(barriers.get(number, -1), barriers.get(None, -1))

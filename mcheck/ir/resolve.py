@@ -79,7 +79,7 @@ def _collect(name: str, value: object, found: list[tuple[str, Expr]]) -> None:
 
 
 def collect_free_names(expr: Expr, names: set[str]) -> None:
-    """Adds the names in ``expr``, and its special registers with a ``%``, to ``names``."""
+    """Add the names in ``expr``, and its special registers with a ``%``, to ``names``."""
     match expr:
         case Name():
             names.add(expr.name)
@@ -99,7 +99,7 @@ def collect_free_names(expr: Expr, names: set[str]) -> None:
 
 
 def fold_expression(expr: Expr, lookup: Callable[[Name | Special], Expr]) -> Expr:
-    """An expression whose names and special registers ``lookup`` knows, with what is constant computed."""
+    """Fold an expression, with the values that ``lookup`` gives to names and special registers."""
     match expr:
         case Const() | Reg() | Lanes():
             return expr
@@ -118,14 +118,14 @@ def fold_expression(expr: Expr, lookup: Callable[[Name | Special], Expr]) -> Exp
 
 
 class Undefined(ArithmeticError):
-    """A constant expression without a value; the message says why."""
+    """Raised for a constant expression without a value; the message says why."""
 
 
 MAX_MAGNITUDE = 1 << 128
 
 
 def checked_binary(operator: str, a: int, b: int) -> int:
-    """``a operator b``; raises ``Undefined`` where that has no value or an absurdly large one."""
+    """The value of ``a operator b``; raises ``Undefined`` if there is none or it is absurdly large."""
     if operator in ("/", "%") and b == 0:
         raise Undefined("division by zero")
     if operator in ("<<", ">>") and not 0 <= b <= 128:

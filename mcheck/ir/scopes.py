@@ -1,4 +1,4 @@
-"""Scopes by their width (PTX ISA 9.0 section 8.5)."""
+"""Scopes, ordered by width (PTX ISA 9.0 section 8.5)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mcheck.ir.program import Program
 WIDTH = {"cta": 0, "cluster": 1, "gpu": 2, "sys": 3}
 
 
-def width_of_all(program: Program) -> int:
+def width_of_program(program: Program) -> int:
     """The width of the narrowest scope that includes all threads of a program, whichever of them names it."""
     ctas = {t.place.cta for t in program.threads}
     if len(ctas) == 1:
@@ -20,8 +20,8 @@ def width_of_all(program: Program) -> int:
     return WIDTH["gpu"] if len({c.gpu for c in ctas}) == 1 else WIDTH["sys"]
 
 
-def reach(cta: Cta, scope: str) -> Hashable:
-    """What the threads of a CTA share with all threads in a scope of theirs, and with no other."""
+def scope_instance(cta: Cta, scope: str) -> Hashable:
+    """The scope instance of a CTA's threads: a key that is equal for all threads in it, and for no other."""
     match scope:
         case "cta":
             return cta.number

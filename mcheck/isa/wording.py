@@ -46,7 +46,7 @@ def merged(wordings: Sequence[Wording]) -> Wording:
     return replace(first, expected=tuple(expected), hint=hint)
 
 
-def did_you_mean(near: Sequence[str]) -> str | None:
+def suggest(near: Sequence[str]) -> str | None:
     """The hint for a misspelt word."""
     return f"did you mean '{near[0]}'?" if near else None
 
@@ -90,11 +90,11 @@ def wrong_part(family: Family, variant: Variant, opcode: Sequence[str], position
     if near:
         meant = next(slot for slot in (*free, *others) if near[0] in slot.values)
         values = _dots(meant.values) if len(meant.values) <= 2 * _MANY else ()
-        return Wording(message, values, did_you_mean(["." + near[0]]))
+        return Wording(message, values, suggest(["." + near[0]]))
     longer = _longer(tuple(opcode[:position]))
     near = difflib.get_close_matches(part, longer, n=1, cutoff=0.6)
     if near:
-        return Wording(message, _dots(longer), did_you_mean(["." + near[0]]))
+        return Wording(message, _dots(longer), suggest(["." + near[0]]))
     same = dict.fromkeys(value for slot in others if part in roles(slot.name) for value in slot.values)
     if same:
         return Wording(message, _dots(same))

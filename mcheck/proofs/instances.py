@@ -12,7 +12,7 @@ from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import NewMbarrier, NewOrder, NewWord, Setup
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.ir.loop_unrolling import Aperiodic, Rounds
+from mcheck.ir.loop_unrolling import Aperiodic, LoopPeriodicity
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 from mcheck.proofs.prefix_sharing import SharedPrefixes
@@ -55,10 +55,10 @@ class Stand:
 class Family(Protocol):
     """Programs that differ in a number."""
 
-    rounds: Rounds
+    rounds: LoopPeriodicity
     suffices: Suffices | None
 
-    def sized(self, number: int) -> Program: ...
+    def instance(self, number: int) -> Program: ...
 
     def setup(self, program: Program) -> Setup: ...
 
@@ -115,7 +115,7 @@ class Numbers:
         """The program with a number as the engine runs it."""
         found = self._setups.get(number)
         if found is None:
-            program = self.family.sized(number)
+            program = self.family.instance(number)
             found = self._setups[number] = self._within.setup(program) or self.family.setup(program)
         return found
 

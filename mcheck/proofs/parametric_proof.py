@@ -56,7 +56,7 @@ from mcheck.engines.protocol.operations.scheduler import execute, first_runnable
 from mcheck.engines.protocol.state.cyclic_names import Ring
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
-from mcheck.ir.loop_unrolling import Aperiodic, Rounds
+from mcheck.ir.loop_unrolling import Aperiodic, LoopPeriodicity
 from mcheck.ir.program import Program
 from mcheck.proofs.instances import Numbers, Stand, Suffices
 from mcheck.proofs.periodic_registers import PROBED, Folding, folding_of, may_fold
@@ -110,7 +110,7 @@ def prove(
 
     Raises ``Aperiodic`` with what is in the way, ``TimeOut`` and ``Unsupported``.
     """
-    if program.rounds is None or program.sized is None:
+    if program.rounds is None or program.instance is None:
         raise Aperiodic("the program is of one size")
     return _proved(_Prover(program, model, profile, unroll, limit, program.rounds(), suffices), _Prover.all_numbers)
 
@@ -119,8 +119,8 @@ def prove_long(program: Program, model: Model, profile: str, unroll: int, limit:
     """The proof for a program whose loops run often (``Program.long``); ``first`` is a round from which on the state
     repeats. Raises as ``prove``.
     """
-    assert program.long is not None
-    return _proved(_Prover(program, model, profile, unroll, limit, program.long.rounds), _Prover.one_number)
+    assert program.shortened is not None
+    return _proved(_Prover(program, model, profile, unroll, limit, program.shortened.rounds), _Prover.one_number)
 
 
 def _proved(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
@@ -176,7 +176,7 @@ class _Prover:
     profile: str
     unroll: int
     limit: Limit
-    rounds: Rounds
+    rounds: LoopPeriodicity
     suffices: Suffices | None = None
     in_step: bool = False
     """Whether no agent goes on to its next period while others can go on in theirs."""
@@ -204,9 +204,9 @@ class _Prover:
 
     def _all_numbers(self, count: int) -> Proof:
         rounds = self.rounds
-        whole = self.sized(count)
+        whole = self.instance(count)
         fewest = rounds.least + rounds.period
-        small = self.sized(fewest)
+        small = self.instance(fewest)
         setup = self.begin(small, whole)
         if rounds.place is not None:
             self.periods, loops = Periods(rounds, rounds, in_step=self.in_step), self.placed(setup, count)
@@ -224,10 +224,12 @@ class _Prover:
             found = self.periods.repeat(setup, loops)
             first = max(count - self.periods.unit.period * found.mark, rounds.least)
         lead, steps = found.lead, found.steps
-        self.growth(self.sized(first), self.sized(first + self.periods.unit.period))
+        self.growth(self.instance(first), self.instance(first + self.periods.unit.period))
         answers = [
             (None if numbers is None else numbers.answer(number))
-            or self.alone(self.setup(self.sized(number)), loops[lead], lead, f"with {self.program.free} = {number}")
+            or self.alone(
+                self.setup(self.instance(number)), loops[lead], lead, f"with {self.program.parameter} = {number}"
+            )
             for number in range(first, first + steps)
         ]
         answer = replace(answers[-1], findings=merge_findings(answers))
@@ -292,31 +294,31 @@ class _Prover:
             program, needed
         )
 
-    def sized(self, number: int) -> Program:
+    def instance(self, number: int) -> Program:
         """The program with a number, under the same assumptions."""
         self.limit.check()
-        assert self.program.sized is not None
-        return self._of_family(self.program.sized(number))
+        assert self.program.instance is not None
+        return self._of_family(self.program.instance(number))
 
     def without(self, kept: int, every: int, least: int | None = None) -> Program:
         """The program without as many rounds as can be left out behind the first ones, in multiples of a number, and
         before the last ones, which are a period or as many as ``least``.
         """
         self.limit.check()
-        assert self.program.long is not None
-        return self._of_family(self.program.long.without(kept, self.rounds.left_out(kept, every, least)))
+        assert self.program.shortened is not None
+        return self._of_family(self.program.shortened.without(kept, self.rounds.left_out(kept, every, least)))
 
     def _of_family(self, program: Program) -> Program:
         found = replace(program, assumptions=self.program.assumptions)
         return found if self.folding is None else self.folding.program(found)
 
-    def evened(self) -> Rounds:
+    def evened(self) -> LoopPeriodicity:
         """The rounds with a period after which the stored values that may decide something are the same."""
         rounds = self.rounds
-        uneven = {name: every for name, every in rounds.uneven().items() if every is not None}
+        uneven = {name: every for name, every in rounds.aperiodic_values().items() if every is not None}
         if not uneven:
             return rounds
-        probe = self.program if self.program.long is not None else self.sized(rounds.least + rounds.period)
+        probe = self.program if self.program.shortened is not None else self.instance(rounds.least + rounds.period)
         if not memory_matters(probe):
             return rounds
         asked = needed_objects(probe, needed_registers(probe))
@@ -328,10 +330,10 @@ class _Prover:
         rounds = self.rounds
         if rounds.place is not None or not may_fold(self.program):
             return None
-        if self.program.long is not None:
+        if self.program.shortened is not None:
             probe = self.without(rounds.ahead + PROBED, rounds.period)
         else:
-            probe = self.sized(rounds.least + PROBED)
+            probe = self.instance(rounds.least + PROBED)
         folding = folding_of(probe, rounds)
         return None if folding is None else replace(self, rounds=folding.rounds, folding=folding)
 

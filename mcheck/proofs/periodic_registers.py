@@ -22,7 +22,7 @@ from mcheck.ir import ops
 from mcheck.ir.constant_propagation import Known, evaluate_constant, evaluate_guard, propagate
 from mcheck.ir.def_use import read_registers, registers_of, written_registers
 from mcheck.ir.expr import Binary, Const, Expr, Reg, Unary, apply_unary
-from mcheck.ir.loop_unrolling import Rounds
+from mcheck.ir.loop_unrolling import LoopPeriodicity
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
 from mcheck.ir.resolve import Undefined, checked_binary, resolve
@@ -68,7 +68,7 @@ class Folding:
     What only computes such registers computes nothing any more.
     """
 
-    rounds: Rounds
+    rounds: LoopPeriodicity
     _counting: dict[int, Counting]
     _texts: _Texts
     _longest: dict[int, _Longest] = field(default_factory=dict)
@@ -122,7 +122,7 @@ def may_fold(program: Program) -> bool:
     return any(texts.names(op) for op in program.operations)
 
 
-def folding_of(program: Program, rounds: Rounds) -> Folding | None:
+def folding_of(program: Program, rounds: LoopPeriodicity) -> Folding | None:
     """How to say what registers of the program and of others of its family keep, which it has enough rounds to show;
     ``None`` if nothing is to be said.
     """
@@ -146,7 +146,7 @@ def folding_of(program: Program, rounds: Rounds) -> Folding | None:
     return Folding(replace(rounds.with_period(period), counted=counted), counting, texts)
 
 
-def _counted(thread: Thread, texts: _Texts, span: Span, rounds: Rounds) -> Counting | None:
+def _counted(thread: Thread, texts: _Texts, span: Span, rounds: LoopPeriodicity) -> Counting | None:
     """What the loop of a thread keeps, if something is asked of it."""
     loop = Counting(span, rounds.loops[span].ahead)
     try:
@@ -210,7 +210,7 @@ class _Texts:
             step = steps.get(id(op))
             if step is None:
                 self._held.append(op)
-                local = isinstance(op, (*LOCAL, ops.Exit, ops.Lost))
+                local = isinstance(op, (*LOCAL, ops.Exit, ops.UnknownContinuation))
                 names = self.names(op), frozenset(name for name, _ in written_registers(op))
                 step = steps[id(op)] = id(op) if local else names if any(names) else ()
             if step:
@@ -371,7 +371,7 @@ class _Walk:
                     return known
                 self._goes(pc, self._thread.labels[op.target], known)
                 return None if runs and condition is not None else known
-            case ops.Exit() | ops.Lost():
+            case ops.Exit() | ops.UnknownContinuation():
                 return None if runs else known
             case ops.Alu() if runs:
                 propagate(op, known)

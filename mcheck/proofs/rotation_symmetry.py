@@ -24,7 +24,7 @@ from mcheck.engines.protocol.execution.setup import Setup
 from mcheck.engines.protocol.state.cyclic_names import Ring, RotatedNames, Rotation
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Expr, Lanes
-from mcheck.ir.loop_unrolling import Rounds
+from mcheck.ir.loop_unrolling import LoopPeriodicity
 from mcheck.ir.memory import Instance
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Thread
@@ -41,7 +41,7 @@ WORDS = ("span", "text", "section")
 """Fields that say how an operation is written."""
 
 
-def find_rotation(setup: Setup, loops: Mapping[int, Loop], rounds: Rounds, every: int) -> Rotation | None:
+def find_rotation(setup: Setup, loops: Mapping[int, Loop], rounds: LoopPeriodicity, every: int) -> Rotation | None:
     """The turn from a round to the one that comes ``every`` rounds later, ``loops`` being those of the agents cut into
     so many; ``None`` if they differ in more. ``rounds`` has the period of the text.
     """
@@ -76,7 +76,7 @@ class _Reader:
     """Compares the operations of rounds; collects the addresses that take the places of each other."""
 
     setup: Setup
-    rounds: Rounds
+    rounds: LoopPeriodicity
     every: int
     pairs: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
     """By the base of an object, what takes the place of what in the later round."""

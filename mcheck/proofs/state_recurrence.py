@@ -19,7 +19,7 @@ from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.cyclic_names import UNTURNED, RotatedNames, Rotation
 from mcheck.findings import catalogue
 from mcheck.ir import ops
-from mcheck.ir.loop_unrolling import Aperiodic, Rounds
+from mcheck.ir.loop_unrolling import Aperiodic, LoopPeriodicity
 from mcheck.proofs.instances import FarEnough, Numbers, Stand
 from mcheck.proofs.machine_copies import copy_of
 from mcheck.proofs.program_diff import LOCAL
@@ -67,8 +67,8 @@ class Periods:
     (``unit``) where there is a ``turning`` from these to the next ones.
     """
 
-    text: Rounds
-    unit: Rounds
+    text: LoopPeriodicity
+    unit: LoopPeriodicity
     turning: Rotation | None = None
     in_step: bool = False
     """Whether no agent goes on to its next period while others can go on in theirs."""
@@ -96,7 +96,7 @@ class Periods:
 
     def _decides(self, setup: Setup) -> bool:
         """Whether something may depend on values that are stored and are others in every period."""
-        uneven, asked = self.text.uneven(), setup.asked_objects()
+        uneven, asked = self.text.aperiodic_values(), setup.asked_objects()
         if asked is None:
             return bool(uneven) or (bool(self.text.values) and maps_may_change(setup.program))
         return "" in uneven or not uneven.keys().isdisjoint(names_of(setup.program, asked))

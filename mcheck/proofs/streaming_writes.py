@@ -14,7 +14,7 @@ from mcheck.engines.protocol.execution.setup import Setup
 from mcheck.engines.protocol.state.address_names import Moving
 from mcheck.ir import ops
 from mcheck.ir.expr import Binary, Const, Expr, Lanes, Unary
-from mcheck.ir.loop_unrolling import Aperiodic, Cuts, Rounds
+from mcheck.ir.loop_unrolling import Aperiodic, LongLoop, LoopPeriodicity
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 from mcheck.ir.resolve import expressions
@@ -33,7 +33,7 @@ class Loop:
     first: int = 0
     begins: tuple[int, ...] = ()
     """Where each of its rounds begins, and behind the last one, those that are like no others included."""
-    cut: Cuts = field(default_factory=Cuts)
+    cut: LongLoop = field(default_factory=LongLoop)
     missing: tuple[int, int] = (0, 0)
     """Behind how many rounds how many are left out."""
 
@@ -63,7 +63,7 @@ class StreamingWrites:
 
 
 def find_streaming_writes(
-    program: Program, setup: Setup, loops: Mapping[int, Loop], rounds: Rounds
+    program: Program, setup: Setup, loops: Mapping[int, Loop], rounds: LoopPeriodicity
 ) -> list[StreamingWrites]:
     """The objects that are written on and on; raises ``Aperiodic`` if that is not all that is done with one."""
     out = []

@@ -229,7 +229,7 @@ def _why(result: Checked) -> list[tuple[Span | None, str]]:
 
     if result.problem is None or result.status != "error":
         return list_problems(result.problem, result.reason or result.verdict)
-    return [(one.span, "\n".join(summarize_problem(one))) for one in result.problem.all]
+    return [(one.span, "\n".join(summarize_problem(one))) for one in result.problem.all_errors]
 
 
 # --- JUnit -----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import textwrap
 from collections.abc import Mapping
 
 from mcheck.base.errors import Exceeded, InternalError, McheckError, Span, Unsupported
-from mcheck.base.files import contents
+from mcheck.base.files import read_file
 
 MAX_WIDTH = 160
 NOTE_WIDTH = 120
@@ -40,7 +40,7 @@ def render(
 
     ``width`` is that of the terminal, if it goes to one.
     """
-    return "\n\n".join(_alone(one, sources, color, width) for one in error.all)
+    return "\n\n".join(_alone(one, sources, color, width) for one in error.all_errors)
 
 
 def _alone(error: McheckError, sources: Mapping[str, str] | None, color: bool, width: int | None) -> str:
@@ -131,7 +131,7 @@ def _line(span: Span, sources: Mapping[str, str] | None) -> str | None:
     text = sources.get(span.path) if sources is not None else None
     if text is None:
         try:
-            text = contents(span.path).decode("utf-8-sig", "replace")
+            text = read_file(span.path).decode("utf-8-sig", "replace")
         except (OSError, ValueError):
             return None
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

@@ -11,7 +11,7 @@ from io import StringIO
 from typing import IO
 
 from mcheck.base.errors import InputError
-from mcheck.base.files import ASTRAY, astray
+from mcheck.base.files import LOST_DIRECTORY, has_lost_directory
 
 _DESCRIPTORS = ("/dev/fd/", "/proc/")
 
@@ -41,8 +41,8 @@ def open_second_output(path: str | None) -> Iterator[IO[str] | None]:
 
 def refuse_unwritable(path: str) -> None:
     """Raises ``InputError`` where it can be told beforehand that nothing can be written to ``path``."""
-    if astray(path):
-        raise InputError(f"cannot write {path}: {ASTRAY}")
+    if has_lost_directory(path):
+        raise InputError(f"cannot write {path}: {LOST_DIRECTORY}")
     if os.path.isdir(path):
         raise InputError(f"cannot write {path}: it is a folder")
     folder = os.path.dirname(path) or "."

@@ -49,7 +49,7 @@ def to_json(problem: McheckError) -> list[dict[str, object]]:
             "expected": one.expected,
             "hint": one.hint,
         }
-        for one in problem.all
+        for one in problem.all_errors
     ]
 
 

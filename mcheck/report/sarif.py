@@ -196,8 +196,8 @@ def _notifications(result: Checked) -> Iterator[Object]:
     if result.verdict is Verdict.ERROR:
         for span, text in list_problems(result.problem, result.reason or "no reason is known"):
             yield notification("error", f"error: {text}", span, result.path)
-    elif result.verdict.open:
-        why = f"{result.verdict}: {result.reason or 'not every execution was looked at'}"
+    elif result.verdict.is_open:
+        why = f"{result.verdict}: {result.reason or 'not every execution was checked'}"
         yield notification("warning", why, _where(result), result.path)
     if result.left_out:
         yield notification("note", result.left_out, None, result.path)

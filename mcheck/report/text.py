@@ -86,12 +86,12 @@ def describe(
     ``errors``: an error is told here and not beside it; ``findings``: so are they.
     """
     status = result.status
-    verdict = result.verdict if result.verdict.judges and not result.comes_to_nothing else ""
+    verdict = result.verdict if result.verdict.is_of_condition and not result.comes_to_nothing else ""
     found = f" ({', '.join(result.unasked)} found)" if status == "ok" and result.unasked else ""
     yield (f"{result.headline:<9}", STATUS_STYLES[result.headline]), f"{verdict:<5}", f"{result.path}{found}"
     if result.comes_to_nothing and not result.reason:
         yield (f"{_INDENT}{NOTHING_ENDS}",)
-    if result.expected is not None and result.verdict.judges and result.expected != result.verdict:
+    if result.expected is not None and result.verdict.is_of_condition and result.expected != result.verdict:
         yield (f"{_INDENT}expected {result.expected}, found {result.verdict}",)
     if status == "mismatch" and not kinds_hold(result.expected_kinds, result.findings):
         yield (f"{_INDENT}expected {describe_kinds(result.expected_kinds)}, found {_kinds(result)}",)

@@ -143,7 +143,7 @@ def _range(value: Numbers) -> str:
 def assert_clean(sketch: Sketch, *, profile: str = "ptx", timeout: float | None = 60) -> Answer:
     """Raises ``AssertionError`` with the findings in words unless the sketch is proved to have no error."""
     found = sketch.check(profile=profile, timeout=timeout)
-    if found.verdict.open:
+    if found.verdict.is_open:
         raise AssertionError(f"{sketch.name}: {found.verdict}: {found.reason}")
     if any(f.severity == "error" for f in found.findings):
         raise AssertionError(f"{sketch.name}:\n{report(found)}")

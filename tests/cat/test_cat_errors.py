@@ -104,7 +104,7 @@ def test_an_endless_file_is_no_model() -> None:
         pytest.skip("this system has no endless file")
     with pytest.raises(InputError) as caught:
         load_model("/dev/zero")
-    assert caught.value.message == "cannot read the model /dev/zero: it holds more than 1 MiB"
+    assert caught.value.message == "cannot read the model /dev/zero: it has more than 1 MiB"
 
 
 @pytest.mark.parametrize("name", ["../m.cat", "/m.cat", "pipe.cat", "absent.cat"])

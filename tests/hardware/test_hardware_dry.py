@@ -42,11 +42,11 @@ def left(made: Kernel, program: Program) -> dict[str, int]:
     out = {}
     for w in made.watched:
         name, at, size = ("results", 8 * w.slot, 8) if w.slot is not None else (f"OBJ{w.object}", w.offset, w.size)
-        place = m.program.memory.of(name)
+        place = m.program.memory.instance_of(name)
         assert place is not None
         data, _ = m.memory.read(place.base + at, size)
         out[w.label] = int.from_bytes(data, "little") % (1 << 8 * w.size)
-    done = m.program.memory.of("done")
+    done = m.program.memory.instance_of("done")
     assert done is not None
     ctas = len({t.place.cta.number for t in program.threads})
     assert int.from_bytes(m.memory.read(done.base, 4)[0], "little") == ctas

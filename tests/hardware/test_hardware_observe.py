@@ -49,7 +49,7 @@ def labels(program: Program) -> list[str]:
 
 
 def contents(program: Program, name: str) -> bytes:
-    found = program.memory.of(name)
+    found = program.memory.instance_of(name)
     assert found is not None
     return found.object.init or b""
 

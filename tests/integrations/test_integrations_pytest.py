@@ -56,7 +56,7 @@ def test_a_file_is_a_test(project: Path) -> None:
     assert "1 passed" in done.stdout
     assert "2 failed" in done.stdout
     assert "expected fail, found pass" in done.stdout
-    assert "error[LIT007]: no init block\n  --> broken.litmus:1:11" in done.stdout
+    assert "error[LIT007]: the init block is missing\n  --> broken.litmus:1:11" in done.stdout
     assert "Traceback" not in done.stdout
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mcheck.ir import ops
 from mcheck.ir.alu import wrap
 from mcheck.ir.constant_propagation import evaluate_constant, propagate
-from mcheck.ir.demanded_bits import ALL, SIGN, deciding_bits
+from mcheck.ir.demanded_bits import ALL, SIGN, demanded_bits
 from mcheck.ir.expr import Binary, Const, Expr, Reg
 
 NAMES = ("a", "b", "c", "d")
@@ -56,7 +56,7 @@ def questions(draw: st.DrawFn) -> Expr:
 @settings(max_examples=400, deadline=None)
 @given(st.lists(computations(), max_size=5), questions(), st.data())
 def test_other_bits_make_no_difference(code: list[ops.Alu], question: Expr, data: st.DataObject) -> None:
-    asked = deciding_bits([*code, ops.Store(address=question, srcs=(), type="u32", sem="weak")], stores=True)
+    asked = demanded_bits([*code, ops.Store(address=question, srcs=(), type="u32", sem="weak")], stores=True)
     values = [data.draw(st.tuples(st.sampled_from(TYPES), st.integers(-(2**63), 2**64))) for _ in NAMES]
     one = {name: wrap(kind, number) for name, (kind, number) in zip(NAMES, values, strict=True)}
     other = {}
@@ -99,12 +99,12 @@ C = Reg("c")
 )
 def test_what_counters_are_asked_for(code: list[ops.Alu], bits: int) -> None:
     assert (
-        deciding_bits([*code, ops.Store(address=Reg("i"), srcs=(), type="u32", sem="weak")], stores=True)["c"] == bits
+        demanded_bits([*code, ops.Store(address=Reg("i"), srcs=(), type="u32", sem="weak")], stores=True)["c"] == bits
     )
 
 
 def test_expressions_are_asked_for_parts_too() -> None:
     wait = ops.Store(address=Binary("+", Const(64), Binary("*", Binary("%", C, Const(4)), Const(8))), srcs=(C,),
                      type="u32", sem="weak")  # fmt: skip
-    assert deciding_bits([wait], stores=False)["c"] == 3 | SIGN
-    assert deciding_bits([wait], stores=True)["c"] == ALL
+    assert demanded_bits([wait], stores=False)["c"] == 3 | SIGN
+    assert demanded_bits([wait], stores=True)["c"] == ALL

@@ -89,9 +89,9 @@ def test_what_repeats_is_proved(text: str) -> None:
 def test_full_runs_say_the_same_for_three_periods_more(text: str) -> None:
     given = proof(text)
     program = parse(text, "any.litmus", every=True)
-    assert program.sized is not None
+    assert program.instance is not None
     for number in range(given.first, given.first + 3 * given.period + 1):
-        found = check(program.sized(number), load_model("ptx-9.0"))
+        found = check(program.instance(number), load_model("ptx-9.0"))
         assert (found.verdict, found.executions) == ("proved", 1), number
 
 
@@ -114,11 +114,11 @@ def test_smaller_numbers_are_as_they_are_by_themselves(name: str) -> None:
     program = parse(REPEATING[name], "any.litmus", every=True)
     model = load_model("ptx-9.0")
     given = prove(program, model, "ptx", 2, Limit(None), lambda _, answer: answer)
-    assert program.sized is not None
+    assert program.instance is not None
     assert program.rounds is not None
     assert set(range(program.rounds().least + 1, given.first)) <= given.smaller.keys()
     for number, answer in given.smaller.items():
-        assert answer == check(program.sized(number), model), number
+        assert answer == check(program.instance(number), model), number
 
 
 COUNTED = "add.u32 n, n, 4; and.b32 n, n, 0x7FC; ld.global.u32 r1, [src + n];"

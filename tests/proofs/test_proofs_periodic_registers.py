@@ -30,15 +30,15 @@ COUNTED = [text for text in map(in_registers, SKETCHES) if "%st" in text]
 def folding(text: str) -> Folding | None:
     program = parse(text, "any.litmus", every=True)
     assert program.rounds is not None
-    assert program.sized is not None
+    assert program.instance is not None
     rounds = program.rounds()
-    return folding_of(program.sized(rounds.least + PROBED), rounds)
+    return folding_of(program.instance(rounds.least + PROBED), rounds)
 
 
 def sized(text: str, number: int) -> Program:
     program = parse(text, "any.litmus", every=True)
-    assert program.sized is not None
-    return program.sized(number)
+    assert program.instance is not None
+    return program.instance(number)
 
 
 def proof(text: str) -> Proof:
@@ -69,8 +69,8 @@ def test_threads_and_numbers_share_what_is_the_same() -> None:
     found = folding(REGISTERS)
     assert found is not None
     program = parse(REGISTERS, "any.litmus", every=True)
-    assert program.sized is not None
-    one, few, more = (found.program(program.sized(number)).threads[0].code for number in (9, 9, 12))
+    assert program.instance is not None
+    one, few, more = (found.program(program.instance(number)).threads[0].code for number in (9, 9, 12))
     assert all(map(is_, one, few))
     waits, others = ([op for op in code if isinstance(op, ops.Await)] for code in (few, more))
     assert all(map(is_, waits, others))

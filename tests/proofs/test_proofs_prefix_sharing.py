@@ -39,14 +39,14 @@ class Far(Exception):
 def family(text: str) -> Callable[[int], Setup]:
     """The programs of a sketch by their numbers, as the engine runs them."""
     program = parse(text, "any.litmus", every=True)
-    assert program.sized is not None
-    agents = partition(program.sized(3))
+    assert program.instance is not None
+    agents = partition(program.instance(3))
     made: dict[int, Setup] = {}
 
     def setup(number: int) -> Setup:
         if number not in made:
-            assert program.sized is not None
-            one = program.sized(number)
+            assert program.instance is not None
+            one = program.instance(number)
             made[number] = prepare(one, agents, load_model("ptx-9.0"), "ptx", 2, lambda: None)
         return made[number]
 

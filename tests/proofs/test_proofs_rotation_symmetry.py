@@ -215,9 +215,9 @@ def test_an_access_over_the_end_of_a_stage_is_followed_without_a_turn(seen: Seen
 def test_full_runs_say_the_same_for_two_periods_more(text: str, stages: int) -> None:
     program = parse(text.replace("S = 3", f"S = {stages}"), "any.litmus", every=True)
     given = prove(program, MODEL, "ptx", 2, Limit(None))
-    assert program.sized is not None
+    assert program.instance is not None
     for number in range(given.first, given.first + 4 * stages + 1):
-        found = check(program.sized(number), MODEL)
+        found = check(program.instance(number), MODEL)
         assert (found.verdict, found.executions) == ("proved", 1), number
 
 
@@ -225,7 +225,7 @@ def test_full_runs_say_the_same_for_two_periods_more(text: str, stages: int) -> 
 def test_what_a_turn_proves_of_sketches_with_mistakes_is_so(item: int) -> None:
     program = parse(sketch(Random(f"turning-{item}")), "any.litmus", every=True)
     given = prove(program, MODEL, "ptx", 2, Limit(None))
-    assert program.sized is not None
+    assert program.instance is not None
     known = {f.code for f in given.answer.findings}
     for number in range(given.first, given.first + 7):
-        assert {f.code for f in check(program.sized(number), MODEL).findings} <= known, number
+        assert {f.code for f in check(program.instance(number), MODEL).findings} <= known, number

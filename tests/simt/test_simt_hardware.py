@@ -47,7 +47,7 @@ def executed(kernel: Kernel, text: str) -> dict[str, bytes]:
     m = machine(litmus.parse(sketch(text, kernel.launch), kernel.name), how=SM_90)
     data = kernel.data()
     for name, contents in {**data, "tm_data": data[kernel.on]}.items():
-        place = m.program.memory.of(name)
+        place = m.program.memory.instance_of(name)
         assert place is not None
         m.memory.load_object(place, contents)
     run(m)
@@ -55,7 +55,7 @@ def executed(kernel: Kernel, text: str) -> dict[str, bytes]:
     assert all(r.ended for r in m.runners)
     out = {}
     for name, of in (("b", "tm_data" if kernel.on == "b" else "b"), ("out", "out")):
-        place = m.program.memory.of(of)
+        place = m.program.memory.instance_of(of)
         assert place is not None
         out[name] = m.memory.read(place.base, place.object.size)[0]
     return out
@@ -77,7 +77,7 @@ def test_the_bytes_that_change_are_those_that_are_followed(kernel: Kernel) -> No
     changed = {k for k, (a, b) in enumerate(zip(before, after, strict=True)) if a != b}
     module = reader.parse_module(kernel.text)
     way = next(extract_traces(module, launch_reader.build_launch(module, launch_reader.from_object(kernel.launch))))
-    tile = way.program.memory.of("tile", way.program.threads[0].place.cta)
+    tile = way.program.memory.instance_of("tile", way.program.threads[0].place.cta)
     assert tile is not None
     followed: set[int] = set()
     for thread in way.program.threads:

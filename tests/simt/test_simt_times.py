@@ -9,7 +9,7 @@ import pytest
 from benchmarks.modules import cases
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit, TimeOut
-from mcheck.base.reasons import no_time
+from mcheck.base.reasons import timeout_reason
 from mcheck.cat import load_model
 from mcheck.checking.check.case import Options, Settings
 from mcheck.checking.check.modules import check_text
@@ -25,14 +25,14 @@ def test_what_the_shorter_program_shows_is_told_though_no_time_is_left(monkeypat
     """The longer one, whose lines are better, would need time of its own."""
     case = next(c for c in cases() if c.label == "tilelang/product_sm90 product-not-awaited")
     asked: list[Answer] = []
-    ask, over = answering.ask, Limit.over
+    ask, over = answering.ask, Limit.is_over
 
     def once(*given: object) -> Answer:
         asked.append(ask(*given))  # type: ignore[arg-type]
         return asked[-1]
 
     monkeypatch.setattr(answering, "ask", once)
-    monkeypatch.setattr(Limit, "over", lambda limit: bool(asked) or over(limit))
+    monkeypatch.setattr(Limit, "is_over", lambda limit: bool(asked) or over(limit))
     read = parse_module(case.text(), str(case.path))
     question = Question(about=Completeness.FINDINGS, timeout=60)
     found = answering.answer(read, build_launch(read, from_object(case.launch())), load_model("ptx-9.0"), question)
@@ -44,9 +44,9 @@ def test_no_other_way_is_begun_when_the_time_is_over(monkeypatch: pytest.MonkeyP
     """What the first way has shown is told: the process that tells it has half a second left."""
     case = next(c for c in cases() if c.label == "cuda/ring_bulk")
     read = parse_module(case.text(), str(case.path))
-    given = Answer(verdict="unknown", engine="protocol", reasons=(no_time(60),))
+    given = Answer(verdict="unknown", engine="protocol", reasons=(timeout_reason(60),))
     asked: list[Program] = []
-    extract, over = answering.extract_traces, Limit.over
+    extract, over = answering.extract_traces, Limit.is_over
 
     def ways(*a: object, **named: object) -> Iterator[ClusterTrace]:
         yield from extract(*a, **named)  # type: ignore[arg-type]
@@ -58,7 +58,7 @@ def test_no_other_way_is_begun_when_the_time_is_over(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(answering, "extract_traces", ways)
     monkeypatch.setattr(answering, "_asked", slow)
-    monkeypatch.setattr(Limit, "over", lambda limit: bool(asked) or over(limit))
+    monkeypatch.setattr(Limit, "is_over", lambda limit: bool(asked) or over(limit))
     question = Question(about=Completeness.FINDINGS, timeout=60)
     found = answering.answer(read, build_launch(read, from_object(case.launch())), load_model("ptx-9.0"), question)
     assert (found.verdict, found.reason, len(asked)) == ("unknown", "no answer within 60 s", 1)

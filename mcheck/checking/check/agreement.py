@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcheck.answers.verdict_rules import ACCEPTED
-from mcheck.base.reasons import Reasons, in_words, unplaced
+from mcheck.base.reasons import Reasons, format_reasons, without_spans
 from mcheck.base.records import dataclass
 from mcheck.cat.ast import Model
 from mcheck.checking.policy.agreement import COUNTED, kinds_of
@@ -26,7 +26,7 @@ class EngineFindings:
     @property
     def reason(self) -> str:
         """The reasons in words, without places."""
-        return in_words(unplaced(self.reasons)) or ""
+        return format_reasons(without_spans(self.reasons)) or ""
 
     @property
     def kinds(self) -> frozenset[str]:

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from mcheck.answers.result import Covers
 from mcheck.answers.verdict_rules import is_decisive
 from mcheck.base.errors import InternalError, McheckError, Span
-from mcheck.base.reasons import Reasons, in_words
+from mcheck.base.reasons import Reasons, format_reasons
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.case import Settings, kinds_hold
@@ -82,7 +82,7 @@ class Checked:
     @property
     def reason(self) -> str | None:
         """The reasons in words."""
-        return in_words(self.reasons)
+        return format_reasons(self.reasons)
 
     @property
     def lasting(self) -> bool:
@@ -127,7 +127,7 @@ class Checked:
         """``ok``, ``finding`` (or an expected one that is not there), ``unknown`` or ``error``."""
         if self.verdict is Verdict.ERROR:
             return "error"
-        if self.verdict.open:
+        if self.verdict.is_open:
             if self.expected and self.expected != CLEAN and self.as_expected:
                 return "ok"
             return "unknown" if self.as_expected or self.expected not in ((), CLEAN) else "finding"
@@ -166,7 +166,7 @@ def tally(results: list[Checked], seconds: float) -> Tally:
         files=len(results),
         clean=verdicts.count(Verdict.PROVED),
         findings=verdicts.count(Verdict.FINDING),
-        unknown=sum(v.open for v in verdicts),
+        unknown=sum(v.is_open for v in verdicts),
         error=verdicts.count(Verdict.ERROR),
         ignored=sum(r.headline == "ignored" for r in results),
         exit_status=status,

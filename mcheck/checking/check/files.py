@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from mcheck.base.errors import InputError, McheckError
-from mcheck.base.files import lies_with
+from mcheck.base.files import is_in_folder_of
 from mcheck.checking.check.case import LaunchText
 from mcheck.checking.run.case import Case
 from mcheck.checking.run.collect import collect, is_test
@@ -30,13 +30,13 @@ def launch_file(module: str) -> str | None:
 
 def launch_beside(module: str) -> LaunchText | None:
     """What is said of the launch of a module by the file beside it; raises ``InputError`` if that cannot be read."""
-    from mcheck.frontend.litmus.source import read
+    from mcheck.frontend.litmus.source import read_source
 
     path = launch_file(module)
-    if path is not None and not lies_with(path, module):
+    if path is not None and not is_in_folder_of(path, module):
         said = f"{path} is a link to a file in another folder, where no launch of this module is looked for"
         raise InputError(said, hint="--launch FILE.json takes one from anywhere")
-    return None if path is None else LaunchText(text=read(path), path=path)
+    return None if path is None else LaunchText(text=read_source(path), path=path)
 
 
 def collect_files(paths: Sequence[str], *, launched: bool = False) -> tuple[list[Case], list[str]]:
@@ -75,6 +75,6 @@ def has_any_constant(case: Case) -> bool:
     from mcheck.checking.run.single import load
 
     try:
-        return load(case.path, (), case.text, every=True).free is not None
+        return load(case.path, (), case.text, every=True).parameter is not None
     except McheckError:
         return False

@@ -7,7 +7,7 @@ from dataclasses import replace
 from time import perf_counter
 
 from mcheck.base.errors import Span
-from mcheck.base.reasons import of_all_the_time
+from mcheck.base.reasons import with_total_time
 from mcheck.checking.check.case import Checked, LaunchText, Options, Settings, Subject
 from mcheck.checking.check.files import launch_beside
 from mcheck.checking.check.selection import answered
@@ -64,7 +64,7 @@ def check_text(
     found = replace(
         found,
         findings=tuple(_with_source(finding, lines) for finding in found.findings),
-        reasons=of_all_the_time(found.reasons, settings.timeout),
+        reasons=with_total_time(found.reasons, settings.timeout),
         assumptions=(*assumptions(launch), *found.assumptions),
     )
     checked = conclude(path, subject, found, options, perf_counter() - started)

@@ -8,7 +8,7 @@ from time import perf_counter
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import is_decisive, verdict_of
 from mcheck.base.errors import InputError, McheckError, Unsupported
-from mcheck.base.reasons import Cause, Reason, of_all_the_time, of_error
+from mcheck.base.reasons import Cause, Reason, error_reason, with_total_time
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.case import Checked, Options, Settings, Subject
 from mcheck.checking.check.selection import answered, selected
@@ -29,7 +29,7 @@ def check_case(case: Case, settings: Settings, options: Options) -> Checked:
         program = load(case.path, settings.assume, case.text, every=True)
         model = model_for(settings.model, program.model, program.path, program.model_span)
         given = answered(lambda asked: ask(program, model, asked, options.engine), program, settings, options, started)
-        given = replace(given, reasons=of_all_the_time(given.reasons, settings.timeout))
+        given = replace(given, reasons=with_total_time(given.reasons, settings.timeout))
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
         return failed(case.path, program, error, settings, perf_counter() - started)
     concluded = conclude(case.path, program, given, options, perf_counter() - started)
@@ -92,7 +92,7 @@ def failed(
         verdict=verdict,
         expected=program.expectation.kinds if program else (),
         seconds=seconds,
-        reasons=(of_error(problem),),
+        reasons=(error_reason(problem),),
         warnings=program.warnings if program else (),
         problem=problem,
         debug=debug,

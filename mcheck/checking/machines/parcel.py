@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcheck.base.errors import McheckError
-from mcheck.base.files import regular
+from mcheck.base.files import is_regular_file
 from mcheck.base.reasons import Reason
 from mcheck.cat.ast import Texts
 from mcheck.cat.library import own_name
@@ -56,10 +56,10 @@ def item(index: int, case: Case, settings: Settings, others: Sequence[str] = ())
     """A test ready to travel with its model and ``others``."""
     from mcheck.frontend import litmus
 
-    if not regular(case.path):  # a pipe is read once, and within the limits of its test
+    if not is_regular_file(case.path):  # a pipe is read once, and within the limits of its test
         return Unpacked(index)
     try:
-        head = litmus.head(case.path)
+        head = litmus.read_header(case.path)
         own = own_name(head.model, case.path) if head.model else DEFAULT_MODEL
         first = model_for(settings.model, head.model, case.path)
         read = {settings.model or own: first, **{name: model_of(name) for name in others}}

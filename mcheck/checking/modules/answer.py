@@ -10,7 +10,7 @@ from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import add_verdict, verdict_of
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import Unsupported
-from mcheck.base.reasons import Cause, Reason, Reasons, no_time, of_error, once
+from mcheck.base.reasons import Cause, Reason, Reasons, error_reason, timeout_reason, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.checking.modules.grid_coverage import Coverage, coverage, covers_of
@@ -50,7 +50,7 @@ def answer(
     launched: Coverage | None = None
     try:
         for way in extract_traces(module, launch, limit, alone=alone):
-            way = replace(way, program=way.program.assuming(launch.assume))
+            way = replace(way, program=way.program.with_assumptions(launch.assume))
             asked = _asked(way.program, model, question, "protocol" if engine == "auto" else engine, limit)
             given = _in_the_grid(way.program, launch, asked)
             early = [finding_of(e, way.program, launch.width, question.profile) for e in way.early_accesses]
@@ -61,7 +61,7 @@ def answer(
             found.append((way, given))
             if ends_search(given, question.excused) and not question.thorough:
                 break
-            if given.verdict is Verdict.UNKNOWN and limit.over():
+            if given.verdict is Verdict.UNKNOWN and limit.is_over():
                 break  # its reason says so, and what it has found is told before somebody stops this process
         footprints = [way.footprint for way, _ in found if way.footprint is not None]
         if footprints and not any(_worst(given.findings) for _, given in found):
@@ -70,9 +70,9 @@ def answer(
             races = races_of(launched, module, question.profile) if sure else ()
             found[0] = found[0][0], replace(found[0][1], findings=(*found[0][1].findings, *races))
     except TimeOut as over:
-        unknown = (no_time(question.timeout, str(over)),)
+        unknown = (timeout_reason(question.timeout, str(over)),)
     except Unsupported as error:
-        unknown = (of_error(error),)
+        unknown = (error_reason(error),)
     joined = _joined(launch, found, unknown, launched)
     return replace(joined, chosen=WHY) if engine == "auto" else joined
 
@@ -86,8 +86,12 @@ def _asked(program: Program, model: Model, question: Question, engine: str, limi
         given = ask(batch_wgmma(program), model, asked, engine)
         if not given.findings:
             return given
-        if limit.over():
-            return add_verdict(replace(given, covered=False, reasons=once(given.reasons, (no_time(question.timeout),))))
+        if limit.is_over():
+            return add_verdict(
+                replace(
+                    given, covered=False, reasons=unique_reasons(given.reasons, (timeout_reason(question.timeout),))
+                )
+            )
     return ask(program, model, replace(question, timeout=limit.remaining()), engine)
 
 
@@ -105,7 +109,7 @@ def _in_the_grid(program: Program, launch: Launch, given: Answer) -> Answer:
         Reason(Cause.OTHER_CLUSTERS, f"this waits for {name}, which other clusters of the grid may write", span=span)
         for _, (span, name) in sorted(places.items())
     ]
-    return add_verdict(replace(given, findings=kept, covered=False, reasons=once(given.reasons, said)))
+    return add_verdict(replace(given, findings=kept, covered=False, reasons=unique_reasons(given.reasons, said)))
 
 
 def _by_leader(way: ClusterTrace, other: Answer) -> ClusterTrace:
@@ -131,7 +135,7 @@ def _joined(
         for finding in given.findings:
             findings.setdefault((finding.code, tuple((a.span, a.access) for a in finding.accesses)), finding)
     gaps = _told(list(dict.fromkeys(gap for way, _ in found for gap in way.gaps)))
-    reasons = once(unknown, *(given.reasons for _, given in found if given.verdict is not Verdict.PROVED))
+    reasons = unique_reasons(unknown, *(given.reasons for _, given in found if given.verdict is not Verdict.PROVED))
     kept = tuple(findings.values())
     beyond = () if launched is None else launched.bound
     covered = bool(found) and not reasons and not gaps and not beyond and all(given.covered for _, given in found)

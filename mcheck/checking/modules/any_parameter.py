@@ -17,7 +17,7 @@ from mcheck.answers.merged_answers import explain_unproved, is_whole, merge_assu
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import verdict_of
 from mcheck.base.budget import Limit, TimeOut
-from mcheck.base.reasons import Cause, Reason, Reasons, no_time, once
+from mcheck.base.reasons import Cause, Reason, Reasons, timeout_reason, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.checking.modules.answer import answer
@@ -26,7 +26,7 @@ from mcheck.checking.policy.number_ranges import Looked, Unproved, attempted
 from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Launch
 from mcheck.frontend.ptx.module import Module
-from mcheck.ir.loop_unrolling import Rounds
+from mcheck.ir.loop_unrolling import LoopPeriodicity
 from mcheck.ir.program import Program
 from mcheck.simt.execution.cluster import MissingParameter
 from mcheck.simt.grid.coordinate_taint import only_reads
@@ -99,7 +99,9 @@ class _Every:
                     break
         except TimeOut as over:
             late = next(iter(self.looked.slow.values()), None)
-            return self.conclusion(late.reasons if late is not None else (no_time(self.question.timeout, str(over)),))
+            return self.conclusion(
+                late.reasons if late is not None else (timeout_reason(self.question.timeout, str(over)),)
+            )
         return self.conclusion(why)
 
     # --- the proof ------------------------------------------------------------------------------------------------
@@ -164,11 +166,11 @@ class _Every:
             tails=tuple(tuple(map(batch_code, tail)) for tail in way.tails),
         )
 
-        def sized(size: int) -> Program:
-            return way.program(size).assuming(self.launch.assume)
+        def instance(size: int) -> Program:
+            return way.program(size).with_assumptions(self.launch.assume)
 
-        rounds = Rounds(len(way.starts), {}, {}, place=way.loop)
-        program = replace(sized(0), free=self.names[0], sized=sized, rounds=lambda: rounds)
+        rounds = LoopPeriodicity(len(way.starts), {}, {}, place=way.loop)
+        program = replace(instance(0), parameter=self.names[0], instance=instance, rounds=lambda: rounds)
         return prove(program, self.model, self.question.profile, self.question.unroll, limit)
 
     def below(self, ways: list[PeriodicTrace], first: int) -> Iterator[int]:
@@ -224,7 +226,7 @@ class _Every:
         if wrong is not None:
             given = found[wrong]
             findings = tuple(replace(f, message=f"{f.message}, with {self.named(wrong)}") for f in given.findings)
-            reasons = once(given.reasons, (r for r in why if r.cut))
+            reasons = unique_reasons(given.reasons, (r for r in why if r.cut))
             return replace(
                 given, findings=findings, covered=False, executions=self.looked.executions, reasons=reasons,
                 cut=any(a.cut for a in found.values()),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcheck.base.errors import InternalError
-from mcheck.base.reasons import Cause, Reason, Reasons, in_words, once
+from mcheck.base.reasons import Cause, Reason, Reasons, format_reasons, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy.question import Completeness, Question
 
@@ -30,7 +30,7 @@ def agree_on_findings(given: list[Answer]) -> Answer:
     full = [a for a in given if a.covered]
     if len(full) < 2:
         best = next(iter(full), None) or next((a for a in given if a.verdict is not Verdict.UNKNOWN), given[0])
-        others = "; ".join(f"{a.engine}: {in_words(a.reasons)}" for a in given if a is not best)
+        others = "; ".join(f"{a.engine}: {format_reasons(a.reasons)}" for a in given if a is not best)
         note = f"only the {best.engine} engine answers this in full ({others})"
         return replace(best, assumptions=(*best.assumptions, note))
     first, *rest = full
@@ -93,7 +93,7 @@ def differences(one: Answer, other: Answer, question: Question | None = None) ->
 def _alone(given: Answer, silent: Answer) -> Reasons:
     why = silent.reasons or (Reason(Cause.LEFT_OUT),)
     said = f"only {given.engine} has an answer; {silent.engine}"
-    return once(given.reasons, (Reason(Cause.ONE_ENGINE, said, because=why),))
+    return unique_reasons(given.reasons, (Reason(Cause.ONE_ENGINE, said, because=why),))
 
 
 def _names(given: list[Answer]) -> str:
@@ -102,7 +102,7 @@ def _names(given: list[Answer]) -> str:
 
 
 def _verdict(a: Answer) -> str:
-    why = in_words(a.reasons)
+    why = format_reasons(a.reasons)
     return f"{a.verdict} ({why})" if why else a.verdict
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Unsupported
-from mcheck.base.reasons import of_own_time, once
+from mcheck.base.reasons import mark_own_limit, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy import agreement
 from mcheck.checking.policy.advised_fixes import advised
@@ -36,9 +36,9 @@ def ask(
     Engines that are ``late`` have not done with a smaller program of the same family in a short attempt, and get none
     with this one; the next ones are added. ``both`` raises ``InternalError`` with the answers where engines differ.
     """
-    if program.free is not None:
+    if program.parameter is not None:
         if question.about is not Completeness.FINDINGS:
-            raise Unsupported(f"{program.free} is any number; `mcheck check` asks about all of them")
+            raise Unsupported(f"{program.parameter} is any number; `mcheck check` asks about all of them")
         late = set()
         return check_every_number(
             program,
@@ -47,10 +47,10 @@ def ask(
             _prover(program, model, question, engine) if engine in ("auto", "protocol") else None,
             question.excused,
         )
-    if program.long is not None:
+    if program.shortened is not None:
         proved = question.about is Completeness.FINDINGS and engine in ("auto", "protocol")
         return check_written_loops(
-            program.long,
+            program.shortened,
             question.timeout,
             lambda one, left: ask(
                 replace(one, assumptions=program.assumptions), model, replace(question, timeout=left), engine
@@ -63,7 +63,7 @@ def ask(
         left = None if end is None else max(end - time.monotonic(), 0.0)
         within = min((x for x in (most, left) if x is not None), default=None)
         given = ask_engine(name, program, model, question, within)
-        return given if within == left else replace(given, reasons=of_own_time(given.reasons))
+        return given if within == left else replace(given, reasons=mark_own_limit(given.reasons))
 
     def told(given: Answer) -> Answer:
         return advised(given, program, model, question, None if end is None else max(end - time.monotonic(), 0.0))
@@ -108,7 +108,7 @@ def _prover(program: Program, model: Model, question: Question, engine: str) -> 
         asked = program, model, question.profile, question.unroll, limit
         return (
             parametric_proof.prove(*asked, suffices)
-            if program.free is not None
+            if program.parameter is not None
             else parametric_proof.prove_long(*asked)
         )
 
@@ -138,13 +138,13 @@ def _best(answers: list[Answer]) -> Answer:
         return _with_limits(known[-1], answers)
     best = max(answers, key=lambda a: (len(a.findings), len(a.outcomes)))
     open_ = (r for a in answers for r in a.reasons if not r.cut)
-    return _with_limits(replace(best, reasons=once(open_)), answers)
+    return _with_limits(replace(best, reasons=unique_reasons(open_)), answers)
 
 
 def _with_limits(best: Answer, answers: list[Answer]) -> Answer:
     """The best of several answers, with the limits that each engine met in its last attempt."""
     limits = (r for a in _last(answers) for r in a.reasons if r.cut)
-    return replace(best, reasons=once(best.reasons, limits))
+    return replace(best, reasons=unique_reasons(best.reasons, limits))
 
 
 def _all(program: Program, model: Model, question: Question) -> Answer:

@@ -25,12 +25,12 @@ from mcheck.answers.merged_answers import (
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import InputError
-from mcheck.base.reasons import Cause, Reason, Reasons, cut, no_time, of_own_time, once
+from mcheck.base.reasons import Cause, Reason, Reasons, cut, mark_own_limit, timeout_reason, unique_reasons
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy.number_ranges import Looked, Unproved, attempted
 from mcheck.findings.finding import Finding
-from mcheck.ir.program import Long, Program
+from mcheck.ir.program import Program, ShortenedLoops
 
 if TYPE_CHECKING:
     from mcheck.proofs.parametric_proof import Proof
@@ -117,7 +117,8 @@ def check_every_number(
             nonlocal late
             if seconds is not None or last <= most:
                 return True
-            said = f"{program.free} = {max(looked.found, default=0)} took longer than {most:g} s, and larger ones would"
+            number = f"{program.parameter} = {max(looked.found, default=0)}"
+            said = f"{number} took longer than {most:g} s, and larger ones would"
             late = (Reason(Cause.TIME, said),)
             return False
 
@@ -151,7 +152,7 @@ def check_every_number(
             if _look(program, size, limit.part(2 * took), answer, looked):
                 break
     except TimeOut:
-        late = (no_time(seconds),)
+        late = (timeout_reason(seconds),)
     wrong = min(looked.wrong, default=None)
     if wrong is None:
         return _open(program, looked, unproved.why, late)
@@ -161,16 +162,19 @@ def check_every_number(
 
 
 def check_written_loops(
-    long: Long, seconds: float | None, answer: Callable[[Program, float | None], Answer], prove: Prover | None
+    shortened: ShortenedLoops,
+    seconds: float | None,
+    answer: Callable[[Program, float | None], Answer],
+    prove: Prover | None,
 ) -> Answer:
     """The answer for loops that run often as they are written: by a proof, or else from the whole program."""
     limit = Limit(seconds)
     try:
         proof = _proof(limit, prove)
         if isinstance(proof, Unproved):
-            return answer(long.whole(), limit.remaining())
+            return answer(shortened.whole(), limit.remaining())
     except TimeOut:
-        return Answer(verdict=Verdict.UNKNOWN, covered=False, complete=False, reasons=(no_time(seconds),))
+        return Answer(verdict=Verdict.UNKNOWN, covered=False, complete=False, reasons=(timeout_reason(seconds),))
     said = (
         f"the state repeats every {_often(proof)}: what is not among the first {proof.first}"
         " and the last ones adds nothing"
@@ -192,7 +196,7 @@ def _proved(program: Program, proof: Proof, found: dict[int, Answer]) -> Answer:
     answers = [*found.values(), proof.answer]
     last = answers[-2] if found else answers[-1]
     said = (
-        f"for every number of rounds from 0 on: from {program.free} = {proof.first} on,"
+        f"for every number of rounds from 0 on: from {program.parameter} = {proof.first} on,"
         f" the state repeats every {_often(proof)}"
     )
     executions = sum(a.executions for a in found.values()) + proof.executions
@@ -211,11 +215,11 @@ def _look(
 ) -> bool:  # fmt: skip
     """Looks at a number; whether it ends the search."""
     left = limit.remaining()
-    assert program.sized is not None
+    assert program.instance is not None
     try:
-        one = program.sized(size)
+        one = program.instance(size)
     except InputError as error:
-        error.message = f"{error.message} (with {program.free} = {size}, which is any number from 0 on)"
+        error.message = f"{error.message} (with {program.parameter} = {size}, which is any number from 0 on)"
         raise
     return looked.take(size, answer(replace(one, assumptions=program.assumptions), left))
 
@@ -245,20 +249,20 @@ def _others(
         except InputError:  # what has been found stands
             break
         except TimeOut:
-            return _Others(others, (_cut_at(program, size, (replace(no_time(limit.seconds), own=True),)),))
+            return _Others(others, (_cut_at(program, size, (replace(timeout_reason(limit.seconds), own=True),)),))
         if size not in found:
-            return _Others(others, (_cut_at(program, size, of_own_time(looked.slow[size].reasons)),))
+            return _Others(others, (_cut_at(program, size, mark_own_limit(looked.slow[size].reasons)),))
         new = [f for f in found[size].findings if is_counted_error(f, looked.excused) and f.code not in known]
         if new:
             others[size] = new
             known.update(f.code for f in new)
         if cut(found[size].reasons):
-            return _Others(others, (_cut_at(program, size, of_own_time(found[size].reasons)),))
+            return _Others(others, (_cut_at(program, size, mark_own_limit(found[size].reasons)),))
     return _Others(others)
 
 
 def _cut_at(program: Program, size: int, why: Reasons) -> Reason:
-    return Reason(Cause.NUMBERS, f"with {program.free} = {size}", because=tuple(r for r in why if r.cut))
+    return Reason(Cause.NUMBERS, f"with {program.parameter} = {size}", because=tuple(r for r in why if r.cut))
 
 
 def _wrong(program: Program, looked: Looked[int], wrong: int, others: _Others) -> Answer:
@@ -270,25 +274,25 @@ def _wrong(program: Program, looked: Looked[int], wrong: int, others: _Others) -
     if len(missed) > 1:
         gap = f"{missed[0]} to {missed[-1]} were not all looked at"
     smallest = gap or "the smallest that shows it"
-    said = f"found with {program.free} = {wrong}, {smallest}"
+    said = f"found with {program.parameter} = {wrong}, {smallest}"
     earliest = _earliest(program, wrong) if wrong > 1 and not missed else 0
     if earliest > 0:
         said += f", so not before round {earliest} of a loop (the first is 0)"
     for size, errors in others.errors.items():
-        said += f"; {', '.join(sorted({f.code for f in errors}))} with {program.free} = {size}"
+        said += f"; {', '.join(sorted({f.code for f in errors}))} with {program.parameter} = {size}"
     smaller = [found[k] for k in sorted(found) if k < wrong]
     beside = [replace(found[size], findings=tuple(errors)) for size, errors in others.errors.items()]
     return replace(
         given, findings=merge_findings([*smaller, given, *beside]), covered=False, executions=looked.executions,
-        reasons=once((Reason(Cause.SMALLEST, said),), given.reasons, others.late),
+        reasons=unique_reasons((Reason(Cause.SMALLEST, said),), given.reasons, others.late),
         cut=bool(missed) or any(a.cut for a in found.values()),
     )  # fmt: skip
 
 
 def _earliest(program: Program, wrong: int) -> int:
     """The first round that some loop makes with a number and not with the one before; 0 where nobody knows."""
-    assert program.sized is not None
-    before, behind = ([dict(t.rounds) for t in program.sized(k).threads] for k in (wrong - 1, wrong))
+    assert program.instance is not None
+    before, behind = ([dict(t.rounds) for t in program.instance(k).threads] for k in (wrong - 1, wrong))
     counts = [
         len(begins) - 1
         for few, many in zip(before, behind, strict=True)
@@ -300,7 +304,7 @@ def _earliest(program: Program, wrong: int) -> int:
 
 def _open(program: Program, looked: Looked[int], why: Reasons, late: Reasons) -> Answer:
     """The answer where no number that was looked at ends the search, and others may."""
-    name = str(program.free)
+    name = str(program.parameter)
     found = looked.found
     left = explain_unproved(
         name, name, dict(sorted(found.items())), lambda clean: f"{name} = {_listed(clean)}",
@@ -311,7 +315,7 @@ def _open(program: Program, looked: Looked[int], why: Reasons, late: Reasons) ->
     return replace(
         last, verdict=Verdict.UNKNOWN, findings=merge_findings([found[k] for k in sorted(found, reverse=True)]),
         covered=False, assumptions=merge_assumptions([last]), executions=looked.executions,
-        reasons=once((left,), looked.limits(lambda number: f"{name} = {number}") or late),
+        reasons=unique_reasons((left,), looked.limits(lambda number: f"{name} = {number}") or late),
         cut=any(a.cut for a in found.values()),
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ from mcheck.answers.merged_answers import Excused, ends_search, is_whole
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import Unsupported
-from mcheck.base.reasons import Cause, Reason, Reasons, of_error
+from mcheck.base.reasons import Cause, Reason, Reasons, error_reason
 from mcheck.ir.loop_unrolling import Aperiodic
 
 K = TypeVar("K")
@@ -39,7 +39,7 @@ def attempted(limit: Limit, prove: Callable[[Limit], T]) -> T | Unproved:
     except Aperiodic as error:
         return Unproved((Reason(Cause.NOT_PERIODIC, str(error)),), error.turn)
     except Unsupported as error:
-        return Unproved((of_error(error),))
+        return Unproved((error_reason(error),))
     except TimeOut:
         limit.check()
         return Unproved((Reason(Cause.TIME, "a proof takes longer than half of the time"),))

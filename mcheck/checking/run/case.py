@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mcheck.answers.result import Outcome
 from mcheck.base.errors import InternalError, McheckError, Span
-from mcheck.base.reasons import Reasons, in_words
+from mcheck.base.reasons import Reasons, format_reasons
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.findings.finding import Finding
@@ -95,7 +95,7 @@ class Result:
     @property
     def reason(self) -> str | None:
         """The reasons in words."""
-        return in_words(self.reasons)
+        return format_reasons(self.reasons)
 
     @property
     def lasting(self) -> bool:
@@ -146,7 +146,7 @@ class Result:
     @property
     def was_read(self) -> bool:
         """Whether there was a program to ask about; what it asks and expects is not known otherwise."""
-        return bool(self.source) or self.verdict.judges
+        return bool(self.source) or self.verdict.is_of_condition
 
     @property
     def names_nothing(self) -> bool:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 
 from mcheck.base.errors import InputError, Span
-from mcheck.base.files import ASTRAY, astray, text
+from mcheck.base.files import LOST_DIRECTORY, has_lost_directory, read_text_file
 from mcheck.checking.run.case import Case
 
 SUFFIX = ".litmus"
@@ -51,7 +51,7 @@ def _files(path: str, takes: Callable[[str], bool]) -> list[str]:
             raise InputError(f"no {SUFFIX} file in {path}")
         return sorted(found, key=lambda file: file.split(os.sep))
     if not os.path.exists(path):
-        raise InputError(ASTRAY if astray(path) else f"no such file or folder: {path}")
+        raise InputError(LOST_DIRECTORY if has_lost_directory(path) else f"no such file or folder: {path}")
     return [path]
 
 
@@ -90,7 +90,7 @@ def read_expectations(path: str) -> dict[str, str]:
 def read_text(path: str) -> str:
     """The contents of a UTF-8 file; ``InputError`` where there is none."""
     try:
-        return text(path, encoding="utf-8-sig")
+        return read_text_file(path, encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:

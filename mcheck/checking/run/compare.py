@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mcheck.answers.result import Answer, State
 from mcheck.base.errors import McheckError, Unsupported
-from mcheck.base.reasons import Reason, in_words
+from mcheck.base.reasons import Reason, format_reasons
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.case import Case, Settings
@@ -84,7 +84,7 @@ def compare_all(
         return compare(case, given, (first, second), models)
 
     def lost(case: Case, _: Settings, reason: Reason, seconds: float) -> Comparison:  # noqa: ARG001 - the pool gives it
-        return Comparison(path=case.path, name=case.path, unknown=in_words((reason,)) or "")
+        return Comparison(path=case.path, name=case.path, unknown=format_reasons((reason,)) or "")
 
     found: list[Comparison] = []
     for entry in run_cases(cases, settings, jobs, task, lost):

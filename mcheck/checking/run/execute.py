@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import Exceeded, Span
-from mcheck.base.reasons import in_words, no_time
+from mcheck.base.reasons import format_reasons, timeout_reason
 from mcheck.base.records import dataclass
 from mcheck.checking.run.single import load
 from mcheck.engines.concrete import array_files
@@ -47,6 +47,6 @@ def execute(path: str, wanted: ExecRequest, timeout: float | None = None) -> Exe
     try:
         execution = run(m, wanted.seed)
     except TimeOut:
-        raise Exceeded(in_words((no_time(timeout),)) or "") from None
+        raise Exceeded(format_reasons((timeout_reason(timeout),)) or "") from None
     dumps = tuple((file, array_files.dump(program, execution, name, file)) for name, file in wanted.dumps)
     return ExecResult(execution, program.warnings, dumps)

@@ -20,7 +20,7 @@ from time import monotonic
 from typing import Generic, TypeVar
 
 from mcheck.base.errors import InputError
-from mcheck.base.reasons import Cause, Reason, no_time
+from mcheck.base.reasons import Cause, Reason, timeout_reason
 from mcheck.checking.run import worker_limits
 from mcheck.checking.run.case import Case, Settings
 from mcheck.checking.run.pipes import read_exactly, receive, send
@@ -194,7 +194,7 @@ class _Pool(Generic[T]):
 
     def _beyond(self, worker: _Worker) -> Reason | None:
         if self._limit is not None and monotonic() - worker.started > self._limit:
-            return no_time(self._settings.timeout)
+            return timeout_reason(self._settings.timeout)
         memory = self._settings.memory
         if memory is not None and worker_limits.resident_memory(worker.pid) > worker.inherited + memory:
             return Reason(Cause.MEMORY, worker_limits.no_memory(memory))

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from mcheck.base.errors import InputError, InternalError, McheckError, OutOfMemory, Span, Unsupported
-from mcheck.base.reasons import Reason, in_words, of_all_the_time, of_error
+from mcheck.base.reasons import Reason, error_reason, format_reasons, with_total_time
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.case import DEFAULT_MODEL, Case, Result, Settings
 from mcheck.findings.ordering import sort_by_cause
@@ -60,7 +60,7 @@ def load(path: str, assume: tuple[str, ...] = (), text: str | None = None, *, ev
 
     try:
         program = litmus.load(path, every=every) if text is None else litmus.parse(text, path, every=every)
-        return program.assuming(assume)
+        return program.with_assumptions(assume)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
@@ -85,7 +85,7 @@ def run_case(case: Case, settings: Settings) -> Result:
         named = model_for(settings.model, program.model, program.path, program.model_span)
         asked = question(program, replace(settings, timeout=remaining_time(settings.timeout, started)))
         given = ask(program, named, asked, settings.engine)
-        given = replace(given, reasons=of_all_the_time(given.reasons, settings.timeout))
+        given = replace(given, reasons=with_total_time(given.reasons, settings.timeout))
     except InputError as error:
         return _failed(case, program, model, Verdict.ERROR, started, error)
     except Unsupported as error:
@@ -123,7 +123,7 @@ def conclude(path: str, program: Program, given: Answer, model: str, seconds: fl
         warnings=program.warnings,
         source=program.source,
         notation=program.condition.notation,
-        assumptions=program.assumptions.described(),
+        assumptions=program.assumptions.describe(),
         cut=given.cut,
     )
 
@@ -198,7 +198,7 @@ def _failed(
         expected_kinds=program.expectation.kinds if program else (),
         model=model,
         seconds=perf_counter() - started,
-        reasons=(of_error(problem),),
+        reasons=(error_reason(problem),),
         warnings=program.warnings if program else (),
         problem=problem,
         debug=debug,
@@ -208,7 +208,7 @@ def _failed(
 
 def format_located(problem: McheckError) -> str:
     """``path:line:column: message`` in one line, of the first mistake if there are several."""
-    return in_words((of_error(problem),)) or ""
+    return format_reasons((error_reason(problem),)) or ""
 
 
 def list_reasons(reason: str | None, problem: McheckError | None) -> list[str]:

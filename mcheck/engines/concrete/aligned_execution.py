@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcheck.engines.concrete.machine import Machine, Runner
 from mcheck.ir import ops
-from mcheck.ir.aligned_operations import Statement, explain_divergent_wgmma, is_wgmma, statement_of
+from mcheck.ir.aligned_operations import Statement, aligned_statement, explain_divergent_wgmma, is_wgmma
 from mcheck.ir.ops import Op
 
 
@@ -14,7 +14,7 @@ def check_aligned(m: Machine, runner: Runner, op: Op) -> None:
     """
     if not (is_wgmma(op) or (isinstance(op, ops.Barrier) and op.aligned)):
         return
-    k, statement = len(runner.aligned), statement_of(op)
+    k, statement = len(runner.aligned), aligned_statement(op)
     runner.aligned.append(statement)
     for mate in _mates(m, runner):
         if k < len(mate.aligned):
@@ -44,7 +44,7 @@ def _report(m: Machine, runner: Runner, k: int, instead: Statement | None) -> No
     warp = runner.thread.place.own_warp
     if warp not in m.parted:
         m.parted.add(warp)
-        op = next(op for op in runner.thread.code if statement_of(op) == runner.aligned[k])
+        op = next(op for op in runner.thread.code if aligned_statement(op) == runner.aligned[k])
         m.report(
             "UB307", explain_divergent_wgmma(instead), runner.thread.index, op, f"PTX ISA 9.0 section {op.section}"
         )

@@ -97,7 +97,7 @@ def _proxy_fence(m: Machine, runner: Runner, op: Op) -> None:
 
 
 def _parted(m: Machine, runner: Runner, op: Op) -> None:
-    assert isinstance(op, ops.Parted)
+    assert isinstance(op, ops.DivergentAligned)
     if not continues_after(m.program, op.code, op):
         raise Misuse(op.code, op.reason, op.section)
     m.report(op.code, op.reason, runner.thread.index, op, f"PTX ISA 9.0 section {op.section}")
@@ -328,7 +328,7 @@ HANDLERS: dict[type[Op], Handler] = {
     ops.Atomic: _atomic,
     ops.Fence: _nothing,
     ops.ProxyFence: _proxy_fence,
-    ops.Parted: _parted,
+    ops.DivergentAligned: _parted,
     ops.Barrier: _barrier,
     ops.ClusterBarrier: _cluster,
     ops.WarpSync: _warp,

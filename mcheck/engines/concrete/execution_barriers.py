@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mcheck.engines.concrete.machine import Arrival, Gathering, Machine, Runner, Value
 from mcheck.ir import ops
-from mcheck.ir.aligned_operations import DIFFERENT
+from mcheck.ir.aligned_operations import DIVERGENT_BARRIERS
 from mcheck.ir.alu import wrap
 from mcheck.ir.ops import Op
 from mcheck.semantics.undefined import Misuse
@@ -138,7 +138,7 @@ def _check_uses(m: Machine, gathering: Gathering, runner: Runner, op: Op, count:
             if m.maybe(m.runners[other], theirs.count) != count:
                 raise Misuse("UB304", "threads give one barrier different counts", op.section)
             if same_warp and k == own and op.aligned and theirs.aligned and _statement(op) != _statement(theirs):
-                raise Misuse("UB305", DIFFERENT, op.section)
+                raise Misuse("UB305", DIVERGENT_BARRIERS, op.section)
 
 
 def _statement(op: Op) -> object:

@@ -36,7 +36,7 @@ from mcheck.events.read_values import PossibleValues
 from mcheck.events.structure import Node, Structure, build
 from mcheck.findings.finding import Finding
 from mcheck.ir import ops
-from mcheck.ir.aligned_operations import DIFFERENT, explain_divergent_wgmma
+from mcheck.ir.aligned_operations import DIVERGENT_BARRIERS, explain_divergent_wgmma
 from mcheck.ir.condition import RegTerm
 from mcheck.ir.program import Program
 from mcheck.ir.type_sizes import type_size
@@ -266,7 +266,7 @@ class Run(ABC):
             event = node.source
             assert event is not None
             short = prefixes.cut_short(s.paths[event.uid[0]], event.uid)
-            short = replace(short, misstep=Misstep("UB305", DIFFERENT, event.op))
+            short = replace(short, misstep=Misstep("UB305", DIVERGENT_BARRIERS, event.op))
             stopped.append(self.cut.setdefault(prefixes.name_of(short), short))
         one, other = stopped
         for ways in ((one, other), (s.paths[one.thread], other), (s.paths[other.thread], one)):

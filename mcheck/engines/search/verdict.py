@@ -6,7 +6,7 @@ from mcheck.answers.final_states import truth_of
 from mcheck.answers.result import Answer, Outcome, sort_by_state
 from mcheck.answers.verdict_rules import assumptions
 from mcheck.answers.witnesses import describe
-from mcheck.base.reasons import Cause, Reason, Reasons, once
+from mcheck.base.reasons import Cause, Reason, Reasons, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.engines.search.no_executions import STOPPED, some_end, why_none_ends
 from mcheck.engines.search.search import Run
@@ -44,7 +44,7 @@ def conclude(run: Run, reason: Reason | None, *, witnesses: bool) -> Answer:
         undefined=run.undefined,
         findings=found,
         executions=run.executions,
-        reasons=once(r for r in (why, reason) if r is not None) or _remarks(none_ends, run),
+        reasons=unique_reasons(r for r in (why, reason) if r is not None) or _remarks(none_ends, run),
         forbidden_by=forbidden,
         ends=condition.kind != "none" or run.prop == "liveness" or reason is not None or some_end(run),
     )

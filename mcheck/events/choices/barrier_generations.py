@@ -25,7 +25,7 @@ from mcheck.events.warpgroups import committers
 from mcheck.ir import ops
 from mcheck.ir.ops import Barrier
 from mcheck.ir.program import Program
-from mcheck.ir.reachability import furthest_back, last_barriers, last_of
+from mcheck.ir.reachability import earliest_reachable, last_barrier_position, last_barrier_positions
 
 
 def quorum_choice(relation: str, sources: list[int], targets: list[int], quorum: int) -> Choice:
@@ -369,7 +369,7 @@ def _might_have_come(s: Structure, thread: int, step: BarrierStep) -> bool:
     pc = next((k for k, op in enumerate(code.code) if op is at or ops.performed_operation(op) is at), 0)
     number = step.key[2]
     assert isinstance(number, int)
-    return last_of(last_barriers(code), number) >= furthest_back(code)[pc]
+    return last_barrier_position(last_barrier_positions(code), number) >= earliest_reachable(code)[pc]
 
 
 def _last_of(s: Structure, thread: int) -> list[int]:

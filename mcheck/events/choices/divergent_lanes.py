@@ -10,7 +10,7 @@ from itertools import combinations
 
 from mcheck.cat.tags import Tag
 from mcheck.events.event import Event, Path
-from mcheck.ir.aligned_operations import Statement, is_wgmma, statement_of
+from mcheck.ir.aligned_operations import Statement, aligned_statement, is_wgmma
 from mcheck.ir.program import Program
 from mcheck.semantics.terms import Uid
 
@@ -57,7 +57,7 @@ def _executed(path: Path) -> Executed:
     found: dict[int, tuple[Statement, Uid]] = {}
     for event in path.events:
         if _is_aligned(event):
-            found.setdefault(event.instruction, (statement_of(event.op), event.uid))
+            found.setdefault(event.instruction, (aligned_statement(event.op), event.uid))
     return list(found.values())
 
 

@@ -1,40 +1,40 @@
-"""Litmus files: the table form and the block form, into a ``Program``."""
+"""The reader of litmus files: table form and block form to ``Program``."""
 
 from __future__ import annotations
 
-from mcheck.frontend.litmus.blocks import blocks
-from mcheck.frontend.litmus.definitions import included
-from mcheck.frontend.litmus.header import Header, header, init_end, is_table, without_exec_comments
-from mcheck.frontend.litmus.source import Source, read
-from mcheck.frontend.litmus.table import table
+from mcheck.frontend.litmus.blocks import parse_blocks
+from mcheck.frontend.litmus.definitions import read_included_texts
+from mcheck.frontend.litmus.header import Header, find_init_end, is_table, parse_header, strip_exec_comments
+from mcheck.frontend.litmus.source import Source, read_source
+from mcheck.frontend.litmus.table import parse_table
 from mcheck.ir.program import Program
 
-__all__ = ["head", "included", "load", "parse"]
+__all__ = ["load", "parse", "read_header", "read_included_texts"]
 
 
 def load(path: str, *, every: bool = False) -> Program:
-    """The program in the file at ``path``; raises ``McheckError``."""
-    return parse(read(path), path, every=every)
+    """Read the program in the file at ``path``; raises ``McheckError``."""
+    return parse(read_source(path), path, every=every)
 
 
-def head(path: str) -> Header:
-    """The head of the file at ``path``: its name, the model that it names; raises ``McheckError``."""
-    return header(Source(read(path), path))
+def read_header(path: str) -> Header:
+    """Read the header of the file at ``path``: its name, the model that it names; raises ``McheckError``."""
+    return parse_header(Source(read_source(path), path))
 
 
 def parse(text: str, path: str, *, every: bool = False) -> Program:
-    """The program that ``text`` is; ``path`` is for messages. Raises ``McheckError``.
+    """Parse ``text`` to a program; ``path`` is for messages. Raises ``McheckError``.
 
-    ``every``: a constant may be any number (``Program.free``).
+    ``every``: a constant may be ``any`` (``Program.free``).
     """
     source = Source(text, path)
-    top = header(source)
-    end = init_end(source, top.body)
+    top = parse_header(source)
+    end = find_init_end(source, top.body)
     if "<<" in source.clean:
         original = source.clean
-        source.clean = without_exec_comments(original)
-        if not is_table(source, init_end(source, top.body) + 1):
+        source.clean = strip_exec_comments(original)
+        if not is_table(source, find_init_end(source, top.body) + 1):
             source.clean = original
     if is_table(source, end + 1):
-        return table(top, end)
-    return blocks(top, end, every=every)
+        return parse_table(top, end)
+    return parse_blocks(top, end, every=every)

@@ -1,4 +1,4 @@
-"""The last step of both containers: threads get their code, names their addresses, the condition its terms."""
+"""Binding, the last step of both forms: threads get their code, names their addresses, the condition its terms."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from functools import partial
 from mcheck.base.errors import InputError, Span
 from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.bound_condition import ConditionBinder
-from mcheck.frontend.litmus.codes import did_you_mean, problem
+from mcheck.frontend.litmus.codes import problem, suggest
 from mcheck.frontend.litmus.conditions import Tail
-from mcheck.frontend.litmus.declarations import location
+from mcheck.frontend.litmus.declarations import make_location
 from mcheck.frontend.litmus.divergent_aligned import is_aligned_instruction, mark_divergent
 from mcheck.frontend.litmus.error_recovery import Mistakes
 from mcheck.frontend.litmus.header import Header
@@ -19,7 +19,7 @@ from mcheck.frontend.litmus.initial import Initial
 from mcheck.frontend.litmus.placement import Grid, Placement, enumerate_threads
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.statements import Body, For, If, Statement, Step
-from mcheck.frontend.litmus.unroll import Addresses, Budget, Counting, Unroller, specials
+from mcheck.frontend.litmus.unroll import Addresses, Budget, Counting, Unroller, special_registers
 from mcheck.frontend.litmus.warps import merge_warp_copies
 from mcheck.ir.address_map import lay_out, shared_size
 from mcheck.ir.condition import Condition, Truth
@@ -41,7 +41,7 @@ class Role:
     registers: dict[str, str]
 
 
-def bind(
+def bind_program(
     header: Header, scope: Scope, initial: Initial, roles: Sequence[Role], tail: Tail, dialect: bool,
     counting: Counting | None = None, known: Mapping[str, int] | None = None,
 ) -> Program:  # fmt: skip
@@ -58,11 +58,11 @@ def _bound(
     if scope.implicit:
         for name, span in scope.implicit.items():
             if name not in scope.objects:
-                scope.objects[name] = location(name, 0, span)
+                scope.objects[name] = make_location(name, 0, span)
     memory = _memory(scope, initial, grid)
     addresses = Addresses(memory, grid.ctas)
     threads = _threads(roles, grid, addresses, initial, scope.mistakes, counting, known)
-    scope.mistakes.tell()
+    scope.mistakes.raise_all()
     texts = {
         role.name: frozenset(name for op in _operations(role.body) for name, _ in written_registers(op))
         for role in roles
@@ -103,7 +103,7 @@ def _memory(scope: Scope, initial: Initial, grid: Grid) -> MemoryMap:
     if size > SHARED_WINDOW:
         span = next(item.span for item in objects if item.space == "shared")
         raise problem("LIT026", span, what="the shared variables are", size=size, limit=SHARED_WINDOW)
-    memory = lay_out(objects, grid.ctas, apart=scope.free is not None)
+    memory = lay_out(objects, grid.ctas, apart=scope.parameter is not None)
     if not initial.pointers and not initial.maps:
         return memory
     addresses = Addresses(memory, grid.ctas)
@@ -127,7 +127,7 @@ def _memory(scope: Scope, initial: Initial, grid: Grid) -> MemoryMap:
             specs.append(item.spec(address))
         finished[name] = replace(finished[name], tensor_map=tuple(specs))
     scope.objects.update(finished)
-    return lay_out(tuple(finished.values()), grid.ctas, apart=scope.free is not None)
+    return lay_out(tuple(finished.values()), grid.ctas, apart=scope.parameter is not None)
 
 
 def _address(expr: Expr, span: Span | None, addresses: Addresses, what: str) -> int:
@@ -135,7 +135,7 @@ def _address(expr: Expr, span: Span | None, addresses: Addresses, what: str) -> 
 
     def lookup(item: Name | Special) -> Expr:
         if isinstance(item, Name) and item.rank is None and not addresses.is_shared(item.name) and addresses.ctas:
-            return addresses.of(item, addresses.ctas[0], partial(fold_expression, lookup=lookup))
+            return addresses.resolve(item, addresses.ctas[0], partial(fold_expression, lookup=lookup))
         raise problem("LIT016", span, what=what, expected="a number or the address of a global variable")
 
     try:
@@ -151,7 +151,7 @@ def _address(expr: Expr, span: Span | None, addresses: Addresses, what: str) -> 
 
 
 MOST_ALIKE = 8
-"""So many threads of a role that go different ways are held against the next one."""
+"""The number of threads of a role with different control flow that the next thread is compared with."""
 
 
 def _threads(
@@ -188,7 +188,7 @@ def _threads(
         alike: list[Unroller] = []
         for number, place in enumerate(places):
             name = f"{role.name}[{number}]" if many else role.name
-            unroller = Unroller(place, name, specials(place, grid), addresses, budget, share, counting, known)
+            unroller = Unroller(place, name, special_registers(place, grid), addresses, budget, share, counting, known)
             try:
                 if number == 0:
                     unroller.require(role.body, len(places))
@@ -211,7 +211,7 @@ def _threads(
                     labels=unroller.labels,
                     init=inits.get((role.name, number), {}),
                     types=types,
-                    turns=unroller.turns(),
+                    iterations=unroller.iterations(),
                     rounds=unroller.rounds,
                 )
             )
@@ -222,7 +222,7 @@ def _threads(
 
 
 def _statements(statement: Statement) -> Iterator[Statement]:
-    """A statement and those in it, as they are written."""
+    """A statement and all statements nested in it, in textual order."""
     yield statement
     match statement:
         case For():
@@ -247,12 +247,12 @@ def _register_inits(
     for item in initial.registers:
         threads = places.get(item.thread)
         if threads is None:
-            raise problem("LIT032", item.span, name=item.thread, hint=did_you_mean(item.thread, places))
+            raise problem("LIT032", item.span, name=item.thread, hint=suggest(item.thread, places))
         if item.number is not None and not 0 <= item.number < len(threads):
             raise problem("LIT071", item.span, name=item.thread, count=len(threads), number=item.number)
         for number, place in enumerate(threads):
             if item.number in (None, number):
-                unroller = Unroller(place, item.thread, specials(place, grid), addresses, Budget(), False)
+                unroller = Unroller(place, item.thread, special_registers(place, grid), addresses, Budget(), False)
                 value = unroller.constant(item.value, item.span, "an initial value")
                 found.setdefault((item.thread, number), {})[item.register] = value
     return found

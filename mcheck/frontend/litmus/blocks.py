@@ -1,4 +1,4 @@
-"""The block form: a block of statements per role, PTX throughout.
+"""The parser of the block form: a block of PTX statements per role.
 
 ``name@cta 0, warp 1..5 { … }`` with ``for``, ``if``, ``const``, ``.reg``, labels and instructions. Loops of constant
 bounds are unrolled and branches on registers lowered by ``mcheck.frontend.litmus.unroll``.
@@ -10,38 +10,39 @@ from dataclasses import replace
 from functools import partial
 
 from mcheck.base.errors import InputError, Span, Unsupported
-from mcheck.frontend.litmus.binding import Role, bind
-from mcheck.frontend.litmus.codes import did_you_mean, problem
-from mcheck.frontend.litmus.conditions import PARTS, tail
-from mcheck.frontend.litmus.declarations import ANY, any_number, init_block, registers
-from mcheck.frontend.litmus.definitions import DEFINITIONS, definition
-from mcheck.frontend.litmus.error_recovery import OPEN, begins_role, skip_section, skip_statement
-from mcheck.frontend.litmus.expressions import expression, registers_in
+from mcheck.frontend.litmus.binding import Role, bind_program
+from mcheck.frontend.litmus.codes import problem, suggest
+from mcheck.frontend.litmus.conditions import PARTS, parse_tail
+from mcheck.frontend.litmus.declarations import ANY, declare_parameter, parse_init_block, parse_registers
+from mcheck.frontend.litmus.definitions import DEFINITIONS, parse_definition
+from mcheck.frontend.litmus.error_recovery import UNCLOSED, begins_role, skip_section, skip_statement
+from mcheck.frontend.litmus.expressions import parse_expression, registers_in
 from mcheck.frontend.litmus.header import Header
 from mcheck.frontend.litmus.initial import Initial
-from mcheck.frontend.litmus.instructions import operation
+from mcheck.frontend.litmus.instructions import parse_operation
 from mcheck.frontend.litmus.lexer import END, NAME, NUMBER, Tokens
 from mcheck.frontend.litmus.periodicity import find_periodic_loops
-from mcheck.frontend.litmus.placement import placement
+from mcheck.frontend.litmus.placement import parse_placement
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.statements import Body, Define, For, If, Mark, Statement
 from mcheck.frontend.litmus.unroll import Counting
 from mcheck.ir.expr import Binary, Const, Expr, Name
-from mcheck.ir.loop_unrolling import Aperiodic, Rounds
-from mcheck.ir.program import Long, Program
+from mcheck.ir.loop_unrolling import Aperiodic, LoopPeriodicity
+from mcheck.ir.program import Program, ShortenedLoops
 
 MAX_NESTING = 50
 EMPTY = Body(())
 
 
-def blocks(
+def parse_blocks(
     head: Header, end: int, size: int | None = None, *, every: bool = False, counting: Counting | None = None
 ) -> Program:
-    """Parses the roles of a file whose init block ends at offset ``end``.
+    """Parse the roles of a file whose init block ends at offset ``end``.
 
-    A constant that is any number is ``size`` here; without one, the program says how it can be had (``Program.sized``)
-    to those who ask about ``every`` number, and to others it is ``Unsupported``. To them, a program whose loops run
-    often comes with as few rounds as will do, and with how it can be had with more (``Program.long``).
+    A constant that is ``any`` has the value ``size``. Without ``size`` the file is ``Unsupported``, unless the question
+    is about ``every`` number: then the program can build its instances (``Program.sized``). With ``every``, a program
+    whose loops have many iterations comes with as few of them as will do, and can be built with more
+    (``Program.long``).
     """
     source = head.source
     scope = Scope()
@@ -50,25 +51,32 @@ def blocks(
     with scope.mistakes:
         if head.words:
             _header_words(Tokens(source, 0, head.body - 1, head.words), scope)
-        init_block(Tokens(source, head.body, end + 1), scope, initial)
+        parse_init_block(Tokens(source, head.body, end + 1), scope, initial)
         tokens = Tokens(source, end + 1, len(source.clean))
         roles = _roles(tokens, scope, head.target)
-        ending = tail(tokens, scope.for_tail())
-    if every and scope.free is None and counting is None and not scope.mistakes and (long := _long(roles, scope)):
-        return _with_few(head, end, long)
-    program = bind(head, scope, initial, list(roles.values()), ending, dialect=False, counting=counting)
-    if scope.free is None or size is not None:
+        ending = parse_tail(tokens, scope.for_tail())
+    if (
+        every
+        and scope.parameter is None
+        and counting is None
+        and not scope.mistakes
+        and (long := _find_long_loops(roles, scope))
+    ):
+        return _shorten_loops(head, end, long)
+    program = bind_program(head, scope, initial, list(roles.values()), ending, dialect=False, counting=counting)
+    if scope.parameter is None or size is not None:
         return program
-    name, span = scope.free
+    name, span = scope.parameter
     if not every:
-        raise Unsupported(f"{name} is any number: `mcheck check` alone asks about all of them", span)
-    return replace(program, free=name, sized=_Sizes(head, end).program, rounds=partial(rounds, head, end))
+        raise Unsupported(f"{name} is `any`: only `mcheck check` supports parametric programs", span)
+    return replace(
+        program, parameter=name, instance=_Instances(head, end).program, rounds=partial(find_rounds, head, end)
+    )
 
 
-class _Sizes:
-    """The programs of a file whose constant is any number, by that number. The roles are read once, so that the
-    operations of one program are those of another one; a number for which that fails is read by itself, and says what
-    is wrong with it.
+class _Instances:
+    """The instances of a parametric file, by the value of its parameter. The roles are parsed once, so that all
+    instances share their operations; a value for which that fails is parsed by itself, which reports the error.
     """
 
     def __init__(self, head: Header, end: int) -> None:
@@ -78,8 +86,8 @@ class _Sizes:
         self._tried = False
 
     def program(self, size: int) -> Program:
-        """The program with a number."""
-        alone = partial(blocks, self._head, self._end, size, counting=Counting())
+        """The instance with a value of the parameter."""
+        alone = partial(parse_blocks, self._head, self._end, size, counting=Counting())
         try:
             return self._bound(size) or alone()
         except InputError:
@@ -91,69 +99,69 @@ class _Sizes:
         scope.given = size
         if head.words:
             _header_words(Tokens(source, 0, head.body - 1, head.words), scope)
-        init_block(Tokens(source, head.body, self._end + 1), scope, initial)
+        parse_init_block(Tokens(source, head.body, self._end + 1), scope, initial)
         if not self._tried:
             self._tried = True
             self._roles = self._read()
-        if self._roles is None or scope.free is None or scope.mistakes:
+        if self._roles is None or scope.parameter is None or scope.mistakes:
             return None
         roles, behind = self._roles
-        ending = tail(Tokens(source, behind, len(source.clean)), scope.for_tail())
-        known = {scope.free[0]: size}
-        found = bind(head, scope, initial, roles, ending, dialect=False, counting=Counting(), known=known)
+        ending = parse_tail(Tokens(source, behind, len(source.clean)), scope.for_tail())
+        known = {scope.parameter[0]: size}
+        found = bind_program(head, scope, initial, roles, ending, dialect=False, counting=Counting(), known=known)
         bases = tuple(i.base for i in found.memory.instances)
-        if self._bases not in ((), bases):  # what statements have remembered are other addresses
+        if self._bases not in ((), bases):  # the statements have memoized other addresses
             self._roles = None
             return None
         self._bases = bases
         return found
 
     def _read(self) -> tuple[list[Role], int] | None:
-        """The roles with the constant as a name, and where they end."""
+        """The roles with the parameter as a name, and the offset at which they end."""
         try:
-            _, tokens, roles = _with_a_name(self._head, self._end)
+            _, tokens, roles = _parse_symbolically(self._head, self._end)
         except (InputError, Aperiodic, Unsupported):
             return None
         return list(roles.values()), tokens.starts[tokens.at]
 
 
-def _long(roles: dict[str, Role], scope: Scope) -> Rounds | None:
-    """How roles repeat whose loops run often, if they do."""
+def _find_long_loops(roles: dict[str, Role], scope: Scope) -> LoopPeriodicity | None:
+    """The periodicity of roles whose loops have many iterations, if they are periodic."""
     try:
         found = find_periodic_loops(roles, scope.objects, None)
     except Aperiodic:
         return None
     counts = [cuts.count - cuts.behind for cuts in found.loops.values() if cuts.count is not None]
-    if max(counts) > 2 * min(counts):  # those that run on and on while others have ended do not repeat together
+    if max(counts) > 2 * min(counts):  # loops that go on long after the others have ended do not repeat together
         return None
     return found if min(counts) > found.ahead + 3 * found.period else None
 
 
-def _with_few(head: Header, end: int, found: Rounds) -> Program:
-    """The program with a period of its long loops, behind what is left out."""
+def _shorten_loops(head: Header, end: int, found: LoopPeriodicity) -> Program:
+    """The program with one period of its long loops; the iterations before it are left out."""
 
     def without(kept: int, left_out: int) -> Program:
-        return blocks(head, end, counting=Counting(found.loops, kept, left_out))
+        return parse_blocks(head, end, counting=Counting(found.loops, kept, left_out))
 
     few = without(found.ahead, found.left_out(found.ahead, found.period))
-    return replace(few, long=Long(found, without, partial(blocks, head, end)))
+    return replace(few, shortened=ShortenedLoops(found, without, partial(parse_blocks, head, end)))
 
 
-def rounds(head: Header, end: int) -> Rounds:
-    """How the roles of a file repeat over its constant that is any number; raises ``Aperiodic`` if they do not.
+def find_rounds(head: Header, end: int) -> LoopPeriodicity:
+    """The periodicity of the roles in the parameter of the file; raises ``Aperiodic`` if there is none.
 
-    The constant stays a name in them. In the init block it is a number, and may stand in sizes alone.
+    The parameter stays a name in the roles. In the init block it is a number, and may occur in sizes only.
     """
     try:
-        scope, _, roles = _with_a_name(head, end)
+        scope, _, roles = _parse_symbolically(head, end)
     except InputError as error:
         raise Aperiodic(error.message, error.span) from None
-    assert scope.free is not None, "asked of files that have such a constant"
-    return find_periodic_loops(roles, scope.objects, scope.free[0])
+    assert scope.parameter is not None, "asked of files that have such a constant"
+    return find_periodic_loops(roles, scope.objects, scope.parameter[0])
 
 
-def _with_a_name(head: Header, end: int) -> tuple[Scope, Tokens, dict[str, Role]]:
-    """The names of a file and its roles, in which the constant that is any number is one, and what is behind them."""
+def _parse_symbolically(head: Header, end: int) -> tuple[Scope, Tokens, dict[str, Role]]:
+    """The scope and the roles of a file, with its parameter as a name, and the tokens after them."""
     source = head.source
     scope, numbered = Scope(), Scope()
     scope.given = numbered.given = 1
@@ -162,11 +170,11 @@ def _with_a_name(head: Header, end: int) -> tuple[Scope, Tokens, dict[str, Role]
         if head.words:
             _header_words(Tokens(source, 0, head.body - 1, head.words), one)
     sizes = Tokens(source, head.body, end + 1)
-    if scope.free is not None:
-        _only_in_sizes(sizes, *scope.free)
+    if scope.parameter is not None:
+        _require_only_in_sizes(sizes, *scope.parameter)
     for name, value in scope.derived.items():
-        _only_in_sizes(sizes, name, None, plain=_is_sum_of_products(value))
-    init_block(Tokens(source, head.body, end + 1), numbered, Initial())
+        _require_only_in_sizes(sizes, name, None, plain=_is_sum_of_products(value))
+    parse_init_block(Tokens(source, head.body, end + 1), numbered, Initial())
     scope.objects.update(numbered.objects)
     scope.types.update(numbered.types)
     tokens = Tokens(source, end + 1, len(source.clean))
@@ -174,21 +182,21 @@ def _with_a_name(head: Header, end: int) -> tuple[Scope, Tokens, dict[str, Role]
 
 
 ASSEMBLY = frozenset(("asm", "__asm", "__asm__"))
-OF_ASSEMBLY = (
-    "of inline assembly write the instructions inside the quotes, %0 and the like replaced by names; "
-    "nvcc -ptx makes a module of a whole kernel"
+ASSEMBLY_HINT = (
+    "write the PTX instructions inside the quotes of the asm statement, with names instead of %0; "
+    "to check a whole kernel, compile it with nvcc -ptx"
 )
-FUNCTIONS = {
+CUDA_FUNCTIONS = {
     "__syncthreads": "bar.sync 0",
     "__syncwarp": "bar.warp.sync 0xffffffff",
     "__threadfence": "fence.acq_rel.gpu",
     "__threadfence_block": "fence.acq_rel.cta",
     "__threadfence_system": "fence.acq_rel.sys",
 }
-"""What people write out of habit."""
+"""PTX equivalents of common CUDA C++ functions."""
 
 GROWING = frozenset(("*", "+", "(", ")"))
-"""What may stand beside the number in a size: such a size grows by ever as much, or by more."""
+"""What may occur beside the parameter in a size: such a size grows by a constant or increasing amount."""
 
 
 def _is_sum_of_products(value: Expr) -> bool:
@@ -198,9 +206,9 @@ def _is_sum_of_products(value: Expr) -> bool:
     return isinstance(value, Name) or (isinstance(value, Const) and value.value >= 0)
 
 
-def _only_in_sizes(tokens: Tokens, name: str, declared: Span | None, *, plain: bool = True) -> None:
-    """Raises ``Aperiodic`` where a name stands in an init block other than in the first size of an object, in which
-    there is nothing else than sums and products, and of which the name itself is made (``plain``).
+def _require_only_in_sizes(tokens: Tokens, name: str, declared: Span | None, *, plain: bool = True) -> None:
+    """Raise ``Aperiodic`` if a name occurs in an init block other than in the first size of an object, where only sums
+    and products are allowed, and of which the name itself must be made (``plain``).
     """
     tokens.at = 0
     inside: int | None = None
@@ -213,56 +221,56 @@ def _only_in_sizes(tokens: Tokens, name: str, declared: Span | None, *, plain: b
             grows = all(k in (NAME, NUMBER) or t in GROWING for t, k in zip(texts, kinds, strict=True))
             called = any(k == NAME and t == "(" for k, t in zip(kinds, texts[1:], strict=False))
             if name in texts and (not (plain and grows) or called or tokens.kinds[inside - 1] != NAME):
-                raise Aperiodic(f"{name} in a size that is no sum of products", tokens.span(inside))
+                raise Aperiodic(f"{name} in a size that is not a sum of products", tokens.span(inside))
             inside = None
         elif text == "include" or (text == name and inside is None and tokens.span() != declared):
-            raise Aperiodic(f"{name} in the init block, other than in a size", tokens.span())
+            raise Aperiodic(f"{name} in the init block outside of a size", tokens.span())
         tokens.at += 1
 
 
 def _roles(tokens: Tokens, scope: Scope, target: str | None) -> dict[str, Role]:
-    """The roles up to what follows them, and the definitions between them."""
+    """Parse the roles, and the definitions between them."""
     roles: dict[str, Role] = {}
     while tokens.kind != END and tokens.text not in PARTS:
         first = tokens.at
         try:
-            if not tokens.accept(";") and not definition(tokens, scope):
+            if not tokens.accept(";") and not parse_definition(tokens, scope):
                 _role(tokens, scope, target, roles)
         except InputError as error:
-            _go_on(tokens, scope, error, first)
+            _recover(tokens, scope, error, first)
     if not roles and not scope.mistakes:
         raise problem("LIT048", tokens.span(), expected="a role such as 'P0@cta 0 { … }'")
     return roles
 
 
-def _go_on(tokens: Tokens, scope: Scope, error: InputError, first: int) -> None:
-    """Keeps a mistake outside all blocks, or of a block that nothing closes, and goes on behind it."""
+def _recover(tokens: Tokens, scope: Scope, error: InputError, first: int) -> None:
+    """Record an error outside all blocks, or in an unclosed block, and continue after it."""
     if tokens.texts[first] == "include":
-        raise error  # nobody knows what it would have declared
+        raise error  # what it would have declared is not known
     declares = tokens.texts[first] in DEFINITIONS
     if declares:
         skip_statement(tokens, first)
-    elif error.code not in OPEN:
+    elif error.code not in UNCLOSED:
         skip_section(tokens, first, PARTS | DEFINITIONS)
-    scope.mistakes.keep(error, tokens, first, scope.names() if declares else None)
+    scope.mistakes.record(error, tokens, first, scope.names() if declares else None)
     tokens.at = max(tokens.at, first + 1)
 
 
 def _header_words(tokens: Tokens, scope: Scope) -> None:
-    """Definitions may stand before the init block too, so that array sizes can use them."""
+    """Parse the definitions before the init block, which array sizes can use."""
     while tokens.kind != END:
         first = tokens.at
         try:
-            if definition(tokens, scope):
+            if parse_definition(tokens, scope):
                 continue
         except InputError as error:
-            _go_on(tokens, scope, error, first)
+            _recover(tokens, scope, error, first)
             continue
         if tokens.text == '"':
             raise problem("LIT009", tokens.span(), expected='"')
         if not tokens.accept(";"):
             words = ("model", "target", "const", "def", "include")
-            hint = did_you_mean(tokens.text, words)
+            hint = suggest(tokens.text, words)
             expected = "quoted lines, model, target, const, or the init block"
             raise problem("LIT019", tokens.span(), found=tokens.found(), expected=expected, hint=hint)
 
@@ -270,23 +278,23 @@ def _header_words(tokens: Tokens, scope: Scope) -> None:
 def _role(tokens: Tokens, scope: Scope, target: str | None, roles: dict[str, Role]) -> None:
     at = tokens.at
     if tokens.kind == NAME and "." in tokens.text:
-        raise tokens.unexpected("a role such as 'P0@cta 0 { … }'", "instructions stand inside a role")
+        raise tokens.unexpected("a role such as 'P0@cta 0 { … }'", "write instructions inside a role")
     name = tokens.name("a role such as 'P0@cta 0 { … }', a condition or expect")
     if tokens.text not in ("@", "{"):
         tokens.at = at
-        hint = did_you_mean(name, ("exists", "forall", "locations", "filter", "expect", "const", "def", "include"))
+        hint = suggest(name, ("exists", "forall", "locations", "filter", "expect", "const", "def", "include"))
         raise tokens.unexpected("a role such as 'P0@cta 0 { … }', a condition or expect", hint)
     place = None
     try:
         if name in roles:
-            raise problem("LIT047", tokens.span(at), name=name, hint="give every role one block")
-        place = placement(tokens, scope, name, at, ("{",))
+            raise problem("LIT047", tokens.span(at), name=name, hint="write one block per role")
+        place = parse_placement(tokens, scope, name, at, ("{",))
     except InputError as error:
         while tokens.text != "{":
             tokens.at += 1
             if tokens.kind == END or tokens.on_new_line():
                 raise
-        scope.mistakes.keep(error, tokens, at)
+        scope.mistakes.record(error, tokens, at)
     inner = scope.for_role()
     labels: set[str] = set()
     body = _Statements(tokens, target).block(inner, labels, 0)
@@ -295,7 +303,7 @@ def _role(tokens: Tokens, scope: Scope, target: str | None, roles: dict[str, Rol
 
 
 class _Statements:
-    """Parses statements; ``labels`` collects those of the enclosing role or loop body."""
+    """The parser of statements; ``labels`` collects the labels of the enclosing role or loop body."""
 
     def __init__(self, tokens: Tokens, target: str | None) -> None:
         self._tokens = tokens
@@ -307,9 +315,9 @@ class _Statements:
         if depth > MAX_NESTING:
             raise problem("LIT062", tokens.span(), expected=f"at most {MAX_NESTING} levels")
         opening = tokens.at
-        hint = "a body stands in braces, a single statement too"
+        hint = "write the body in braces, even a single statement"
         if tokens.text in ("step", "by"):
-            hint = "loops count by one: multiply the variable, or ask for k % 2 == 0"
+            hint = "loops count by one: multiply the variable, or test k % 2 == 0"
         tokens.expect("{", hint=hint if depth else None)
         steps: list[Statement] = []
         while not tokens.accept("}"):
@@ -319,11 +327,11 @@ class _Statements:
             try:
                 self._statement(scope, labels, depth, steps)
             except InputError as error:
-                if error.code in OPEN:
+                if error.code in UNCLOSED:
                     raise
                 skip_statement(tokens, first)
                 declares = tokens.texts[first] in DEFINITIONS or tokens.texts[first][0] == "."
-                scope.mistakes.keep(error, tokens, first, scope.names() if declares else None)
+                scope.mistakes.record(error, tokens, first, scope.names() if declares else None)
             except Unsupported:
                 if not scope.mistakes:
                     raise
@@ -337,7 +345,7 @@ class _Statements:
             code,
             self._tokens.span(),
             expected="'}'",
-            hint=f"the block that opens at line {where.line} is not closed",
+            hint=f"the block that starts in line {where.line} is not closed",
         )
 
     def _statement(self, scope: Scope, labels: set[str], depth: int, steps: list[Statement]) -> None:
@@ -348,7 +356,7 @@ class _Statements:
         elif text == "{":
             steps.append(self.block(Scope(scope), labels, depth + 1))
         elif text == ".reg":
-            registers(tokens, scope)
+            parse_registers(tokens, scope)
             tokens.semicolon()
         elif tokens.kind == NAME and tokens.texts[tokens.at + 1] == ":":
             self._label(labels, steps)
@@ -366,15 +374,15 @@ class _Statements:
             self._const(scope, steps)
             tokens.semicolon()
         elif text in ASSEMBLY and tokens.texts[tokens.at + 1] in ("volatile", "__volatile__", "("):
-            raise tokens.unexpected("a PTX instruction", OF_ASSEMBLY)
-        elif text in FUNCTIONS and tokens.texts[tokens.at + 1] == "(":
-            raise tokens.unexpected("a PTX instruction", f"{text} of CUDA C++ is {FUNCTIONS[text]} in PTX")
+            raise tokens.unexpected("a PTX instruction", ASSEMBLY_HINT)
+        elif text in CUDA_FUNCTIONS and tokens.texts[tokens.at + 1] == "(":
+            raise tokens.unexpected("a PTX instruction", f"{text} of CUDA C++ is {CUDA_FUNCTIONS[text]} in PTX")
         elif text == "while" and tokens.texts[tokens.at + 1] == "(":
-            raise tokens.unexpected("a statement", "a loop is for k in 0..N { }, or a label and a branch")
+            raise tokens.unexpected("a statement", "write a loop as for k in 0..N { }, or with a label and a branch")
         elif text == "else":
-            raise tokens.unexpected("a statement", "else follows the closing brace of an if")
+            raise tokens.unexpected("a statement", "else must follow the closing brace of an if")
         else:
-            steps.append(operation(tokens, scope, self._target))
+            steps.append(parse_operation(tokens, scope, self._target))
             tokens.semicolon()
 
     def _label(self, labels: set[str], steps: list[Statement]) -> None:
@@ -397,13 +405,15 @@ class _Statements:
         bounds = tokens.at
         self._unnamed(scope)
         low = self._before(scope, first, "..")
-        tokens.expect("..", "'..' and the bound that is not reached")
+        tokens.expect("..", "'..' and the exclusive upper bound")
         high = self._before(scope, first, "{")
         span = tokens.span_since(first)
         plain = NAME not in tokens.kinds[bounds : tokens.at]
         if registers_in(low) or registers_in(high):
             where = tokens.span_since(bounds)
-            raise problem("LIT016", where, what="a bound of a for loop", hint="write a loop of registers with a branch")
+            raise problem(
+                "LIT016", where, what="a bound of a for loop", hint="to loop over a register, use a label and a branch"
+            )
         inner = Scope(scope)
         inner.declare_symbol(variable, tokens.span(at))
         labels: set[str] = set()
@@ -411,14 +421,14 @@ class _Statements:
         return For(variable, low, high, Body(body.steps, frozenset(labels)), span, plain)
 
     def _unnamed(self, scope: Scope) -> None:
-        """Declares ``any`` where it stands in the bounds of a loop: the same number in all loops of the file."""
+        """Declare ``any`` if it occurs in the bounds of a loop: the same number in all loops of the file."""
         tokens = self._tokens
         at = tokens.at
         while tokens.texts[at] not in (ANY, "{", "}", ";", ""):
             at += 1
         file = scope.file()
         if tokens.texts[at] == ANY and file.given is not None and not scope.declares(ANY):
-            any_number(file, ANY, tokens.span(at))
+            declare_parameter(file, ANY, tokens.span(at))
 
     def _if(self, scope: Scope, labels: set[str], depth: int) -> If:
         tokens = self._tokens
@@ -439,20 +449,20 @@ class _Statements:
         return If(condition, then, otherwise, span, text)
 
     def _before(self, scope: Scope, first: int, stop: str, *, in_parentheses: bool = False) -> Expr:
-        """An expression of the head of a block. Where it is wrong, the block is read for its own mistakes."""
+        """Parse an expression in the head of a block. If it is wrong, the block is still parsed for further errors."""
         tokens = self._tokens
         try:
             if not in_parentheses:
-                return expression(tokens, scope)
+                return parse_expression(tokens, scope)
             tokens.expect("(")
-            value = expression(tokens, scope)
+            value = parse_expression(tokens, scope)
             tokens.expect(")")
         except InputError as error:
             while tokens.text != stop:
                 tokens.at += 1
                 if tokens.kind == END or tokens.on_new_line():
                     raise
-            scope.mistakes.keep(error, tokens, first)
+            scope.mistakes.record(error, tokens, first)
             return Const(0)
         return value
 
@@ -463,10 +473,10 @@ class _Statements:
             at = tokens.at
             name = tokens.name("the name of a constant")
             tokens.expect("=")
-            value = expression(tokens, scope)
+            value = parse_expression(tokens, scope)
             span: Span = tokens.span_since(at)
             if registers_in(value):
-                raise problem("LIT016", span, what="the value of a const", hint="use a register: mov")
+                raise problem("LIT016", span, what="the value of a const", hint="use mov to set a register")
             if isinstance(value, Const):
                 scope.declare_constant(name, value.value, tokens.span(at))
             else:

@@ -1,4 +1,4 @@
-"""A condition with its names bound: the registers of threads and the bytes of objects that it speaks of."""
+"""Binding of a condition: its words to registers of threads and bytes of objects."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mcheck.base.errors import Span
-from mcheck.frontend.litmus.codes import did_you_mean, problem
+from mcheck.frontend.litmus.codes import problem, suggest
 from mcheck.frontend.litmus.conditions import Atom, Group, MemWord, RegWord, Tree, Word
 from mcheck.frontend.litmus.placement import Grid
-from mcheck.frontend.litmus.ranges import misfit, register_types
+from mcheck.frontend.litmus.ranges import explain_misfit, register_types
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.unroll import Addresses
 from mcheck.ir.condition import And, Compare, ConstTerm, Formula, MemTerm, Not, Notation, Or, RegTerm, Term, Truth
@@ -21,7 +21,7 @@ MAX_LISTED = 256
 
 
 class ConditionBinder:
-    """Gives the words of conditions their threads and addresses."""
+    """Binds the words of conditions to threads and addresses."""
 
     def __init__(
         self, scope: Scope, memory: MemoryMap, addresses: Addresses, threads: tuple[Thread, ...], grid: Grid,
@@ -50,7 +50,7 @@ class ConditionBinder:
         return self._group(tree)
 
     def _note(self, tree: Atom, left: Term, right: Term) -> None:
-        """How the question writes a term: as where it first stands, and hexadecimally if it compares it so."""
+        """Record how the condition writes a term: as at its first occurrence; in hexadecimal if compared so."""
         if isinstance(left, ConstTerm):
             return
         name = tree.name.strip("[]") if isinstance(tree.left, MemWord) and tree.left.bracketed else tree.name
@@ -62,7 +62,7 @@ class ConditionBinder:
     def _check_range(self, left: Word, first: Term, right: Word, second: Term) -> None:
         for constant, word, value, other in ((left, right, first, second), (right, left, second, first)):
             if isinstance(constant, Const) and not isinstance(word, Const):
-                text = misfit(value, other, self._types(other))
+                text = explain_misfit(value, other, self._types(other))
                 if text is not None:
                     self.warnings.append((text, word.span))
 
@@ -98,7 +98,7 @@ class ConditionBinder:
                 return self._location(word)
 
     def listed(self, word: Word) -> list[Term]:
-        """The terms of an entry of ``locations``; an array stands for all its elements."""
+        """The terms of an entry of ``locations``; an array means all its elements."""
         if not isinstance(word, MemWord):
             return [self.term(word, left=True)]
         item = self._object(word)
@@ -124,7 +124,7 @@ class ConditionBinder:
         threads = self._by_role.get(word.role)
         if threads is None:
             there = ", ".join(list(self._by_role)[:8])
-            hint = did_you_mean(word.role, self._by_role)
+            hint = suggest(word.role, self._by_role)
             raise problem("LIT070", word.span, name=word.role, expected=f"one of {there}", hint=hint)
         number = word.number or 0
         if not 0 <= number < len(threads):
@@ -139,13 +139,13 @@ class ConditionBinder:
         return term
 
     def _check_written(self, word: RegWord, thread: Thread) -> None:
-        # What stands in a loop without rounds, or in a branch that is not taken, is a name all the same.
+        # A register in a loop without iterations, or in a branch not taken, is a valid name all the same.
         registers = self._written[thread.role] | thread.init.keys()
         if word.reg in registers:
             return
         error = problem(
             "LIT073", word.span, reg=word.reg, thread=thread.name, expected="a register that the thread writes",
-            hint=did_you_mean(word.reg, registers),
+            hint=suggest(word.reg, registers),
         )  # fmt: skip
         if not self._dialect:
             raise error
@@ -155,9 +155,9 @@ class ConditionBinder:
         name = word.name.name
         item = self._scope.objects.get(name)
         if item is None:
-            hint = did_you_mean(name, self._scope.objects)
+            hint = suggest(name, self._scope.objects)
             if hint is None and name in self._by_role:
-                hint = f"a register of {name} is {name}:r0"
+                hint = f"to name a register of {name}, write {name}:r0"
             raise problem("LIT072", word.span, name=name, expected="a declared location", hint=hint)
         return item
 
@@ -169,7 +169,7 @@ class ConditionBinder:
             return ctas[0]
         if word.name.rank is None:
             if len(ctas) > 1:
-                text = f"{name} exists in {len(ctas)} CTAs; {name}@0 is meant"
+                text = f"{name} exists in {len(ctas)} CTAs; the condition reads {name}@0"
                 self.warnings.append((text, word.span))
             return ctas[0]
         if not isinstance(word.name.rank, Const):
@@ -208,7 +208,7 @@ class ConditionBinder:
         address = base
         for value, stride in zip(indices, self._addresses.strides.get(name.name, ()), strict=False):
             address += value * stride
-        physical = self._memory.of(name.name, cta)
+        physical = self._memory.instance_of(name.name, cta)
         assert physical is not None
         address += physical.physical - physical.base
         label = name.name + "".join(f"[{index}]" for index in indices)

@@ -1,4 +1,4 @@
-"""What follows the code: ``locations``, ``filter``, the final condition, ``expect`` lines.
+"""The parser of what follows the code: ``locations``, ``filter``, the final condition, ``expect`` lines.
 
 The condition is parsed before the memory is laid out, into terms as written; ``mcheck.frontend.litmus.binding`` gives
 them their threads and addresses.
@@ -10,9 +10,9 @@ from dataclasses import field
 
 from mcheck.base.errors import InputError, Span
 from mcheck.base.records import dataclass
-from mcheck.frontend.litmus.codes import did_you_mean, problem
+from mcheck.frontend.litmus.codes import problem, suggest
 from mcheck.frontend.litmus.error_recovery import skip_section
-from mcheck.frontend.litmus.expressions import ABOVE_COMPARISON, MAX_DEPTH, constant, expression
+from mcheck.frontend.litmus.expressions import ABOVE_COMPARISON, MAX_DEPTH, parse_constant, parse_expression
 from mcheck.frontend.litmus.lexer import END, NAME, NUMBER, Tokens, integer
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.ir.expr import Const, Name, Reg
@@ -72,7 +72,7 @@ Tree = Atom | Group
 
 @dataclass(slots=True)
 class Tail:
-    """All that follows the code."""
+    """The part of a file after the code."""
 
     kind: str = "none"
     tree: Tree | None = None
@@ -82,8 +82,8 @@ class Tail:
     expectation: Expectation = field(default_factory=Expectation)
 
 
-def tail(tokens: Tokens, scope: Scope) -> Tail:
-    """Parses everything up to the end of the file."""
+def parse_tail(tokens: Tokens, scope: Scope) -> Tail:
+    """Parse everything up to the end of the file."""
     found = Tail()
     while tokens.kind != END:
         if tokens.accept(";"):
@@ -93,7 +93,7 @@ def tail(tokens: Tokens, scope: Scope) -> Tail:
             _part(tokens, scope, found)
         except InputError as error:
             skip_section(tokens, first, PARTS)
-            scope.mistakes.keep(error, tokens, first)
+            scope.mistakes.record(error, tokens, first)
     return found
 
 
@@ -103,7 +103,7 @@ def _part(tokens: Tokens, scope: Scope, found: Tail) -> None:
         _locations(tokens, scope, found)
     elif text == "filter":
         tokens.at += 1
-        found.filter = formula(tokens, scope)
+        found.filter = parse_formula(tokens, scope)
     elif text == "expect":
         _expect(tokens, found)
     elif text in QUANTIFIERS:
@@ -117,7 +117,7 @@ def _stray(tokens: Tokens, found: Tail) -> InputError:
     if text in _WRONG:
         return problem("LIT078", tokens.span(), found=f"'{text}'", expected="/\\ or \\/", hint=f"write {_WRONG[text]}")
     expected = "exists, ~exists, forall, locations, filter or expect"
-    hint = did_you_mean(text, WORDS) if tokens.kind == NAME else None
+    hint = suggest(text, WORDS) if tokens.kind == NAME else None
     if found.kind != "none":
         return problem("LIT082", tokens.span(), found=tokens.found(), expected="/\\, \\/, expect or the end", hint=hint)
     return tokens.unexpected(expected, hint)
@@ -126,14 +126,14 @@ def _stray(tokens: Tokens, found: Tail) -> InputError:
 def _condition(tokens: Tokens, scope: Scope, found: Tail) -> None:
     first = tokens.at
     if found.kind != "none":
-        raise problem("LIT076", tokens.span(), hint="join them with /\\ or \\/, or make two tests")
+        raise problem("LIT076", tokens.span(), hint="join the conditions with /\\ or \\/, or write two tests")
     word = tokens.text
     tokens.at += 1
     kind = "exists" if word == "final" else word
     if word in ("~", "not"):
         tokens.expect("exists")
         kind = "~exists"
-    found.tree = formula(tokens, scope)
+    found.tree = parse_formula(tokens, scope)
     found.kind = kind
     found.text = tokens.raw_since(first)
     if word == "final":
@@ -151,7 +151,7 @@ def _locations(tokens: Tokens, scope: Scope, found: Tail) -> None:
     tokens.expect("locations")
     tokens.expect("[")
     while not tokens.accept("]"):
-        word = term(tokens, scope)
+        word = parse_term(tokens, scope)
         if isinstance(word, Const):
             raise problem("LIT011", tokens.span(tokens.at - 1), found="a number", expected="a register or a location")
         found.locations.append(word)
@@ -169,31 +169,29 @@ def _expect(tokens: Tokens, found: Tail) -> None:
         word = tokens.text
         if word in ("pass", "fail"):
             if verdict not in (None, word):
-                raise problem(
-                    "LIT080", tokens.span(), expected=f"expect {verdict}, as above, or expect {word}, not both"
-                )
+                raise problem("LIT080", tokens.span(), expected=f"either expect {verdict}, as above, or expect {word}")
             verdict = word
         elif word == "clean" or word in KINDS:
             if word not in kinds:
                 kinds.append(word)
             said = {kind for line in (*old.kinds, kinds) for kind in line}
             if "clean" in said and len(said) > 1:
-                raise problem("LIT080", tokens.span(), expected="clean alone, or kinds of findings")
+                raise problem("LIT080", tokens.span(), expected="either clean alone or kinds of findings")
         else:
             words = ("pass", "fail", "clean", *KINDS)
             if tokens.kind != NAME:
                 raise tokens.unexpected("one of " + ", ".join(words))
-            hint = did_you_mean(word, words)
+            hint = suggest(word, words)
             raise problem("LIT079", tokens.span(), found=f"'{word}'", expected="one of " + ", ".join(words), hint=hint)
         tokens.at += 1
         if tokens.text in ("pass", "fail", "clean", *KINDS):
             raise problem(
-                "LIT082", tokens.span(), found=tokens.found(), expected="| between two expectations, or a line each"
+                "LIT082", tokens.span(), found=tokens.found(), expected="| between two expectations, or two lines"
             )
         if tokens.text == "-" and tokens.kinds[tokens.at + 1] == NAME:
             dashed = f"'{word}-{tokens.texts[tokens.at + 1]}'"
             words = ("pass", "fail", "clean", *KINDS)
-            hint = "say clean for no error at all"
+            hint = "write expect clean if there is no error at all"
             raise problem(
                 "LIT079", tokens.span(tokens.at - 1), found=dashed, expected=f"one of {', '.join(words)}", hint=hint
             )
@@ -206,7 +204,7 @@ def _expect(tokens: Tokens, found: Tail) -> None:
 # --- formulas -----------------------------------------------------------------------------------------
 
 
-def formula(tokens: Tokens, scope: Scope, depth: int = 0) -> Tree:
+def parse_formula(tokens: Tokens, scope: Scope, depth: int = 0) -> Tree:
     r"""``\/`` binds least, then ``/\``, then ``~``."""
     return _joined(tokens, scope, depth, 0)
 
@@ -237,31 +235,31 @@ def _negated(tokens: Tokens, scope: Scope, depth: int) -> Tree:
         raise problem("LIT078", tokens.span(), found="'!'", expected="~", hint="write ~")
     if text == "(":
         tokens.at += 1
-        inner = formula(tokens, scope, depth + 1)
+        inner = parse_formula(tokens, scope, depth + 1)
         tokens.expect(")", "')', /\\ or \\/")
         return inner
     if text in ("true", "false"):
         tokens.at += 1
         return Group(text)
     first = tokens.at
-    left = term(tokens, scope)
+    left = parse_term(tokens, scope)
     name = tokens.raw_since(first)
     operator = _COMPARE.get(tokens.text)
     if operator is None:
         raise problem("LIT077", tokens.span(), expected="one of == != < <= > >=")
     tokens.at += 1
     first = tokens.at
-    right = term(tokens, scope)
+    right = parse_term(tokens, scope)
     return Atom(operator, left, right, name, tokens.raw_since(first))
 
 
-def term(tokens: Tokens, scope: Scope) -> Word:
+def parse_term(tokens: Tokens, scope: Scope) -> Word:
     """A register, a location or a constant expression."""
     at = tokens.at
     if (tokens.kind == NAME or tokens.kind == NUMBER) and (word := _register(tokens, scope)) is not None:
         return word
     bracketed = tokens.accept("[")
-    expr = expression(tokens, scope, ABOVE_COMPARISON)
+    expr = parse_expression(tokens, scope, ABOVE_COMPARISON)
     if bracketed:
         tokens.expect("]")
     span = tokens.span_since(at)
@@ -269,7 +267,7 @@ def term(tokens: Tokens, scope: Scope) -> Word:
         return expr
     if isinstance(expr, Name):
         return MemWord(expr, bracketed, span)
-    hint = f"say whose it is: P0:{expr.name}" if isinstance(expr, Reg) else None
+    hint = f"name the thread of the register: P0:{expr.name}" if isinstance(expr, Reg) else None
     raise problem("LIT081", span, expected="a register of a thread, a location or a constant", hint=hint)
 
 
@@ -287,7 +285,7 @@ def _register(tokens: Tokens, scope: Scope) -> RegWord | None:
         tokens.at += 1
     elif tokens.texts[at + 1] == "[" and _colon_follows(tokens):
         tokens.at += 2
-        number = constant(tokens, scope, "the number of a thread")
+        number = parse_constant(tokens, scope, "the number of a thread")
         tokens.expect("]")
     else:
         return None

@@ -1,4 +1,4 @@
-"""The init block: PTX variable declarations (PTX ISA 5.1, 5.4), the dialect's own forms, and initial registers.
+"""The parser of the init block: PTX variables (PTX ISA 5.1, 5.4), locations of the table dialect, initial registers.
 
 The dialect's forms: ``x = 5``, ``x = y`` and ``x = &y`` (a copy of y's initial value), ``P0:r1 = 5``, ``P0:r1 = x``
 (a pointer), ``y @ surface aliases x``.
@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mcheck.base.errors import InputError, Span
-from mcheck.frontend.litmus.codes import did_you_mean, problem
+from mcheck.frontend.litmus.codes import problem, suggest
 from mcheck.frontend.litmus.error_recovery import skip_statement
-from mcheck.frontend.litmus.expressions import constant, expression
+from mcheck.frontend.litmus.expressions import parse_constant, parse_expression
 from mcheck.frontend.litmus.initial import Initial, RegisterInit
 from mcheck.frontend.litmus.lexer import END, NAME, NUMBER, Tokens, integer
 from mcheck.frontend.litmus.scope import Scope
-from mcheck.frontend.litmus.variables import REGISTER_TYPES, variables
+from mcheck.frontend.litmus.variables import REGISTER_TYPES, parse_variables
 from mcheck.ir.memory import MemObject
 
 ANY = "any"
@@ -23,34 +23,34 @@ PROXIES = ("generic", "texture", "surface", "constant")
 MAX_REGISTERS = 100_000
 
 
-def init_block(tokens: Tokens, scope: Scope, initial: Initial) -> None:
-    """Parses the declarations between the braces, the opening one taken already, the closing one included."""
+def parse_init_block(tokens: Tokens, scope: Scope, initial: Initial) -> None:
+    """Parse the declarations up to the closing brace; the opening one has been consumed."""
     while not tokens.accept("}"):
         if tokens.accept(";"):
             continue
         first = tokens.at
         try:
-            declaration(tokens, scope, initial)
+            parse_declaration(tokens, scope, initial)
             if tokens.text != "}":
                 tokens.semicolon("';' or '}'")
         except InputError as error:
             if tokens.kind == END:
                 raise
             skip_statement(tokens, first)
-            scope.mistakes.keep(error, tokens, first, scope.names())
+            scope.mistakes.record(error, tokens, first, scope.names())
 
 
-def declaration(tokens: Tokens, scope: Scope, initial: Initial) -> None:
-    """Parses one declaration, without its semicolon."""
+def parse_declaration(tokens: Tokens, scope: Scope, initial: Initial) -> None:
+    """Parse one declaration, without its semicolon."""
     text = tokens.text
     if tokens.kind == NAME and text[0] == ".":
         if text == ".reg":
-            registers(tokens, scope)
+            parse_registers(tokens, scope)
         else:
-            variables(tokens, scope, initial)
+            parse_variables(tokens, scope, initial)
         return
     if text == "const":
-        constants(tokens, scope)
+        parse_constants(tokens, scope)
         return
     if text == "[":
         tokens.at += 1
@@ -79,8 +79,8 @@ def _is_role_register(tokens: Tokens) -> bool:
     return tokens.texts[at] == "]" and tokens.texts[at + 1] == ":"
 
 
-def constants(tokens: Tokens, scope: Scope) -> None:
-    """``const A = 1, B = 2 * A`` at the top of a file; ``any`` is any number, here the one that is given."""
+def parse_constants(tokens: Tokens, scope: Scope) -> None:
+    """Parse ``const A = 1, B = 2 * A`` at file level; ``any`` declares the parameter."""
     tokens.expect("const")
     while True:
         at = tokens.at
@@ -89,39 +89,39 @@ def constants(tokens: Tokens, scope: Scope) -> None:
         here = tokens.span(at)
         if scope.given is not None and tokens.text == ANY and scope.constant(ANY) is None:
             tokens.accept(ANY)
-            any_number(scope, name, here)
+            declare_parameter(scope, name, here)
         elif scope.symbolic:
-            scope.declare_derived(name, expression(tokens, scope), here)
+            scope.declare_derived(name, parse_expression(tokens, scope), here)
         else:
-            scope.declare_constant(name, constant(tokens, scope, "the value of a const at file level"), here)
+            scope.declare_constant(name, parse_constant(tokens, scope, "the value of a const at file level"), here)
         if not tokens.accept(","):
             return
 
 
-def any_number(scope: Scope, name: str, here: Span) -> None:
-    """Declares the constant of a file that is any number."""
-    if scope.free is not None:
-        raise problem("LIT087", here, other=scope.free[0])
+def declare_parameter(scope: Scope, name: str, here: Span) -> None:
+    """Declare the parameter of a file: the constant that is ``any``."""
+    if scope.parameter is not None:
+        raise problem("LIT087", here, other=scope.parameter[0])
     assert scope.given is not None, "asked where there can be one"
     if scope.symbolic:
         scope.declare_symbol(name, here)
     else:
         scope.declare_constant(name, scope.given, here)
-    scope.free = name, here
+    scope.parameter = name, here
 
 
 # --- registers ----------------------------------------------------------------------------------
 
 
-def registers(tokens: Tokens, scope: Scope) -> None:
-    """``.reg .u32 a, b`` and ``.reg .pred %p<4>`` (PTX ISA 5.2 and 5.4.6)."""
+def parse_registers(tokens: Tokens, scope: Scope) -> None:
+    """Parse ``.reg .u32 a, b`` or ``.reg .pred %p<4>`` (PTX ISA 5.2 and 5.4.6)."""
     tokens.expect(".reg")
     kind = tokens.text[1:]
     if tokens.kind != NAME or tokens.text[0] != "." or kind not in REGISTER_TYPES:
         if tokens.kind == NAME and tokens.text[0] == ".":
             raise problem(
                 "LIT022", tokens.span(), found=f"'{tokens.text}'", expected="a register type such as .u32 or .pred",
-                hint=did_you_mean(kind, REGISTER_TYPES),
+                hint=suggest(kind, REGISTER_TYPES),
             )  # fmt: skip
         raise tokens.unexpected("a type such as .u32")
     tokens.at += 1
@@ -163,7 +163,7 @@ def _initial_register(tokens: Tokens, scope: Scope, initial: Initial) -> None:
     else:
         thread = tokens.name("a thread")
         if tokens.accept("["):
-            number = constant(tokens, scope, "the number of a thread")
+            number = parse_constant(tokens, scope, "the number of a thread")
             tokens.expect("]")
     span = tokens.span_since(at)
     tokens.expect(":")
@@ -171,13 +171,13 @@ def _initial_register(tokens: Tokens, scope: Scope, initial: Initial) -> None:
     register = tokens.name("a register")
     tokens.expect("=")
     tokens.accept("&")
-    initial.registers.append(RegisterInit(thread, number, register, expression(tokens, scope), span))
+    initial.registers.append(RegisterInit(thread, number, register, parse_expression(tokens, scope), span))
 
 
 # --- the dialect's locations -----------------------------------------------------------------------
 
 
-def location(name: str, value: int, span: Span | None) -> MemObject:
+def make_location(name: str, value: int, span: Span | None) -> MemObject:
     """A location of the table dialect: 32 bits of global memory."""
     return MemObject(
         name=name, space="global", elem="s32", elem_size=4, align=4, size=4,
@@ -198,18 +198,18 @@ def _location(tokens: Tokens, scope: Scope, name: str, at: int, initial: Initial
         elif copied or (tokens.kind == NAME and scope.implicit is not None and not scope.declares(tokens.text)):
             copy = tokens.name("a location")
             if scope.implicit is None:
-                raise problem("LIT018", tokens.span(first), name=copy, hint=did_you_mean(copy, scope.objects))
+                raise problem("LIT018", tokens.span(first), name=copy, hint=suggest(copy, scope.objects))
             scope.implicit.setdefault(copy, tokens.span(first))
         else:
-            value = constant(tokens, scope, "an initial value")
+            value = parse_constant(tokens, scope, "an initial value")
             if not -(1 << 31) <= value < 1 << 32:
                 raise problem("LIT029", tokens.span_since(first), value=value, type="32 bits")
-    item = location(name, value, span)
+    item = make_location(name, value, span)
     old = scope.objects.get(name)
     if old is not None and old.dialect and old.alias_of is None and scope.implicit is not None:
         # The peers take a location that is initialised twice; the last value counts.
         if initial is not None and old.init != item.init:
-            initial.warnings.append((f"{name} is initialised twice; the last value counts", span))
+            initial.warnings.append((f"{name} is initialised twice; the last value is used", span))
         scope.objects[name] = item
         return
     scope.declare_object(item, span)
@@ -224,15 +224,15 @@ def _alias(tokens: Tokens, scope: Scope, name: str, at: int) -> None:
             raise tokens.unexpected("a proxy: " + ", ".join(PROXIES))
         raise problem(
             "LIT031", tokens.span(), found=f"'{proxy}'", expected="one of " + ", ".join(PROXIES),
-            hint=did_you_mean(proxy, PROXIES),
+            hint=suggest(proxy, PROXIES),
         )  # fmt: skip
     tokens.at += 1
     tokens.expect("aliases")
     target_at = tokens.at
-    target = tokens.name("the location that is aliased")
+    target = tokens.name("the location that the alias refers to")
     item = scope.objects.get(target)
     if item is None:
-        hint = did_you_mean(target, scope.objects)
-        raise problem("LIT030", tokens.span(target_at), name=target, expected="a location declared above", hint=hint)
+        hint = suggest(target, scope.objects)
+        raise problem("LIT030", tokens.span(target_at), name=target, expected="a location declared before", hint=hint)
     span = tokens.span(at)
     scope.declare_object(replace(item, name=name, alias_of=target, alias_proxy=proxy, span=span), span)

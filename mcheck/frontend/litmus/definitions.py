@@ -1,4 +1,4 @@
-"""What a file says beside its roles: ``const``, ``.reg``, ``def`` and ``include``, before the init block or behind it.
+"""The parser of definitions: ``const``, ``.reg``, ``def`` and ``include``, before or after the init block.
 
 ``def stage(k) = k % S;`` is a function of values that are known before a thread runs, or of registers; its calls are
 replaced by what they stand for. ``include "ring.inc";`` reads such definitions from a file of the same folder.
@@ -10,26 +10,26 @@ import re
 from pathlib import Path
 
 from mcheck.base.errors import InputError
-from mcheck.base.files import lies_with, regular
+from mcheck.base.files import is_in_folder_of, is_regular_file
 from mcheck.frontend.litmus.codes import problem
-from mcheck.frontend.litmus.declarations import constants, registers
-from mcheck.frontend.litmus.expressions import expression
+from mcheck.frontend.litmus.declarations import parse_constants, parse_registers
+from mcheck.frontend.litmus.expressions import parse_expression
 from mcheck.frontend.litmus.lexer import END, Tokens
 from mcheck.frontend.litmus.scope import Function, Scope
-from mcheck.frontend.litmus.source import Source, read
+from mcheck.frontend.litmus.source import Source, read_source
 
 DEFINITIONS = frozenset(("const", ".reg", "def", "include"))
-"""What definitions begin with."""
+"""The words that definitions begin with."""
 INCLUDE = re.compile(r'include[ \t]+"([^"\n]*)"')
 
 
-def definition(tokens: Tokens, scope: Scope) -> bool:
-    """Parses a definition with its semicolon; whether there was one."""
+def parse_definition(tokens: Tokens, scope: Scope) -> bool:
+    """Parse a definition with its semicolon; returns whether there was one."""
     match tokens.text:
         case "const":
-            constants(tokens, scope)
+            parse_constants(tokens, scope)
         case ".reg":
-            registers(tokens, scope)
+            parse_registers(tokens, scope)
         case "def":
             _function(tokens, scope)
         case "include":
@@ -41,7 +41,7 @@ def definition(tokens: Tokens, scope: Scope) -> bool:
 
 
 def _function(tokens: Tokens, scope: Scope) -> None:
-    """``def name(a, b) = expression``."""
+    """Parse ``def name(a, b) = expression``."""
     tokens.expect("def")
     at = tokens.at
     name = tokens.name("the name of a function")
@@ -56,12 +56,12 @@ def _function(tokens: Tokens, scope: Scope) -> None:
             break
     tokens.expect(")", "',' or ')'")
     tokens.expect("=")
-    body = expression(tokens, inner)
+    body = parse_expression(tokens, inner)
     scope.declare_function(Function(name, tuple(params), body), tokens.span(at))
 
 
 def _include(tokens: Tokens, scope: Scope) -> None:
-    """``include "name"``: the definitions of a file beside this one."""
+    """Parse ``include "name"``: the definitions of a file in the same folder."""
     source = tokens.source
     start = tokens.starts[tokens.at]
     written = INCLUDE.match(source.clean, start)
@@ -71,37 +71,37 @@ def _include(tokens: Tokens, scope: Scope) -> None:
     while tokens.kind != END and tokens.starts[tokens.at] < written.end():
         tokens.at += 1
     span = source.span(written.start(1), max(len(written[1]), 1))
-    path = neighbour_file(source.path, written[1])
+    path = find_included_file(source.path, written[1])
     if path is None:
-        reason = "it must lie in the same folder"
-        raise problem("LIT090", span, name=written[1], reason=reason, hint="give its name alone")
+        reason = "it must be in the same folder"
+        raise problem("LIT090", span, name=written[1], reason=reason, hint="write the file name without a path")
     try:
-        inner = Source(read(str(path)), str(path))
+        inner = Source(read_source(str(path)), str(path))
     except InputError as error:
         raise problem("LIT090", span, name=written[1], reason=error.message) from None
     given = Tokens(inner, 0, len(inner.clean))
     while given.kind != END:
         if given.accept(";"):
             continue
-        if given.text == "include" or not definition(given, scope):
+        if given.text == "include" or not parse_definition(given, scope):
             raise problem("LIT091", given.span(), expected="const, def or .reg")
 
 
-def neighbour_file(path: str, name: str) -> Path | None:
-    """The file of this name in the folder of ``path``; none if the name leads elsewhere."""
+def find_included_file(path: str, name: str) -> Path | None:
+    """The file of this name in the folder of ``path``, ``None`` if the name leads elsewhere."""
     if not name or name in (".", "..") or re.search(r"[/\\:\0]", name):
         return None
     found = Path(path).parent / name
-    return found if lies_with(str(found), path) else None
+    return found if is_in_folder_of(str(found), path) else None
 
 
-def included(source: Source) -> tuple[str, ...]:
-    """The texts of the files that a file includes, for whoever keeps answers by texts; empty if one cannot be read."""
+def read_included_texts(source: Source) -> tuple[str, ...]:
+    """The texts of the files that a file includes, as part of cache keys; empty if one cannot be read."""
     texts: list[str] = []
     for name in dict.fromkeys(INCLUDE.findall(source.clean)):
-        path = neighbour_file(source.path, name)
+        path = find_included_file(source.path, name)
         try:
-            texts.append(read(str(path)) if path is not None and regular(str(path)) else "")
+            texts.append(read_source(str(path)) if path is not None and is_regular_file(str(path)) else "")
         except InputError:
             texts.append("")
     return tuple(texts)

@@ -1,11 +1,14 @@
-"""``.aligned`` instructions in code that only some of a warp's threads have: a leader's, or the branches of a lane's
-number (PTX ISA 9.0 sections 9.7.13.3, 9.7.13.16 and 9.7.19.5). Before each stands what says that this is undefined.
+"""Detection of ``.aligned`` instructions that only some lanes of a warp execute, which is undefined.
 
-Of barriers a thread that has exited is not waited for (Q33), so they have to differ; of other instructions one that
-never comes is enough. Those of wgmma and ``bar`` are compared as they are executed, as guards may decide there.
+Such an instruction is in the code of a leader, or in a branch on the lane's number (PTX ISA 9.0 sections 9.7.13.3,
+9.7.13.16 and 9.7.19.5). An operation that reports the undefined behaviour is inserted before each.
 
-The warps of a warpgroup execute the same wgmma instructions and the same setmaxnreg, too (9.7.15.5.2 and 9.7.19.5).
-Those of one role are held against each other; a warp of another role may have its number for no reason.
+Barriers do not wait for threads that have exited (Q33), so lanes must execute different barriers; of other
+instructions one that a lane does not execute is enough. Those of wgmma and ``bar`` are compared when they are
+executed, as that may depend on guards.
+
+The warps of a warpgroup must execute the same wgmma instructions and the same setmaxnreg, too (9.7.15.5.2 and
+9.7.19.5). Warps of one role are compared; a warp of another role may have its number for no reason.
 """
 
 from __future__ import annotations
@@ -15,40 +18,42 @@ from collections import defaultdict
 from mcheck.base.errors import Span
 from mcheck.frontend.litmus.warps import replace_operations
 from mcheck.ir.aligned_operations import (
-    DIFFERENT,
+    DIVERGENT_BARRIERS,
+    aligned_statement,
     explain_divergent_warps,
     explain_divergent_wgmma,
     is_wgmma,
-    statement_of,
 )
-from mcheck.ir.ops import Alu, ClusterBarrier, Commit, Exit, Op, Parted, TensormapCopyFence
+from mcheck.ir.ops import Alu, ClusterBarrier, Commit, DivergentAligned, Exit, Op, TensormapCopyFence
 from mcheck.ir.program import Thread
 
 KINDS = frozenset((TensormapCopyFence, ClusterBarrier, Alu))
 
 
 def mark_divergent(threads: tuple[Thread, ...]) -> tuple[Thread, ...]:
-    """The threads, with what is undefined of them said where it is."""
+    """The threads, with an operation that reports undefined behaviour before each divergent aligned instruction."""
     warps: dict[tuple[int, int], list[tuple[Thread, list[Op]]]] = defaultdict(list)
     for thread in threads:
         warps[thread.place.own_warp].append((thread, _aligned(thread)))
-    wrong: dict[int, dict[Span, Parted]] = {}
+    wrong: dict[int, dict[Span, DivergentAligned]] = {}
     for warp in warps.values():
         spans = [{op.span for op in own} for _, own in warp]
         if any(there != spans[0] for there in spans):
-            wrong |= {t.index: found for t, own in warp if (found := _wrong(own, [x for _, x in warp]))}
-    threads = tuple(_with(t, wrong[t.index]) if t.index in wrong else t for t in threads) if wrong else threads
-    unlike = _unlike_warps(threads)
-    return tuple(_with_at(t, unlike[t.index]) if t.index in unlike else t for t in threads) if unlike else threads
+            wrong |= {t.index: found for t, own in warp if (found := _find_divergent(own, [x for _, x in warp]))}
+    threads = (
+        tuple(_insert_by_span(t, wrong[t.index]) if t.index in wrong else t for t in threads) if wrong else threads
+    )
+    unlike = _find_unlike_warps(threads)
+    return tuple(_insert_at(t, unlike[t.index]) if t.index in unlike else t for t in threads) if unlike else threads
 
 
 def _aligned(thread: Thread) -> list[Op]:
-    """The instructions of a thread that are looked at, and all its barriers of the cluster."""
+    """The instructions of a thread that are compared, and all its cluster barriers."""
     return [op for op in thread.code if type(op) in KINDS and (type(op) is not Alu or _sets_registers(op))]
 
 
 def is_aligned_instruction(op: Op) -> bool:
-    """Whether an instruction is one that all threads of a warp, or of a warpgroup, have to have."""
+    """Whether all threads of a warp, or of a warpgroup, must execute an instruction."""
     return _of_warpgroups(op) or (type(op) in KINDS and type(op) is not Alu)
 
 
@@ -60,28 +65,32 @@ def _sets_registers(op: Op) -> bool:
     return type(op) is Alu and op.text.startswith("setmaxnreg")
 
 
-def _unlike_warps(threads: tuple[Thread, ...]) -> dict[int, dict[int, Parted]]:
-    """By thread and place in its code, the first instruction of which another warp of its role and warpgroup has none,
-    or has another one instead.
+def _find_unlike_warps(threads: tuple[Thread, ...]) -> dict[int, dict[int, DivergentAligned]]:
+    """By thread and position in its code: the first instruction that another warp of its role and warpgroup lacks, or
+    has another one instead of.
     """
     groups: dict[object, dict[int, list[Thread]]] = defaultdict(lambda: defaultdict(list))
     for thread in threads:
         groups[thread.role, thread.place.warpgroup][thread.place.warp].append(thread)
-    found: dict[int, dict[int, Parted]] = {}
+    found: dict[int, dict[int, DivergentAligned]] = {}
     for warps in groups.values():
         if len(warps) == 1:
             continue
-        lists = {warp: max((_in_turn(t) for t in lanes), key=len) for warp, lanes in warps.items()}
+        lists = {warp: max((_iterations(t) for t in lanes), key=len) for warp, lanes in warps.items()}
         for warp, own in lists.items():
             others = [other for k, other in lists.items() if k != warp and other != own]
-            first, other = min(((_common(own, other), other) for other in others), default=(len(own), own), key=_first)
+            first, other = min(
+                ((_common_prefix(own, other), other) for other in others), default=(len(own), own), key=_first
+            )
             for thread in warps[warp] if first < len(own) else ():
                 places = _places(thread)
                 if first < len(places):
                     op = thread.code[places[first]]
                     instead = other[first][1] if first < len(other) else None
                     found[thread.index] = {
-                        places[first]: _parted(op, "UB307", explain_divergent_warps(statement_of(op), instead))
+                        places[first]: _make_divergent(
+                            op, "UB307", explain_divergent_warps(aligned_statement(op), instead)
+                        )
                     }
     return found
 
@@ -91,53 +100,55 @@ def _first(found: tuple[int, object]) -> int:
 
 
 def _places(thread: Thread) -> list[int]:
-    """The places of the instructions that a warpgroup executes alike, up to the one that ends the thread."""
+    """The positions of the instructions that all warps of a warpgroup execute, up to the end of the thread."""
     last = max(thread.labels.values(), default=-1)
     ends = (k for k, op in enumerate(thread.code) if k >= last and isinstance(op, Exit) and op.guard is None)
     return [k for k, op in enumerate(thread.code[: next(ends, len(thread.code))]) if _of_warpgroups(op)]
 
 
-def _in_turn(thread: Thread) -> list[tuple[str, tuple[int, int, bool]]]:
-    """These instructions: in which round of which loops, and where they are written."""
-    turns = thread.turns
-    return [(turns.at(k) if turns is not None else "", statement_of(thread.code[k])) for k in _places(thread)]
+def _iterations(thread: Thread) -> list[tuple[str, tuple[int, int, bool]]]:
+    """These instructions, each by its iterations of the enclosing loops and its source location."""
+    turns = thread.iterations
+    return [
+        (turns.label_at(k) if turns is not None else "", aligned_statement(thread.code[k])) for k in _places(thread)
+    ]
 
 
-def _common(a: list[tuple[str, tuple[int, int, bool]]], b: list[tuple[str, tuple[int, int, bool]]]) -> int:
-    """How many they begin with together."""
+def _common_prefix(a: list[tuple[str, tuple[int, int, bool]]], b: list[tuple[str, tuple[int, int, bool]]]) -> int:
+    """The length of the common prefix."""
     return next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
-def _with_at(thread: Thread, wrong: dict[int, Parted]) -> Thread:
+def _insert_at(thread: Thread, wrong: dict[int, DivergentAligned]) -> Thread:
     return replace_operations(thread, lambda at, op: [wrong[at], op] if at in wrong else [op])
 
 
-def _wrong(own: list[Op], warp: list[list[Op]]) -> dict[Span, Parted]:
-    """What is undefined of a thread's instructions, by their places, since others of its warp do not have them."""
-    found: dict[Span, Parted] = {}
+def _find_divergent(own: list[Op], warp: list[list[Op]]) -> dict[Span, DivergentAligned]:
+    """The instructions of a thread that are undefined because other lanes of its warp lack them, by location."""
+    found: dict[Span, DivergentAligned] = {}
     others = [({op.span for op in there}, there) for there in warp]
     for op in own:
         span = op.span
         if span is None or op.guard is not None or all(span in spans for spans, _ in others):
             continue
         if not isinstance(op, ClusterBarrier):
-            found[span] = _parted(op, "UB307", explain_divergent_wgmma(None))
-        elif op.aligned and any(span not in spans and _instead(op, there, own) for spans, there in others):
-            found[span] = _parted(op, "UB305", DIFFERENT)
+            found[span] = _make_divergent(op, "UB307", explain_divergent_wgmma(None))
+        elif op.aligned and any(span not in spans and _has_other_barrier(op, there, own) for spans, there in others):
+            found[span] = _make_divergent(op, "UB305", DIVERGENT_BARRIERS)
     return found
 
 
-def _instead(op: ClusterBarrier, there: list[Op], own: list[Op]) -> bool:
-    """Whether another thread, which has not this barrier, has one of its kind that this one has not."""
+def _has_other_barrier(op: ClusterBarrier, there: list[Op], own: list[Op]) -> bool:
+    """Whether another thread, which lacks this barrier, has one of its kind that this thread lacks."""
     spans = {o.span for o in own}
     return any(isinstance(o, ClusterBarrier) and o.kind == op.kind and o.span not in spans for o in there)
 
 
-def _parted(op: Op, code: str, reason: str) -> Parted:
-    return Parted(code=code, reason=reason, span=op.span, text=op.text, section=op.section)
+def _make_divergent(op: Op, code: str, reason: str) -> DivergentAligned:
+    return DivergentAligned(code=code, reason=reason, span=op.span, text=op.text, section=op.section)
 
 
-def _with(thread: Thread, wrong: dict[Span, Parted]) -> Thread:
+def _insert_by_span(thread: Thread, wrong: dict[Span, DivergentAligned]) -> Thread:
     return replace_operations(
         thread, lambda _, op: [wrong[op.span], op] if op.span is not None and op.span in wrong else [op]
     )

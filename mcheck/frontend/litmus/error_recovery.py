@@ -1,7 +1,8 @@
-"""Several mistakes of one text: each is kept, reading goes on behind its statement, and all are told together.
+"""Error recovery: collecting several errors of one text, skipping the rest of each wrong statement.
 
-A statement has at most one. What may follow from another is not told: that a name is undeclared, behind a broken
-declaration, and what is wrong with a statement that has a name of such a declaration or one told to be undeclared.
+At most one error per statement is reported. Errors that may follow from another one are not: an undeclared name after
+a broken declaration, and any error in a statement with a name of such a declaration or with one already reported as
+undeclared.
 """
 
 from __future__ import annotations
@@ -11,20 +12,20 @@ from collections.abc import Collection
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.frontend.litmus.lexer import END, NAME, Tokens
 
-MOST = 10
-"""Mistakes that are told of one text."""
-OPEN = frozenset(("LIT012", "LIT055"))
-"""A block that nothing closes: no statement ends here, and the role is over."""
+MAX_MISTAKES = 10
+"""The maximum number of errors reported for one text."""
+UNCLOSED = frozenset(("LIT012", "LIT055"))
+"""The codes of an unclosed block: no statement ends here, and the role is over."""
 _COMPOUND = frozenset(("for", "if"))
 _WORDS = _COMPOUND | {"const", "else", "await", "exit", "ret"}
 
 
 class _Enough(Exception):
-    """Nobody mends more at once."""
+    """The maximum number of errors has been found."""
 
 
 class Mistakes:
-    """What was found wrong in a text so far."""
+    """The errors found in a text so far."""
 
     __slots__ = ("_blind", "_doubtful", "_found")
 
@@ -36,10 +37,11 @@ class Mistakes:
     def __bool__(self) -> bool:
         return bool(self._found)
 
-    def keep(self, error: InputError, tokens: Tokens, first: int, known: Collection[str] | None = None) -> None:
-        """``error`` of what stands from token ``first`` up to the current one; the last if there are many.
+    def record(self, error: InputError, tokens: Tokens, first: int, known: Collection[str] | None = None) -> None:
+        """Record an error in the tokens from ``first`` to the current one; ends parsing if there are many.
 
-        ``known``, of what is to declare something: names that have been declared, so that others in it may be meant.
+        ``known`` is given for a declaration: the names declared so far, so that other names in it are those that it
+        was meant to declare.
         """
         tokens.depth = 0
         here = range(first, min(tokens.at, len(tokens.texts)))
@@ -55,40 +57,40 @@ class Mistakes:
             self.add(error)
         lacks_block = tokens.texts[first] in _COMPOUND and tokens.texts[tokens.at - 1] != "}"
         if known is None and (lacks_block or tokens.text == "}") and tokens.texts.count("}") > tokens.texts.count("{"):
-            raise _Enough  # nobody knows which block a brace closes
+            raise _Enough  # it is not clear which block a brace closes
 
     def add(self, error: InputError) -> None:
-        """A further mistake; the last one that is looked for if there are many."""
+        """Record an error; ends parsing if there are many."""
         self._found.append(error)
-        if len(self._found) >= MOST:
+        if len(self._found) >= MAX_MISTAKES:
             raise _Enough
 
-    def tell(self) -> None:
-        """Raises what was found, if anything, as the first with the others beside it."""
+    def raise_all(self) -> None:
+        """Raise the first error, if there is one, with the others attached."""
         if self._found:
-            first, *others = sorted(self._found, key=place_of)
+            first, *others = sorted(self._found, key=position_of)
             first.others = tuple(others)
             raise first from None
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        """Tells what was found, with a mistake behind which reading cannot go on. What is not modelled is told of a
-        text without mistakes only.
+        """Raise the errors found, and one that parsing could not recover from. An unsupported construct is reported
+        only if there are no errors.
         """
         if isinstance(error, InputError) and error not in self._found:
             self._found.append(error)
         if error is None or isinstance(error, InputError | Unsupported | _Enough):
-            self.tell()
+            self.raise_all()
 
 
-def place_of(error: InputError) -> tuple[int, int]:
-    """Where a mistake stands in its text; one without a place comes first."""
+def position_of(error: InputError) -> tuple[int, int]:
+    """The line and the column of an error; one without a location comes first."""
     return (error.span.line, error.span.column) if error.span is not None else (0, 0)
 
 
 def begins_statement(tokens: Tokens) -> bool:
-    """Whether the current token can only begin a statement, or end a block: no operand of an instruction."""
+    """Whether the current token can only begin a statement or end a block, so that it is not an operand."""
     text = tokens.text
     if tokens.kind == END or text in ("@", "}") or text in _WORDS:
         return True
@@ -96,8 +98,8 @@ def begins_statement(tokens: Tokens) -> bool:
 
 
 def skip_statement(tokens: Tokens, first: int) -> None:
-    """Goes on from a mistake to the end of the statement that began at token ``first``: behind its semicolon, behind
-    the blocks of a loop or a branch, before a line that begins another, or before what closes the block around.
+    """Skip to the end of the statement that began at token ``first``: after its semicolon, after the blocks of a loop
+    or a branch, before a line that begins another statement, or before the end of the enclosing block.
     """
     compound = tokens.texts[first] in _COMPOUND
     reached = max(tokens.at, first + 1)
@@ -118,8 +120,8 @@ def skip_statement(tokens: Tokens, first: int) -> None:
 
 
 def skip_section(tokens: Tokens, first: int, words: frozenset[str]) -> None:
-    """Goes on from a mistake in what began at token ``first``, outside all blocks, to a line that begins anew: with one
-    of ``words``, or with a role.
+    """Skip what began at token ``first``, outside all blocks, up to a line that begins with one of ``words`` or with a
+    role.
     """
     tokens.at = max(tokens.at - 1, first)
     while tokens.kind != END:
@@ -130,7 +132,7 @@ def skip_section(tokens: Tokens, first: int, words: frozenset[str]) -> None:
 
 
 def begins_role(tokens: Tokens) -> bool:
-    """Whether a line begins with a role: a name with its place or its block."""
+    """Whether a role begins at the current token: a name with its placement or its block."""
     return (
         tokens.texts[tokens.at + 1] in ("@", "{")
         and tokens.kind == NAME

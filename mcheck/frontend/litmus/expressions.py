@@ -1,4 +1,4 @@
-"""Expressions with C's operators and precedence, folded as far as they are constant.
+"""The parser of expressions: C's operators and precedence, constants folded.
 
 Depth and length are limited, so that neither this parser nor whatever walks over an expression later can run out of
 stack; so are the sizes of constants.
@@ -7,7 +7,7 @@ stack; so are the sizes of constants.
 from __future__ import annotations
 
 from mcheck.base.errors import InputError
-from mcheck.frontend.litmus.codes import did_you_mean, problem
+from mcheck.frontend.litmus.codes import problem, suggest
 from mcheck.frontend.litmus.lexer import MAX_LITERAL, NAME, NUMBER, Tokens, integer
 from mcheck.frontend.litmus.scope import SPECIALS, VECTORS, Scope
 from mcheck.ir.expr import Binary, Const, Expr, Name, Reg, Special, Unary, apply_unary
@@ -22,8 +22,8 @@ MAX_DEPTH = 60
 MAX_OPERATORS = 150
 
 
-def expression(tokens: Tokens, scope: Scope, minimum: int = 1) -> Expr:
-    """Parses an expression whose binary operators bind at least as tightly as ``minimum``."""
+def parse_expression(tokens: Tokens, scope: Scope, minimum: int = 1) -> Expr:
+    """Parse an expression whose binary operators bind at least as tightly as ``minimum``."""
     outermost = tokens.depth == 0
     if outermost:
         tokens.operators = 0
@@ -39,16 +39,16 @@ def expression(tokens: Tokens, scope: Scope, minimum: int = 1) -> Expr:
         tokens.operators += 1
         if tokens.operators > MAX_OPERATORS:
             raise _too_long(tokens)
-        right = expression(tokens, scope, level + 1)
+        right = parse_expression(tokens, scope, level + 1)
         left = _fold_binary(tokens, at, operator, left, right)
     tokens.depth -= 1
     return left
 
 
-def constant(tokens: Tokens, scope: Scope, what: str) -> int:
-    """Parses an expression that must be a number here and now."""
+def parse_constant(tokens: Tokens, scope: Scope, what: str) -> int:
+    """Parse an expression that must be a constant known while parsing."""
     first = tokens.at
-    value = expression(tokens, scope)
+    value = parse_expression(tokens, scope)
     if not isinstance(value, Const):
         raise problem("LIT016", tokens.span_since(first), what=what, expected="a number or a const")
     return value.value
@@ -81,7 +81,7 @@ def _primary(tokens: Tokens, scope: Scope) -> Expr:
     text = tokens.texts[at]
     if kind == NUMBER:
         tokens.at = at + 1
-        return Const(number(tokens, at))
+        return Const(parse_number(tokens, at))
     if kind == NAME and text != "_":
         if text[0] == ".":
             raise tokens.unexpected("a value")
@@ -94,23 +94,23 @@ def _primary(tokens: Tokens, scope: Scope) -> Expr:
             return Special(name, tokens.span(at + 1))
         if "." in name or name in VECTORS:  # the vector itself is no operand (PTX ISA 9.0, 10.1)
             meant = f"{name}.x" if name in VECTORS else name
-            hint = did_you_mean("%" + meant, ["%" + s for s in SPECIALS])
+            hint = suggest("%" + meant, ["%" + s for s in SPECIALS])
             raise problem("LIT063", tokens.span(at + 1), name=name, hint=hint)
         return Reg(name)
     if text == "(":
         tokens.at = at + 1
-        inner = expression(tokens, scope)
+        inner = parse_expression(tokens, scope)
         tokens.expect(")")
         return inner
     raise tokens.unexpected("a value: a register, a name or a number")
 
 
-def number(tokens: Tokens, at: int) -> int:
+def parse_number(tokens: Tokens, at: int) -> int:
     """The value of number token ``at``."""
     text = tokens.texts[at]
     value = integer(text)
     if value is None:
-        hint = "write a floating-point value by its bits, 0f3F800000" if "." in text else None
+        hint = "write a floating-point value as its bits: 0f3F800000" if "." in text else None
         raise problem(
             "LIT013", tokens.span(at), found=f"'{text}'", expected="a decimal or hexadecimal integer", hint=hint
         )
@@ -120,7 +120,7 @@ def number(tokens: Tokens, at: int) -> int:
 
 
 def parse_name(tokens: Tokens, scope: Scope, at: int) -> Expr:
-    """What the name at token ``at`` (already taken) stands for, with its indices and its rank."""
+    """Parse the rest of the name at token ``at`` (already consumed): its indices and its rank."""
     name = tokens.texts[at]
     texts = tokens.texts
     if scope.is_register(name):
@@ -140,7 +140,7 @@ def parse_name(tokens: Tokens, scope: Scope, at: int) -> Expr:
     indices: tuple[Expr, ...] = ()
     while texts[tokens.at] == "[":
         tokens.at += 1
-        indices = (*indices, expression(tokens, scope))
+        indices = (*indices, parse_expression(tokens, scope))
         tokens.expect("]")
         if len(indices) > MAX_DEPTH:
             raise _too_long(tokens)
@@ -154,14 +154,14 @@ def parse_name(tokens: Tokens, scope: Scope, at: int) -> Expr:
 
 
 def _called(tokens: Tokens, scope: Scope, at: int) -> Expr:
-    """The value of a function for the arguments that follow its name at token ``at``."""
+    """Parse the arguments of the function at token ``at``, and inline its body."""
     function = scope.functions[tokens.texts[at]]
     if tokens.text != "(":
         raise problem("LIT089", tokens.span(at), name=function.name, expected=f"{function.name}(…)")
     tokens.at += 1
     args: list[Expr] = []
     while tokens.text != ")":
-        args.append(expression(tokens, scope))
+        args.append(parse_expression(tokens, scope))
         if not tokens.accept(","):
             break
     tokens.expect(")", "',' or ')'")
@@ -177,7 +177,7 @@ def _called(tokens: Tokens, scope: Scope, at: int) -> Expr:
 
 
 def _substituted(tokens: Tokens, at: int, expr: Expr, args: dict[str, Expr]) -> Expr:
-    """``expr`` with the arguments for the names of parameters, folded again."""
+    """``expr`` with the arguments substituted for the parameters, folded again."""
 
     def inner(part: Expr) -> Expr:
         return _substituted(tokens, at, part, args)
@@ -196,7 +196,7 @@ def _substituted(tokens: Tokens, at: int, expr: Expr, args: dict[str, Expr]) -> 
 
 
 def _too_big(expr: Expr) -> bool:
-    """Whether calls have made more of an expression than one may be as written."""
+    """Whether inlined calls exceed the size limit of an expression."""
     left = MAX_OPERATORS
     todo = [expr]
     while todo and left >= 0:
@@ -217,7 +217,7 @@ def _rank(tokens: Tokens, scope: Scope) -> Expr:
     at = tokens.at
     if tokens.text == "(":
         tokens.at += 1
-        rank = expression(tokens, scope)
+        rank = parse_expression(tokens, scope)
         tokens.expect(")")
     elif tokens.kind in (NUMBER, NAME) or tokens.text == "%":
         rank = _primary(tokens, scope)

@@ -1,4 +1,4 @@
-"""The head of a file: ``PTX name``, quoted lines, ``model``, ``target``; and which container the file is."""
+"""The parser of the header (``PTX name``, quoted lines, ``model``, ``target``); the choice of table or block form."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
-from mcheck.frontend.litmus.codes import did_you_mean, problem
+from mcheck.frontend.litmus.codes import problem, suggest
 from mcheck.frontend.litmus.source import Source
 from mcheck.isa.targets import KNOWN
 
@@ -17,7 +17,7 @@ LANGUAGES = {
     "LLVM": "LLVM", "MIPS": "MIPS", "OPENCL": "OpenCL", "PPC": "Power", "RISCV": "RISC-V", "VULKAN": "Vulkan",
     "X86": "x86", "X86_64": "x86-64",
 }  # fmt: skip
-"""What herd and Dartagnan call the languages of their tests in the first line."""
+"""The languages that herd and Dartagnan name in the first line of their tests."""
 _OTHER = re.compile(rf"({'|'.join(LANGUAGES)})[ \t]+[A-Za-z0-9_.+-]+[ \t]*(?=[\n\"{{])", re.ASCII | re.IGNORECASE)
 _BRACE = re.compile(r'"[^"]*"|\{')
 _BRACES = re.compile(r"[{}]")
@@ -32,10 +32,10 @@ _NOT_NEWLINE = re.compile(r"[^\n]")
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """``body`` is the offset behind the opening brace of the init block.
+    """The header of a file. ``body`` is the offset after the opening brace of the init block.
 
-    ``words`` is the text up to there with all blanked that is read here; the block form knows more words, the table
-    form ignores them.
+    ``words`` is the text up to there with everything blanked that is parsed here; the block form has further words,
+    the table form ignores them.
     """
 
     source: Source
@@ -48,8 +48,8 @@ class Header:
     body: int
 
 
-def header(source: Source) -> Header:
-    """Reads everything up to the opening brace of the init block."""
+def parse_header(source: Source) -> Header:
+    """Parse everything up to the opening brace of the init block."""
     clean = source.clean
     if not clean or clean.isspace():
         raise problem("LIT002", source.span(0), expected="PTX and the name of the test")
@@ -59,12 +59,12 @@ def header(source: Source) -> Header:
         other = _OTHER.match(clean, start)
         if other is not None:
             language = LANGUAGES[other[1].upper()]
-            hint = "mcheck checks tests of PTX; herd7 and Dartagnan take those of other languages"
+            hint = "mcheck checks PTX tests only; herd7 and Dartagnan support other languages"
             raise problem(
                 "LIT086", source.span(start, len(other[1])), language=language, expected="PTX name", hint=hint
             )
         module = clean.startswith(".version", start)
-        hint = "mcheck check takes PTX modules, as .ptx files" if module else "the first line is 'PTX' and a name"
+        hint = "to check a PTX module, name the file .ptx" if module else "the first line is 'PTX' and a name"
         raise problem("LIT006", source.span(start), expected="PTX name", hint=hint)
     brace = next((m for m in _BRACE.finditer(clean, first.end()) if m[0] == "{"), None)
     if brace is None:
@@ -72,7 +72,9 @@ def header(source: Source) -> Header:
         if quote >= 0 and clean.count('"', first.end()) % 2:
             raise problem("LIT009", source.span(clean.rfind('"')), expected='"')
         end = len(clean.rstrip())
-        raise problem("LIT007", source.span(end), expected="{ and the initial state", hint="an empty one is { }")
+        raise problem(
+            "LIT007", source.span(end), expected="{ and the initial state", hint="write { } for an empty init block"
+        )
     text = clean[first.end() : brace.start()]
     doc: tuple[str, ...] = ()
     if '"' in text:
@@ -89,9 +91,7 @@ def header(source: Source) -> Header:
     target = words.get("target")
     if target is not None and target not in KNOWN:
         where = source.span(first.end() + text.index(target), len(target))
-        raise problem(
-            "LIT083", where, found=target, expected="a target such as sm_90a", hint=did_you_mean(target, KNOWN)
-        )
+        raise problem("LIT083", where, found=target, expected="a target such as sm_90a", hint=suggest(target, KNOWN))
     if words:
         text = _WORDS.sub(lambda match: " " * len(match[0]), text)
     return Header(
@@ -106,7 +106,7 @@ def header(source: Source) -> Header:
     )
 
 
-def init_end(source: Source, start: int) -> int:
+def find_init_end(source: Source, start: int) -> int:
     """The offset of the brace that closes the init block."""
     depth = 1
     for match in _BRACES.finditer(source.clean, start):
@@ -119,7 +119,7 @@ def init_end(source: Source, start: int) -> int:
 
 
 def is_table(source: Source, end: int) -> bool:
-    """Whether the text behind the init block is a table; raises ``InputError`` if it is no container at all."""
+    """Whether the text after the init block is a table; raises ``InputError`` if it is neither a table nor roles."""
     if _TABLE.match(source.clean, end):
         return True
     if _BLOCKS.match(source.clean, end):
@@ -133,8 +133,8 @@ def is_table(source: Source, end: int) -> bool:
     )
 
 
-def without_exec_comments(text: str) -> str:
-    """``text`` with its ``<< … >>`` blanked; in the table form these are comments."""
+def strip_exec_comments(text: str) -> str:
+    """``text`` with ``<< … >>`` blanked, which are comments in the table form."""
     parts: list[str] = []
     done = 0
     while (start := text.find("<<", done)) >= 0 and (end := text.find(">>", start + 2)) >= 0:

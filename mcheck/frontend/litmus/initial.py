@@ -1,4 +1,4 @@
-"""What the init block leaves to be filled in once threads and addresses are known."""
+"""Records of the init block that are resolved once threads and addresses are known."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcheck.ir.expr import Expr
 
 @dataclass(frozen=True, slots=True)
 class RegisterInit:
-    """``P0:r1 = 5``: ``number`` is ``None`` if the whole role is meant."""
+    """An initial register, ``P0:r1 = 5``; ``number`` is ``None`` for all threads of the role."""
 
     thread: str
     number: int | None
@@ -23,7 +23,7 @@ class RegisterInit:
 
 @dataclass(slots=True)
 class Initial:
-    """Pointers in initialisers, tensor maps, initial registers; the bytes of all variables and the warnings so far."""
+    """The unresolved initial values (pointers, tensor maps, registers), the size of all variables, the warnings."""
 
     pointers: dict[str, list[tuple[int, int, str, Expr, Span]]] = field(default_factory=dict)
     maps: dict[str, list[MapFields]] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""One instruction: guard, opcode, operands; and ``await`` in front of it.
+"""The parser of an instruction: ``await``, guard, opcode, operands.
 
-What an instruction means, and whether it exists, is for ``mcheck.isa``; here is only what any PTX instruction looks
-like (PTX ISA 4.3, 6.4).
+Whether an instruction exists and what it means is decided by ``mcheck.isa``; this module has the general syntax of PTX
+instructions (PTX ISA 4.3, 6.4).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mcheck.base.errors import InputError, Span
 from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.codes import problem
 from mcheck.frontend.litmus.error_recovery import begins_statement
-from mcheck.frontend.litmus.expressions import ABOVE_COMPARISON, MAX_DEPTH, expression, registers_in
+from mcheck.frontend.litmus.expressions import ABOVE_COMPARISON, MAX_DEPTH, parse_expression, registers_in
 from mcheck.frontend.litmus.lexer import NAME, Tokens
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.statements import Step
@@ -28,8 +28,8 @@ _ELLIPSIS = ("..", ".", "…")
 COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 
 
-def operation(tokens: Tokens, scope: Scope, target: str | None) -> Step:
-    """Parses and decodes one instruction, up to its semicolon (or the end of the cell), which is left alone."""
+def parse_operation(tokens: Tokens, scope: Scope, target: str | None) -> Step:
+    """Parse and decode one instruction, up to but without its semicolon (or the end of the cell)."""
     first = tokens.at
     guard = _guard(tokens, scope) if tokens.text == "@" else None
     waits = tokens.text == "await" and tokens.kinds[tokens.at + 1] == NAME
@@ -47,11 +47,11 @@ def operation(tokens: Tokens, scope: Scope, target: str | None) -> Step:
     if compares and tokens.text in COMPARISONS:
         operator = tokens.text
         tokens.at += 1
-        compare = operator, expression(tokens, scope)
+        compare = operator, parse_expression(tokens, scope)
     if tokens.text not in ("", ";"):
         if tokens.on_new_line():
             raise problem("LIT084", tokens.after_last(), expected="';' after an instruction")
-        raise tokens.unexpected("',' and a further operand, or ';'" if operands else "an operand, or ';'")
+        raise tokens.unexpected("',' and another operand, or ';'" if operands else "an operand, or ';'")
     span = tokens.span_since(first)
     text = tokens.raw_since(first)
     instruction = Instruction(
@@ -64,15 +64,15 @@ def operation(tokens: Tokens, scope: Scope, target: str | None) -> Step:
     )
     wait = _Wait(guard, compare, text) if waits else None
     lowering = _Lowering(instruction, wait, target, scope.register_type, scope.object_space)
-    loose = tuple([index for index, item in enumerate(operands) if _is_loose(item, scope)])
+    loose = tuple([index for index, item in enumerate(operands) if _is_foldable(item, scope)])
     again = None if not loose else lambda fold: lowering.lower(_folded(instruction, loose, fold))
     folded = tuple(item.expr for index in loose if isinstance(item := operands[index], Value))
-    return Step(lowering.lower(instruction), again=again, loose=folded)
+    return Step(lowering.lower(instruction), decode_folded=again, foldable=folded)
 
 
 @dataclass(frozen=True, slots=True)
 class _Wait:
-    """What stands around the instruction behind an ``await``."""
+    """The guard and the comparison of an ``await``."""
 
     guard: Guard | None
     compare: tuple[str, Expr] | None
@@ -81,7 +81,7 @@ class _Wait:
 
 @dataclass(frozen=True, slots=True)
 class _Lowering:
-    """How an instruction of this file becomes an operation."""
+    """The lowering of an instruction of this file to an operation."""
 
     instruction: Instruction
     wait: _Wait | None
@@ -90,7 +90,7 @@ class _Lowering:
     object_space: Callable[[str], str | None]
 
     def lower(self, instruction: Instruction) -> Op:
-        """The operation of ``instruction``, which is this one or has some operands folded."""
+        """The operation of ``instruction``: this one, or the same with some operands folded."""
         try:
             op = decode(
                 instruction,
@@ -107,26 +107,26 @@ class _Lowering:
         return op if self.wait is None else self._await(op, self.wait)
 
     def _hint(self, instruction: Instruction) -> str | None:
-        """What is often forgotten of a wait on an mbarrier, or of an arrival."""
+        """A hint for common mistakes in mbarrier waits and arrives."""
         first = instruction.operands[0] if instruction.operands else None
         arrives = instruction.opcode[:2] in (("mbarrier", "arrive"), ("mbarrier", "arrive_drop"))
         if arrives and isinstance(first, Memory):
-            return "the state comes first: a register for it, or _ where nobody needs it"
+            return "the first operand is a register for the returned state, or _ if it is not needed"
         if "_wait" not in "".join(instruction.opcode):
             return None
         if self.wait is not None:
-            return "behind await the predicate result is left out"
+            return "leave out the predicate after await"
         if instruction.operands and isinstance(instruction.operands[0], Memory):
-            return "write await in front of it to wait until it is true, or name the predicate that it sets"
+            return "write await before it to wait for the phase, or add the predicate register that it sets"
         return None
 
     def _await(self, inner: Op, wait: _Wait) -> Op:
-        """``await``: a wait on an mbarrier lacks its predicate; a load or an atomic has a comparison."""
+        """The ``Await`` of an mbarrier wait, or of a load or an atomic with a comparison."""
         if isinstance(inner, MbarrierWait) and wait.compare is None:
             inner = dataclasses.replace(inner, dst=None)
         elif not (isinstance(inner, Load | Atomic) and wait.compare is not None):
             found = ".".join(self.instruction.opcode)
-            expected = "a wait on an mbarrier, or a load or an atomic with a comparison"
+            expected = "an mbarrier wait, or a load or an atomic with a comparison"
             hint = "compare the loaded value: await ld… r0, [x] == 1" if isinstance(inner, Load | Atomic) else None
             raise problem("LIT058", self.instruction.spans[0], found=found, expected=expected, hint=hint)
         return Await(
@@ -139,8 +139,8 @@ class _Lowering:
         )
 
 
-def _is_loose(item: Operand, scope: Scope) -> bool:
-    """Whether a value depends on loop variables or special registers alone, so that it becomes an immediate."""
+def _is_foldable(item: Operand, scope: Scope) -> bool:
+    """Whether a value depends only on loop variables and special registers, so that it becomes an immediate."""
     if not isinstance(item, Value) or isinstance(item.expr, Const | Reg):
         return False
     names: set[str] = set()
@@ -151,7 +151,7 @@ def _is_loose(item: Operand, scope: Scope) -> bool:
 
 
 def _folded(instruction: Instruction, loose: tuple[int, ...], fold: Fold) -> Instruction:
-    """``instruction`` with its loose operands folded: now the table can check them as the immediates that they are."""
+    """``instruction`` with its foldable operands folded, so that the table can check them as immediates."""
     operands = list(instruction.operands)
     for index in loose:
         item = operands[index]
@@ -167,7 +167,7 @@ def _guard(tokens: Tokens, scope: Scope) -> Guard:
 
 
 def _register(tokens: Tokens, scope: Scope, expected: str) -> Reg:
-    """Takes ``%name``, or ``name`` if it is a register."""
+    """Parse ``%name``, or ``name`` if it is a register."""
     percent = tokens.text == "%" and tokens.kinds[tokens.at + 1] == NAME
     if percent:
         tokens.at += 1
@@ -202,12 +202,12 @@ def _operands(tokens: Tokens, scope: Scope, head: str, minimum: int) -> list[Ope
             span = tokens.span()
             found.append(Value(Name(tokens.name("a label"), span=span), span=span))
         else:
-            found.append(operand(tokens, scope, first=not found, opaque=head == "wgmma", minimum=minimum))
+            found.append(parse_operand(tokens, scope, first=not found, opaque=head == "wgmma", minimum=minimum))
         if not tokens.accept(","):
             return found
 
 
-def operand(
+def parse_operand(
     tokens: Tokens, scope: Scope, *, first: bool = False, opaque: bool = False, depth: int = 0, minimum: int = 1
 ) -> Operand:
     """Parses one operand; ``first`` ones may be pairs ``p|q``; ``opaque`` register lists may be elided: ``{...}``."""
@@ -234,7 +234,7 @@ def operand(
     if text == "_":
         tokens.at += 1
         return Sink(tokens.span(at))
-    expr = expression(tokens, scope, minimum)
+    expr = parse_expression(tokens, scope, minimum)
     span = tokens.span_since(at)
     if isinstance(expr, Unary) and expr.op == "!" and isinstance(expr.operand, Reg):
         return Value(expr.operand, True, span)
@@ -279,7 +279,7 @@ def _list(tokens: Tokens, scope: Scope, end: str, depth: int) -> tuple[Operand, 
     if end == "}" and tokens.accept(end):
         return ()
     while True:
-        items.append(operand(tokens, scope, depth=depth + 1))
+        items.append(parse_operand(tokens, scope, depth=depth + 1))
         if tokens.accept(end):
             return tuple(items)
         tokens.expect(",", f"',' or '{end}'")

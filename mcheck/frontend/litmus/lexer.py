@@ -1,4 +1,4 @@
-"""Tokens with positions.
+"""The lexer of litmus files: tokens with positions.
 
 One compiled expression finds all tokens; a cursor walks over them. Names take their dots and ``::`` along, so an
 opcode is one token (``cp.async.bulk.shared::cluster.global``) and so is ``.global``. ``%`` is always a token by itself:
@@ -48,7 +48,7 @@ class Tokens:
             kinds.append(kind)
             texts.append(match[kind])
             starts.append(match.start(kind))
-        for _ in range(4):  # so that looking ahead needs no check
+        for _ in range(4):  # so that lookahead needs no bounds check
             kinds.append(END)
             texts.append("")
             starts.append(end)
@@ -66,13 +66,13 @@ class Tokens:
         return self.kinds[self.at]
 
     def span(self, at: int | None = None) -> Span:
-        """The place of token ``at`` (default: the current one)."""
+        """The location of token ``at`` (default: the current one)."""
         index = self.at if at is None else at
         text = self.texts[index]
         return self.source.span(self.starts[index] if text else self._end(), max(len(text), 1))
 
     def _end(self) -> int:
-        """The last character before the end that is not blank: where something is missing."""
+        """The offset of the last non-blank character, at which something is missing."""
         clean = self.source.clean
         offset = min(self.starts[-1], len(clean))
         while offset > 0 and clean[offset - 1].isspace():
@@ -80,7 +80,7 @@ class Tokens:
         return offset
 
     def span_since(self, first: int) -> Span:
-        """From token ``first`` to the last one taken, cut at the end of the first line."""
+        """The location from token ``first`` to the last one consumed, cut at the end of the first line."""
         start = self.starts[first]
         last = max(first, self.at - 1)
         end = self.starts[last] + max(len(self.texts[last]), 1)
@@ -88,31 +88,31 @@ class Tokens:
         return self.source.span(start, max(1, (end if newline < 0 else newline) - start))
 
     def raw_since(self, first: int) -> str:
-        """The text from token ``first`` to the last one taken, blanks squeezed."""
+        """The text from token ``first`` to the last one consumed, blanks squeezed."""
         last = max(first, self.at - 1)
         return " ".join(self.source.clean[self.starts[first] : self.starts[last] + len(self.texts[last])].split())
 
     def found(self) -> str:
-        """What to call the current token in a message."""
+        """The current token as messages name it."""
         if self.kinds[self.at] != END:
             return f"'{self.text}'"
         return "end of the cell" if self.starts[-1] < len(self.source.clean) else "end of the file"
 
     def accept(self, text: str) -> bool:
-        """Takes the current token if it is ``text``."""
+        """Consume the current token if it is ``text``."""
         if self.texts[self.at] == text:
             self.at += 1
             return True
         return False
 
     def expect(self, text: str, expected: str | None = None, hint: str | None = None) -> None:
-        """Takes ``text`` or complains."""
+        """Consume ``text``; raises ``InputError`` if the current token is another one."""
         if self.texts[self.at] != text:
             raise self.unexpected(expected or f"'{text}'", hint)
         self.at += 1
 
     def semicolon(self, expected: str = "';'") -> None:
-        """Takes a semicolon or complains, at the end of the line where none is."""
+        """Consume a semicolon; raises ``InputError`` at the end of the line that lacks it."""
         if self.texts[self.at] != ";":
             if self.kinds[self.at] != END and self.on_new_line():
                 raise problem("LIT084", self.after_last(), expected=expected)
@@ -120,15 +120,15 @@ class Tokens:
         self.at += 1
 
     def on_new_line(self) -> bool:
-        """Whether a line ends between the last token taken and the current one."""
+        """Whether the current token begins a new line."""
         return self.at > 0 and "\n" in self.source.clean[self.starts[self.at - 1] : self.starts[self.at]]
 
     def after_last(self) -> Span:
-        """The place right behind the last token taken."""
+        """The location right after the last token consumed."""
         return self.source.span(self.starts[self.at - 1] + len(self.texts[self.at - 1]))
 
     def name(self, expected: str) -> str:
-        """Takes a name without dots."""
+        """Consume a name without dots."""
         text = self.texts[self.at]
         if self.kinds[self.at] != NAME or "." in text or ":" in text:
             raise self.unexpected(expected)
@@ -136,7 +136,7 @@ class Tokens:
         return text
 
     def unexpected(self, expected: str, hint: str | None = None) -> InputError:
-        """The error for a current token that is not what was ``expected``."""
+        """The error for an unexpected current token."""
         kind = self.kinds[self.at]
         if kind == END and self.starts[-1] >= len(self.source.clean.rstrip()):
             return problem("LIT012", self.span(), expected=expected, hint=hint)

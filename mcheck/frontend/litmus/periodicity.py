@@ -1,19 +1,19 @@
-"""Whether loops repeat that run ever so often: read off the text of a file, not off its unrolled code.
+"""Detection of periodic loops, on the syntax tree instead of the unrolled code.
 
-Every expression of a role is a function of the round. One that is *even* (``mcheck.frontend.litmus.quasi_affine``) with
-a period P and a slope c fulfils e(k + P) = e(k) + c for every round k: constants, loop variables, sums of these, their
-multiples, quotients and remainders by constants. Code repeats where every operand is even with slope 0, but for the
-addresses that are read, or plainly written, in global objects, the coordinates of loads by a tensor map, and the values
-of plain stores, where nothing depends on those. What is not of this kind (a product of rounds) is refused by name, so
-whoever reads the answer knows what to change.
+Every expression of a role is a function of the loop iteration. A quasi-affine one
+(``mcheck.frontend.litmus.quasi_affine``) with period P and slope c satisfies e(k + P) = e(k) + c for every iteration k:
+constants, loop variables, sums of these, their multiples, quotients and remainders by constants. Code is periodic if
+every operand is quasi-affine with slope 0, except for addresses in global objects that are read or plainly written, the
+coordinates of loads by a tensor map, and the values of plain stores, if nothing depends on those. Any other expression
+(a product of iterations) is named in the reason, so that the reader of the answer knows what to change.
 
-A comparison of what grows with a number, or with how often the loop runs, turns once: in one of the first rounds or of
-the last ones. Those are left out of what repeats (``Cuts``): the first are part of what comes before it, the last ones
-of what comes behind it, where they are at the same distance from the end whatever the number is.
+A comparison of a growing value with a number, or with the iteration count, changes its result once: in one of the
+first or of the last iterations. Those are not part of the period (``LongLoop``): the first belong to what comes before
+it, the last to what comes after it, at the same distance from the end whatever the count is.
 
-The number of rounds is a constant that is any number, and may stand in bounds of loops that are nested in no other, in
-comparisons, in sizes of global objects, and behind the loop. What holds of one of its values then holds of all: the
-text does not know it otherwise. Or it is written, and large.
+The iteration count is either the parameter (a constant that is ``any``), which may occur in bounds of outermost loops,
+in comparisons, in sizes of global objects, and after the loop; what holds for one of its values then holds for all, for
+the text does not depend on it otherwise. Or it is a large literal.
 """
 
 from __future__ import annotations
@@ -30,73 +30,77 @@ from mcheck.frontend.litmus.quasi_affine import (
     TRUTH,
     UNKNOWN,
     QuasiAffine,
+    add,
     bounded_constant,
     constant,
-    difference,
+    divide,
     multiply,
-    quotient,
     remainder,
-    total,
+    subtract,
 )
 from mcheck.frontend.litmus.statements import Body, Define, For, If, Mark, Statement, Step
 from mcheck.ir import ops
 from mcheck.ir.expr import Binary, Const, Expr, Lanes, Name, Reg, Special, Unary
-from mcheck.ir.loop_unrolling import Aperiodic, Cuts, Rounds
+from mcheck.ir.loop_unrolling import Aperiodic, LongLoop, LoopPeriodicity
 from mcheck.ir.memory import MemObject
 from mcheck.ir.resolve import expressions
 
 ALIGNED = 32
-"""What addresses go on by in a period is a multiple of this, the largest alignment that an instruction asks for."""
+"""Addresses advance by a multiple of this in a period: the largest alignment that an instruction requires."""
 MAX_PERIOD = 4096
 MAX_CUT = 256
-"""So many rounds at the beginning or the end of a loop may be like no others."""
+"""The maximum number of irregular iterations at the beginning or the end of a loop."""
 LONG = 96
-"""A loop that is written to run as often as this is looked at as one that repeats."""
+"""The iteration count from which a loop with literal bounds is tested for periodicity."""
 
-ROUND = QuasiAffine(1, 1, low=Fraction(0), high=Fraction(0), natural=True)
-NUMBER = QuasiAffine(1, 0, 1, low=Fraction(0), high=Fraction(0), natural=True, counts=True)
-"""How many rounds there are."""
+ROUND = QuasiAffine(1, 1, low=Fraction(0), high=Fraction(0), non_negative=True)
+NUMBER = QuasiAffine(1, 0, 1, low=Fraction(0), high=Fraction(0), non_negative=True, depends_on_count=True)
+"""The iteration count."""
 
 READ: tuple[tuple[type[ops.Op], str], ...] = (
     (ops.Load, "address"), (ops.BulkCopy, "src"), (ops.CpAsync, "src"), (ops.Prefetch, "src"),
 )  # fmt: skip
-"""Operands that are addresses which are only read."""
+"""Address operands through which an operation only reads."""
 WRITTEN: tuple[tuple[type[ops.Op], str], ...] = ((ops.BulkCopy, "dst"), (ops.Store, "address"))
-"""Operands that are addresses which are only written, but by reductions and by what is no plain store."""
+"""Address operands through which an operation only writes, unless it is a reduction or not a plain store."""
 
 
-def find_periodic_loops(roles: Mapping[str, Role], objects: Mapping[str, MemObject], free: str | None) -> Rounds:
-    """How the roles repeat over the constant ``free``, which stands in them by its name, or without one over loops
-    that run often as they are written; raises ``Aperiodic``.
+def find_periodic_loops(
+    roles: Mapping[str, Role], objects: Mapping[str, MemObject], parameter: str | None
+) -> LoopPeriodicity:
+    """The periodicity of the roles in ``parameter``, which is a name in them, or without one in loops of many
+    iterations; raises ``Aperiodic``.
     """
-    reader = _Reader(objects, free)
+    reader = _Reader(objects, parameter)
     for role in roles.values():
         reader.role(role.body)
     if not reader.loops:
-        raise Aperiodic(f"no loop runs to {free}" if free is not None else "no loop runs often")
+        raise Aperiodic(f"no loop runs to {parameter}" if parameter is not None else "no loop has many iterations")
     period = lcm(1, *reader.periods)
     growing: dict[str, int] = {}
     written: dict[str, int] = {}
     for _, every, slope in reader.growing:
         period = lcm(period, every * (ALIGNED // gcd(ALIGNED, abs(slope))))
     if period > MAX_PERIOD:
-        raise Aperiodic(f"the rounds repeat after {period} only")
+        raise Aperiodic(f"the iterations repeat only after {period}")
     for name, every, slope in reader.growing:
         growing[name] = max(growing.get(name, 0), slope * (period // every))
     for name in reader.written:
         if len({slope * (period // every) for other, every, slope in reader.growing if other == name}) > 1:
-            raise Aperiodic(f"addresses in {name}, which grow by different steps")
+            raise Aperiodic(f"addresses in {name}, which grow by different strides")
         written[name] = growing[name]
     values: dict[str, int | None] = {}
     for name, repeats in reader.values:
         others = values.get(name, 1)
         values[name] = None if repeats is None or others is None else lcm(repeats, others)
-    return Rounds(period, growing, reader.loops, values, written, reader.coordinates, reader.counted, reader.least)
+    return LoopPeriodicity(
+        period, growing, reader.loops, values, written, reader.coordinates, reader.counted, reader.least
+    )
 
 
 @dataclass(slots=True)
 class _Paths:
-    """What the statements so far have in common: whether a long loop is behind some of their ways, or all."""
+    """Whether some, or all, control-flow paths so far contain a long loop."""
 
     some: bool = False
     every: bool = False
@@ -104,34 +108,33 @@ class _Paths:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads the roles; collects the periods that it comes across, and what addresses go on by."""
+    """Analyses the roles: collects the periods of expressions and the strides of addresses."""
 
     objects: Mapping[str, MemObject]
-    free: str | None
+    parameter: str | None
     periods: set[int] = field(default_factory=set)
     growing: list[tuple[str, int, int]] = field(default_factory=list)
     values: list[tuple[str, int | None]] = field(default_factory=list)
-    """Of plain stores the object that is written, if it is known, and after how many rounds what is written repeats,
-    ``None`` if it grows.
+    """For plain stores: the object, if known, and the period of the written value, ``None`` if it grows.
     """
     coordinates: bool = False
     counted: bool = False
     written: set[str] = field(default_factory=set)
-    loops: dict[Span, Cuts] = field(default_factory=dict)
+    loops: dict[Span, LongLoop] = field(default_factory=dict)
     least: int = 0
-    cuts: Cuts | None = None
-    """Of the loop that is read."""
+    cuts: LongLoop | None = None
+    """The irregular iterations of the loop that is being analysed."""
     beyond: int = 0
-    """By how much that loop runs further than to the constant."""
+    """How far the upper bound of that loop exceeds the parameter."""
     paths: _Paths = field(default_factory=_Paths)
 
     def role(self, body: Body) -> None:
-        """Reads a role, and which of its loops are long."""
+        """Analyse a role, and find its long loops."""
         self.paths = _Paths()
-        self._outermost(body, {} if self.free is None else {self.free: NUMBER})
+        self._outermost(body, {} if self.parameter is None else {self.parameter: NUMBER})
 
     def _outermost(self, body: Body, env: dict[str, QuasiAffine]) -> None:
-        """Statements that are in no loop."""
+        """Analyse statements outside of all loops."""
         env = dict(env)
         for statement in body.steps:
             match statement:
@@ -140,16 +143,16 @@ class _Reader:
                 case If():
                     self._choice(statement, env)
                 case For():
-                    low, high = (self._of(e, env, statement.span) for e in (statement.low, statement.high))
+                    low, high = (self._evaluate(e, env, statement.span) for e in (statement.low, statement.high))
                     if self._is_long(low, high):
-                        self._long(statement, low, high, env)
+                        self._analyse_long_loop(statement, low, high, env)
                     else:
                         self._loop(statement, env)
                 case _:
                     self._statement(statement, env)
 
     def _choice(self, choice: If, env: dict[str, QuasiAffine]) -> None:
-        self._flat(choice.condition, env, choice.span, "a condition")
+        self._require_periodic(choice.condition, env, choice.span, "a condition")
         before = self.paths
         after = []
         for body in (choice.then, choice.otherwise):
@@ -159,36 +162,36 @@ class _Reader:
         self.paths = _Paths(any(p.some for p in after), all(p.every for p in after))
 
     def _is_long(self, low: QuasiAffine, high: QuasiAffine) -> bool:
-        if self.free is not None:
-            return not low.along and bool(high.along)
+        if self.parameter is not None:
+            return not low.growth_with_count and bool(high.growth_with_count)
         return low.value is not None and high.value is not None and high.value - low.value >= LONG
 
-    def _long(self, loop: For, low: QuasiAffine, high: QuasiAffine, env: dict[str, QuasiAffine]) -> None:
-        number = self.free or "a number that is large"
+    def _analyse_long_loop(self, loop: For, low: QuasiAffine, high: QuasiAffine, env: dict[str, QuasiAffine]) -> None:
+        number = self.parameter or "a large number"
         if self.paths.some:
             raise Aperiodic(f"a second loop to {number}", loop.span)
-        offset = high.low if (high.period, high.along, high.low) == (1, 1, high.high) else None
-        if low.value is None or low.value < 0 or (self.free is not None and offset is None):
-            raise Aperiodic(f"the bounds of a loop to {number}: they are to be a number and {number}", loop.span)
-        count = None if self.free is not None else (high.value or 0) - low.value
-        self.cuts, self.beyond = Cuts(low.value, count=count), int(offset or 0)
+        offset = high.low if (high.period, high.growth_with_count, high.low) == (1, 1, high.high) else None
+        if low.value is None or low.value < 0 or (self.parameter is not None and offset is None):
+            raise Aperiodic(f"the bounds of a loop to {number}, which must be a number and {number}", loop.span)
+        count = None if self.parameter is not None else (high.value or 0) - low.value
+        self.cuts, self.beyond = LongLoop(low.value, count=count), int(offset or 0)
         inner = {**env, loop.variable: ROUND}
         for statement in loop.body.steps:
             self._statement(statement, inner)
-        if not _says_something(loop.body):
+        if not _has_operation(loop.body):
             raise Aperiodic("a loop without a statement", loop.span)
         self.least = max(self.least, low.value + self.cuts.ahead + self.cuts.behind - self.beyond)
         self.loops[loop.span], self.cuts = self.cuts, None
         self.paths = _Paths(some=True, every=True)
 
     def _loop(self, loop: For, env: dict[str, QuasiAffine]) -> None:
-        """A loop of as many rounds whatever the round around it, or the number, is."""
-        low, high = self._of(loop.low, env, loop.span), self._of(loop.high, env, loop.span)
-        self._steady(low, loop.span)
-        self._steady(high, loop.span)
+        """Analyse a loop whose iteration count does not depend on the enclosing iteration or on the parameter."""
+        low, high = self._evaluate(loop.low, env, loop.span), self._evaluate(loop.high, env, loop.span)
+        self._require_independent(low, loop.span)
+        self._require_independent(high, loop.span)
         self.periods |= {low.period, high.period}
-        if difference(high, low).grows:
-            raise Aperiodic("how often a loop runs", loop.span)
+        if subtract(high, low).grows:
+            raise Aperiodic("the iteration count of a loop", loop.span)
         last = None if high.high is None else high.high - 1
         self._body(loop.body, {**env, loop.variable: replace(low, value=None, high=last)})
 
@@ -204,11 +207,11 @@ class _Reader:
             case Mark():
                 pass
             case Define():
-                env[statement.name] = self._of(statement.value, env, statement.span)
+                env[statement.name] = self._evaluate(statement.value, env, statement.span)
             case For():
                 self._loop(statement, env)
             case If():
-                self._flat(statement.condition, env, statement.span, "a condition")
+                self._require_periodic(statement.condition, env, statement.span, "a condition")
                 self._body(statement.then, env)
                 self._body(statement.otherwise, env)
             case Body():
@@ -218,8 +221,8 @@ class _Reader:
         span = step.span or step.op.span
         what = " ".join(step.op.text.split())
         stores = isinstance(step.op, ops.Store) and step.op.sem == "weak" and not step.op.volatile
-        for expr in step.loose if not stores else ():
-            self._flat(expr, env, span, f"an operand of '{what}'")
+        for expr in step.foldable if not stores else ():
+            self._require_periodic(expr, env, span, f"an operand of '{what}'")
         if stores:
             self._stored(step, env, span)
         innermost = True
@@ -227,60 +230,60 @@ class _Reader:
             if stores and name == "srcs":
                 continue
             first, innermost = innermost, innermost and name != "coords"
-            even = self._of(expr, env, span)
-            self._steady(even, span)
+            even = self._evaluate(expr, env, span)
+            self._require_independent(even, span)
             if not even.grows:
                 self.periods.add(even.period)
                 continue
             if isinstance(step.op, ops.TensorCopy) and step.op.kind == "load" and name == "coords":
                 self._coordinate(even, first)
                 continue
-            slope = even.slope + even.along
+            slope = even.slope + even.growth_with_count
             space = {self.objects[o].space for o in even.objects if o in self.objects}
             writes = (type(step.op), name) in WRITTEN and (stores or getattr(step.op, "reduce", "") is None)
             reads = (type(step.op), name) in READ
             if not (reads or writes) or len(even.objects) != 1 or space != {"global"} or slope < 0:
-                raise Aperiodic(f"the {name} of '{what}', which grows with the rounds", span)
+                raise Aperiodic(f"the {name} of '{what}', which grows with the iteration", span)
             self.written |= even.objects if writes else set()
             self.growing.append((next(iter(even.objects)), even.period, slope))
 
     def _stored(self, step: Step, env: Mapping[str, QuasiAffine], span: Span | None) -> None:
-        """A plain store: after how many rounds what it writes repeats. Mostly nothing depends on it."""
+        """Analyse the period of the value of a plain store. Mostly nothing depends on it."""
         assert isinstance(step.op, ops.Store)
-        objects = tuple(self._of(step.op.address, env, span).objects)
+        objects = tuple(self._evaluate(step.op.address, env, span).objects)
         where = objects[0] if len(objects) == 1 else ""
-        for expr in (*step.loose, *step.op.srcs):
+        for expr in (*step.foldable, *step.op.srcs):
             every = None
             with suppress(Aperiodic):
-                even = self._of(expr, env, span)
-                self._steady(even, span)
+                even = self._evaluate(expr, env, span)
+                self._require_independent(even, span)
                 every = None if even.grows else even.period
             self.values.append((where, every))
 
     def _coordinate(self, even: QuasiAffine, innermost: bool) -> None:
-        """A coordinate of a load by a tensor map: that of the innermost dimension has to be a multiple of 16 bytes."""
-        self.periods.add(even.period * (16 // gcd(16, even.slope + even.along) if innermost else 1))
+        """Analyse a coordinate of a load by a tensor map; the innermost one must be a multiple of 16 bytes."""
+        self.periods.add(even.period * (16 // gcd(16, even.slope + even.growth_with_count) if innermost else 1))
         self.coordinates = True
 
-    def _flat(self, expr: Expr, env: Mapping[str, QuasiAffine], span: Span | None, what: str) -> None:
-        even = self._of(expr, env, span)
-        self._steady(even, span)
+    def _require_periodic(self, expr: Expr, env: Mapping[str, QuasiAffine], span: Span | None, what: str) -> None:
+        even = self._evaluate(expr, env, span)
+        self._require_independent(even, span)
         if even.grows:
-            raise Aperiodic(f"{what}, which grows with the rounds", span)
+            raise Aperiodic(f"{what}, which grows with the iteration", span)
         self.periods.add(even.period)
 
-    def _steady(self, even: QuasiAffine, span: Span | None) -> None:
-        """Raises ``Aperiodic`` for what depends on the number of rounds elsewhere than behind the loop."""
-        if even.counts and not self.paths.every:
-            raise Aperiodic(f"{self.free} before the loop or in it", span)
-        self.counted = self.counted or even.counts
+    def _require_independent(self, even: QuasiAffine, span: Span | None) -> None:
+        """Raise ``Aperiodic`` for a value that depends on the iteration count other than after the loop."""
+        if even.depends_on_count and not self.paths.every:
+            raise Aperiodic(f"{self.parameter} before the loop or in it", span)
+        self.counted = self.counted or even.depends_on_count
 
     # --- expressions ------------------------------------------------------------------------------------------
 
-    def _of(self, expr: Expr, env: Mapping[str, QuasiAffine], span: Span | None) -> QuasiAffine:
+    def _evaluate(self, expr: Expr, env: Mapping[str, QuasiAffine], span: Span | None) -> QuasiAffine:
         even = self._read(expr, env, span)
         if even.period > MAX_PERIOD:
-            raise Aperiodic(f"an expression that repeats after {even.period} rounds only", span)
+            raise Aperiodic(f"an expression that repeats only after {even.period} iterations", span)
         return even
 
     def _read(self, expr: Expr, env: Mapping[str, QuasiAffine], span: Span | None) -> QuasiAffine:
@@ -294,22 +297,22 @@ class _Reader:
             case Name():
                 return self._name(expr, env, span)
             case Unary(op, operand):
-                return self._unary(op, self._of(operand, env, span), span)
+                return self._unary(op, self._evaluate(operand, env, span), span)
             case Binary(op, left, right):
-                return self._binary(op, self._of(left, env, span), self._of(right, env, span), span)
+                return self._binary(op, self._evaluate(left, env, span), self._evaluate(right, env, span), span)
 
     def _name(self, name: Name, env: Mapping[str, QuasiAffine], span: Span | None) -> QuasiAffine:
         if name.name in env:
             return env[name.name]
         item = self.objects.get(name.name)
         if item is None:
-            raise Aperiodic(f"{name.name}, which is not known here", span)
+            raise Aperiodic(f"{name.name}, which is not declared", span)
         if name.rank is not None:
-            self._flat(name.rank, env, span, "the rank of a CTA")
+            self._require_periodic(name.rank, env, span, "the rank of a CTA")
         found = replace(bounded_constant(0, None), objects=frozenset((name.name,)))
         for number, index in enumerate(name.indices):
             stride = item.elem_size * prod(item.dims[number + 1 :])
-            found = total(found, multiply(self._of(index, env, span), stride))
+            found = add(found, multiply(self._evaluate(index, env, span), stride))
         return found
 
     def _unary(self, op: str, a: QuasiAffine, span: Span | None) -> QuasiAffine:
@@ -319,55 +322,58 @@ class _Reader:
             return multiply(a, -1)
         if not a.grows:
             known = TRUTH if op == "!" else UNKNOWN
-            return replace(known, period=a.period, counts=a.counts, objects=a.objects)
-        raise Aperiodic(f"'{op}' of what grows with the rounds", span)
+            return replace(known, period=a.period, depends_on_count=a.depends_on_count, objects=a.objects)
+        raise Aperiodic(f"'{op}' of a value that grows with the iteration", span)
 
     def _binary(self, op: str, a: QuasiAffine, b: QuasiAffine, span: Span | None) -> QuasiAffine:
         match op:
             case "+":
-                return total(a, b)
+                return add(a, b)
             case "-":
-                return difference(a, b)
+                return subtract(a, b)
             case "*" if a.value is not None or b.value is not None:
                 one, other = (a, b) if b.value is not None else (b, a)
                 return multiply(one, other.value or 0)
             case "<<" if b.value is not None and 0 <= b.value < 64:
                 return multiply(a, 1 << b.value)
             case "<" | "<=" | ">" | ">=" | "==" | "!=":
-                return self._compared(op, difference(a, b), span)
-            case "/" | "%" if b.value is not None and b.value > 0 and self._natural(a):
-                return quotient(a, b.value) if op == "/" else remainder(a, b.value)
-            case ">>" if b.value is not None and 0 <= b.value < 64 and self._natural(a):
-                return quotient(a, 1 << b.value)
-            case "&" if b.value is not None and b.value >= 0 and a.grows and self._natural(a):
+                return self._compared(op, subtract(a, b), span)
+            case "/" | "%" if b.value is not None and b.value > 0 and self._ensure_non_negative(a):
+                return divide(a, b.value) if op == "/" else remainder(a, b.value)
+            case ">>" if b.value is not None and 0 <= b.value < 64 and self._ensure_non_negative(a):
+                return divide(a, 1 << b.value)
+            case "&" if b.value is not None and b.value >= 0 and a.grows and self._ensure_non_negative(a):
                 return remainder(a, 1 << b.value.bit_length())
         if not a.grows and not b.grows:
             known = UNKNOWN
             if op in ("&&", "||"):
                 known = TRUTH
-            elif op in ("/", "%", ">>", "&") and self._natural(a) and self._natural(b):
+            elif op in ("/", "%", ">>", "&") and self._ensure_non_negative(a) and self._ensure_non_negative(b):
                 known = bounded_constant(0, None)
             return replace(
-                known, period=lcm(a.period, b.period), counts=a.counts or b.counts, objects=a.objects | b.objects
+                known,
+                period=lcm(a.period, b.period),
+                depends_on_count=a.depends_on_count or b.depends_on_count,
+                objects=a.objects | b.objects,
             )
-        raise Aperiodic(f"'{op}' of what grows with the rounds", span)
+        raise Aperiodic(f"'{op}' of a value that grows with the iteration", span)
 
-    # --- where things turn ------------------------------------------------------------------------------------
+    # --- comparisons that change their result once ------------------------------------------------------------
 
     def _compared(self, op: str, a: QuasiAffine, span: Span | None) -> QuasiAffine:
-        """Whether a difference is above 0, below it, or neither."""
+        """Compare a difference with 0."""
         if not a.grows:
-            return replace(TRUTH, period=a.period, counts=a.counts)
-        if a.low is None or a.high is None or not self._turns(a, a.low, a.high):
-            raise Aperiodic(f"'{op}' of what grows with the rounds", span)
+            return replace(TRUTH, period=a.period, depends_on_count=a.depends_on_count)
+        if a.low is None or a.high is None or not self._exclude_sign_change(a, a.low, a.high):
+            raise Aperiodic(f"'{op}' of a value that grows with the iteration", span)
         turn = max(self.least, *((self.cuts.ahead, self.cuts.behind) if self.cuts is not None else (0,)))
         if turn > MAX_CUT:
             raise Aperiodic(f"'{op}' of what grows with the rounds, and turns late", span, turn)
         return TRUTH
 
-    def _turns(self, a: QuasiAffine, low: Fraction, high: Fraction) -> bool:
-        """Keeps what can be 0 out of the rounds that are alike; whether that can be done."""
-        rate, along, cuts = a.rate, a.rate_along, self.cuts
+    def _exclude_sign_change(self, a: QuasiAffine, low: Fraction, high: Fraction) -> bool:
+        """Exclude the iterations in which a value can be 0 from the periodic ones; returns whether that is possible."""
+        rate, along, cuts = a.rate, a.rate_with_count, self.cuts
         if not rate:  # above or below for all large numbers
             self.least = max(self.least, floor(max(-low / along, -high / along)) + 1)
             return True
@@ -375,15 +381,15 @@ class _Reader:
             return False
         ends = sorted((-low / rate, -high / rate))
         if not along:
-            return self._spare(cuts, ends)
+            return self._exclude_range(cuts, ends)
         if rate + along:
             return False
         # The end of the loop is ``beyond`` behind N, and the turn as far behind N as ``ends`` say.
         cuts.behind = max(cuts.behind, floor(self.beyond - ends[0]))
         return True
 
-    def _spare(self, cuts: Cuts, ends: list[Fraction]) -> bool:
-        """Leaves the rounds from one number to another out: with those before them, or with those behind them."""
+    def _exclude_range(self, cuts: LongLoop, ends: list[Fraction]) -> bool:
+        """Exclude a range of iterations from the periodic ones, with all before it or all after it."""
         if cuts.count is None or ends[1] < cuts.low + cuts.count // 2:
             cuts.ahead = max(cuts.ahead, floor(ends[1]) + 1 - cuts.low)
             return True
@@ -392,13 +398,13 @@ class _Reader:
         cuts.behind = max(cuts.behind, cuts.low + cuts.count - ceil(ends[0]))
         return True
 
-    def _natural(self, a: QuasiAffine) -> bool:
+    def _ensure_non_negative(self, a: QuasiAffine) -> bool:
         """Whether a value is never negative, so that quotients and remainders are those of arithmetic; the first or
-        last rounds are left out for that.
+        last iterations are excluded for that.
         """
-        if a.natural or a.low is None:
-            return a.natural
-        rate, along, cuts = a.rate, a.rate_along, self.cuts
+        if a.non_negative or a.low is None:
+            return a.non_negative
+        rate, along, cuts = a.rate, a.rate_with_count, self.cuts
         first = cuts.low if cuts is not None else 0
         if rate >= 0 and along >= 0 and a.low + rate * first >= 0:
             return True
@@ -419,11 +425,11 @@ class _Reader:
         return behind <= MAX_CUT
 
 
-def _says_something(body: Body) -> bool:
+def _has_operation(body: Body) -> bool:
     return any(
-        (isinstance(s, Body) and _says_something(s))
-        or (isinstance(s, For) and _says_something(s.body))
-        or (isinstance(s, If) and (_says_something(s.then) or _says_something(s.otherwise)))
+        (isinstance(s, Body) and _has_operation(s))
+        or (isinstance(s, For) and _has_operation(s.body))
+        or (isinstance(s, If) and (_has_operation(s.then) or _has_operation(s.otherwise)))
         or isinstance(s, Step)
         for s in body.steps
     )

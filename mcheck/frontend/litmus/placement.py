@@ -7,8 +7,8 @@ from dataclasses import field
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
-from mcheck.frontend.litmus.codes import did_you_mean, problem
-from mcheck.frontend.litmus.expressions import constant
+from mcheck.frontend.litmus.codes import problem, suggest
+from mcheck.frontend.litmus.expressions import parse_constant
 from mcheck.frontend.litmus.lexer import NAME, NUMBER, Tokens
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.ir.memory import Cta
@@ -44,10 +44,12 @@ class Grid:
     warps: dict[int, int]
 
 
-def placement(tokens: Tokens, scope: Scope, name: str, at: int, ends: tuple[str, ...]) -> Placement:
-    """Parses ``@key N, key A..B, key A, B, C..D``; token ``at`` is the name. ``ends`` may follow."""
+def parse_placement(tokens: Tokens, scope: Scope, name: str, at: int, ends: tuple[str, ...]) -> Placement:
+    """Parse ``@key N, key A..B, key A, B, C..D``; token ``at`` is the name, and one of ``ends`` follows."""
     if tokens.text != "@":
-        raise problem("LIT040", tokens.span(at), name=name, expected=f"{name}@cta 0", hint="say where it runs")
+        raise problem(
+            "LIT040", tokens.span(at), name=name, expected=f"{name}@cta 0", hint="name the CTA in which it runs"
+        )
     tokens.at += 1
     ranges: dict[str, Sequence[int]] = {}
     while tokens.text not in ends:
@@ -58,7 +60,7 @@ def placement(tokens: Tokens, scope: Scope, name: str, at: int, ends: tuple[str,
         if key not in LIMITS:
             raise problem(
                 "LIT041", tokens.span(), found=f"'{key}'", expected="one of " + ", ".join(KEYS),
-                hint=did_you_mean(key, LIMITS),
+                hint=suggest(key, LIMITS),
             )  # fmt: skip
         tokens.at += 1
         meant = "warp" if key == "warpgroup" else key
@@ -71,14 +73,14 @@ def placement(tokens: Tokens, scope: Scope, name: str, at: int, ends: tuple[str,
         if not tokens.accept(","):
             break
     if tokens.text not in ends:
-        hint = "does the row above lack its ';'?" if ends == ("",) and tokens.on_new_line() else None
+        hint = "is a ';' missing at the end of the row above?" if ends == ("",) and tokens.on_new_line() else None
         expected = "',' or " + " or ".join(f"'{end}'" if end else "the end of the cell" for end in ends)
         raise tokens.unexpected(expected, hint)
     return Placement(name, ranges, tokens.span_since(at))
 
 
 def _numbers(tokens: Tokens, scope: Scope, key: str) -> Sequence[int]:
-    """``N``, ``A..B`` or several of them; after a comma a name that is a key begins what follows."""
+    """Parse ``N``, ``A..B`` or several of them; a key after a comma ends them."""
     at = tokens.at
     found: Sequence[int] = _range(tokens, scope, key)
     while tokens.text == "," and _is_number(tokens, scope, tokens.at + 1):
@@ -86,22 +88,22 @@ def _numbers(tokens: Tokens, scope: Scope, key: str) -> Sequence[int]:
         more = _range(tokens, scope, key)
         found = [*found, *more] if len(found) + len(more) <= MAX_LISTED else []
         if len(set(found)) < len(found) or not found:
-            raise problem("LIT092", tokens.span_since(at), key=key, expected=f"at most {MAX_LISTED}, each once")
+            raise problem("LIT092", tokens.span_since(at), key=key, expected=f"at most {MAX_LISTED} different numbers")
     return found if isinstance(found, range) else sorted(found)
 
 
 def _is_number(tokens: Tokens, scope: Scope, at: int) -> bool:
-    """Whether a number begins at token ``at``; else it is the next key, or a mistake."""
+    """Whether a number begins at token ``at``; otherwise it is the next key, or an error."""
     text = tokens.texts[at]
     return tokens.kinds[at] == NUMBER or text == "(" or scope.constant(text) is not None
 
 
 def _range(tokens: Tokens, scope: Scope, key: str) -> range:
     at = tokens.at
-    low = constant(tokens, scope, f"a {key} number")
+    low = parse_constant(tokens, scope, f"a {key} number")
     high = low + 1
     if tokens.accept(".."):
-        high = constant(tokens, scope, f"a {key} number")
+        high = parse_constant(tokens, scope, f"a {key} number")
         if high <= low:
             raise problem("LIT043", tokens.span_since(at), low=low, high=high, expected="a half-open range: low..high")
     if low < 0 or high > LIMITS[key]:
@@ -111,7 +113,7 @@ def _range(tokens: Tokens, scope: Scope, key: str) -> range:
 
 
 def enumerate_threads(placements: Sequence[Placement]) -> Grid:
-    """The threads of all placements with their CTAs; raises ``InputError`` where one place is taken twice."""
+    """The threads of all placements with their CTAs; raises ``InputError`` if two threads have one place."""
     clustered = any("cluster" in item.ranges for item in placements)
     total = 0
     for item in placements:
@@ -183,4 +185,4 @@ def _explicit_warps(
 
 
 def _where(cta: Cta, warp: int, lane: int) -> str:
-    return f"gpu {cta.gpu}, cluster {cta.cluster}, cta {cta.rank}, warp {warp}, lane {lane} has one thread"
+    return f"gpu {cta.gpu}, cluster {cta.cluster}, cta {cta.rank}, warp {warp}, lane {lane} can have only one thread"

@@ -1,4 +1,4 @@
-"""Constants of a condition that no register or location of its type can hold."""
+"""Range check of conditions: constants that a register or location of its type cannot hold."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from mcheck.isa.operands import width
 
 
 def value_range(type_name: str) -> tuple[int, int]:
-    """The least and the greatest value that something of a type is shown with."""
+    """The least and the greatest value of a type, as values are displayed."""
     bits = width(type_name)
     return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if type_name[0] == "s" else (0, (1 << bits) - 1)
 
 
 def register_types(thread: Thread, name: str) -> frozenset[str]:
-    """The types of what a register may hold in the end: that of its declaration and of all that is written to it."""
+    """The types of a register's possible final values: of its declaration and of all instructions that write it."""
     given = {kind for op in thread.code for reg, kind in written_registers(op) if reg == name}
     declared = thread.types.get(name)
     return frozenset(given | {declared} if declared is not None else given)
 
 
-def misfit(constant: Term, other: Term, types: Collection[str]) -> str | None:
-    """What is to be said of comparing ``other``, whose values are of these types, with a constant outside of them."""
+def explain_misfit(constant: Term, other: Term, types: Collection[str]) -> str | None:
+    """A warning if ``other``, whose values have these types, is compared with a constant out of their range."""
     if not isinstance(constant, ConstTerm) or not isinstance(other, RegTerm | MemTerm) or not types:
         return None
     ranges = [value_range(kind) for kind in types]
@@ -32,4 +32,4 @@ def misfit(constant: Term, other: Term, types: Collection[str]) -> str | None:
     if low <= constant.value <= high:
         return None
     kinds = " or ".join(f".{kind}" for kind in sorted(types))
-    return f"{other.label} is {kinds}, {low} to {high}: {constant.value} is none of its values"
+    return f"{other.label} is {kinds} and ranges from {low} to {high}: it is never {constant.value}"

@@ -1,7 +1,7 @@
-"""What a statement makes of the names in it: ``buf[k % S]`` is the same place in every S-th round.
+"""Memo keys of statements: ``buf[k % S]`` is the same location in every S-th iteration.
 
-So the forms of a statement are not told apart by ``k``, but by the values of the largest parts of its expressions that
-nothing but names and constants are in. Rounds that are alike then have the same operations.
+So the resolved forms of a statement are not distinguished by ``k``, but by the values of the largest parts of its
+expressions that consist of names and constants only. Equal iterations then share their operations.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ Reader = Callable[[Values], int | None]
 """The value of a part; raises ``ArithmeticError`` where it has none, and ``KeyError`` for a name that has none."""
 
 
-def readers(exprs: Iterable[Expr], is_object: Callable[[str], bool]) -> tuple[Reader, ...]:
-    """What tells the forms of a statement with these expressions apart, but for the thread that it is of."""
+def find_readers(exprs: Iterable[Expr], is_object: Callable[[str], bool]) -> tuple[Reader, ...]:
+    """The functions whose values distinguish the resolved forms of a statement, apart from its thread."""
     parts = dict.fromkeys(part for expr in exprs for part in _parts(expr, is_object))
     return tuple(_bare(x.name) if isinstance(x, Name) else _reader(x) for x in parts)
 
@@ -40,7 +40,7 @@ def _parts(expr: Expr, is_object: Callable[[str], bool]) -> Iterator[Expr]:
 
 
 def _of_names(expr: Expr, is_object: Callable[[str], bool]) -> bool:
-    """Whether nothing but names that have values, and constants, are in an expression."""
+    """Whether an expression consists of constants and names with values only."""
     match expr:
         case Const():
             return True
@@ -54,7 +54,7 @@ def _of_names(expr: Expr, is_object: Callable[[str], bool]) -> bool:
 
 
 def _bare(name: str) -> Reader:
-    """The value of a name by itself, which may be that of an object."""
+    """The value of a bare name, which may be that of an object."""
 
     def read(values: Values) -> int | None:
         value = values.get(name)

@@ -1,7 +1,7 @@
-"""What the names of a file stand for while it is parsed: registers, constants, loop variables, objects.
+"""The symbol table during parsing: registers, constants, loop variables, objects.
 
-In the table form a name that nothing declares is a 32-bit location that starts as 0. In the block form it is an error:
-a typo must never become a new location.
+In the table form an undeclared name is a 32-bit location with initial value 0. In the block form it is an error, so
+that a typo never becomes a new location.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
-from mcheck.frontend.litmus.codes import did_you_mean, problem
+from mcheck.frontend.litmus.codes import problem, suggest
 from mcheck.frontend.litmus.error_recovery import Mistakes
 from mcheck.frontend.litmus.lexer import Tokens
 from mcheck.ir.expr import Const, Expr
@@ -30,7 +30,7 @@ SPECIALS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """``def name(params) = body``; the parameters stand in the body as names."""
+    """A function, ``def name(params) = body``; the parameters are names in the body."""
 
     name: str
     params: tuple[str, ...]
@@ -38,18 +38,18 @@ class Function:
 
 
 class Scope:
-    """The names that are visible at one point; a child sees what its parent declares."""
+    """The names that are visible at one point; a child scope sees the declarations of its parent."""
 
     __slots__ = (
         "constants",
         "deferred",
         "derived",
-        "free",
         "functions",
         "given",
         "implicit",
         "mistakes",
         "objects",
+        "parameter",
         "parent",
         "registers",
         "symbolic",
@@ -65,14 +65,14 @@ class Scope:
         self.functions: dict[str, Function] = parent.functions if parent is not None else {}
         self.mistakes: Mistakes = parent.mistakes if parent is not None else Mistakes()
         self.derived: dict[str, Expr] = parent.derived if parent is not None else {}
-        """What constants of the file are made of, where one of them stays a name."""
+        """The definitions of constants that depend on the parameter, where that stays a name."""
         self.deferred = False
-        self.free: tuple[str, Span] | None = None
-        """The constant of the file that is any number."""
+        self.parameter: tuple[str, Span] | None = None
+        """The parameter of the file: the constant that is ``any``."""
         self.given: int | None = None
-        """The number that it is this time; ``None`` where there can be none."""
+        """The value of the parameter in this instance; ``None`` where a parameter is not allowed."""
         self.symbolic = False
-        """Whether it stays a name instead."""
+        """Whether the parameter stays a name instead."""
         self.types: dict[str, str] = parent.types if parent is not None else {}
         self.constants: dict[str, int] = {}
         self.registers: dict[str, str] = {}
@@ -81,17 +81,17 @@ class Scope:
     # --- declaring -----------------------------------------------------------------------------
 
     def declare_object(self, item: MemObject, span: Span) -> None:
-        """A new memory object; its name must be free."""
+        """Declare a memory object; its name must be new."""
         self._free(item.name, span)
         self.objects[item.name] = item
 
     def declare_constant(self, name: str, value: int, span: Span) -> None:
-        """A constant whose value is known while parsing."""
+        """Declare a constant whose value is known while parsing."""
         self._free(name, span)
         self.constants[name] = value
 
     def declare_derived(self, name: str, value: Expr, span: Span) -> None:
-        """A constant of the file that may depend on the one that stays a name."""
+        """Declare a constant of the file that may depend on the parameter."""
         if isinstance(value, Const):
             self.declare_constant(name, value.value, span)
         else:
@@ -99,22 +99,22 @@ class Scope:
             self.derived[name] = value
 
     def declare_function(self, function: Function, span: Span) -> None:
-        """A function of constants; files have them, and roles see them."""
+        """Declare a function of constants, at file level."""
         self._free(function.name, span)
         self.functions[function.name] = function
 
     def object_space(self, name: str) -> str | None:
-        """The state space that an object was declared in; a location of the table dialect has none."""
+        """The declared state space of an object; ``None`` for a location of the table dialect."""
         item = self.objects.get(name)
         return None if item is None or item.dialect else item.space
 
     def declare_symbol(self, name: str, span: Span) -> None:
-        """A loop variable, or a constant that depends on the thread or on a loop."""
+        """Declare a loop variable, or a constant that depends on the thread or on a loop."""
         self._free(name, span)
         self.symbols.add(name)
 
     def declare_register(self, name: str, type_: str, span: Span) -> None:
-        """A register of type ``type_``, from a ``.reg``."""
+        """Declare a register of type ``type_``, from a ``.reg``."""
         if name in self.registers:
             raise problem("LIT020", span, name=f"register {name}")
         if self.declares(name):
@@ -123,31 +123,31 @@ class Scope:
         self.types[name] = type_
 
     def for_tail(self) -> Scope:
-        """A child for the condition: what its names are is checked when they are bound."""
+        """A child scope for the condition, whose names are checked when they are bound."""
         child = Scope(self, implicit={})
         child.deferred = True
         return child
 
     def for_role(self) -> Scope:
-        """A child whose ``types`` are its own and start as those of the file."""
+        """A child scope with its own ``types``, initially those of the file."""
         child = Scope(self)
         child.types = dict(self.types)
         return child
 
     def _free(self, name: str, span: Span) -> None:
         if self.is_register(name):
-            raise problem("LIT021", span, name=name, hint="give it a name that is not r and a number, nor in a .reg")
+            raise problem("LIT021", span, name=name, hint="choose a name that is not r and a number, and not in a .reg")
         if any(name in names for names in (self.constants, self.symbols, self.objects, self.functions, self.derived)):
             raise problem("LIT020", span, name=name)
 
     def is_plain(self) -> bool:
-        """Whether nothing but locations of the dialect is declared, so that a cell reads the same in any such file."""
+        """Whether only locations of the table dialect are declared, so that a cell means the same in all such files."""
         return not self.registers and not self.constants and all(item.dialect for item in self.objects.values())
 
     # --- asking --------------------------------------------------------------------------------
 
     def file(self) -> Scope:
-        """The outermost one."""
+        """The scope of the file."""
         return self if self.parent is None else self.parent.file()
 
     def is_register(self, name: str) -> bool:
@@ -171,7 +171,7 @@ class Scope:
         return None
 
     def constant(self, name: str) -> int | None:
-        """The value of a constant that is known while parsing."""
+        """The value of a constant, if known while parsing."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.constants:
@@ -206,7 +206,7 @@ class Scope:
         return found
 
     def check(self, tokens: Tokens, at: int) -> None:
-        """Complains about token ``at`` if nothing declares it (the table form declares it on the fly)."""
+        """Raise ``InputError`` if the name at token ``at`` is not declared (the table form declares it implicitly)."""
         name = tokens.texts[at]
         if name in self.objects or self.is_symbol(name):
             return
@@ -214,18 +214,18 @@ class Scope:
             if name not in self.implicit:
                 self.implicit[name] = tokens.span(at)
             return
-        hint = f"did you mean %{name}?" if name in SPECIALS else did_you_mean(name, self.names())
+        hint = f"did you mean %{name}?" if name in SPECIALS else suggest(name, self.names())
         if hint is None and re.fullmatch(r"[a-z]{1,2}\d*", name):
-            hint = f"a register needs its %, or a .reg: %{name}"
+            hint = f"write a register with %, or declare it with .reg: %{name}"
         if name == "any":
-            hint = "a number that is any has a name elsewhere than in the bound of a loop: const N = any;"
+            hint = "outside of loop bounds, give the parameter a name: const N = any;"
         expected = "a declared object, constant or register"
         if tokens.texts[at + 1] == "(":
-            expected, hint = f"a function, as of def {name}(k) = …;", did_you_mean(name, self.functions) or hint
+            expected, hint = f"a function, defined by def {name}(k) = …;", suggest(name, self.functions) or hint
         raise problem("LIT018", tokens.span(at), name=name, expected=expected, hint=hint)
 
     def check_shape(self, name: str, indices: int, rank: Expr | None, span: Span) -> None:
-        """Complains about indices or a rank that the object ``name`` does not have."""
+        """Raise ``InputError`` for indices or a rank that the object ``name`` does not have."""
         if self.deferred:
             return
         item = self.objects.get(name)
@@ -238,5 +238,5 @@ class Scope:
         if rank is not None and item.space != "shared":
             raise problem("LIT060", span, name=name)
         if indices > len(item.dims):
-            hint = None if item.dims else f"{name} is a scalar; an offset in bytes is {name} + 4"
+            hint = None if item.dims else f"{name} is a scalar; write {name} + 4 for an offset in bytes"
             raise problem("LIT059", span, name=name, dims=len(item.dims), found=indices, hint=hint)

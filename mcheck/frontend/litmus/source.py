@@ -1,7 +1,7 @@
-"""A litmus file as text: reading it, its comments, and the way from an offset to a line and a column.
+"""The text of a litmus file: reading it, blanking comments, and source locations of offsets.
 
-Comments are ``(* … *)``, ``/* … */`` and ``// …``; they are blanked, so that offsets stay those of the file. Quoted
-strings (which may hold ``//``) are left alone.
+Comments are ``(* … *)``, ``/* … */`` and ``// …``; they are replaced by blanks, so that offsets stay those of the
+file. Quoted strings (which may contain ``//``) are kept.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 
 from mcheck.base.errors import Span
-from mcheck.base.files import MAX_BYTES, contents
+from mcheck.base.files import MAX_BYTES, read_file
 from mcheck.frontend.litmus.codes import problem
 
 _COMMENT = re.compile(r'"[^"]*"|\(\*.*?\*\)|/\*.*?\*/|//[^\n]*|\(\*|/\*', re.DOTALL)
@@ -19,7 +19,7 @@ _NOT_NEWLINE = re.compile(r"[^\n]")
 
 
 class Source:
-    """The text of one file; ``clean`` is the text without its comments, which ``comments`` finds (strings as well)."""
+    """The text of a file; ``clean`` is the text with comments blanked; ``comments`` matches them, and strings."""
 
     __slots__ = ("_starts", "clean", "path", "text")
 
@@ -41,7 +41,7 @@ class Source:
         return _NOT_NEWLINE.sub(" ", comment)
 
     def span(self, offset: int, length: int = 1) -> Span:
-        """The place of ``length`` characters at ``offset``."""
+        """The location of ``length`` characters at ``offset``."""
         starts = self._starts
         if starts is None:
             starts = self._starts = [0, *(m.end() for m in re.finditer("\n", self.text))]
@@ -49,15 +49,15 @@ class Source:
         return Span(self.path, line, offset - starts[line - 1] + 1, length)
 
 
-def read(path: str) -> str:
-    """The text of the file at ``path``; raises ``InputError`` if there is none."""
-    return text_of(read_bytes(path), path)
+def read_source(path: str) -> str:
+    """Read the text of the file at ``path``; raises ``InputError`` if that fails."""
+    return decode_source(read_source_bytes(path), path)
 
 
-def read_bytes(path: str, most: int = MAX_BYTES) -> bytes:
-    """The bytes of the file at ``path``, at most so many; raises ``InputError`` otherwise."""
+def read_source_bytes(path: str, most: int = MAX_BYTES) -> bytes:
+    """Read the bytes of the file at ``path``; raises ``InputError`` if that fails or there are more than ``most``."""
     try:
-        return contents(path, most)
+        return read_file(path, most)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
             raise problem("LIT005", None, path=path, limit=most) from None
@@ -65,8 +65,8 @@ def read_bytes(path: str, most: int = MAX_BYTES) -> bytes:
         raise problem("LIT001", None, path=path, reason=reason) from None
 
 
-def text_of(data: bytes, path: str, most: int = MAX_BYTES) -> str:
-    """``data`` as text, with Unix line ends and without a byte order mark."""
+def decode_source(data: bytes, path: str, most: int = MAX_BYTES) -> str:
+    """Decode ``data``: text with Unix line ends and without a byte order mark."""
     if len(data) > most:
         raise problem("LIT005", None, path=path, limit=most)
     if b"\0" in data:

@@ -1,4 +1,4 @@
-"""The body of a role or of a table column: operations, labels, loops and branches, not yet bound to a thread."""
+"""Syntax trees of roles and table columns: operations, labels, loops and branches, not yet bound to a thread."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from mcheck.ir.ops import Op
 from mcheck.ir.resolve import Fold
 
 Key = tuple[object, ...]
-"""What tells the forms of a statement apart."""
+"""The memo key of a resolved form of a statement."""
 
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """An operation as ``mcheck.isa`` decoded it, names still in it. ``memo`` holds its resolved forms by the values of
-    the names that are the thread's ``own``, and what its ``readers`` make of those that are ``free`` in it; ``mine``
-    says whose (see unroll).
+    """An operation as decoded by ``mcheck.isa``, with names in it. ``memo`` has its resolved forms by the values of
+    ``own_names``, which depend on the thread or its CTA (``owner``, see unroll), and by the values that its
+    ``readers`` compute from ``common_names``, the other ones.
 
-    ``span`` is where it stands if that is not ``op.span``: columns of a table share operations that read alike.
-    ``again`` decodes it with the operands folded that become immediates in a thread, if there are any: ``loose``.
+    ``span`` is its location if that is not ``op.span``: columns of a table share equal operations. ``decode_folded``
+    decodes it again once the ``foldable`` operands, which become immediates in a thread, are folded.
     """
 
     op: Op
     span: Span | None = None
-    again: Callable[[Fold], Op] | None = None
-    loose: tuple[Expr, ...] = ()
-    free: tuple[str, ...] | None = None
-    own: tuple[str, ...] = ()
-    mine: str = ""
+    decode_folded: Callable[[Fold], Op] | None = None
+    foldable: tuple[Expr, ...] = ()
+    common_names: tuple[str, ...] | None = None
+    own_names: tuple[str, ...] = ()
+    owner: str = ""
     readers: tuple[Reader, ...] = ()
     memo: dict[tuple[int, ...], dict[Key, Op]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """``name:``."""
+    """A label, ``name:``."""
 
     name: str
     span: Span
@@ -47,7 +47,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Define:
-    """``const name = value`` inside a role; may depend on loop variables and special registers."""
+    """A constant, ``const name = value``, inside a role; may depend on loop variables and special registers."""
 
     name: str
     value: Expr
@@ -56,7 +56,7 @@ class Define:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A sequence with the labels that stand directly in it (those of loops inside it are their own)."""
+    """A sequence of statements with the labels directly in it (nested loops have their own)."""
 
     steps: tuple[Statement, ...]
     labels: frozenset[str] = frozenset()
@@ -64,7 +64,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """``for variable in low..high { body }``, ``high`` excluded; ``plain`` if its bounds are written without a name."""
+    """A loop, ``for variable in low..high { body }``, ``high`` excluded; ``plain`` if no name is in its bounds."""
 
     variable: str
     low: Expr
@@ -76,7 +76,7 @@ class For:
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """``if (condition) { then } else { otherwise }``."""
+    """A branch, ``if (condition) { then } else { otherwise }``."""
 
     condition: Expr
     then: Body

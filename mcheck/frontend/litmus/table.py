@@ -1,4 +1,4 @@
-"""The table form: a column per thread, a row per line of code.
+"""The parser of the table form: a column per thread, a row per line of code.
 
 This is the dialect of PTX litmus tests that other tools read as well. Its cells hold the short forms of instructions
 (``st.weak x, 1``) or full PTX. A name that nothing declares is a location that starts as 0.
@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 
 from mcheck.base.errors import InputError, Unsupported
-from mcheck.frontend.litmus.binding import Role, bind
-from mcheck.frontend.litmus.codes import did_you_mean, problem
-from mcheck.frontend.litmus.conditions import WORDS, Tail, tail
-from mcheck.frontend.litmus.declarations import init_block
+from mcheck.frontend.litmus.binding import Role, bind_program
+from mcheck.frontend.litmus.codes import problem, suggest
+from mcheck.frontend.litmus.conditions import WORDS, Tail, parse_tail
+from mcheck.frontend.litmus.declarations import parse_init_block
 from mcheck.frontend.litmus.header import Header
 from mcheck.frontend.litmus.initial import Initial
-from mcheck.frontend.litmus.instructions import operation
+from mcheck.frontend.litmus.instructions import parse_operation
 from mcheck.frontend.litmus.lexer import END, NAME, NUMBER, Tokens
-from mcheck.frontend.litmus.placement import Placement, placement
+from mcheck.frontend.litmus.placement import Placement, parse_placement
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.source import Source
 from mcheck.frontend.litmus.statements import Body, Mark, Statement, Step
@@ -34,8 +34,8 @@ _WORD = re.compile(r"\s*+(\w+)", re.ASCII)
 _BLANK = re.compile(r"\s*")
 
 
-def table(head: Header, end: int) -> Program:
-    """Parses the table whose init block ends at offset ``end``."""
+def parse_table(head: Header, end: int) -> Program:
+    """Parse the table of a file whose init block ends at offset ``end``."""
     scope = Scope(implicit={})
     initial = Initial()
     with scope.mistakes:
@@ -44,15 +44,15 @@ def table(head: Header, end: int) -> Program:
         Role(item.name, item, Body(tuple(column), frozenset(names)), scope.types)
         for item, column, names in zip(placements, columns, labels, strict=True)
     ]
-    return bind(head, scope, initial, roles, ending, dialect=True)
+    return bind_program(head, scope, initial, roles, ending, dialect=True)
 
 
 def _parts(
     head: Header, end: int, scope: Scope, initial: Initial
 ) -> tuple[list[Placement], list[list[Statement]], list[set[str]], Tail]:
-    """The threads, what stands in their columns, the labels there, and what follows the table."""
+    """The threads, the statements and labels of their columns, and what follows the table."""
     source = head.source
-    init_block(Tokens(source, head.body, end + 1), scope, initial)
+    parse_init_block(Tokens(source, head.body, end + 1), scope, initial)
     position = end + 1
     after = _BLANK.match(source.clean, position)
     if after is not None and source.clean.startswith(";", after.end()):
@@ -75,7 +75,7 @@ def _parts(
             )
         _row(source, scope, head.target, plain, match, columns, labels)
         position = match.end()
-    return placements, columns, labels, tail(Tokens(source, position, len(source.clean)), scope.for_tail())
+    return placements, columns, labels, parse_tail(Tokens(source, position, len(source.clean)), scope.for_tail())
 
 
 _FOREIGN = re.compile(
@@ -83,13 +83,13 @@ _FOREIGN = re.compile(
     r"lwsync|fence [irwo]+,[irwo]+|li|ori|addi)(?=[\s;|])",
     re.MULTILINE,
 )
-"""What x86, Arm, RISC-V and Power begin a row with."""
+"""Instructions of x86, Arm, RISC-V and Power at the start of a cell."""
 
 
 def _open_row(source: Source, position: int) -> InputError:
-    """The error for a text without a semicolon: a row that is not ended, or a misspelt word of the tail."""
+    """The error for text without a semicolon: an unfinished row, or a misspelt keyword after the table."""
     word = _WORD.match(source.clean, position)
-    if word is not None and (hint := did_you_mean(word[1], WORDS)):
+    if word is not None and (hint := suggest(word[1], WORDS)):
         span = source.span(word.start(1), len(word[1]))
         return problem("LIT011", span, found=f"'{word[1]}'", expected="a row of the table or a condition", hint=hint)
     return problem("LIT052", source.span(len(source.clean.rstrip())), expected="';'")
@@ -110,11 +110,9 @@ def _threads(source: Source, scope: Scope, match: re.Match[str]) -> list[Placeme
             raise problem("LIT046", tokens.span(), found=text, column=column, expected=f"P{column}")
         tokens.at += 1
         if tokens.kind == END and (foreign := _FOREIGN.search(source.clean, match.end())):
-            hint = (
-                f"{foreign[1]} is no instruction of PTX: a test of another architecture has to be written in PTX first"
-            )
+            hint = f"{foreign[1]} is not a PTX instruction: rewrite a test for another architecture in PTX first"
             raise problem("LIT040", tokens.span(at), name=f"P{column}", expected=f"P{column}@cta 0,gpu 0", hint=hint)
-        found.append(placement(tokens, scope, f"P{column}", at, ("",)))
+        found.append(parse_placement(tokens, scope, f"P{column}", at, ("",)))
     return found
 
 
@@ -136,7 +134,7 @@ def _row(
             scope.mistakes.add(problem("LIT052", source.span(missing), expected="';'"))
             return
         where = source.span(offset + sum(len(cell) + 1 for cell in cells[: len(columns)]) - 1)
-        hint = "a cell cannot hold '|'; a row ends with ';'"
+        hint = "a cell cannot contain '|'; end each row with ';'"
         scope.mistakes.add(problem("LIT051", where, found=len(cells), threads=len(columns), hint=hint))
         return
     for column, cell in enumerate(cells[: len(columns)]):
@@ -148,8 +146,8 @@ def _row(
                 tokens.at = tokens.kinds.index(END)
                 if len(cells) < len(columns) and error.code == "LIT011" and error.hint is None:
                     cut = f"the row has {len(cells)} cell{'s' * (len(cells) > 1)} for {len(columns)} threads"
-                    error.hint = f"{cut}: a '|' may be missing"
-                scope.mistakes.keep(error, tokens, 0)
+                    error.hint = f"{cut}: is a '|' missing?"
+                scope.mistakes.record(error, tokens, 0)
             except Unsupported:
                 if not scope.mistakes:
                     raise
@@ -199,20 +197,20 @@ def _cell(
 
 def _operation(source: Source, scope: Scope, target: str | None, start: int, end: int) -> Step:
     tokens = Tokens(source, start, end)
-    step = operation(tokens, scope, target)
+    step = parse_operation(tokens, scope, target)
     if tokens.text:
         raise tokens.unexpected("the end of the cell")
     return step
 
 
-# Cells that were decoded before, with the locations that they name. A suite has few different ones, and where a file
-# declares nothing but locations a cell reads the same in every file.
+# Decoded cells, with the locations that they name. A suite has few different ones, and if a file declares only
+# locations, a cell means the same in every file.
 _KNOWN: dict[tuple[str, str | None], tuple[Op, tuple[str, ...]]] = {}
 _MAX_KNOWN = 10_000
 
 
 def _remember(key: tuple[str, str | None], op: Op) -> None:
-    """Keeps ``op`` unless an error could still point into it: indices, ranks and awaited operations have places."""
+    """Memoize ``op`` unless an error could still point into it: indices, ranks and awaited operations have spans."""
     if isinstance(op, Await) or "\n" in key[0]:
         return
     names: list[str] = []

@@ -1,12 +1,12 @@
-"""Tensor maps declared among the objects, by the field names of ``tensormap.replace`` (PTX ISA 5.5, 9.7.9.28)."""
+"""The parser of tensor map declarations, with the field names of ``tensormap.replace`` (PTX ISA 5.5, 9.7.9.28)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from mcheck.base.errors import Span
-from mcheck.frontend.litmus.codes import did_you_mean, problem
-from mcheck.frontend.litmus.expressions import constant, expression
+from mcheck.frontend.litmus.codes import problem, suggest
+from mcheck.frontend.litmus.expressions import parse_constant, parse_expression
 from mcheck.frontend.litmus.lexer import Tokens
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.ir.expr import Expr
@@ -32,7 +32,7 @@ FIELDS = frozenset(("global_address", *CHOICES, *LISTS, *NUMBERS))
 
 @dataclass(slots=True)
 class MapFields:
-    """The fields of one tensor map as written; its global address is known only after the layout."""
+    """The fields of a tensor map as written; its global address is known only after the layout."""
 
     span: Span | None
     address: Expr | None = None
@@ -43,7 +43,7 @@ class MapFields:
     spans: dict[str, Span | None] = field(default_factory=dict)
 
     def spec(self, address: int) -> TensorMapSpec:
-        """The checked map, ``global_address`` resolved to ``address``."""
+        """The checked tensor map, with ``global_address`` resolved to ``address``."""
         rank = self.numbers["rank"]
         return TensorMapSpec(
             global_address=address,
@@ -64,8 +64,8 @@ class MapFields:
         )
 
 
-def tensor_map(tokens: Tokens, scope: Scope) -> MapFields:
-    """Parses ``{ field = value, … }`` and checks that the fields make a map."""
+def parse_tensor_map(tokens: Tokens, scope: Scope) -> MapFields:
+    """Parse ``{ field = value, … }`` and check that the fields make a tensor map."""
     start = tokens.at
     tokens.expect("{", "the fields of a tensor map in braces")
     found = MapFields(tokens.span(start))
@@ -74,7 +74,7 @@ def tensor_map(tokens: Tokens, scope: Scope) -> MapFields:
         name = tokens.name("a field of a tensor map")
         span = tokens.span(at)
         if name not in FIELDS:
-            hint = did_you_mean(name, FIELDS)
+            hint = suggest(name, FIELDS)
             raise problem("LIT033", span, found=f"'{name}'", expected="a field name of tensormap.replace", hint=hint)
         if name in found.spans:
             raise problem("LIT035", span, field=name)
@@ -84,7 +84,7 @@ def tensor_map(tokens: Tokens, scope: Scope) -> MapFields:
         if not tokens.accept(","):
             break
     tokens.expect("}", "',' or '}'")
-    check(found)
+    check_fields(found)
     return found
 
 
@@ -92,7 +92,7 @@ def _field(tokens: Tokens, scope: Scope, found: MapFields, name: str) -> None:
     at = tokens.at
     if name == "global_address":
         tokens.accept("&")
-        found.address = expression(tokens, scope)
+        found.address = parse_expression(tokens, scope)
         found.address_span = tokens.span_since(at)
     elif name in CHOICES:
         word = ""
@@ -106,26 +106,26 @@ def _field(tokens: Tokens, scope: Scope, found: MapFields, name: str) -> None:
         if not matching:
             raise problem(
                 "LIT036", tokens.span_since(at) if word else tokens.span(), found=f"'{word}'", field=name,
-                expected="one of " + ", ".join(choices), hint=did_you_mean(word, choices),
+                expected="one of " + ", ".join(choices), hint=suggest(word, choices),
             )  # fmt: skip
         found.words[name] = matching[0]
     elif name in LISTS:
         tokens.expect("{", "a list in braces")
         values: list[int] = []
         while tokens.text != "}":
-            values.append(constant(tokens, scope, f"an entry of {name}"))
+            values.append(parse_constant(tokens, scope, f"an entry of {name}"))
             if not tokens.accept(","):
                 break
         tokens.expect("}", "',' or '}'")
         found.lists[name] = tuple(values)
         found.spans[name] = tokens.span_since(at)
     else:
-        found.numbers[name] = constant(tokens, scope, name)
+        found.numbers[name] = parse_constant(tokens, scope, name)
         found.spans[name] = tokens.span_since(at)
 
 
-def check(found: MapFields) -> None:
-    """Raises ``InputError`` where the fields make no map: one lacks, lengths, entries above zero (PTX ISA 5.5)."""
+def check_fields(found: MapFields) -> None:
+    """Raise ``InputError`` for a missing field, a wrong length, or an entry that is not positive (PTX ISA 5.5)."""
     im2col = [name for name in IM2COL if name in found.spans]
     if im2col and "box_dim" in found.spans:
         raise problem("LIT038", found.spans["box_dim"], field="box_dim", kind="an im2col")

@@ -1,9 +1,9 @@
-"""From the body of a role to the code of each of its threads: loops unrolled, names and special registers folded.
+"""Unrolling: from the body of a role to the code of its threads, with names and special registers folded.
 
-A statement is decoded once. Its resolved forms are remembered by what it makes of the names in it
-(``mcheck.frontend.litmus.readers``), so that rounds share whatever is alike in them, and the threads of a role whatever
-does not depend on the thread. A thread for which all loops and conditions come out as
-for another one has that one's code, but for the statements that mention what the threads differ in.
+A statement is decoded once. Its resolved forms are memoized by the values that it computes from its names
+(``mcheck.frontend.litmus.readers``), so that iterations share equal operations, and the threads of a role share
+whatever does not depend on the thread. If all loop bounds and conditions of a thread have the same values as another
+thread's, its code is copied, except for the statements that depend on the thread.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
 from mcheck.base.errors import InputError, Span
-from mcheck.frontend.litmus.codes import did_you_mean, problem
+from mcheck.frontend.litmus.codes import problem, suggest
 from mcheck.frontend.litmus.placement import Grid
-from mcheck.frontend.litmus.readers import readers
+from mcheck.frontend.litmus.readers import find_readers
 from mcheck.frontend.litmus.statements import Body, Define, For, If, Key, Mark, Statement, Step
 from mcheck.ir.expr import Binary, Const, Expr, Name, Special, Unary
 from mcheck.ir.memory import Cta, MemoryMap
 from mcheck.ir.ops import Branch, Label, Op
-from mcheck.ir.program import Place, Turns
+from mcheck.ir.program import LoopIterations, Place
 from mcheck.ir.resolve import Fold, Undefined, collect_free_names, expressions, fold_expression, resolve
 
 MAX_OPERATIONS = 2_000_000
 CTA_KEY = "@cta"
 THREAD, CTA = "thread", "cta"
-"""Whose own a statement is."""
+"""What a statement depends on: the thread, or its CTA."""
 
 
 class Addresses:
@@ -67,7 +67,7 @@ class Addresses:
         found = self._bases.get(name)
         return found.get(cta.number) if isinstance(found, dict) else found
 
-    def of(self, name: Name, cta: Cta, fold: Fold) -> Expr:
+    def resolve(self, name: Name, cta: Cta, fold: Fold) -> Expr:
         """The address of ``name[i]@rank`` as seen from ``cta``."""
         if name.rank is not None:
             rank = fold(name.rank)
@@ -90,8 +90,8 @@ class Addresses:
         return found
 
 
-def specials(place: Place, grid: Grid) -> dict[str, int]:
-    """The special registers of a thread (PTX ISA 10), as far as the placement determines them."""
+def special_registers(place: Place, grid: Grid) -> dict[str, int]:
+    """The special registers of a thread (PTX ISA 10) that its placement determines."""
     cta = place.cta
     widest = max(grid.sizes.values()) if grid.clustered else 1
     size = grid.sizes[cta.gpu, cta.cluster] if grid.clustered else 1
@@ -126,27 +126,27 @@ def specials(place: Place, grid: Grid) -> dict[str, int]:
 
 
 class Budget:
-    """The operations that a file may still unroll."""
+    """The number of operations that may still be unrolled."""
 
-    __slots__ = ("left",)
+    __slots__ = ("remaining",)
 
     def __init__(self) -> None:
-        self.left = MAX_OPERATIONS
+        self.remaining = MAX_OPERATIONS
 
     def take(self, span: Span | None, count: int = 1) -> None:
-        """Spends ``count`` operations; raises ``InputError`` if there are not that many left."""
+        """Spend ``count`` operations; raises ``InputError`` if fewer remain."""
         self.require(span, count)
-        self.left -= count
+        self.remaining -= count
 
     def require(self, span: Span | None, count: int) -> None:
-        """Raises ``InputError`` if there are not ``count`` operations left: a huge loop fails before it is unrolled."""
-        if count > self.left:
-            raise problem("LIT057", span, limit=MAX_OPERATIONS, hint="use fewer threads or fewer rounds")
+        """Raise ``InputError`` if fewer than ``count`` operations remain: a huge loop fails before it is unrolled."""
+        if count > self.remaining:
+            raise problem("LIT057", span, limit=MAX_OPERATIONS, hint="use fewer threads or fewer iterations")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Counting:
-    """Where rounds begin is kept; of the ``loops``, ``left_out`` rounds are left out behind the first ``kept``."""
+    """Records where iterations begin; of the ``loops``, skips ``left_out`` iterations after the first ``kept``."""
 
     loops: Collection[Span] = ()
     kept: int = 0
@@ -155,8 +155,8 @@ class Counting:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Own:
-    """A statement that mentions the thread: each place in the code where it stands, with the values of the names in it,
-    and of all names there.
+    """A statement that depends on the thread: its positions in the code, each with the values of the names in it and
+    of all names there.
     """
 
     step: Step
@@ -165,7 +165,7 @@ class _Own:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Decision:
-    """What a bound or a condition that mentions the thread came out as, with these values of the names."""
+    """The value of a loop bound or a condition that depends on the thread, with the values of the names."""
 
     expr: Expr
     values: dict[str, Expr]
@@ -189,7 +189,7 @@ class Unroller:
         self._known: dict[str, Expr] = {name: Const(value) for name, value in (known or {}).items()}
         self._values = dict(self._known)
         self._of_thread: dict[int, tuple[int, ...]] = {}
-        """By statement, the values of the names in it that are the thread's own."""
+        """By statement, the values of its names that depend on the thread."""
         self._addresses = addresses
         self._budget = budget
         self._share = share
@@ -202,9 +202,9 @@ class Unroller:
         self._spent = 0
 
     def follow(self, other: Unroller) -> bool:
-        """Takes the code of another thread of the role, if all loops and conditions come out the same here."""
+        """Copy the code of another thread of the role, if all loop bounds and conditions have the same values."""
         here = self._place.cta == other._place.cta
-        mine = [own for own in other._own.values() if not (here and own.step.mine == CTA)]
+        mine = [own for own in other._own.values() if not (here and own.step.owner == CTA)]
         if any(isinstance(own.step.op, Branch) for own in mine):
             return False  # its target depends on the loops around it
         try:
@@ -212,7 +212,7 @@ class Unroller:
                 self._values = made.values
                 if self.fold(made.expr) != made.outcome:
                     return False
-        except (Undefined, InputError):  # to be said where it stands
+        except (Undefined, InputError):  # reported when this thread is unrolled by itself
             return False
         finally:
             self._values = dict(self._known)
@@ -232,10 +232,10 @@ class Unroller:
         return True
 
     def run(self, body: Body) -> None:
-        """Unrolls the whole body of the role."""
-        before = self._budget.left
+        """Unroll the whole body of the role."""
+        before = self._budget.remaining
         self._run(body)
-        self._spent = before - self._budget.left
+        self._spent = before - self._budget.remaining
 
     def _run(self, body: Body) -> None:
         self._frames.append((body.labels, ""))
@@ -244,11 +244,11 @@ class Unroller:
         for op in self.code:
             if isinstance(op, Branch) and op.target not in self.labels:
                 known = [label for label in self.labels if "." not in label]
-                raise problem("LIT054", op.span, name=op.target, thread=self._name, hint=did_you_mean(op.target, known))
+                raise problem("LIT054", op.span, name=op.target, thread=self._name, hint=suggest(op.target, known))
 
     def require(self, body: Body, threads: int) -> None:
-        """Raises ``InputError`` if so many threads that run the body surely make more operations than there may be:
-        before the first of them is unrolled.
+        """Raise ``InputError`` if this many threads that run the body certainly exceed the budget, before the first of
+        them is unrolled.
         """
         if self._counting is None:
             loops = [(self._least(s.body) * self._rounds(s), s.span) for s in body.steps if isinstance(s, For)]
@@ -256,7 +256,7 @@ class Unroller:
                 self._budget.require(span, threads * most)
 
     def _least(self, body: Body) -> int:
-        """Operations that a body makes at least: those under no condition, and in loops of a known length."""
+        """A lower bound of the operations in a body: those under no condition, and in loops of known length."""
         found = 0
         for s in body.steps:
             match s:
@@ -269,7 +269,7 @@ class Unroller:
         return found
 
     def _rounds(self, loop: For) -> int:
-        """The rounds of a loop, 0 where its bounds depend on the thread or on other loops."""
+        """The number of iterations of a loop, 0 if its bounds depend on the thread or on other loops."""
         names: set[str] = set()
         collect_free_names(loop.low, names)
         collect_free_names(loop.high, names)
@@ -278,14 +278,14 @@ class Unroller:
         bounds = (self.constant(b, loop.span, "a bound of a for loop") for b in (loop.low, loop.high))
         return len(range(*bounds))
 
-    def turns(self) -> Turns | None:
-        """Which rounds the operations belong to; ``None`` if there is no loop."""
+    def iterations(self) -> LoopIterations | None:
+        """The loop iterations of the operations; ``None`` if there is no loop."""
         if not self._turns:
             return None
-        return Turns(len(self.code), tuple(self._turns), tuple(self._turns.values()))
+        return LoopIterations(len(self.code), tuple(self._turns), tuple(self._turns.values()))
 
     def fold(self, expr: Expr) -> Expr:
-        """An expression with the values of the names and the special registers in this thread."""
+        """Fold an expression with the names and the special registers of this thread."""
         return fold_expression(expr, self._lookup)
 
     def _lookup(self, item: Name | Special) -> Expr:
@@ -296,17 +296,17 @@ class Unroller:
         value = self._values.get(item.name)
         if value is not None:
             return value
-        return self._addresses.of(item, self._place.cta, self.fold)
+        return self._addresses.resolve(item, self._place.cta, self.fold)
 
     def constant(self, expr: Expr, span: Span, what: str) -> int:
-        """The value of ``expr`` in this thread, which must be known before it runs."""
+        """The value of ``expr`` in this thread, which must be constant."""
         value = self._evaluate(expr, span)
         if not isinstance(value, Const):
             raise problem("LIT016", span, what=what, expected="constants, loop variables and special registers")
         return value.value
 
     def _evaluate(self, expr: Expr, span: Span | None) -> Expr:
-        """What a bound, a constant or a condition comes out as."""
+        """The value of a loop bound, a constant or a condition."""
         try:
             outcome = self.fold(expr)
         except Undefined as error:
@@ -334,7 +334,7 @@ class Unroller:
             case Step():
                 self._budget.take(statement.op.span)
                 op = self._step(statement)
-                if statement.mine:
+                if statement.owner:
                     own = self._own.setdefault(id(statement), _Own(statement, []))
                     own.places.append((len(self.code), self._key(statement), dict(self._values)))
                 self.code.append(op)
@@ -356,7 +356,7 @@ class Unroller:
     def _for(self, loop: For) -> None:
         low = self.constant(loop.low, loop.span, "a bound of a for loop")
         high = self.constant(loop.high, loop.span, "a bound of a for loop")
-        if high < low and loop.plain:  # with names it is a loop that happens to have no rounds
+        if high < low and loop.plain:  # with names it is a loop that happens to have no iterations
             raise problem("LIT056", loop.span, low=low, high=high)
         before = self._values.get(loop.variable)
         counting = self._counting if not self._loops else None
@@ -424,13 +424,13 @@ class Unroller:
         op = step.op
         if not self._share:
             return self._resolved(step)
-        if step.free is None:
+        if step.common_names is None:
             names = _free(step, self._addresses)
-            step.own = tuple(name for name in names if _is_own(name))
-            step.free = tuple(name for name in names if not _is_own(name))
-            step.mine = _mine(step.own)
-            step.readers = readers(_expressions(step), self._addresses.has)
-        if not step.free and not step.own and step.span is None and not isinstance(op, Branch):
+            step.own_names = tuple(name for name in names if _is_own(name))
+            step.common_names = tuple(name for name in names if not _is_own(name))
+            step.owner = _mine(step.own_names)
+            step.readers = find_readers(_expressions(step), self._addresses.has)
+        if not step.common_names and not step.own_names and step.span is None and not isinstance(op, Branch):
             return op
         key, known = self._key(step), step.memo.setdefault(self._own_key(step), {})
         found = known.get(key)
@@ -441,34 +441,37 @@ class Unroller:
         return found
 
     def _key(self, step: Step) -> Key:
-        """What tells the forms of a statement apart, but for what is the thread's own."""
+        """The memo key of a statement, apart from what depends on the thread."""
         values = self._values
         try:
             return tuple([read(values) for read in step.readers])
-        except (ArithmeticError, KeyError):  # to be said where it is resolved
-            return None, *[values.get(name) for name in step.free or ()]
+        except (ArithmeticError, KeyError):  # reported when the statement is resolved
+            return None, *[values.get(name) for name in step.common_names or ()]
 
     def _value(self, name: str) -> int:
-        """The value of a name, the thread's own or not."""
+        """The value of a name, whether it depends on the thread or not."""
         if name[0] == "%":
             return self._special.get(name[1:], 0)
         value = self._values.get(name)
         return value.value if isinstance(value, Const) else -1
 
     def _own_key(self, step: Step) -> tuple[int, ...]:
-        """The values of those that are."""
+        """The values of the names that depend on the thread."""
         found = self._of_thread.get(id(step))
         if found is None:
             found = self._of_thread[id(step)] = tuple(
-                [self._place.cta.number if name == CTA_KEY else self._special.get(name[1:], 0) for name in step.own]
+                [
+                    self._place.cta.number if name == CTA_KEY else self._special.get(name[1:], 0)
+                    for name in step.own_names
+                ]
             )
         return found
 
     def _resolved(self, step: Step) -> Op:
         op = step.op
         try:
-            if step.again is not None:
-                op = step.again(self.fold)
+            if step.decode_folded is not None:
+                op = step.decode_folded(self.fold)
             if isinstance(op, Branch):
                 target = self._label(op.target)
                 if target != op.target:
@@ -483,7 +486,7 @@ class Unroller:
 
 
 def _straight(body: Body) -> int:
-    """Operations that a body has under no condition and in no further loop."""
+    """The number of operations of a body under no condition and in no nested loop."""
     return sum(_straight(s) if isinstance(s, Body) else isinstance(s, Step | Mark) for s in body.steps)
 
 
@@ -497,19 +500,19 @@ def _negation(expr: Expr) -> Expr:
 
 
 def _mine(names: Collection[str]) -> str:
-    """Whose own a statement with these names is; empty if it is the same for all threads."""
+    """What a statement with these names depends on; empty if it is the same for all threads."""
     if any(name[0] == "%" for name in names):
         return THREAD
     return CTA if CTA_KEY in names else ""
 
 
 def _is_own(name: str) -> bool:
-    """Whether a name may mean something else in another thread of its role."""
+    """Whether a name may have another value in another thread of its role."""
     return name[0] == "%" or name == CTA_KEY
 
 
 def _expressions(step: Step) -> tuple[Expr, ...]:
-    return *(expr for _, expr in expressions(step.op)), *step.loose
+    return *(expr for _, expr in expressions(step.op)), *step.foldable
 
 
 def _free(step: Step, addresses: Addresses) -> tuple[str, ...]:

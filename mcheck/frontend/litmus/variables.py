@@ -1,16 +1,16 @@
-"""PTX variables with their initialisers (PTX ISA 5.1, 5.2, 5.4)."""
+"""The parser of PTX variables and initialisers (PTX ISA 5.1, 5.2, 5.4)."""
 
 from __future__ import annotations
 
 import struct
 
 from mcheck.base.errors import Span
-from mcheck.frontend.litmus.codes import did_you_mean, problem
-from mcheck.frontend.litmus.expressions import constant, expression
+from mcheck.frontend.litmus.codes import problem, suggest
+from mcheck.frontend.litmus.expressions import parse_constant, parse_expression
 from mcheck.frontend.litmus.initial import Initial
 from mcheck.frontend.litmus.lexer import NAME, NUMBER, Tokens, integer
 from mcheck.frontend.litmus.scope import Scope
-from mcheck.frontend.litmus.tensormaps import MapFields, tensor_map
+from mcheck.frontend.litmus.tensormaps import MapFields, parse_tensor_map
 from mcheck.ir.expr import Const, Expr
 from mcheck.ir.memory import MemObject
 
@@ -28,8 +28,8 @@ MAX_BYTES = 256 << 20
 _FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
 
 
-def variables(tokens: Tokens, scope: Scope, initial: Initial) -> None:
-    """``.space {.align N} {.vN} .type name[dims] = init, …``."""
+def parse_variables(tokens: Tokens, scope: Scope, initial: Initial) -> None:
+    """Parse ``.space {.align N} {.vN} .type name[dims] = init, …``."""
     while tokens.kind == NAME and tokens.text[1:] in LINKAGE:
         tokens.at += 1
     at = tokens.at
@@ -39,7 +39,7 @@ def variables(tokens: Tokens, scope: Scope, initial: Initial) -> None:
         if tokens.kind == NAME and tokens.text[0] == ".":
             raise problem(
                 "LIT023", tokens.span(), found=f"'.{space}'", expected="one of .global, .shared, .const, .param",
-                hint=None if space == "local" else did_you_mean(space, SPACES),
+                hint=None if space == "local" else suggest(space, SPACES),
             )  # fmt: skip
         raise tokens.unexpected("a state space such as .global")
     space = space.removesuffix("::cta")
@@ -60,7 +60,7 @@ def variables(tokens: Tokens, scope: Scope, initial: Initial) -> None:
             continue
         if word == "align":
             first = tokens.at
-            align = constant(tokens, scope, "an alignment")
+            align = parse_constant(tokens, scope, "an alignment")
             if not (0 < align <= 4096 and align & (align - 1) == 0):
                 raise problem("LIT024", tokens.span_since(first))
         elif word in ("v2", "v4", "v8"):
@@ -68,7 +68,7 @@ def variables(tokens: Tokens, scope: Scope, initial: Initial) -> None:
         elif word in SIZES:
             kind = word
         else:
-            hint = did_you_mean("." + word, ["." + size for size in SIZES])
+            hint = suggest("." + word, ["." + size for size in SIZES])
             raise problem(
                 "LIT022", tokens.span(here), found=f"'.{word}'", expected="a type such as .b8 or .u32", hint=hint
             )
@@ -92,10 +92,10 @@ def _variable(
             dims.append(0)
         else:
             first, word = tokens.at, tokens.text
-            size = constant(tokens, scope, "the size of an array")
+            size = parse_constant(tokens, scope, "the size of an array")
             if size <= 0:
                 written = tokens.at == first + 1 and word.isdecimal()
-                hint = None if written else "for a constant that is 0 as well, as one that is 'any', add 1: [N + 1]"
+                hint = None if written else "a constant that is 'any' can be 0: write [N + 1]"
                 raise problem("LIT025", tokens.span_since(first), size=size, expected="a positive number", hint=hint)
             dims.append(size)
         tokens.expect("]")
@@ -109,7 +109,7 @@ def _variable(
         equals = tokens.at
         tokens.at += 1
         if space == "shared":
-            raise problem("LIT027", tokens.span(equals), space=".shared", hint="store its first value in a thread")
+            raise problem("LIT027", tokens.span(equals), space=".shared", hint="store the initial value in a thread")
         if kind == "tensormap":
             maps = _maps(tokens, scope, dims, name)
             if unsized:
@@ -145,7 +145,7 @@ def _variable(
 
 def _maps(tokens: Tokens, scope: Scope, dims: list[int], name: str) -> list[MapFields]:
     if not dims:
-        return [tensor_map(tokens, scope)]
+        return [parse_tensor_map(tokens, scope)]
     start = tokens.at
     found: list[MapFields] = []
 
@@ -154,7 +154,7 @@ def _maps(tokens: Tokens, scope: Scope, dims: list[int], name: str) -> list[MapF
         count = 0
         while tokens.text != "}":
             if depth + 1 == len(dims):
-                found.append(tensor_map(tokens, scope))
+                found.append(parse_tensor_map(tokens, scope))
             else:
                 nest(depth + 1)
             count += 1
@@ -171,7 +171,7 @@ def _maps(tokens: Tokens, scope: Scope, dims: list[int], name: str) -> list[MapF
 def _initialiser(
     tokens: Tokens, scope: Scope, dims: tuple[int, ...], kind: str, name: str
 ) -> tuple[list[tuple[int, Expr, Span]], int]:
-    """The values with their index in memory order, and how many the outermost list has."""
+    """Parse the values, each with its index in memory order; returns the length of the outermost list, too."""
     if not dims:
         return [(0, *_value(tokens, scope, kind))], 0
     strides = [1]
@@ -215,7 +215,7 @@ def _value(tokens: Tokens, scope: Scope, kind: str) -> tuple[Expr, Span]:
         if bits is None:
             raise problem("LIT029", span, value=sign + text, type="." + kind)
         return Const(bits), span
-    expr = expression(tokens, scope)
+    expr = parse_expression(tokens, scope)
     return expr, tokens.span_since(at)
 
 

@@ -1,7 +1,7 @@
-"""tensormap.cp_fenceproxy, which the lanes of a warp execute as one operation (PTX ISA 9.0 section 9.7.13.16).
+"""Warp-wide ``tensormap.cp_fenceproxy``: one copy for all lanes of a warp (PTX ISA 9.0 section 9.7.13.16).
 
-It is ``.sync.aligned`` and copies one object: where several lanes of a warp come to it, they meet, the first of them
-copies, and they meet again. A guarded one is left to the lanes whose guard holds.
+It is ``.sync.aligned`` and copies one object: if several lanes of a warp execute it, they synchronise, the first of
+them copies, and they synchronise again. A guarded one is executed by the lanes whose guard holds.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from mcheck.ir.program import Thread
 
 
 def merge_warp_copies(threads: tuple[Thread, ...]) -> tuple[Thread, ...]:
-    """The threads with every such copy made once per warp."""
+    """The threads, with every such copy executed once per warp."""
     lanes: dict[tuple[int, int, Span], list[int]] = {}
     for thread in threads:
         for span in {op.span for op in _copies(thread.code) if op.span is not None}:
             lanes.setdefault((*thread.place.own_warp, span), []).append(thread.place.lane)
     if not any(len(found) > 1 for found in lanes.values()):
         return threads
-    return tuple(_met(thread, lanes) for thread in threads)
+    return tuple(_synchronise_copies(thread, lanes) for thread in threads)
 
 
 def _copies(code: Iterable[Op]) -> list[Op]:
     return [op for op in code if isinstance(op, TensormapCopyFence) and op.guard is None]
 
 
-def _met(thread: Thread, lanes: dict[tuple[int, int, Span], list[int]]) -> Thread:
-    """The thread with its copies between meetings of the lanes, without them if another lane makes them."""
+def _synchronise_copies(thread: Thread, lanes: dict[tuple[int, int, Span], list[int]]) -> Thread:
+    """The thread with its copies between two synchronisations of the lanes; without them if another lane copies."""
 
     def met(_: int, op: Op) -> list[Op]:
         here = lanes.get((*thread.place.own_warp, op.span), []) if _copies([op]) and op.span else []
@@ -45,7 +45,7 @@ def _met(thread: Thread, lanes: dict[tuple[int, int, Span], list[int]]) -> Threa
 
 
 def replace_operations(thread: Thread, steps: Callable[[int, Op], list[Op]]) -> Thread:
-    """The thread with these operations for each of its own, given its place; labels go with what they stand before."""
+    """The thread with each operation replaced by several, given its position; labels move with the operation after."""
     code: list[Op] = []
     moved: list[int] = []
     for at, op in enumerate(thread.code):

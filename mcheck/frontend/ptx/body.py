@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 
 from mcheck.base.errors import InputError, Span
-from mcheck.frontend.litmus.codes import did_you_mean
+from mcheck.frontend.litmus.codes import suggest
 from mcheck.frontend.litmus.error_recovery import Mistakes
 from mcheck.frontend.litmus.source import Source
 from mcheck.frontend.ptx import declarations
@@ -343,7 +343,7 @@ class BodyParser:
         for here in scope.enclosing():
             if name in here.labels:
                 return here.labels[name]
-        hint = did_you_mean(name, [label for here in scope.enclosing() for label in here.labels])
+        hint = suggest(name, [label for here in scope.enclosing() for label in here.labels])
         raise problem("PTX031", span, name=name, hint=hint)
 
     # --- directives -------------------------------------------------------------------------------------------------
@@ -385,7 +385,7 @@ class BodyParser:
         if word in _MODULE_DIRECTIVES:
             raise self._unclosed_error(span)
         known = [f".{name}" for name in (*declarations.SPACES, "loc", "pragma", "branchtargets")]
-        hint = did_you_mean(word, known)
+        hint = suggest(word, known)
         raise problem("PTX025", span, found=word, expected="a directive or an instruction", hint=hint)
 
     # --- what is wrong ------------------------------------------------------------------------------------------------

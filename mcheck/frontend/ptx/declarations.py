@@ -9,7 +9,7 @@ from typing import Final
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
-from mcheck.frontend.litmus.codes import did_you_mean
+from mcheck.frontend.litmus.codes import suggest
 from mcheck.frontend.ptx.constants import parse_constant, parse_literal
 from mcheck.frontend.ptx.cursor import DIRECTIVE, END, NAME, Cursor
 from mcheck.frontend.ptx.module import Immediate, Parameter, Symbol, Variable
@@ -80,7 +80,7 @@ def parse_type(cursor: Cursor) -> DeclaredType:
         elif word in SIZES and not name:
             name = word
         else:
-            raise problem("PTX021", span, found=word, hint=did_you_mean(word, SIZES))
+            raise problem("PTX021", span, found=word, hint=suggest(word, SIZES))
     if not name:
         raise cursor.unexpected("a type, such as .b32")
     return DeclaredType(name, width, align, found_attributes, pointer, pointer_align)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mcheck.base.errors import InputError
 from mcheck.base.records import dataclass
-from mcheck.frontend.litmus.codes import nearest
+from mcheck.frontend.litmus.codes import find_nearest
 from mcheck.frontend.ptx.lane_arithmetic import is_floating
 from mcheck.frontend.ptx.module import Address, Label, Pair, Part, Register, Sink, Statement, Vector
 from mcheck.frontend.ptx.types import SIZES
@@ -111,7 +111,7 @@ class Fault:
         spans = statement.parts()
         span = spans[self.part] if self.part is not None and self.part < len(spans) else statement.span
         word = statement.opcode[self.part] if self.part is not None else ""
-        near = nearest(word, self.legal) if word else None
+        near = find_nearest(word, self.legal) if word else None
         return InputError(
             self.message,
             span,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from mcheck.base.errors import InputError
-from mcheck.frontend.litmus.codes import did_you_mean, problem
-from mcheck.frontend.litmus.tensormaps import CHOICES, FIELDS, LISTS, MapFields, check
+from mcheck.frontend.litmus.codes import problem, suggest
+from mcheck.frontend.litmus.tensormaps import CHOICES, FIELDS, LISTS, MapFields, check_fields
 from mcheck.frontend.ptx.json_positions import Node
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Buffer, Map
 from mcheck.frontend.ptx.memory_layout import check_size
@@ -40,7 +40,7 @@ def _name(entry: Function, key: str, node: Node) -> str:
     if key.isascii() and key.isdigit() and len(key) < 6 and int(key) < len(names):
         return names[int(key)]
     listed = ", ".join(names) if names else "none"
-    hint = did_you_mean(key, names)
+    hint = suggest(key, names)
     return node.fail_at_key(
         "PTX110", entry=entry.name, name=key, expected=f"one of its parameters: {listed}", hint=hint
     )
@@ -164,13 +164,13 @@ class _Reader:
         fields = MapFields(node.span)
         for key, item in node.items():
             if key not in FIELDS:
-                hint = did_you_mean(key, FIELDS)
+                hint = suggest(key, FIELDS)
                 expected = "a field name of tensormap.replace"
                 raise problem("LIT033", item.key_span, found=f"'{key}'", expected=expected, hint=hint)
             fields.spans[key] = item.span
             _set_map_field(fields, key, item)
         buffer = self._described(node.child("global_address"), name) if "global_address" in node.value else None
-        check(fields)
+        check_fields(fields)
         assert buffer is not None
         return Map(fields.spec(0), buffer)
 
@@ -193,7 +193,7 @@ class _Reader:
         ):
             wanted = known[int(wanted)]
         if wanted not in self._buffers:
-            hint = did_you_mean(wanted, self._buffers)
+            hint = suggest(wanted, self._buffers)
             expected = 'the name of a parameter that is given as {"buffer": bytes}, or such an object'
             node.fail("PTX114", name=wanted, expected=expected, hint=hint)
         return self._buffers[wanted]
@@ -208,7 +208,7 @@ def _check_keys(node: Node, keys: tuple[str, ...]) -> None:
         node.fail("PTX103", what="object", expected=f"an object with {' or '.join(keys)}")
     for key, item in node.items():
         if key not in keys:
-            item.fail_at_key("PTX104", name=key, expected=f"one of {', '.join(keys)}", hint=did_you_mean(key, keys))
+            item.fail_at_key("PTX104", name=key, expected=f"one of {', '.join(keys)}", hint=suggest(key, keys))
 
 
 def _read_hex(node: Node) -> bytes:
@@ -274,7 +274,7 @@ def _set_map_field(fields: MapFields, key: str, node: Node) -> None:
         matching = [c for c in choices if isinstance(value, str) and c.lower() == value.lower().removeprefix(".")]
         if not matching:
             expected = "one of " + ", ".join(choices)
-            hint = did_you_mean(str(value), choices)
+            hint = suggest(str(value), choices)
             raise _map_error("LIT036", node, found=f"'{value}'", field=key, expected=expected, hint=hint)
         fields.words[key] = matching[0]
     elif key in LISTS:

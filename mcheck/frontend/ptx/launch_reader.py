@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from mcheck.base.errors import InputError, Span, Unsupported
 from mcheck.base.records import dataclass
-from mcheck.frontend.litmus.codes import did_you_mean
-from mcheck.frontend.litmus.source import read
+from mcheck.frontend.litmus.codes import suggest
+from mcheck.frontend.litmus.source import read_source
 from mcheck.frontend.ptx.json_positions import Node, parse_document
 from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.frontend.ptx.launch_arguments import read_arguments
@@ -53,7 +53,7 @@ def from_json(text: str, path: str) -> LaunchDescription:
     fields = {}
     for key, node in whole.items():
         if key not in FIELDS:
-            node.fail_at_key("PTX104", name=key, expected=f"one of {', '.join(FIELDS)}", hint=did_you_mean(key, FIELDS))
+            node.fail_at_key("PTX104", name=key, expected=f"one of {', '.join(FIELDS)}", hint=suggest(key, FIELDS))
         fields[key] = node
     params = fields.pop("params", None)
     if params is None:
@@ -67,7 +67,7 @@ def from_json(text: str, path: str) -> LaunchDescription:
 
 def from_file(path: str) -> LaunchDescription:
     """The launch in the JSON file at ``path``; raises ``InputError``."""
-    return from_json(read(path), path)
+    return from_json(read_source(path), path)
 
 
 def from_object(launch: Mapping[str, Any]) -> LaunchDescription:
@@ -132,7 +132,7 @@ def _entry(module: Module, given: LaunchDescription, missing: list[str]) -> Func
         missing.append(f"entry (one of {', '.join(entries)})")
         return None
     if node.value not in entries:
-        hint = did_you_mean(str(node.value), entries)
+        hint = suggest(str(node.value), entries)
         node.fail("PTX106", name=node.value, expected=f"one of {', '.join(entries)}", hint=hint)
     return module.functions[node.value]
 
@@ -293,7 +293,7 @@ class _LaunchBuilder:
             node.fail("PTX103", what="list", expected='such as ["converged"]')
         for k, name in enumerate(node.value):
             if name not in NAMES:
-                hint = did_you_mean(str(name), NAMES)
+                hint = suggest(str(name), NAMES)
                 node.child(k).fail("PTX115", found=name, expected=f"one of {', '.join(NAMES)}", hint=hint)
         return tuple(dict.fromkeys(node.value))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from mcheck.base.errors import Span
-from mcheck.frontend.litmus.codes import did_you_mean
+from mcheck.frontend.litmus.codes import suggest
 from mcheck.frontend.ptx.module import Operand, Register, Symbol, Variable, Vector
 from mcheck.frontend.ptx.problems import problem
 from mcheck.frontend.ptx.types import ELEMENTS
@@ -116,7 +116,7 @@ class Scope:
                     return f"{prefix}<{count}> declares {prefix}0 to {prefix}{count - 1}"
             known += [*scope._declared, *scope._known]  # noqa: SLF001 - likewise
             scope = scope.outer
-        return did_you_mean(name, known)
+        return suggest(name, known)
 
     def enclosing(self) -> Iterator[Scope]:
         """This scope and the enclosing ones, innermost first."""

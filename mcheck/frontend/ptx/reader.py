@@ -11,9 +11,9 @@ from typing import Final
 
 from mcheck.base.errors import Span
 from mcheck.base.files import MEBIBYTE
-from mcheck.frontend.litmus.codes import did_you_mean
+from mcheck.frontend.litmus.codes import suggest
 from mcheck.frontend.litmus.error_recovery import Mistakes
-from mcheck.frontend.litmus.source import Source, read_bytes, text_of
+from mcheck.frontend.litmus.source import Source, decode_source, read_source_bytes
 from mcheck.frontend.ptx import declarations
 from mcheck.frontend.ptx.body import Body, BodyParser, parse_pragmas, skip_debug_directive
 from mcheck.frontend.ptx.cursor import COMMENTS, DIRECTIVE, END, NAME, NUMBER, Cursor
@@ -45,11 +45,11 @@ def read_module(path: str) -> Module:
 
 def read_text(path: str) -> str:
     """The text of the file at ``path``; raises ``InputError`` if it cannot be read or is not text."""
-    data = read_bytes(path, MAX_BYTES)
+    data = read_source_bytes(path, MAX_BYTES)
     if b"\0" in data.rstrip(b"\0"):
         hint = "cuobjdump -ptx extracts the PTX from a program or an object file"
         raise problem("PTX003", Span(path, 1, 1), hint=hint)
-    return text_of(data.rstrip(b"\0"), path, MAX_BYTES)
+    return decode_source(data.rstrip(b"\0"), path, MAX_BYTES)
 
 
 def parse_module(text: str, path: str = "<ptx>") -> Module:
@@ -141,7 +141,7 @@ class _ModuleParser:
                 for variable in declarations.parse_variables(cursor, name, linkage, self._scope):
                     self._declare(variable)
             case _:
-                hint = did_you_mean(word, [f".{known}" for known in _MODULE_WORDS])
+                hint = suggest(word, [f".{known}" for known in _MODULE_WORDS])
                 raise problem("PTX025", span, found=word, expected="such as .entry or .global", hint=hint)
 
     def _targets(self, cursor: Cursor) -> None:
@@ -159,7 +159,7 @@ class _ModuleParser:
         span = cursor.span()
         target = cursor.take(NAME, "the name of a function")
         if target not in self._functions:
-            hint = did_you_mean(target, self._functions)
+            hint = suggest(target, self._functions)
             raise problem("PTX030", span, name=target, expected="a function", hint=hint)
         cursor.expect(";")
         self._aliases[alias] = target
@@ -272,7 +272,7 @@ class _ModuleParser:
                 declarations.parse_attributes(cursor)
                 continue
             if word[1:] not in _PERFORMANCE:
-                hint = did_you_mean(word, [f".{known}" for known in _PERFORMANCE])
+                hint = suggest(word, [f".{known}" for known in _PERFORMANCE])
                 if word in _BODY_DIRECTIVES:
                     hint = "the '{' before the body is missing"
                 raise problem("PTX025", span, found=word, expected="such as .reqntid, or '{'", hint=hint)

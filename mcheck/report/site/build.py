@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from mcheck import __version__
 from mcheck.base.errors import InputError
-from mcheck.base.files import ASTRAY, astray
+from mcheck.base.files import LOST_DIRECTORY, has_lost_directory
 from mcheck.base.reasons import Reason
 from mcheck.base.records import dataclass
 from mcheck.checking.check.files import is_module, launch_file
@@ -136,8 +136,8 @@ def write_site(site: Site) -> list[Entry]:
 
 def _draft(target: Path) -> Path:
     """The name of a new folder beside the target, which must not be in use."""
-    if astray(str(target)):
-        raise InputError(f"cannot write {target}: {ASTRAY}")
+    if has_lost_directory(str(target)):
+        raise InputError(f"cannot write {target}: {LOST_DIRECTORY}")
     try:
         if target.is_dir():
             if any(target.iterdir()):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mcheck.answers.result import State
 from mcheck.base import reasons, verdicts
 from mcheck.base.errors import InputError, InternalError, McheckError
-from mcheck.base.files import contents
+from mcheck.base.files import read_file
 from mcheck.base.reasons import Reason
 from mcheck.checking.check.case import Options
 from mcheck.checking.check.files import is_module
@@ -78,15 +78,15 @@ def page_of(
 
     page = Page(name=name_of_file(path), path=path, suite=suite, file=file, source="")
     try:
-        page = replace(page, source=contents(path).decode("utf-8", "replace") if text is None else text)
+        page = replace(page, source=read_file(path).decode("utf-8", "replace") if text is None else text)
         program = load(path, assume, page.source, every=True)
         if model is not None:
             program = replace(program, model=None)
-        if program.free is not None:
+        if program.parameter is not None:
             settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, assume=assume)
             return _every_number(program, page, settings)
-        if program.long is not None:  # a part of what is meant, for proofs alone
-            program = replace(program.long.whole(), assumptions=program.assumptions)
+        if program.shortened is not None:  # a part of what is meant, for proofs alone
+            program = replace(program.shortened.whole(), assumptions=program.assumptions)
         return _answered(page, program, model, profile, unroll, timeout)
     except InputError as error:
         return failed(page, error, UNREAD)
@@ -117,7 +117,7 @@ def page_task(case: Case, settings: Settings, timeout: float | None) -> Page:
 
 def page_lost(case: Case, _: Settings, reason: Reason, seconds: float) -> Page:  # noqa: ARG001 - as the pool gives it
     """The page of a test whose process had to be stopped or died."""
-    return without_answer(case.path, "unknown", reasons.in_words((reason,)) or "", UNANSWERED, (reason,))
+    return without_answer(case.path, "unknown", reasons.format_reasons((reason,)) or "", UNANSWERED, (reason,))
 
 
 def _answered(
@@ -125,7 +125,7 @@ def _answered(
 ) -> Page:
     from mcheck.checking.policy.executions import executions
 
-    page = replace(page, name=program.name, assumptions=program.assumptions.described())
+    page = replace(page, name=program.name, assumptions=program.assumptions.describe())
     name = model or program.model or DEFAULT_MODEL
     if _is_sketch(program):
         return _sketch(program, name, page, profile, unroll, timeout)
@@ -192,14 +192,14 @@ def _every_number(program: Program, page: Page, settings: Settings) -> Page:
         return failed(page, error, BROKEN if isinstance(error, InternalError) else UNREAD)
     model = settings.model or program.model or DEFAULT_MODEL
     findings, pictures = with_schedules(checked.findings, program.name, model, DRAWN)
-    if checked.verdict is verdicts.Verdict.PROVED and not findings and program.sized is not None:
+    if checked.verdict is verdicts.Verdict.PROVED and not findings and program.instance is not None:
         question = Question(
             about=Completeness.FINDINGS, profile=settings.profile, unroll=settings.unroll, timeout=settings.timeout
         )
-        clean = _schedule(replace(program.sized(1), assumptions=program.assumptions), model, question)
+        clean = _schedule(replace(program.instance(1), assumptions=program.assumptions), model, question)
         if clean is not None:
             svg = draw(clean, prefix="p1", style=False)
-            pictures = (Picture(1, f"A run with {program.free} = 1, from its beginning", svg, clean.describe()),)
+            pictures = (Picture(1, f"A run with {program.parameter} = 1, from its beginning", svg, clean.describe()),)
     return replace(
         _described(program, page, model),
         name=program.name,
@@ -367,7 +367,7 @@ def _described(program: Program, page: Page, model: str) -> Page:
         kinds=program.expectation.kinds,
         model=model,
         digest=_model(program, model).digest,
-        data=_data(program) if program.free is None else (),
+        data=_data(program) if program.parameter is None else (),
     )
 
 

@@ -18,7 +18,7 @@ BROKEN = "This file has no answer: an error of mcheck's own"
 
 def failed(page: Page, error: McheckError, title: str) -> Page:
     """The page of a file in which something is wrong: every mistake, in the order of the text."""
-    problems = tuple(_problem(page.path, e) for e in error.all)
+    problems = tuple(_problem(page.path, e) for e in error.all_errors)
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return replace(
         page,

@@ -14,7 +14,7 @@ from mcheck.base.records import dataclass
 from mcheck.effects.operands import names_of
 from mcheck.frontend.ptx import taint
 from mcheck.ir.expr import Const, Expr, Lanes, Reg
-from mcheck.ir.ops import Await, Followed, Load, Lost, Op, Store, performed_operation
+from mcheck.ir.ops import AssumedValue, Await, Load, Op, Store, UnknownContinuation, performed_operation
 from mcheck.ir.type_sizes import type_size
 from mcheck.simt.execution.lanes import WARP
 
@@ -133,11 +133,14 @@ class Trace:
         kept = self.intern(("seen", id(op)), lambda: op if isinstance(op, Await) else replace(load, dsts=(SEEN,)))
         reg = next(r for r in load.dsts if r is not None) if isinstance(op, Await) else SEEN
         key = ("followed", id(op), value)
-        return [kept, self.intern(key, lambda: Followed(reg=reg, value=value, size=size, span=op.span, text=op.text))]
+        return [
+            kept,
+            self.intern(key, lambda: AssumedValue(reg=reg, value=value, size=size, span=op.span, text=op.text)),
+        ]
 
     def lose_lanes(self, lanes: NDArray[np.int64], reason: str, span: Span | None) -> None:
         """Record that what these lanes do from here on is unknown."""
-        self.append(Lost(reason=reason, span=span, text=reason), lanes)
+        self.append(UnknownContinuation(reason=reason, span=span, text=reason), lanes)
 
     def append(self, op: Op, lanes: Sequence[int] | NDArray[np.int64]) -> None:
         """Append one operation to these lanes."""

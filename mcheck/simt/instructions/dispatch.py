@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mcheck.base.errors import InputError, Unsupported
-from mcheck.frontend.litmus.error_recovery import MOST, place_of
+from mcheck.frontend.litmus.error_recovery import MAX_MISTAKES, position_of
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit, only_computes
@@ -119,7 +119,7 @@ def _illegal_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, er
 
     def run(_c: Cluster, _mask: Mask) -> None:
         live = reachable_places(k.module, k.code, k.mistakes) | {at}
-        first, *others = sorted((k.mistakes[place] for place in live & set(k.mistakes)), key=place_of)[:MOST]
+        first, *others = sorted((k.mistakes[place] for place in live & set(k.mistakes)), key=position_of)[:MAX_MISTAKES]
         first.others = tuple(others)
         raise first
 

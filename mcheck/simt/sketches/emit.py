@@ -48,7 +48,7 @@ def sketch(way: ClusterTrace, sources: Sources) -> str:
 def _ends(code: Sequence[Op]) -> bool:
     """Whether a thread ends at a blocked wait; raises ``Unsupported`` where it was lost elsewhere."""
     for before, op in pairwise((None, *code)):
-        if isinstance(op, ops.Lost):
+        if isinstance(op, ops.UnknownContinuation):
             if isinstance(before, ops.Await | ops.Barrier | ops.ClusterBarrier | ops.WarpSync | ops.Collective):
                 return True
             where = f"line {op.span.line}: " if op.span is not None else ""

@@ -53,7 +53,7 @@ class Speller:
 
     def _spelled(self, op: Op) -> list[Statement]:
         inner = ops.performed_operation(op)
-        if isinstance(inner, ops.Prefetch | ops.Lost | ops.Followed):
+        if isinstance(inner, ops.Prefetch | ops.UnknownContinuation | ops.AssumedValue):
             return []
         if isinstance(inner, ops.Wgmma):
             return [self._product(inner, part) for part in _pairs(inner.reads)]

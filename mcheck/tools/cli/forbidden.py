@@ -69,7 +69,7 @@ class _Found:
 
 
 def _explore(path: str, settings: Settings) -> _Found:
-    from mcheck.base.reasons import in_words, of_all_the_time
+    from mcheck.base.reasons import format_reasons, with_total_time
     from mcheck.checking.policy.executions import executions as explore
     from mcheck.checking.policy.question import Question
     from mcheck.checking.run.case import DEFAULT_MODEL
@@ -89,7 +89,7 @@ def _explore(path: str, settings: Settings) -> _Found:
         drawn=0,
     )
     given = explored.answer
-    why = in_words(of_all_the_time(given.reasons, settings.timeout)) or "the exploration stopped early"
+    why = format_reasons(with_total_time(given.reasons, settings.timeout)) or "the exploration stopped early"
     return _Found(
         name=program.name,
         model=model,

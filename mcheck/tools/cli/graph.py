@@ -79,7 +79,7 @@ class _Drawn:
 
 
 def _draw(path: str, target: str, number: int, forbidden: bool, settings: Settings) -> _Drawn:
-    from mcheck.base.reasons import in_words, of_all_the_time
+    from mcheck.base.reasons import format_reasons, with_total_time
     from mcheck.checking.policy.executions import executions as explore
     from mcheck.checking.policy.question import Question
     from mcheck.checking.run.single import load, model_for, remaining_time
@@ -100,5 +100,5 @@ def _draw(path: str, target: str, number: int, forbidden: bool, settings: Settin
         executions = list(explored.allowed.values())
     if len(executions) >= number:
         return _Drawn(picture(executions[number - 1], target), len(executions), None)
-    reasons = () if explored.answer.complete else of_all_the_time(explored.answer.reasons, settings.timeout)
-    return _Drawn(None, len(executions), in_words(reasons))
+    reasons = () if explored.answer.complete else with_total_time(explored.answer.reasons, settings.timeout)
+    return _Drawn(None, len(executions), format_reasons(reasons))

@@ -35,7 +35,7 @@ def said(paths: Sequence[str], given: dict[str, Any]) -> LaunchText | None:
     """What the options, by their names, say of the launch of the modules among ``paths``."""
     from mcheck.checking.check.case import LaunchText
     from mcheck.checking.check.files import is_module
-    from mcheck.frontend.litmus.source import read
+    from mcheck.frontend.litmus.source import read_source
 
     file: str | None = given["launch_file"]
     fields = tuple((name, given[name]) for name in FIELDS if given[name] is not None)
@@ -44,7 +44,7 @@ def said(paths: Sequence[str], given: dict[str, Any]) -> LaunchText | None:
         return None
     if not any(map(is_module, paths)):
         raise click.UsageError("a launch is for a PTX module, and none of the paths is a .ptx file")
-    return LaunchText(text=None if file is None else read(file), path=file or "", fields=fields, params=params)
+    return LaunchText(text=None if file is None else read_source(file), path=file or "", fields=fields, params=params)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -98,7 +98,7 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line; the exit status. Whatever goes wrong ends in a message, never in a traceback."""
-    streams.prepare()
+    streams.prepare_streams()
     try:
         status = cli.main(arguments, prog_name="mcheck", standalone_mode=False)
         return status if isinstance(status, int) else 0
@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         click.echo("interrupted", err=True)
         return INTERRUPTED
     except _Unread:
-        streams.give_up_output()
+        streams.discard_output()
         return UNREAD
     except Exception as error:  # noqa: BLE001 - the last line of defence
         with suppress(OSError):  # standard error may be the one that is full
@@ -121,8 +121,8 @@ def _explain_failure(error: Exception) -> int:
     from mcheck.report.problems import show
 
     if isinstance(error, OSError):
-        message = streams.trouble(error)
-        streams.give_up_output()
+        message = streams.describe_os_error(error)
+        streams.discard_output()
         show(InputError(message))
         return USAGE
     if isinstance(error, MemoryError):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mcheck.base.errors import InputError, Span
-from mcheck.base.files import text as text_of
-from mcheck.frontend.litmus.codes import did_you_mean
+from mcheck.base.files import read_text_file as text_of
+from mcheck.frontend.litmus.codes import suggest
 from mcheck.isa.wording import listed
 
 HEADER = re.compile(r"\s*\[+\s*([\w.\"-]+)\s*\]+")
@@ -40,7 +40,7 @@ class Document:
         for key in given:
             if key not in known:
                 where = f"[[{row[0]}]]" if row[0] else "an alphabet"
-                hint = did_you_mean(key, known) or f"it has {listed(known)}"
+                hint = suggest(key, known) or f"it has {listed(known)}"
                 raise self.error(f"{where} has no {key}", row, key, hint)
 
     def _span(self, row: Row, key: str) -> Span:

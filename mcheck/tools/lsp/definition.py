@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mcheck.base.errors import Span
-from mcheck.base.files import text as read
+from mcheck.base.files import read_text_file as read
 from mcheck.tools.lsp.symbols import Symbol, symbols, word_at
 
 TEST_NAME = r"%?[A-Za-z_$][\w$]*"

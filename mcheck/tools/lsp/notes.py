@@ -89,7 +89,7 @@ def _of_checked(checked: Checked, text: str, path: str) -> Iterator[Note]:
 
 def _problems(error: McheckError, path: str) -> Iterator[Note]:
     """The mistakes of a text."""
-    for one in error.all:
+    for one in error.all_errors:
         yield _problem(one, path)
 
 
@@ -119,7 +119,7 @@ def _of_findings(checked: Checked, text: str, path: str) -> Iterator[Note]:
         wanted = describe_kinds(checked.expected)
         place = checked.expectation_span or Span(path, 1, 1)
         yield Note(span=place, severity="error", message=f"expected {wanted}, found nothing", code="mismatch")
-    if checked.verdict.open and checked.reason:
+    if checked.verdict.is_open and checked.reason:
         yield Note(span=Span(path, 1, 1), severity="information", message=checked.reason, code=checked.verdict)
 
 
@@ -156,10 +156,10 @@ def _of_verdict(case: Case, settings: Settings) -> Iterator[Note]:
     except McheckError:
         return
     wanted = program.expectation.verdict
-    if wanted is None or program.free is not None:
+    if wanted is None or program.parameter is not None:
         return
     result: Result = run_case(case, replace(settings, verdict_only=True))
-    if result.verdict.judges and result.verdict != wanted:
+    if result.verdict.is_of_condition and result.verdict != wanted:
         message = f"expected {wanted}, found {result.verdict}: {result.condition} under {result.model}"
         if result.reason:
             message += f"\n{result.reason}"

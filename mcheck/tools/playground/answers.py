@@ -122,7 +122,7 @@ def _problems(problem: McheckError | None, text: str) -> str:
 
 def _places(result: Any) -> list[dict[str, int]]:
     """Where the text is marked: the error, or the accesses of findings."""
-    spans = [one.span for one in result.problem.all] if result.problem is not None else []
+    spans = [one.span for one in result.problem.all_errors] if result.problem is not None else []
     spans += [access.span for finding in result.findings for access in finding.accesses]
     lines = dict.fromkeys(span.line for span in spans if span is not None)
     return [{"line": line} for line in lines]

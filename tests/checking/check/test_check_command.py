@@ -278,7 +278,8 @@ def test_an_annotation_of_a_mistake_says_what_was_expected_and_a_hint(
     file.write_text("kernel k {}")
     _, out = run(capsys, "--format", "github", str(file))
     message = (
-        "a litmus test starts with PTX and its name%0Aexpected: PTX name%0Ahint: the first line is 'PTX' and a name"
+        "a litmus test starts with PTX and the name of the test%0Aexpected: PTX name"
+        "%0Ahint: the first line is 'PTX' and a name"
     )
     assert out.splitlines()[0] == f"::error file={file},line=1,col=1,title=error::{message}"
 

@@ -14,7 +14,7 @@ import pytest
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import add_verdict, verdict_of
 from mcheck.base.budget import Limit, TimeOut
-from mcheck.base.reasons import Cause, Reason, in_words, no_time, of_error
+from mcheck.base.reasons import Cause, Reason, error_reason, format_reasons, timeout_reason
 from mcheck.base.verdicts import Verdict
 from mcheck.cat import load_model
 from mcheck.checking.check.case import Options, Settings
@@ -35,7 +35,7 @@ from tests.engines.protocol.test_protocol_stale_tensormaps import maps
 MODEL = load_model("ptx-9.0")
 PACKAGE = Path(__file__).parents[3] / "mcheck"
 RACE = Finding(code="RACE001", kind="race", severity="error", message="a race", accesses=(), missing="", section="8.7")
-LATE = no_time(3.0)
+LATE = timeout_reason(3.0)
 RACY = """PTX racy
 { .shared .align 16 .u32 s[4]; .global .align 16 .u32 g[4]; }
 P@cta 0 {
@@ -64,8 +64,8 @@ def test_no_text_makes_an_answer_cut() -> None:
 
 @pytest.mark.parametrize("cause", list(Cause))
 def test_every_cause_has_words(cause: Cause) -> None:
-    assert in_words((Reason(cause),))
-    assert "a thing" in (in_words((Reason(cause, "a thing"),)) or "")
+    assert format_reasons((Reason(cause),))
+    assert "a thing" in (format_reasons((Reason(cause, "a thing"),)) or "")
 
 
 def test_the_verdict_about_findings_has_one_rule() -> None:
@@ -145,7 +145,7 @@ def test_memory_that_an_engine_used_up_is_a_limit() -> None:
     reason = Limit(3.0).attempt(work)
     assert reason is not None
     assert (reason.cause, reason.cut) == (Cause.MEMORY, True)
-    assert of_error(OutOfMemory("out of memory")).cut
+    assert error_reason(OutOfMemory("out of memory")).cut
 
 
 def _ring(parity: str, fence: str) -> Program:

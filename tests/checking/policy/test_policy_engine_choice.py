@@ -10,7 +10,7 @@ import pytest
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import add_verdict
 from mcheck.base.errors import InternalError
-from mcheck.base.reasons import Cause, Reason, no_time
+from mcheck.base.reasons import Cause, Reason, timeout_reason
 from mcheck.cat import load_model
 from mcheck.checking.policy import agreement
 from mcheck.checking.policy import ask as asking
@@ -117,7 +117,7 @@ def test_a_litmus_test_that_the_kernel_engine_is_slow_with_is_looked_at_by_the_o
     asked: Callable[..., list[str]],
 ) -> None:
     program, question = parse(MP, "mp.litmus"), Question(about=Completeness.FINDINGS, timeout=60)
-    late = Answer(verdict="unknown", reasons=(no_time(10),), complete=False)
+    late = Answer(verdict="unknown", reasons=(timeout_reason(10),), complete=False)
     names = asked(protocol=late, explicit=Answer(verdict="finding", findings=(RACE,)))
     assert asking.ask(program, MODEL, question).engine == "explicit"
     assert names == ["protocol", "explicit"]
@@ -136,7 +136,7 @@ def test_a_spin_on_contents_that_nobody_knows_has_an_answer() -> None:
 def test_a_second_attempt_is_for_those_that_ran_out_of_time(asked: Callable[..., list[str]]) -> None:
     program = parse(MP, "mp.litmus")
     names = asked(
-        explicit=Answer(verdict="unknown", reasons=(no_time(4),), complete=False),
+        explicit=Answer(verdict="unknown", reasons=(timeout_reason(4),), complete=False),
         protocol=Answer(verdict="unknown", reasons=(why("races"),), complete=False),
     )
     assert asking.ask(program, MODEL, Question(timeout=60)).reason == "races; no answer within 4 s"
@@ -147,7 +147,7 @@ def test_engines_that_differ_are_an_error() -> None:
     clean, racy = Answer(verdict="proved", engine="z3"), Answer(verdict="finding", findings=(RACE,), engine="protocol")
     with pytest.raises(InternalError, match="protocol finds race, z3 finds nothing"):
         agreement.agree_on_findings([racy, clean])
-    partly = replace(clean, covered=False, reasons=(no_time(4),))
+    partly = replace(clean, covered=False, reasons=(timeout_reason(4),))
     assert agreement.agree_on_findings([racy, partly]).engine == "protocol"
     passed, failed = Answer(verdict="pass"), Answer(verdict="fail", engine="z3")
     with pytest.raises(InternalError, match="explicit says pass, z3 says fail"):
@@ -161,8 +161,8 @@ def test_engines_that_differ_are_an_error() -> None:
         (Answer(verdict="pass"), "proved"),
         (Answer(verdict="pass", findings=(NOTE,)), "proved"),
         (Answer(verdict="pass", findings=(RACE,)), "finding"),
-        (Answer(verdict="unknown", covered=False, findings=(RACE,), reasons=(no_time(4),)), "finding"),
-        (Answer(verdict="unknown", covered=False, reasons=(no_time(4),)), "unknown"),
+        (Answer(verdict="unknown", covered=False, findings=(RACE,), reasons=(timeout_reason(4),)), "finding"),
+        (Answer(verdict="unknown", covered=False, reasons=(timeout_reason(4),)), "unknown"),
         (Answer(verdict="pass", covered=False, reasons=(Reason(Cause.BOUND, "2 rounds"),)), "bounded"),
         (Answer(verdict="pass", covered=False), "unknown"),
     ],

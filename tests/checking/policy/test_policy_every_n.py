@@ -10,7 +10,7 @@ import pytest
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
 from mcheck.base.errors import InputError, Unsupported
-from mcheck.base.reasons import Cause, Reason, no_time
+from mcheck.base.reasons import Cause, Reason, timeout_reason
 from mcheck.cat import load_model
 from mcheck.checking.policy import every_n
 from mcheck.checking.policy.ask import ask
@@ -138,7 +138,7 @@ def test_a_size_made_of_a_smaller_number_is_no_size_for_all() -> None:
     text = bounded("N = any, M = N - 1", "0..M", "k", fence=FENCE).replace("src[4]", "src[4*M + 8]")
     program = parse(text, "any.litmus", every=True)
     assert program.rounds is not None
-    with pytest.raises(Aperiodic, match="M in a size that is no sum of products"):
+    with pytest.raises(Aperiodic, match="M in a size that is not a sum of products"):
         program.rounds()
     program = parse(text.replace("N - 1", "N + 1"), "any.litmus", every=True)
     assert program.rounds is not None
@@ -214,9 +214,9 @@ def test_errors_of_other_kinds_that_larger_numbers_have_are_told_too() -> None:
     assert codes(given) == ["DEAD003", "RACE003"]
     assert given.reason == "found with N = 0, the smallest that shows it; RACE003 with N = 2"
     program = parse(TWO, "any.litmus", every=True)
-    assert program.sized is not None
+    assert program.instance is not None
     alone = [
-        ask(program.sized(k), load_model("ptx-9.0"), Question(about=Completeness.FINDINGS), "protocol")
+        ask(program.instance(k), load_model("ptx-9.0"), Question(about=Completeness.FINDINGS), "protocol")
         for k in range(3)
     ]
     assert [codes(one) for one in alone] == [["DEAD003"], [], ["RACE003"]]
@@ -241,11 +241,11 @@ def test_a_number_that_takes_too_long_hides_no_larger_one() -> None:
     model, given_time = load_model("ptx-9.0"), []
 
     def answer(one: Program, seconds: float | None) -> Answer:
-        assert one.sized is None
+        assert one.instance is None
         assert seconds is not None
         given_time.append(seconds)
         if len(given_time) == 2:
-            return Answer(verdict="unknown", reasons=(no_time(seconds),))
+            return Answer(verdict="unknown", reasons=(timeout_reason(seconds),))
         return ask(one, model, Question(about=Completeness.FINDINGS, timeout=seconds), "protocol")
 
     given = every_n.check_every_number(program, 100.0, answer)
@@ -335,7 +335,7 @@ def test_an_engine_that_is_late_is_not_asked_about_larger_numbers(monkeypatch: p
     def slow(name: str, one: Program, *rest: object) -> Answer:
         asked.append((name, len(one.threads[0].code)))
         return Answer(verdict="unknown" if name == "explicit" else "proved", engine=name, covered=name != "explicit",
-                      reasons=(no_time(5.0),) if name == "explicit" else ())  # fmt: skip
+                      reasons=(timeout_reason(5.0),) if name == "explicit" else ())  # fmt: skip
 
     monkeypatch.setattr("mcheck.checking.policy.ask.ask_engine", slow)
     ask(program, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=10.0))
@@ -351,7 +351,7 @@ def test_an_error_that_was_found_before_the_time_was_over_counts() -> None:
 
     def answer(one: Program, seconds: float | None) -> Answer:
         given = ask(one, model, Question(about=Completeness.FINDINGS, timeout=seconds), "protocol")
-        return replace(given, reasons=(no_time(seconds),)) if given.findings else given
+        return replace(given, reasons=(timeout_reason(seconds),)) if given.findings else given
 
     given = every_n.check_every_number(program, 100.0, answer)
     assert given.verdict == "finding"

@@ -46,25 +46,25 @@ def codes(program: Program, engine: object) -> set[str]:
 def test_no_lane_falls_behind(engine: object) -> None:
     program = load(str(LATE))
     assert codes(program, engine) == {"DEAD003"}
-    assert codes(program.assuming((CONVERGED,)), engine) == set()
+    assert codes(program.with_assumptions((CONVERGED,)), engine) == set()
 
 
 @pytest.mark.parametrize("engine", [explicit, solver], ids=["explicit", "z3"])
 def test_the_lanes_accesses_are_not_ordered(engine: object) -> None:
     program = parse(STORE, "t.litmus")
-    assert codes(program, engine) == codes(program.assuming((CONVERGED,)), engine) == {"RACE001"}
+    assert codes(program, engine) == codes(program.with_assumptions((CONVERGED,)), engine) == {"RACE001"}
 
 
 @pytest.mark.parametrize("engine", [explicit, solver], ids=["explicit", "z3"])
 def test_lanes_at_different_statements_wait_for_nobody(engine: object) -> None:
-    assert codes(parse(SKIPS, "t.litmus").assuming((CONVERGED,)), engine) == set()
+    assert codes(parse(SKIPS, "t.litmus").with_assumptions((CONVERGED,)), engine) == set()
 
 
 def test_it_is_off_unless_asked_for() -> None:
     program = load(str(LATE))
-    assert program.assumptions.described() == ()
-    assert program.assuming(()) is program
-    assert all(program.assuming((name,)).assumptions.described() for name in NAMES)
+    assert program.assumptions.describe() == ()
+    assert program.with_assumptions(()) is program
+    assert all(program.with_assumptions((name,)).assumptions.describe() for name in NAMES)
 
 
 @pytest.mark.parametrize("command", ["check", "run"])

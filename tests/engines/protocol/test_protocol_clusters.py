@@ -25,8 +25,8 @@ MODEL = "ptx-9.0"
 def answers(text: str, numbers: Iterable[int]) -> dict[int, tuple[str, int]]:
     """The verdicts and executions with some numbers, each run in full."""
     program = parse(text, "any.litmus", every=True)
-    assert program.sized is not None
-    found = {number: check(program.sized(number), load_model(MODEL)) for number in numbers}
+    assert program.instance is not None
+    found = {number: check(program.instance(number), load_model(MODEL)) for number in numbers}
     return {number: (answer.verdict, answer.executions) for number, answer in found.items()}
 
 

@@ -42,7 +42,7 @@ def test_what_holds_states_alone() -> None:
 def test_where_branches_lead_back_to() -> None:
     found = read("A: mov.u32 n, 0; B: mov.u32 n, 1; @p bra B; mov.u32 n, 2; C: mov.u32 n, 3; @p bra B; mov.u32 n, 4;")
     labels = found.thread.labels
-    back = found.furthest_back
+    back = found.earliest_reachable
     assert back[labels["A"]] == labels["A"]
     assert back[labels["A"] + 1] == labels["A"] + 1
     assert {back[at] for at in range(labels["B"], labels["C"] + 3)} == {labels["B"]}
@@ -51,4 +51,4 @@ def test_where_branches_lead_back_to() -> None:
 
 def test_a_place_is_come_back_to_by_way_of_others() -> None:
     found = read("A: mov.u32 n, 0; B: mov.u32 n, 1; @p bra A; C: mov.u32 n, 2; @p bra B;")
-    assert found.furthest_back[found.thread.labels["C"]] == found.thread.labels["A"]
+    assert found.earliest_reachable[found.thread.labels["C"]] == found.thread.labels["A"]

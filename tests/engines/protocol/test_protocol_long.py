@@ -30,7 +30,7 @@ def asked(program: Program) -> Answer:
 @pytest.mark.parametrize("name", REPEATING)
 def test_a_large_number_costs_a_period(name: str) -> None:
     program = long(REPEATING[name], 20_000)
-    assert program.long is not None
+    assert program.shortened is not None
     given = asked(program)
     assert given.verdict == "proved", given.reason
     assert given.reason is not None
@@ -47,11 +47,11 @@ def test_the_whole_program_says_the_same(name: str, more: int) -> None:
 
 def test_what_is_left_out_is_in_the_middle() -> None:
     program = long(ring(4), LONG)
-    assert program.long is not None
-    whole = [thread.code for thread in program.long.whole().threads]
+    assert program.shortened is not None
+    whole = [thread.code for thread in program.shortened.whole().threads]
     for kept in (0, 5, LONG + 5):
-        assert [thread.code for thread in program.long.without(kept, 0).threads] == whole
-    fewer = program.long.without(16, 64).threads[0]
+        assert [thread.code for thread in program.shortened.without(kept, 0).threads] == whole
+    fewer = program.shortened.without(16, 64).threads[0]
     (begins,) = (b for b in fewer.rounds.values() if len(b) > 20)
     size = begins[1] - begins[0]
     assert fewer.code[begins[16] :] == whole[0][begins[16] + 64 * size :]
@@ -61,7 +61,7 @@ def test_what_is_left_out_is_in_the_middle() -> None:
 @pytest.mark.parametrize("name", ["bytes-in-a-round", "a-fence-that-ends", "bytes-by-a-quotient", "a-source-that-ends"])
 def test_what_shows_late_is_found(name: str) -> None:
     program = long(LATE[name], LONG + 1)
-    assert program.sized is None
+    assert program.instance is None
     assert asked(program).verdict == "finding"
 
 

@@ -28,8 +28,8 @@ def family(text: str) -> Program:
 
 
 def full(program: Program, number: int) -> Answer:
-    assert program.sized is not None
-    return check(program.sized(number), MODEL)
+    assert program.instance is not None
+    return check(program.instance(number), MODEL)
 
 
 @pytest.mark.parametrize("name", RIGHT)

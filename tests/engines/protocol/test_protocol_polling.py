@@ -10,7 +10,7 @@ from mcheck.cat import load_model
 from mcheck.engines.protocol.exploration import answer, check
 from mcheck.frontend.litmus import load, parse
 from mcheck.ir import liveness
-from mcheck.ir.liveness import live_at, live_on
+from mcheck.ir.liveness import is_any_live, live_registers_at
 from mcheck.ir.ops import Op
 
 TEXT = """PTX spin
@@ -100,13 +100,13 @@ w@cta 0 {{
 
 
 def test_spin_loops_in_rounds_cost_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    effects, read = liveness.effects, [0]
+    effects, read = liveness.defined_and_used, [0]
 
     def counted(op: Op) -> tuple[set[str], set[str]]:
         read[0] += 1
         return effects(op)
 
-    monkeypatch.setattr(liveness, "effects", counted)
+    monkeypatch.setattr(liveness, "defined_and_used", counted)
     counts = []
     for rounds in (20, 40):
         read[0] = 0
@@ -125,10 +125,10 @@ def test_what_is_live_at_one_point_is_what_is_live_among_all(suite: str) -> None
     for path in sorted((SUITES / suite).glob("*.litmus")):
         for thread in load(str(path)).threads:
             for at_end in (set[str](), set(thread.types)):
-                live = live_at(thread, set(range(len(thread.code) + 1)), at_end)
+                live = live_registers_at(thread, set(range(len(thread.code) + 1)), at_end)
                 for point, names in live.items():
                     for name in thread.types:
-                        found = live_on(thread, point, {name}, at_end)
+                        found = is_any_live(thread, point, {name}, at_end)
                         assert found is (name in names), (path.name, point, name)
                         seen.add(found)
     assert seen == {True, False}

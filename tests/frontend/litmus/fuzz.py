@@ -19,7 +19,7 @@ from pathlib import Path
 
 from mcheck.base.errors import InternalError, McheckError
 from mcheck.frontend.litmus import parse
-from mcheck.frontend.litmus.source import text_of
+from mcheck.frontend.litmus.source import decode_source
 from mcheck.report.errors import render
 
 ROOT = Path(__file__).parents[3]
@@ -146,7 +146,7 @@ def run(count: int, seed: int) -> Outcome:
     for data in mutants(count, seed):
         start = time.perf_counter()
         try:
-            parse(text_of(data, "fuzz.litmus"), "fuzz.litmus")
+            parse(decode_source(data, "fuzz.litmus"), "fuzz.litmus")
             outcome.accepted += 1
         except InternalError:
             outcome.crashes.append((traceback.format_exc(), data.decode("utf-8", "replace")))

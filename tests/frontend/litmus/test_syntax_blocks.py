@@ -35,7 +35,7 @@ def block(body: str, init: str = ".global .u32 x;", place: str = "cta 0", tail: 
 
 
 def base(program: Program, name: str) -> int:
-    instance = program.memory.of(name)
+    instance = program.memory.instance_of(name)
     assert instance is not None
     return instance.base
 
@@ -84,11 +84,11 @@ def test_ring_lanes(ring: Program) -> None:
 
 
 def test_ring_memory(ring: Program) -> None:
-    x, y = ring.memory.of("x"), ring.memory.of("y")
+    x, y = ring.memory.instance_of("x"), ring.memory.instance_of("y")
     assert x is not None
     assert y is not None
     assert (y.physical, y.base != x.base) == (x.physical, True)
-    assert ring.memory.of("buf", ring.threads[0].place.cta) is not None
+    assert ring.memory.instance_of("buf", ring.threads[0].place.cta) is not None
     assert ring.condition.formula == Compare("==", RegTerm(1, "r0", "consumer[0]:r0"), ConstTerm(0))
 
 
@@ -124,7 +124,7 @@ def test_names_are_gone(name: str) -> None:
 
 def test_initialisers(everything: Program) -> None:
     def content(name: str) -> bytes:
-        instance = everything.memory.of(name)
+        instance = everything.memory.instance_of(name)
         assert instance is not None
         assert instance.object.init is not None
         return instance.object.init
@@ -139,7 +139,7 @@ def test_initialisers(everything: Program) -> None:
 
 
 def test_tensor_maps(everything: Program) -> None:
-    tm, maps = everything.memory.of("tm"), everything.memory.of("maps")
+    tm, maps = everything.memory.instance_of("tm"), everything.memory.instance_of("maps")
     assert tm is not None
     assert maps is not None
     assert (tm.object.size, tm.object.align, maps.object.size, maps.object.space) == (128, 64, 256, "param")

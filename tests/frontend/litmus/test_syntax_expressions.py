@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcheck.frontend.litmus.expressions import expression
+from mcheck.frontend.litmus.expressions import parse_expression
 from mcheck.frontend.litmus.lexer import Tokens, integer
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.source import Source
@@ -30,7 +30,7 @@ UNARY = ("-", "+", "~", "!")
 
 def parsed(text: str) -> Expr:
     tokens = Tokens(Source(text, "e"), 0, len(text))
-    found = expression(tokens, Scope())
+    found = parse_expression(tokens, Scope())
     assert tokens.text == "", f"left over: {tokens.text}"
     return found
 

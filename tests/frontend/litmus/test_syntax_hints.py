@@ -37,7 +37,7 @@ def test_an_expectation_with_a_dash() -> None:
     error = refused(BLOCK.replace("CODE", "bar.sync 0;") + "expect race-free\n")
     assert error.message == "unknown expectation 'race-free'"
     assert error.expected == "one of pass, fail, clean, race, undefined, deadlock"
-    assert error.hint == "say clean for no error at all"
+    assert error.hint == "write expect clean if there is no error at all"
 
 
 def test_the_sizes_of_the_other_cache_operator() -> None:
@@ -48,7 +48,7 @@ def test_the_sizes_of_the_other_cache_operator() -> None:
 
 def test_a_missing_bar_in_a_table() -> None:
     error = refused(TABLE + " st.weak y, 1     ld.weak r1, x ;\nexists (P1:r0 == 1)\n")
-    assert error.hint == "the row has 1 cell for 2 threads: a '|' may be missing"
+    assert error.hint == "the row has 1 cell for 2 threads: is a '|' missing?"
     assert refused(TABLE + " st.weak y, 1 2 | ld.weak r1, x ;\nexists (P1:r0 == 1)\n").hint is None
 
 
@@ -64,8 +64,11 @@ def test_another_architecture_under_a_header_of_ptx(row: str, word: str) -> None
     error = refused(f"PTX a\n{{ x = 0; y = 0; }}\n P0 | P1 ;\n{row}\nexists (x = 1)\n")
     assert error.code == "LIT040"
     assert error.hint is not None
-    assert error.hint.startswith(f"{word} is no instruction of PTX")
-    assert refused("PTX a\n{ x = 0; }\n P0 | P1 ;\n st.weak x, 1 | ld.weak r0, x ;\n").hint == "say where it runs"
+    assert error.hint.startswith(f"{word} is not a PTX instruction")
+    assert (
+        refused("PTX a\n{ x = 0; }\n P0 | P1 ;\n st.weak x, 1 | ld.weak r0, x ;\n").hint
+        == "name the CTA in which it runs"
+    )
 
 
 @pytest.mark.parametrize(("name", "command"), [("a.ptx", "check"), ("a.litmus", "run"), (".", "check")])

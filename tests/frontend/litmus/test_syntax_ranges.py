@@ -24,14 +24,14 @@ P@cta 0 {{
 @pytest.mark.parametrize(
     ("atom", "warning"),
     [
-        ("u[0] == -1", "u[0] is .u32, 0 to 4294967295: -1 is none of its values"),
-        ("-1 == u[1]", "u[1] is .u32, 0 to 4294967295: -1 is none of its values"),
-        ("u[0] == 0x100000000", "u[0] is .u32, 0 to 4294967295: 4294967296 is none of its values"),
-        ("b == 256", "b is .u8, 0 to 255: 256 is none of its values"),
-        ("s == 0xffffffff", "s is .s32, -2147483648 to 2147483647: 4294967295 is none of its values"),
-        ("P:r0 == -1", "P:r0 is .u32, 0 to 4294967295: -1 is none of its values"),
-        ("P:r1 != 0x80000000", "P:r1 is .s32, -2147483648 to 2147483647: 2147483648 is none of its values"),
-        ("P:h == 65536", "P:h is .u16, 0 to 65535: 65536 is none of its values"),
+        ("u[0] == -1", "u[0] is .u32 and ranges from 0 to 4294967295: it is never -1"),
+        ("-1 == u[1]", "u[1] is .u32 and ranges from 0 to 4294967295: it is never -1"),
+        ("u[0] == 0x100000000", "u[0] is .u32 and ranges from 0 to 4294967295: it is never 4294967296"),
+        ("b == 256", "b is .u8 and ranges from 0 to 255: it is never 256"),
+        ("s == 0xffffffff", "s is .s32 and ranges from -2147483648 to 2147483647: it is never 4294967295"),
+        ("P:r0 == -1", "P:r0 is .u32 and ranges from 0 to 4294967295: it is never -1"),
+        ("P:r1 != 0x80000000", "P:r1 is .s32 and ranges from -2147483648 to 2147483647: it is never 2147483648"),
+        ("P:h == 65536", "P:h is .u16 and ranges from 0 to 65535: it is never 65536"),
     ],
 )
 @pytest.mark.parametrize("kind", ["exists", "~exists", "forall"])

@@ -55,7 +55,7 @@ def test_initial_state(forms: Program) -> None:
     values = {i.object.name: int.from_bytes(i.object.init or b"", "little") for i in memory.instances if i.cta is None}
     minus_one = 0xFFFFFFFF
     assert values == {"x": 0, "s": 0, "y": minus_one, "z": minus_one, "w": 3, "g": 0, "_late": 0}
-    x, s, g = (memory.of(name) for name in ("x", "s", "g"))
+    x, s, g = (memory.instance_of(name) for name in ("x", "s", "g"))
     assert x is not None
     assert s is not None
     assert g is not None
@@ -63,7 +63,7 @@ def test_initial_state(forms: Program) -> None:
     assert g.base != x.base
     assert {s.physical, g.physical} == {x.physical}
     assert forms.threads[0].init == {"r5": 3, "p1": 0}
-    y = memory.of("y")
+    y = memory.instance_of("y")
     assert y
     assert forms.threads[1].init == {"r6": x.base, "r7": y.base}
 
@@ -77,7 +77,7 @@ def test_condition(forms: Program) -> None:
     conjunction, negation = condition.formula.parts
     assert isinstance(conjunction, And)
     assert isinstance(negation, Not)
-    x = forms.memory.of("x")
+    x = forms.memory.instance_of("x")
     assert x
     location = MemTerm(x.base, 4, "s32", "x")
     assert conjunction.parts[1:] == (
@@ -121,9 +121,9 @@ ACCEPTED = {
 
 @pytest.mark.parametrize("text", ACCEPTED.values(), ids=ACCEPTED)
 def test_accepted(text: str) -> None:
-    from mcheck.frontend.litmus.source import text_of
+    from mcheck.frontend.litmus.source import decode_source
 
-    parse(text_of(text.encode(), "t.litmus"), "t.litmus")
+    parse(decode_source(text.encode(), "t.litmus"), "t.litmus")
 
 
 def test_clusters_in_the_table() -> None:

@@ -51,7 +51,7 @@ def changed(*changes: tuple[str, str]) -> str:
 def told(text: str) -> list[tuple[int, str | None]]:
     with pytest.raises(InputError) as caught:
         parse_module(text)
-    return [(e.span.line if e.span else 0, e.code) for e in caught.value.all]
+    return [(e.span.line if e.span else 0, e.code) for e in caught.value.all_errors]
 
 
 def test_several_mistakes_are_told_in_the_order_of_the_text() -> None:

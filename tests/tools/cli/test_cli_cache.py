@@ -19,7 +19,7 @@ import pytest
 from benchmarks.cache import crowd
 from mcheck.answers.result import Answer, Outcome
 from mcheck.base.errors import Span
-from mcheck.base.reasons import no_time
+from mcheck.base.reasons import timeout_reason
 from mcheck.checking.cache import packing
 from mcheck.checking.cache.database import FILE, Store, open_store
 from mcheck.checking.cache.keys import head_of, key_of, version
@@ -48,7 +48,7 @@ def called(engine_says: Callable) -> list[str]:
             self.calls.clear()
             return names
 
-    return Names(engine_says({"cut": Answer(verdict="unknown", complete=False, reasons=(no_time(1),))}))
+    return Names(engine_says({"cut": Answer(verdict="unknown", complete=False, reasons=(timeout_reason(1),))}))
 
 
 # --- nothing twice ------------------------------------------------------------------------------------------------

@@ -92,5 +92,5 @@ def test_many_of_everything(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="more than 100 of annotations"):
         load(str(path))
     path.write_text("#" * (1 << 20))
-    with pytest.raises(InputError, match="holds more than"):
+    with pytest.raises(InputError, match="has more than"):
         load(str(path))

@@ -51,7 +51,7 @@ def test_a_sketch_with_whole_warps_is_checked_without_numpy(monkeypatch: pytest.
 
 def test_an_error_has_its_place() -> None:
     said = json.loads(answers.run("PTX x\n", ""))
-    assert said["report"].startswith("error[LIT007]: no init block\n  --> program.litmus:1:6")
+    assert said["report"].startswith("error[LIT007]: the init block is missing\n  --> program.litmus:1:6")
     assert said["places"] == [{"line": 1}]
     assert not said["pictures"]
     assert json.loads(answers.check("PTX x\n", ""))["report"].startswith("error[LIT007]")

@@ -194,7 +194,7 @@ def test_the_playground_answers_as_the_command_line(said: dict[str, Any]) -> Non
     assert said["engines"] == "none"
     assert "at work" in said["working"]
     assert said["stopped"] == "stopped"
-    assert said["error"].startswith("error[LIT007]: no init block\n  --> program.litmus:1:12")
+    assert said["error"].startswith("error[LIT007]: the init block is missing\n  --> program.litmus:1:12")
     assert said["address"] == "#" + fragment("PTX nothing") or said["address"].startswith("#t=")
     assert said["wide"]
     assert said["narrow"]

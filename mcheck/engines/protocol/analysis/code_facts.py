@@ -9,10 +9,10 @@ from functools import cached_property
 
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
-from mcheck.ir.liveness import effects
+from mcheck.ir.liveness import defined_and_used
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
-from mcheck.ir.reachability import furthest_back, last_barriers, last_of
+from mcheck.ir.reachability import earliest_reachable, last_barrier_position, last_barrier_positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +70,26 @@ class Reading:
             if isinstance(op, ops.MbarrierArrive) and op.state is not None:
                 states.add(op.state.name)
         for op in self.thread.code if states else ():
-            defined, used = effects(replace(_without_state(op), guard=None))  # what is guarded may define as well
+            defined, used = defined_and_used(
+                replace(_without_state(op), guard=None)
+            )  # what is guarded may define as well
             others |= defined | used
             if op.guard is not None:
                 others.add(op.guard.reg.name)
         return frozenset(states - others)
 
     @cached_property
-    def furthest_back(self) -> list[int]:
+    def earliest_reachable(self) -> list[int]:
         """For each place, the first one that can be come to from there."""
-        return furthest_back(self.thread)
+        return earliest_reachable(self.thread)
 
     @cached_property
     def _barriers(self) -> dict[int | None, int]:
-        return last_barriers(self.thread)
+        return last_barrier_positions(self.thread)
 
     def may_come(self, pc: int, number: int) -> bool:
         """Whether the thread, at a place, may still come to a barrier of the CTA with this number."""
-        return last_of(self._barriers, number) >= self.furthest_back[pc]
+        return last_barrier_position(self._barriers, number) >= self.earliest_reachable[pc]
 
 
 def may_end_mbarriers(program: Program) -> bool:

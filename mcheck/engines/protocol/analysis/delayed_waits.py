@@ -15,7 +15,7 @@ from __future__ import annotations
 from mcheck.engines.protocol.analysis.non_interleaving import ANY, may_contain, program_order_twice, word_of
 from mcheck.engines.protocol.analysis.polling import is_redundant_poll, is_spin_loop
 from mcheck.ir import ops
-from mcheck.ir.liveness import effects
+from mcheck.ir.liveness import defined_and_used
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
 
@@ -115,7 +115,7 @@ def _passed(thread: Thread, look: int, others: set[int]) -> bool:
     """Whether a copy that signals the mbarrier, or what others learn from who do, may come before the look's answer."""
     op = thread.code[look]
     assert isinstance(op, ops.MbarrierWait)
-    word, tainted = word_of(op.address), effects(op)[0]
+    word, tainted = word_of(op.address), defined_and_used(op)[0]
     suspends = op.blocking and op.parity is not None
     seen = False
     for pc in program_order_twice(thread):
@@ -125,7 +125,7 @@ def _passed(thread: Thread, look: int, others: set[int]) -> bool:
             continue
         if not seen:
             continue
-        defined, used = effects(behind)
+        defined, used = defined_and_used(behind)
         if isinstance(behind, ops.Fence) and behind.restrict is None and behind.guard is None:
             if behind.sem in ("acquire", "acq_rel") or (
                 behind.sem == "sc" and not (op.blocking and behind.scope == "cta")

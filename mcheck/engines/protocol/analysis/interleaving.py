@@ -24,7 +24,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const, Expr
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
-from mcheck.ir.scopes import WIDTH, width_of_all
+from mcheck.ir.scopes import WIDTH, width_of_program
 from mcheck.ir.type_sizes import type_size
 
 REASON = "threads access several shared words in an order that no interleaving need show ({first} and {second})"
@@ -102,7 +102,7 @@ class _Facts:
 
     @staticmethod
     def of(program: Program) -> _Facts:
-        rank = width_of_all(program)
+        rank = width_of_program(program)
         facts = _Facts(rank, {})
         for thread in {id(t.code): t for t in program.threads}.values():
             fenced = _before(thread, rank)

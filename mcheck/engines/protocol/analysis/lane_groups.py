@@ -46,7 +46,7 @@ TOGETHER = (
     ops.ClusterBarrier, ops.WarpSync, ops.Collective, ops.MbarrierInit, ops.MbarrierInval, ops.MbarrierTx,
     ops.MbarrierArrive, ops.MbarrierWait, ops.CpAsync, ops.Commit, ops.WaitGroup, ops.CpAsyncArrive, ops.Wgmma,
     ops.WgmmaFence, ops.Prefetch, ops.AsyncStore, ops.TensorCore, ops.TensorMove,
-    ops.TensorCommit, ops.Lost, ops.Followed, ops.Parted, )  # fmt: skip
+    ops.TensorCommit, ops.UnknownContinuation, ops.AssumedValue, ops.DivergentAligned, )  # fmt: skip
 """Operations that an agent of several lanes may execute; a thread that comes to any other one is an agent by itself."""
 
 

@@ -33,7 +33,7 @@ from mcheck.engines.protocol.state.sync_objects import Place
 from mcheck.engines.protocol.state.vector_clocks import scopes_are_mutual
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Expr
-from mcheck.ir.liveness import effects
+from mcheck.ir.liveness import defined_and_used
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
 
@@ -191,7 +191,7 @@ def _passages(thread: Thread, needed: frozenset[str], looked_at: set[int]) -> se
     for pc in program_order_twice(thread):
         op = thread.code[pc]
         inner = ops.performed_operation(op)
-        defined, used = effects(op)
+        defined, used = defined_and_used(op)
         entries = [_after(e, op, defined, used) for e in open_.values()]
         word = _writes(op)
         if word is not None:
@@ -205,7 +205,7 @@ def _passages(thread: Thread, needed: frozenset[str], looked_at: set[int]) -> se
         if looked is not None:
             acquires = getattr(inner, "scope", None) if getattr(inner, "sem", "") in ("acquire", "acq_rel") else None
             entry = Passage(place, looked[0], True, acquires, looked[1])
-            entries.append(_Open(entry, frozenset(defined | effects(inner)[0])))
+            entries.append(_Open(entry, frozenset(defined | defined_and_used(inner)[0])))
         elif isinstance(inner, ops.Store) and word is not None and may_contain(word, looked_at):
             entries.append(_Open(Passage(place, word, False, None, False), frozenset()))
         elif isinstance(inner, ops.Atomic) and word is not None and may_contain(word, looked_at):

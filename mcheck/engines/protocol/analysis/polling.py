@@ -11,7 +11,7 @@ from mcheck.ir.alu import width
 from mcheck.ir.constant_propagation import evaluate_constant, evaluate_guard, propagate
 from mcheck.ir.def_use import registers_of
 from mcheck.ir.expr import Binary, Const, Expr, Reg, Unary
-from mcheck.ir.liveness import effects, live_on
+from mcheck.ir.liveness import defined_and_used, is_any_live
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Thread
 
@@ -31,7 +31,7 @@ def is_spin_loop(thread: Thread, pc: int, asked: frozenset[str] = frozenset()) -
     if not isinstance(op, ops.MbarrierWait) or op.dst is None or op.guard is not None:
         return False
     changed = _way_back(thread, pc, {op.dst.name: 0})
-    return changed is not None and not live_on(thread, pc, changed, set(asked))
+    return changed is not None and not is_any_live(thread, pc, changed, set(asked))
 
 
 def _way_back(thread: Thread, pc: int, known: dict[str, int]) -> set[str] | None:
@@ -164,7 +164,7 @@ def is_redundant_poll(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> 
         elif isinstance(now, ops.Branch):
             return False
         else:
-            defined, reads = effects(now)
+            defined, reads = defined_and_used(now)
             if name in reads:
                 return False
             if name in defined:

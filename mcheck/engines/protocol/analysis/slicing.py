@@ -10,7 +10,7 @@ from mcheck.effects.unwritten_objects import find_unwritten_objects, places_of
 from mcheck.ir import ops
 from mcheck.ir.def_use import registers_of
 from mcheck.ir.expr import Const, Expr
-from mcheck.ir.liveness import effects
+from mcheck.ir.liveness import defined_and_used
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
 
@@ -147,7 +147,7 @@ def _loads_decide(program: Program, found: list[frozenset[str]]) -> bool:
 
 
 def _results(op: Op) -> set[str]:
-    return effects(op)[0]
+    return defined_and_used(op)[0]
 
 
 def _named(program: Program, *, stores: bool) -> dict[int, Uses]:
@@ -158,7 +158,7 @@ def _named(program: Program, *, stores: bool) -> dict[int, Uses]:
 
 def _uses(op: Op, *, stores: bool) -> Uses:
     """What an operation has to do with registers; unless ``stores``, what is stored decides nothing."""
-    _, used = effects(op)
+    _, used = defined_and_used(op)
     if isinstance(op, ops.Alu):
         return {r.name for r in op.dsts if r is not None}, used
     if isinstance(op, ops.Store) and not stores:

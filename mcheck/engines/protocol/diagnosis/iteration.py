@@ -19,9 +19,9 @@ def iteration_of(m: Machine, agent: Agent, place: int) -> str:
     """That of the operation at a place of an agent's code: the variables of the loops around it or, in a module, how
     often the thread comes to the statement up to there. Empty where it comes there once, or nobody knows.
     """
-    turns = m.program.threads[agent.threads[0]].turns
+    turns = m.program.threads[agent.threads[0]].iterations
     if turns is not None:
-        return turns.at(place) if turns.length == len(agent.code) else ""
+        return turns.label_at(place) if turns.length == len(agent.code) else ""
     if m.program.terms is None or not 0 <= place < len(agent.code):
         return ""
     span = agent.code[place].span

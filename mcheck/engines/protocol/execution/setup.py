@@ -42,9 +42,9 @@ from mcheck.events.event import Event
 from mcheck.events.model_options import Semantics
 from mcheck.events.model_options import model_semantics as semantics_of
 from mcheck.ir import ops
-from mcheck.ir.demanded_bits import Asked, deciding_bits
+from mcheck.ir.demanded_bits import DemandedBits, demanded_bits
 from mcheck.ir.expr import Binary, Const, Unary
-from mcheck.ir.liveness import live_at, loop_heads
+from mcheck.ir.liveness import live_registers_at, loop_heads
 from mcheck.ir.program import Program
 from mcheck.ir.type_sizes import type_size
 from mcheck.semantics.tensor_map_values import MAP_SIZE
@@ -117,7 +117,7 @@ class Setup:
     spinning: dict[tuple[int, int], bool] = field(default_factory=dict)
     carried: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
     readings: dict[int, Reading] = field(default_factory=dict)
-    asked_bits: dict[int, Asked] = field(default_factory=dict)
+    asked_bits: dict[int, DemandedBits] = field(default_factory=dict)
     deciding_objects: frozenset[int] | Literal[False] | None = False
     """What ``needed_objects`` has found; false before it is asked."""
     ends: bool = False
@@ -210,12 +210,12 @@ class Setup:
         """The registers of an agent whose final values are asked for."""
         return frozenset().union(*((self.watched or {}).get(t, frozenset()) for t in self.partition[agent]))
 
-    def bits(self, agent: int, *, stores: bool) -> Asked:
+    def bits(self, agent: int, *, stores: bool) -> DemandedBits:
         """The bits of the registers of an agent that decide anything, what is stored left aside unless ``stores``."""
         found = self.asked_bits.get(agent)
         if found is None:
             code = chain.from_iterable(self.program.threads[t].code for t in self.partition[agent])
-            found = self.asked_bits[agent] = deciding_bits(code, stores=stores)
+            found = self.asked_bits[agent] = demanded_bits(code, stores=stores)
         return found
 
     def asked_objects(self) -> frozenset[int] | None:
@@ -237,7 +237,7 @@ class Setup:
         found = self.carried.get((agent, head))
         if found is None:
             first = self.partition[agent][0]
-            live = live_at(self.program.threads[first], {head}, set(self.asked(agent)))[head]
+            live = live_registers_at(self.program.threads[first], {head}, set(self.asked(agent)))[head]
             found = self.carried[agent, head] = self.needed[first].intersection(live)
         return found
 
@@ -328,7 +328,7 @@ def prepare(
         )
     setup.relaxed_barriers = program.clustered and _relaxed_barriers(program)
     setup.many_ctas = len({p[2] for p in setup.places}) > 1
-    if not setup.words and watched is None and not program.free:
+    if not setup.words and watched is None and not program.parameter:
         setup.blind = known.blind if known is not None else _blind(setup)
     setup.contents = known.contents if known is not None else _contents(setup)
     setup.components = len(partition) + len(mbarriers)

@@ -19,7 +19,7 @@ from mcheck.engines.protocol.operations.deadlocks import names
 from mcheck.engines.protocol.state.sync_objects import Done, Rendezvous
 from mcheck.engines.protocol.state.trace import Entry
 from mcheck.ir import ops
-from mcheck.ir.amendment import Changed, Inserted, amended
+from mcheck.ir.amendment import Insertion, Replacement, apply_amendments
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Place
@@ -134,10 +134,10 @@ def _other_barrier(m: Machine, passed: Round, mends: Mends) -> str:
         spans = [span for span, roles in users.items() if roles == {role}]
         if free is None or not 0 < len(spans) < len(users):
             continue
-        if mends(amended(m.program, [Changed(_numbered(free), span) for span in spans])):
+        if mends(apply_amendments(m.program, [Replacement(_numbered(free), span) for span in spans])):
             return f"Give {role} a barrier of its own: {free} instead of {passed.key[-1]} at {_lines(spans)}."
     count = WARP * len(warps)
-    if mends(amended(m.program, [Changed(_counting(count), span) for span in users])):
+    if mends(apply_amendments(m.program, [Replacement(_counting(count), span) for span in users])):
         return f"Count {count} threads at {_lines(users)}: all that come to it."
     return ""
 
@@ -201,7 +201,7 @@ def _place(m: Machine, sync: Op, old: Entry, new: Entry, mends: Mends) -> str:
     place = m.program.threads[m.agents[new.agent].threads[0]].place
     for op, after in _places(m, old, new):
         assert op.span is not None
-        here = amended(m.program, [Inserted(sync, after=after, span=op.span)])
+        here = apply_amendments(m.program, [Insertion(sync, after=after, span=op.span)])
         if _by_all(m, op, place, warp=isinstance(sync, ops.WarpSync)) and mends(here):
             return f"{'after' if after else 'before'} line {line_of(op)}"
     return ""

@@ -10,7 +10,7 @@ from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.trials import Mends
 from mcheck.engines.protocol.state.sync_objects import Mbarrier
 from mcheck.ir import ops
-from mcheck.ir.amendment import Changed, Inserted, amended
+from mcheck.ir.amendment import Insertion, Replacement, apply_amendments
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
@@ -32,7 +32,7 @@ def count(m: Machine, bars: Iterable[Mbarrier], mends: Mends) -> str:
         if init.count.value == len(threads) or not threads or tried >= MOST or not per_thread:
             continue
         tried += 1
-        if mends(amended(m.program, [Changed(_counting(len(threads)), init.span)])):
+        if mends(apply_amendments(m.program, [Replacement(_counting(len(threads)), init.span)])):
             lines = sorted({line_of(op) for _, op in arrive})
             where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
             return (
@@ -64,7 +64,7 @@ def commit(m: Machine, bar: Mbarrier, mends: Mends) -> str:
         assert op.span is not None
         group = "cta_group::2" if "cta_group::2" in op.text else "cta_group::1"
         made = ops.TensorCommit(address=Const(bar.address))
-        if mends(amended(m.program, [Inserted(made, after=True, span=op.span)])):
+        if mends(apply_amendments(m.program, [Insertion(made, after=True, span=op.span)])):
             name = m.label(bar.address)
             return (
                 f"Nothing signals {name}: execute tcgen05.commit.{group}.mbarrier::arrive::one.b64 [{name}] after line "

@@ -9,7 +9,7 @@ from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.trials import Mends
 from mcheck.engines.protocol.state.trace import Entry
 from mcheck.ir import ops
-from mcheck.ir.amendment import Inserted, amended
+from mcheck.ir.amendment import Insertion, apply_amendments
 from mcheck.ir.expr import Const
 
 MOVES = {"tcgen05.ld": "tcgen05.wait::ld.sync.aligned", "tcgen05.st": "tcgen05.wait::st.sync.aligned"}
@@ -45,7 +45,7 @@ def _for_a_move(m: Machine, op: ops.TensorMove, old: Entry, new: Entry, mends: M
     at = new.op if own else old.op
     assert at.span is not None
     where = f"before line {line_of(new.op)}" if own else f"after line {line_of(old.op)}"
-    if mends(amended(m.program, [Inserted(wait, after=not own, span=at.span)])):
+    if mends(apply_amendments(m.program, [Insertion(wait, after=not own, span=at.span)])):
         return f"Execute {wait.text} {where}."
     if own:
         return ""

@@ -18,7 +18,7 @@ from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.trace import Entry
 from mcheck.ir import ops
-from mcheck.ir.amendment import Amendment, Changed, Inserted, amended
+from mcheck.ir.amendment import Amendment, Insertion, Replacement, apply_amendments
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
@@ -93,15 +93,15 @@ def _pieces(way: Sequence[Entry], scope: str) -> Iterator[Piece]:
         seen.add(span)
         strong = scope_of(op) is not None and getattr(op, "sem", "weak") != "weak"
         if strong and isinstance(op, WRITES) and not releases(op):
-            yield Piece(Inserted(fence, after=False, span=span), entry, "release")
+            yield Piece(Insertion(fence, after=False, span=span), entry, "release")
         if strong and isinstance(op, READS) and not acquires(op):
-            yield Piece(Inserted(fence, after=True, span=span), entry, "acquire")
+            yield Piece(Insertion(fence, after=True, span=span), entry, "acquire")
         if strong and WIDTH[scope_of(op) or "sys"] < WIDTH[scope]:
-            yield Piece(Changed(_with_scope(scope), span), entry, "scope")
+            yield Piece(Replacement(_with_scope(scope), span), entry, "scope")
 
 
 def _with(m: Machine, pieces: Sequence[Piece]) -> Program:
-    return amended(m.program, [p.amendment for p in pieces])
+    return apply_amendments(m.program, [p.amendment for p in pieces])
 
 
 # --- in words ---------------------------------------------------------------------------------------------------
@@ -148,9 +148,9 @@ def _instead(m: Machine, pieces: Sequence[Piece], scope: str, mends: Mends) -> s
         if sem == "acq_rel" and not isinstance(op, ops.Atomic):
             return ""
         assert span is not None
-        changes.append(Changed(_with_semantics(sem, scope), span))  # type: ignore[arg-type]
+        changes.append(Replacement(_with_semantics(sem, scope), span))  # type: ignore[arg-type]
         said.append(f"{_noun(op)} of line {line_of(op)} .{sem}.{scope}")
-    if not mends(amended(m.program, changes)):
+    if not mends(apply_amendments(m.program, changes)):
         return ""
     return f", or make the {_listed(said)}"
 

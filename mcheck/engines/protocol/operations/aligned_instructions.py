@@ -8,7 +8,7 @@ from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Done, Rendezvous
 from mcheck.engines.protocol.state.vector_clocks import join_clocks
-from mcheck.ir.aligned_operations import Statement, explain_divergent_wgmma, is_wgmma, statement_of
+from mcheck.ir.aligned_operations import Statement, aligned_statement, explain_divergent_wgmma, is_wgmma
 from mcheck.ir.ops import Op
 
 
@@ -28,10 +28,10 @@ def find_divergence(m: Machine, agent: Agent, op: Op) -> int | None:
     if other is None:
         return None
     if not other[-1]:
-        _tell_of_mate(m, agent, other, statement_of(op))
+        _tell_of_mate(m, agent, other, aligned_statement(op))
         return None
     lanes = [k for k in warp_agents(m, agent) if k != agent.index]
-    return next(k for k, e in enumerate(m.trace) if e.agent in lanes and statement_of(e.op) == other)
+    return next(k for k, e in enumerate(m.trace) if e.agent in lanes and aligned_statement(e.op) == other)
 
 
 def check_wgmma(m: Machine, agent: Agent, op: Op) -> None:
@@ -55,7 +55,7 @@ def check_exit(m: Machine, agent: Agent) -> None:
 def _other(m: Machine, agent: Agent, op: Op) -> Statement | None:
     """The statement that stands where this one would have to, as far as the warp has come."""
     done = m.aligned.setdefault(m.warp_of(agent), [])
-    statement = statement_of(op)
+    statement = aligned_statement(op)
     agent.aligned += 1
     if agent.aligned > len(done):
         done.append(statement)
@@ -82,7 +82,7 @@ def _tell(m: Machine, agent: Agent, op: Op, instead: Statement | None) -> None:
 def _tell_of_mate(m: Machine, agent: Agent, statement: Statement, instead: Statement | None) -> None:
     """Reports an instruction of wgmma that another lane than the agent's has executed."""
     for mate in [m.agents[k] for k in warp_agents(m, agent) if k != agent.index]:
-        op = next((op for op in mate.code if is_wgmma(op) and statement_of(op) == statement), None)
+        op = next((op for op in mate.code if is_wgmma(op) and aligned_statement(op) == statement), None)
         if op is not None and (instead is not None or mate.aligned > agent.aligned):
             _tell(m, mate, op, instead)
 

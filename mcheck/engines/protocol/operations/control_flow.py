@@ -84,26 +84,26 @@ def exit_thread(m: Machine, agent: Agent, op: Op) -> None:
     _exit(agent)
 
 
-@executes(ops.Lost)
+@executes(ops.UnknownContinuation)
 def stop_unfollowed(m: Machine, agent: Agent, op: Op) -> None:
     """Nobody knows how the thread goes on, nor how those do who wait for it."""
-    assert isinstance(op, ops.Lost)
+    assert isinstance(op, ops.UnknownContinuation)
     where = f" (line {op.span.line})" if op.span is not None else ""
     m.unsure = f"{m.name(agent)}: {op.reason}{where}"
     agent.status = "cut"
 
 
-@executes(ops.Parted)
+@executes(ops.DivergentAligned)
 def report_divergent(m: Machine, agent: Agent, op: Op) -> None:
     """An ``.aligned`` instruction follows that other lanes of the warp do not have."""
     m.emit(agent, 0, op)
     agent.pc += 1
 
 
-@executes(ops.Followed)
+@executes(ops.AssumedValue)
 def check_followed_value(m: Machine, agent: Agent, op: Op) -> None:
     """The thread goes on if it has read what it read where its code was followed."""
-    assert isinstance(op, ops.Followed)
+    assert isinstance(op, ops.AssumedValue)
     value = m.uniform(agent, op.reg)
     if isinstance(value, int) and (value - op.value) % (1 << 8 * op.size):
         m.up_to(f"one way of going on{format_place(op.span)}")

@@ -16,7 +16,7 @@ from mcheck.engines.protocol.operations.races import check_accesses
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.events.event import Event
-from mcheck.ir.scopes import reach
+from mcheck.ir.scopes import scope_instance
 
 
 def earlier_read(m: Machine, agent: Agent, event: Event, edges: dict[str, int], writes: Iterable[int]) -> None:
@@ -50,4 +50,4 @@ def _may_race(m: Machine, agent: Agent, event: Event, old: Record) -> bool:
         return True
     one, two = (m.program.threads[m.agents[k].threads[0]].place.cta for k in (old.agent, agent.index))
     scope = other.scope or "sys"
-    return reach(one, scope) != reach(two, scope)
+    return scope_instance(one, scope) != scope_instance(two, scope)

@@ -18,7 +18,7 @@ from mcheck.engines.protocol.state.sync_objects import Done, Rendezvous
 from mcheck.engines.protocol.state.vector_clocks import Vector, join_clocks
 from mcheck.events.event import Event
 from mcheck.ir import ops
-from mcheck.ir.aligned_operations import DIFFERENT
+from mcheck.ir.aligned_operations import DIVERGENT_BARRIERS
 from mcheck.ir.ops import Op
 
 WARP = 32
@@ -60,7 +60,7 @@ def _meet(
     m.trace[-1].begun = agent.time
     if aligned and (theirs := find_divergence(m, agent, op)) is not None:
         m.swap(theirs, len(m.trace) - 1)  # then it is that one which comes to another barrier
-        _wrong(m, agent, op, "UB305", DIFFERENT)
+        _wrong(m, agent, op, "UB305", DIVERGENT_BARRIERS)
     if meeting.here and (meeting.count != count or kind not in meeting.kinds):
         meeting.failed.append(done)
         for other in meeting.here.values():

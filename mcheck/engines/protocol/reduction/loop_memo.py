@@ -16,7 +16,7 @@ def loops_of(m: Machine, agent: Agent) -> tuple[object, ...]:
     for, which a round that has had an effect does not. Places count from where the agent stands, and rounds up to where
     a loop that nothing leaves is given up.
     """
-    first = m.setup.reading(agent.index).furthest_back[agent.pc]
+    first = m.setup.reading(agent.index).earliest_reachable[agent.pc]
     visits = {head: visit for head, visit in agent.visits.items() if head >= first}
     if not visits:
         return (agent.spinning,)
