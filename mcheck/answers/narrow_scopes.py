@@ -1,4 +1,4 @@
-"""The handovers of an execution whose scopes are too narrow, for the message of RACE010."""
+"""Failed synchronisation because of narrow scopes, for the message of RACE010."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from mcheck.events.structure import Node, Structure
 from mcheck.ir.ops import Fence
 
 MOST = 2
-"""Handovers that a message names."""
+"""The maximum number of release-acquire pairs in a message."""
 
 
 def find_narrow_scopes(prepared: Prepared, candidate: Candidate, pair: tuple[int, int]) -> list[Narrow]:
-    """Those that end in a thread of the pair, or else all, as far as a message should name them."""
+    """Release-acquire pairs whose scopes are too narrow: those that end in a thread of the racing pair, or else all.
+
+    At most ``MOST``.
+    """
     s = prepared.s
     threads = {s.nodes[k].thread for k in pair}
     observed = [
@@ -31,8 +34,10 @@ def find_narrow_scopes(prepared: Prepared, candidate: Candidate, pair: tuple[int
 
 
 def _ends(s: Structure, observed: list[tuple[Node, Node]]) -> Iterator[tuple[ScopedOperation, ScopedOperation]]:
-    """What hands over and takes over, where one operation observes another: these two, or the fences around them. The
-    two have to include each other as well, or nothing is observed in the sense of 8.7.
+    """The release and the acquire of each observation: the two operations themselves, or the fences around them.
+
+    The observing and the observed operation also have to include each other in their scopes, or there is no observation
+    in the sense of 8.7.
     """
     for a, b in observed:
         assert a.source is not None and b.source is not None

@@ -1,4 +1,4 @@
-"""What an engine found: witnesses of outcomes, races that a model flags, deadlocks, undefined behaviour."""
+"""Witnesses and findings of a candidate: traces, flagged races, deadlocks, undefined behaviour."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mcheck.semantics.terms import Uid, Unknown
 
 @dataclass(frozen=True, slots=True)
 class FlagReport:
-    """A pair of events that the check ``name`` flags in a candidate."""
+    """A pair of events that the flag ``name`` of the model reports in a candidate."""
 
     name: str
     pair: tuple[int, int]
@@ -36,8 +36,9 @@ class FlagReport:
 
 
 def describe(prepared: Prepared, candidate: Candidate) -> Trace:
-    """An execution: a step per event that reads, writes, waits or orders; what an asynchronous operation does comes
-    after its issue.
+    """The trace of a candidate: a step for each event that reads, writes, waits or orders.
+
+    The effects of an asynchronous operation follow its issue.
     """
     s = prepared.s
     valuation = prepared.valuation(candidate)
@@ -54,7 +55,7 @@ def describe(prepared: Prepared, candidate: Candidate) -> Trace:
 
 
 def effect_of(s: Structure, valuation: Valuation, node: Node) -> Effect | None:
-    """What an event did, if there is anything to tell beyond its instruction."""
+    """The effect of an event, if there is more to say than its instruction."""
     if node.has(Tag.R) and node.size:
         w = valuation.source(node.index)
         value = _known(lambda: valuation.write(w))
@@ -91,7 +92,7 @@ def _writer(s: Structure, w: int) -> Writer | None:
 
 
 def object_at(s: Structure, node: Node) -> str:
-    """The object of a memory event with the byte range inside it, where it is not all of it."""
+    """The name of the object that a memory event accesses, with the byte range if it is a part."""
     for instance in s.program.memory.instances:
         start = node.address - instance.physical
         if instance.base == instance.physical and 0 <= start < instance.object.size:
@@ -102,7 +103,7 @@ def object_at(s: Structure, node: Node) -> str:
 
 
 def element_at(s: Structure, node: Node) -> int:
-    """The bytes of an element of the object of a memory event."""
+    """The size of an element of the object that a memory event accesses, in bytes."""
     for instance in s.program.memory.instances:
         if instance.base == instance.physical and 0 <= node.address - instance.physical < instance.object.size:
             return instance.object.elem_size
@@ -110,7 +111,7 @@ def element_at(s: Structure, node: Node) -> int:
 
 
 def access_of(s: Structure, node: Node) -> Access:
-    """A memory event as a finding shows it."""
+    """A memory event as an access of a finding."""
     event = node.source
     assert event is not None
     label, start = "", 0
@@ -131,8 +132,9 @@ def access_of(s: Structure, node: Node) -> Access:
 
 
 def may_be_undefined(s: Structure, name: str, pair: tuple[int, int]) -> bool:
-    """Whether a flagged pair may mean that the execution is undefined: a race between ordinary accesses of one size
-    does not (8.7.2), one with an asynchronous operation does.
+    """Whether a flagged pair may mean that the execution is undefined.
+
+    A race between ordinary accesses of one size does not (8.7.2), one with an asynchronous operation does.
     """
     events = [s.nodes[k].source for k in pair]
     return name not in NOT_UNDEFINED or any(e is not None and e.issue is not None for e in events)
@@ -155,7 +157,7 @@ def _finding(
 
 
 def flag_findings(prepared: Prepared, flag: FlagReport, profile: str) -> list[Finding]:
-    """The finding of a flagged pair; flags that are no code of the catalogue are the model's own business."""
+    """The finding for a flagged pair; none for a flag that is not in the catalogue, which is the model's own."""
     from mcheck.base.errors import InputError
 
     try:
@@ -184,13 +186,13 @@ def flag_findings(prepared: Prepared, flag: FlagReport, profile: str) -> list[Fi
 
 
 def _wider(s: Structure, nodes: list[Node]) -> str:
-    """The scope that two accesses lack."""
+    """The scope that would order the two accesses."""
     ends = [(n.source, s.thread(n).place) for n in nodes if n.source is not None]
     return suggest_wider_scope(*ends) if len(ends) == 2 else ""
 
 
 def misstep_finding(program: Program, path: Path, profile: str) -> Finding:
-    """Undefined behaviour that one thread's path meets."""
+    """The finding for undefined behaviour on the path of one thread."""
     assert path.misstep is not None
     op = path.misstep.op
     who = program.threads[path.thread].name
@@ -199,7 +201,7 @@ def misstep_finding(program: Program, path: Path, profile: str) -> Finding:
 
 
 def misuse_finding(prepared: Prepared, misuse: tuple[str, str, Uid], profile: str) -> Finding:
-    """A misuse of an mbarrier that some order of its operations leads to."""
+    """The finding for a misuse of an mbarrier that some order of its operations leads to."""
     code, message, uid = misuse
     event = prepared.s.events[uid]
     who = prepared.s.program.threads[uid[0]].name
@@ -209,11 +211,11 @@ def misuse_finding(prepared: Prepared, misuse: tuple[str, str, Uid], profile: st
 
 WAITS = "waits forever"
 LOOKS = frozenset((Tag.R, Tag.WAIT))
-"""What a loop may wait with."""
+"""Tags of the events by which a loop waits."""
 
 
 def waiting_nodes(s: Structure, paths: tuple[Path, ...]) -> tuple[int, ...]:
-    """The event of each thread at which it waits forever."""
+    """The event at which each stuck thread waits forever."""
     out = []
     for path in paths:
         if path.end == "stuck":
@@ -224,7 +226,7 @@ def waiting_nodes(s: Structure, paths: tuple[Path, ...]) -> tuple[int, ...]:
 
 
 def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path, ...], profile: str) -> Finding:
-    """Who waits forever, and where."""
+    """The finding for a deadlock: the threads that wait forever, and where."""
     s = prepared.s
     waiting: list[Access] = []
     codes: list[str] = []

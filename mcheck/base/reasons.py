@@ -1,6 +1,6 @@
-"""Why a verdict is no better, or what it rests on: reasons as data, which engines give and programs compare.
+"""Reasons: why a verdict is not better, or what it rests on, as data that engines produce and programs compare.
 
-``in_words`` makes the sentences of them that people read. Nothing else reads or writes those.
+``in_words`` turns them into text for people. Nothing else produces or parses that text.
 """
 
 from __future__ import annotations
@@ -23,74 +23,76 @@ from mcheck.base.records import dataclass
 
 
 class Cause(StrEnum):
-    """What kind of reason one is; in JSON it is its text."""
+    """The kind of a reason; its value is used in JSON."""
 
     TIME = "time"
     MEMORY = "memory"
     DIED = "process-died"
-    """A process that had the test ended, by no limit of ours."""
+    """The process that ran the test died, not by a limit of ours."""
     NESTING = "nesting"
     BOUND = "bound"
-    """A number of executions, steps or rounds was met, which ``what`` gives."""
+    """A maximum number of executions, steps or rounds, named by ``what``, was reached."""
     UNROLLING = "unrolling"
     INTERLEAVINGS = "interleavings"
-    """Executions that are no interleaving of the threads were not followed."""
+    """Executions that are not interleavings of the threads were not explored."""
     UNSUPPORTED = "unsupported"
-    """An instruction or another construct that is not modelled."""
+    """An instruction or another construct is not modelled."""
     UNKNOWN_DATA = "unknown-data"
-    """Control, an address or a size depends on what nobody has said."""
+    """Control flow, an address or a size depends on data that is not given."""
     NOT_FOLLOWED = "not-followed"
-    """What a thread does from some place on is not known."""
+    """The behaviour of a thread is unknown from some instruction on."""
     GAP = "gap"
-    """At a place of a module, one way or order of several was followed."""
+    """Only one of several branches or orders at an instruction of a module was followed."""
     MODEL = "model"
-    """The engine has no answer under this model."""
+    """The engine does not support this model."""
     RACES = "races"
-    """The engine lists the states of programs without races only."""
+    """The engine lists the final states of race-free programs only."""
     STATES = "states"
-    """The engine does not list the states of such a program, or not all of them."""
+    """The engine does not list all final states of such a program."""
     CLUSTERS = "clusters"
-    """Not all clusters of a launch were looked at."""
+    """Not all clusters of the launch were checked."""
     OTHER_CLUSTERS = "other-clusters"
-    """Other clusters of the grid decide."""
+    """The result depends on other clusters of the grid."""
     NUMBERS = "numbers"
-    """Something is any number, and not all numbers are known."""
+    """A parameter is any number, and not all numbers were checked."""
     NOT_PERIODIC = "not-periodic"
-    """That large numbers repeat what smaller ones do could not be shown."""
+    """It is not proved that large numbers of rounds repeat smaller ones."""
     FIRST_ERRORS = "first-errors"
-    """The engine stops soon after the first errors, which are not asked for."""
+    """The engine stopped soon after the first errors, which were not selected."""
     LEFT_OUT = "left-out"
-    """Executions were left out, and no more is known of them."""
+    """Executions were left out, for a reason that is not known."""
     ONE_ENGINE = "one-engine"
-    """Of several engines only one has an answer."""
+    """Only one of several engines has an answer."""
     INPUT = "input"
     INTERNAL = "internal"
 
     # What a verdict rests on, where nothing was left out.
     SMALLEST = "smallest-number"
-    """The number that a finding was met with."""
+    """The number for which a finding was found."""
     PERIODIC = "periodic"
-    """The state repeats, so that all larger numbers are known."""
+    """The state repeats, which proves all larger numbers."""
     UNDEFINED = "undefined"
     """Some execution is undefined, which decides a final condition."""
     ENDLESS = "endless"
     """Some execution never ends."""
     NONE_ENDS = "none-ends"
-    """No execution ends, so that there is no final state."""
+    """No execution ends, so there is no final state."""
 
 
 _LIMITS = frozenset({Cause.TIME, Cause.MEMORY, Cause.DIED})
 _GROUNDS = frozenset({Cause.SMALLEST, Cause.PERIODIC, Cause.UNDEFINED, Cause.ENDLESS, Cause.NONE_ENDS})
 _LISTS = frozenset({Cause.NUMBERS, Cause.ONE_ENGINE, Cause.CLUSTERS})
-"""Whose own reasons are listed behind a colon."""
+"""Causes whose own reasons are listed after a colon."""
 _BOUNDS = frozenset({Cause.BOUND, Cause.INTERLEAVINGS, Cause.GAP, Cause.FIRST_ERRORS, Cause.CLUSTERS})
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason. ``what`` is a clause that names the thing: the construct, the bound, the numbers; ``amid``: in the
-    middle of what the time was over; ``span``: where it is; ``because``: the reasons of this one. ``own``: the time is
-    not that which the asker gave, but one that an engine or a number has at most.
+    """One reason for a verdict.
+
+    ``what`` is a clause that names the construct, bound or numbers; ``amid``: what was being done when the time ran
+    out; ``span``: the location; ``because``: the reasons for this one. ``own``: ``seconds`` is not the time limit of
+    the user but that of one engine or instance.
     """
 
     cause: Cause
@@ -103,17 +105,17 @@ class Reason:
 
     @property
     def cut(self) -> bool:
-        """Whether a limit of time or memory, or the end of a process, is behind it: another run may say more."""
+        """Whether a limit of time or memory, or a died process, is the cause, so that another run may say more."""
         return self.cause in _LIMITS or any(r.cut for r in self.because)
 
     @property
     def bounds(self) -> bool:
-        """Whether the search went up to a bound that can be named: nothing else was left out."""
+        """Whether the search was complete up to a bound that can be named."""
         return self.cause in _BOUNDS
 
     @property
     def leaves_out(self) -> bool:
-        """Whether it says that something was not looked at."""
+        """Whether it says that something was not explored."""
         return self.cause not in _GROUNDS
 
 
@@ -121,12 +123,12 @@ Reasons = tuple[Reason, ...]
 
 
 def no_time(seconds: float | None, amid: str = "") -> Reason:
-    """The time given was over, in the middle of what."""
+    """The reason for a time limit that was reached, and what was being done then."""
     return Reason(Cause.TIME, seconds=seconds, amid=amid)
 
 
 def of_error(error: McheckError) -> Reason:
-    """Why there is no answer where this was raised."""
+    """The reason for an answer that an exception prevented."""
     cause = next((cause for kind, cause in _CAUSES if isinstance(error, kind)), Cause.INTERNAL)
     return Reason(cause, error.message, span=error.span)
 
@@ -147,12 +149,12 @@ def cut(reasons: Iterable[Reason]) -> bool:
 
 
 def once(*several: Iterable[Reason]) -> Reasons:
-    """All these reasons, each once."""
+    """The given reasons without duplicates."""
     return tuple(dict.fromkeys(r for reasons in several for r in reasons))
 
 
 def of_all_the_time(reasons: Reasons, seconds: float | None) -> Reasons:
-    """The reasons with the time that a person gave, where the one who gave them had only what was left of that."""
+    """The reasons with the user's time limit in place of the part of it that a callee was given."""
     if seconds is None:
         return reasons
     return tuple(
@@ -166,12 +168,12 @@ def of_all_the_time(reasons: Reasons, seconds: float | None) -> Reasons:
 
 
 def of_own_time(reasons: Reasons) -> Reasons:
-    """The reasons where the time was not that which the asker gave."""
+    """The reasons marked as due to a time limit that is not the user's."""
     return tuple(replace(r, own=r.seconds is not None, because=of_own_time(r.because)) for r in reasons)
 
 
 def unplaced(reasons: Iterable[Reason]) -> Reasons:
-    """The reasons without where they are, for those who count how often one is met."""
+    """The reasons without their locations, to count how often each occurs."""
     return tuple(replace(r, span=None, because=unplaced(r.because)) for r in reasons)
 
 
@@ -179,7 +181,7 @@ def unplaced(reasons: Iterable[Reason]) -> Reasons:
 
 
 def in_words(reasons: Iterable[Reason]) -> str | None:
-    """The reasons as a person reads them, ``None`` if there are none."""
+    """The reasons as text, ``None`` if there are none."""
     return "; ".join(dict.fromkeys(map(_text, reasons))) or None
 
 
