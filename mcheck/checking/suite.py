@@ -1,4 +1,4 @@
-"""A whole suite: its results in order, counted."""
+"""Runs a suite: results in order, and counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def run_suite(
     each: Callable[[Result], None],
     started: float | None = None,
 ) -> Summary:
-    """Runs ``cases``, gives every result to ``each`` in the order of the cases, and counts."""
+    """Runs ``cases``, passes every result to ``each`` in the order of the cases, and counts."""
     started = perf_counter() if started is None else started
     counts = {"ok": 0, "mismatch": 0, "unknown": 0, "error": 0}
     crashes = unjudged = found = 0

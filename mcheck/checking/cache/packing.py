@@ -1,8 +1,8 @@
-"""Answers as bytes, and back: JSON by the declared types of their data classes, compressed.
+"""Serialisation of answers: JSON by the declared types of their data classes, compressed.
 
-Whoever can write to the store could put anything there. So reading makes nothing but the values that the fields of an
-answer may have, of a bounded size, and takes everything else for no answer. Places in the program's file are kept
-without its path, which is that of whoever asks.
+Anybody who can write to the cache could put anything there. So reading creates nothing but values that the fields of an
+answer may have, of a bounded size, and rejects everything else. Locations in the program's file are stored without its
+path, and get that of the file in question.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from mcheck.base.errors import Span
 from mcheck.findings.finding import Access
 
 MOST = 8 << 20
-"""Bytes of the JSON of an answer; a longer one is not kept."""
+"""The maximum size of an answer's JSON in bytes; a longer one is not stored."""
 MOST_LISTS = 1_000_000
-"""Lists in it: each takes many times the bytes of its brackets."""
+"""The maximum number of lists in it: each takes many times the memory of its brackets."""
 LEVEL = 1
-"""Of the compression: its time counts more than its bytes."""
+"""The compression level: time matters more than size."""
 _TOLD = (Access, "source")
-"""The field whose places are in other files, if any are: those that a module says it was compiled from."""
+"""The field whose locations may be in other files: the sources that a module says it was compiled from."""
 
 T = TypeVar("T")
 
 
 class Foreign(Exception):
-    """Something that answers are not made of, or a place in another file."""
+    """Data that is no part of an answer, or a location in another file."""
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """Of which file an answer speaks, and whether it may tell places in others."""
+    """The file that an answer is about, and whether locations in other files are allowed."""
 
     path: str
     elsewhere: bool
@@ -45,9 +45,9 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The two ways between the values of a type and those of JSON; either raises ``Foreign``.
+    """The codec of a type: both functions raise ``Foreign``.
 
-    ``takes`` are the types of JSON that its values become, ``cls`` is its data class, if it has one.
+    ``takes``: the types of JSON that its values become. ``cls``: its data class, if it has one.
     """
 
     write: Callable[[Any, _File], Any]
@@ -57,8 +57,9 @@ class _Form:
 
 
 def pack(answer: object, path: str, *, elsewhere: bool = False) -> bytes:
-    """``answer`` about the file at ``path`` as bytes; ``Foreign`` if it speaks of other files too, unless places
-    ``elsewhere`` are what the file itself says, or if it is too long.
+    """``answer`` about the file at ``path`` as bytes.
+
+    ``Foreign`` if it is too long, or has locations in other files that the file itself does not name (``elsewhere``).
     """
     kind: Any = type(answer)
     written = _form(kind).write(answer, _File(path, elsewhere))
@@ -70,7 +71,7 @@ def pack(answer: object, path: str, *, elsewhere: bool = False) -> bytes:
 
 
 def unpack(kind: type[T], data: bytes, path: str, *, elsewhere: bool = False) -> T:
-    """What was packed, as about the file at ``path``; ``Foreign`` if these are not the bytes of a ``kind``."""
+    """Restores a packed ``kind`` for the file at ``path``; ``Foreign`` if the bytes are invalid."""
     try:
         asked: Any = kind
         found: T = _form(asked).read(_json(data), _File(path, elsewhere))
@@ -80,7 +81,7 @@ def unpack(kind: type[T], data: bytes, path: str, *, elsewhere: bool = False) ->
 
 
 def _json(data: bytes) -> Any:
-    """The value of the JSON, which is looked at before any of it is made."""
+    """Parses the JSON, after checking its size."""
     unpacked = zlib.decompressobj()
     text = unpacked.decompress(data, MOST)
     if unpacked.unconsumed_tail or not unpacked.eof or unpacked.unused_data or text.count(b"[") > MOST_LISTS:
@@ -97,7 +98,7 @@ def _refuse(found: object) -> Any:
 
 @cache
 def _form(hint: Any) -> _Form:
-    """The form of a type, as a field declares it."""
+    """The codec of a type, as a field declares it."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is None or hint is type(None):
         return _literal((None,))
@@ -139,7 +140,7 @@ def _literal(values: tuple[Any, ...]) -> _Form:
 
 
 def _several(inner: Any) -> _Form:
-    """A tuple of any length."""
+    """The codec of a tuple of any length."""
     form = cache(lambda: _form(inner))  # when it is used: a class may hold others of its own kind
 
     def write(value: Any, file: _File) -> Any:
@@ -168,7 +169,7 @@ def _tuple(inner: tuple[Any, ...]) -> _Form:
 
 
 def _one_of(forms: tuple[_Form, ...]) -> _Form:
-    """A union. Of several data classes each stands behind its name."""
+    """The codec of a union; members of several data classes are tagged with their class names."""
     classes = {form.cls.__name__: form for form in forms if form.cls is not None}
     named = len(classes) > 1
     plain = [form for form in forms if form.cls is None or not named]
@@ -191,7 +192,7 @@ def _one_of(forms: tuple[_Form, ...]) -> _Form:
 
 
 def _first(forms: Sequence[_Form], way: str, value: Any, file: _File) -> Any:
-    """By the first form that takes the value."""
+    """Converts by the first codec that accepts the value."""
     why: Foreign = Foreign(f"{type(value).__name__} is none of a union")
     for form in forms:
         try:
@@ -212,7 +213,7 @@ def _enumeration(cls: type[Enum]) -> _Form:
 
 
 def _record(cls: type[Any]) -> _Form:
-    """A data class: the values of its fields in their order."""
+    """The codec of a data class: the values of its fields, in order."""
 
     @cache
     def parts() -> list[tuple[str, _Form]]:
@@ -231,7 +232,7 @@ def _record(cls: type[Any]) -> _Form:
 
 
 def _nothing(hint: Any) -> _Form:
-    """What no answer that is kept has: exceptions."""
+    """The codec of types that no cached answer has: exceptions."""
 
     def refuse(_: Any, __: _File) -> Any:
         raise Foreign(f"no answer that is kept has a {hint}")

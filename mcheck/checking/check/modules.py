@@ -1,4 +1,4 @@
-"""One PTX module with its launch: read both, follow a cluster, say what was found in terms of the source."""
+"""Checks one PTX module with its launch: reads both, executes a cluster, reports findings by source line."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from mcheck.frontend.ptx.targets import check_target
 
 
 def check_file(case: Case, settings: Settings, options: Options) -> Checked:
-    """The answer about a module in a file, launched as the options or the file beside it say; raises nothing but
-    ``KeyboardInterrupt``.
+    """Checks a module in a file, launched as the options or the file beside it say.
+
+    Raises only ``KeyboardInterrupt``.
     """
     started = perf_counter()
     try:
@@ -44,7 +45,7 @@ def inputs(case: Case, options: Options) -> tuple[str, Given]:
 def check_text(
     text: str, path: str, given: Given, settings: Settings, options: Options, started: float | None = None
 ) -> Checked:
-    """The answer about a module; raises nothing but ``KeyboardInterrupt``."""
+    """Checks the text of a module; raises only ``KeyboardInterrupt``."""
     started = perf_counter() if started is None else started
     subject = Subject(path=path, name=path.rpartition("/")[2].rpartition(".")[0] or path, source=text)
     try:
@@ -72,7 +73,7 @@ def check_text(
 
 
 def launch_of(said: LaunchText | None) -> Given:
-    """What a launch file and options say, the options over the file."""
+    """The launch from a launch file and options; options override the file."""
     if said is None:
         return Given()
     options = launch_reader.from_words(said.fields, said.params)
@@ -83,7 +84,7 @@ def launch_of(said: LaunchText | None) -> Given:
 
 
 def assumptions(launch: Launch) -> tuple[str, ...]:
-    """What the launch decides, in words."""
+    """The assumptions that state the launch."""
     found = [
         (
             f"the launch: entry {launch.entry}, grid {_extent(launch.grid)}, block {_extent(launch.block)}, "
@@ -115,7 +116,7 @@ Place = tuple[int, int]
 
 
 def source_lines(module: Module, entry: str) -> Mapping[Place, SourceLine]:
-    """What the statements of a module were compiled from."""
+    """The source locations that the statements of a module were compiled from."""
     functions = [f for f in module.functions.values() if f.name == entry or not f.entry]
     return {(s.span.line, s.span.column): s.source for f in functions for s in f.body if s.source is not None}
 

@@ -1,4 +1,4 @@
-"""``mcheck.ptx.check``: a module and a launch as Python has them."""
+"""``mcheck.ptx.check``: checks a module with a launch given as Python values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_python(
     select: tuple[str, ...],
     ignore: tuple[str, ...],
 ) -> Checked:
-    """The answer; ``mcheck.ptx.check`` says what is what."""
+    """Checks a module; see ``mcheck.ptx.check`` for the parameters."""
     settings = Settings(model=model, profile=profile, timeout=timeout)
     options = Options(engine=engine, select=select, ignore=ignore)
     given = os.fspath(text_or_path)
@@ -47,7 +47,7 @@ def check_python(
 
 
 def is_text(text_or_path: str) -> bool:
-    """Whether it is the text of a module: no path has several lines, or begins like one."""
+    """Whether the argument is the text of a module and no path: it has several lines, or begins like a module."""
     return "\n" in text_or_path or text_or_path.lstrip().startswith(".version")
 
 

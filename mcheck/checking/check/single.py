@@ -1,4 +1,4 @@
-"""One file: load it, ask an engine or several, hold the answer against what the file expects."""
+"""Checks one file: loads it, asks one or several engines, compares the findings with what the file expects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mcheck.ir.program import Program
 
 
 def check_case(case: Case, settings: Settings, options: Options) -> Checked:
-    """The answer about one file; raises nothing but ``KeyboardInterrupt``."""
+    """The result of checking one file; raises only ``KeyboardInterrupt``."""
     started = perf_counter()
     program: Program | None = None
     try:
@@ -37,7 +37,7 @@ def check_case(case: Case, settings: Settings, options: Options) -> Checked:
 
 
 def conclude(path: str, program: Program | Subject, given: Answer, options: Options, seconds: float) -> Checked:
-    """The answer without what is not asked for and what the file suppresses, which it still counts."""
+    """The result with deselected and suppressed findings set apart; they are still counted."""
     others, left, warnings = apply_suppressions(
         given.findings, program.source, program.path, all_found=given.verdict is not Verdict.FINDING or given.covered
     )
@@ -84,7 +84,7 @@ def _line(finding: Finding) -> int:
 def failed(
     path: str, program: Program | Subject | None, error: Exception, settings: Settings, seconds: float
 ) -> Checked:
-    """The answer about a file where something was raised; ``program`` is what was known of it."""
+    """The result for a file if an exception was raised; ``program`` is what was known by then."""
     verdict, problem, debug = _failure(error, settings)
     return Checked(
         path=path,
@@ -101,7 +101,7 @@ def failed(
 
 
 def _failure(error: Exception, settings: Settings) -> tuple[Verdict, McheckError, str]:
-    """The verdict, the problem in words, and the traceback of an error of ours where it is asked for."""
+    """The verdict, the message and, for a bug of mcheck, the traceback if it is requested."""
     match error:
         case InputError():
             return Verdict.ERROR, error, ""
@@ -115,7 +115,7 @@ def _failure(error: Exception, settings: Settings) -> tuple[Verdict, McheckError
 
 
 def crashed_check(case: Case, _: Settings, reason: Reason, seconds: float) -> Checked:
-    """The answer about a file whose process had to be stopped or died."""
+    """The result for a file whose process was stopped or died."""
     name = case.path.rpartition("/")[2].rpartition(".")[0]
     return Checked(
         path=case.path, name=name, verdict=Verdict.UNKNOWN, reasons=(reason,), seconds=seconds, cut=True

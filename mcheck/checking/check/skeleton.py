@@ -1,4 +1,4 @@
-"""The sketch of a PTX module: what one cluster does, in mcheck's own language."""
+"""Translates a PTX module to a sketch of what one cluster does, in mcheck's own language."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from mcheck.simt.trace_extraction import ClusterTrace, extract_traces
 
 
 def skeleton(case: Case, settings: Settings, options: Options, *, wrong: bool = False) -> str:
-    """The sketch of a module with its launch, in block form; of the first way with an error if something is ``wrong``.
+    """The sketch of a module with its launch, in block form; with ``wrong``, of the first path that has an error, if
+    one has.
 
-    Raises ``InputError`` for what is wrong with the files, ``Unsupported`` with the line for what a sketch cannot say.
+    Raises ``InputError`` for invalid files, ``Unsupported`` with the line for what a sketch cannot express.
     """
     text, given = inputs(case, options)
     module = reader.module(text, case.path)
@@ -35,7 +36,7 @@ def skeleton(case: Case, settings: Settings, options: Options, *, wrong: bool = 
 
 
 def _wrong(first: ClusterTrace, others: Iterator[ClusterTrace], model: Model, question: Question) -> ClusterTrace:
-    """The first way in which something is wrong; where there is but one nobody need ask."""
+    """The first path with an error; a single path is not checked."""
     second = next(others, None)
     if second is None or _fails(first, model, question):
         return first

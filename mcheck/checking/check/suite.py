@@ -1,4 +1,4 @@
-"""Many files: independent ones on several processes, answers in the order of the files."""
+"""Checks many files, independent ones in several processes; results are in the order of the files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from mcheck.checking.run.single import model_of
 
 
 def check_files(cases: Sequence[Case], settings: Settings, options: Options, means: Backend) -> Iterator[Checked]:
-    """The answers about ``cases``, in their order, as they come. An unreadable model raises before any file is read."""
+    """The results for ``cases``, in their order, as they are ready.
+
+    An unreadable model raises before any file is read.
+    """
     model_of(settings.model or DEFAULT_MODEL)
 
     def fresh(these: Sequence[Case]) -> Iterator[Checked]:
@@ -30,12 +33,12 @@ def check_files(cases: Sequence[Case], settings: Settings, options: Options, mea
 
 
 def texts_of_file(path: str, options: Options) -> Texts:
-    """What an answer about a file rests on: a test with what it includes, or a module and its launch."""
+    """The texts that the result for a file depends on: a test with its includes, or a module and its launch."""
     return _of_module(path, options) if is_module(path) else texts_of(path)
 
 
 def _of_module(path: str, options: Options) -> Texts:
-    """A module and its launch; that of the options is a part of every key."""
+    """The text of a module and of its launch file; a launch from the options is part of every key."""
     from mcheck.frontend.ptx import reader
 
     launch = None if options.launch is not None else launch_beside(path)
@@ -44,7 +47,7 @@ def _of_module(path: str, options: Options) -> Texts:
 
 
 def _preload() -> None:
-    """Imports what every file needs, so that forked workers have it already."""
+    """Imports what every file needs, before workers are forked."""
     import mcheck.frontend.litmus  # noqa: F401 - imported for the workers
     from mcheck.checking.policy.engines import preload
 

@@ -1,4 +1,4 @@
-"""Tests in batches that are expected to take equally long, by what has been measured so far."""
+"""Batches of tests that are expected to take equally long, estimated from the times measured so far."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from mcheck.checking.machines.parcel import LARGEST, MOST, Item, cost
 
 SECONDS = 1.0
-"""What a batch is to take: little to do again when a worker is lost, and much beside the way there and back."""
+"""The target time of a batch: little to repeat if a worker is lost, and long compared with the transfer."""
 FIRST_GUESS = 0.05
-"""Seconds per unit of cost, before anything has been measured."""
+"""Seconds per unit of cost before any measurement."""
 BEGINNING = 0.2
-"""The share of a batch that is risked before anything has been measured."""
+"""The fraction of a batch that is sent before any measurement."""
 FLOOR = 0.001
-"""Seconds of the cheapest test."""
+"""The minimum estimate for a test, in seconds."""
 
 
 class Batches:
-    """Cuts batches off a stream of tests."""
+    """Divides a stream of tests into batches."""
 
     def __init__(self, items: Iterator[Item]) -> None:
         self._items = items
@@ -26,7 +26,7 @@ class Batches:
         self._seconds = 0.0
 
     def measured(self, items: list[Item], seconds: float) -> None:
-        """A batch has taken so long."""
+        """Records the time that a batch took."""
         self._cost += sum(cost(i.case) for i in items)
         self._seconds += seconds
 

@@ -1,4 +1,4 @@
-"""What travels: tests and models as text, what is to be done with each test, and results as bytes."""
+"""The parcels that are sent to workers: tests and models as text, the functions to apply, and results as bytes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from mcheck.checking.run.case import DEFAULT_MODEL, Case, Settings
 from mcheck.checking.run.single import model_for, model_of
 
 MOST = 256
-"""Tests in a parcel."""
+"""The maximum number of tests in a parcel."""
 LARGEST = 1 << 20
-"""Characters of the tests in a parcel, more only if it holds one test."""
+"""The maximum number of characters of the tests in a parcel, unless it holds a single test."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
-    """Tests with their texts, the models that they ask for by the names that they use, and functions by reference.
+    """Tests with their texts, the models that they use by name, and functions by reference.
 
-    ``task`` gives the result of a test, ``lost`` what stands for it where the process that had it died.
-    ``version`` is that of the mcheck that packed it (``mcheck.checking.cache.keys``).
+    ``task`` gives the result of a test, ``lost`` a replacement if its process died. ``version`` is that of the mcheck
+    that packed it (``mcheck.checking.cache.keys``).
     """
 
     cases: tuple[Case, ...]
@@ -38,7 +38,7 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """A test that nobody has to be asked about elsewhere: it, or its model, cannot be read, and the result says why."""
+    """A test that is not sent: it, or its model, cannot be read, and the result says why."""
 
     index: int
 
@@ -53,7 +53,7 @@ class Item:
 
 
 def item(index: int, case: Case, settings: Settings, others: Sequence[str] = ()) -> Item | Unpacked:
-    """A test ready to travel with its model and ``others``."""
+    """A test packed with its model and ``others``."""
     from mcheck.frontend import litmus
 
     if not regular(case.path):  # a pipe is read once, and within the limits of its test
@@ -70,7 +70,8 @@ def item(index: int, case: Case, settings: Settings, others: Sequence[str] = ())
 
 
 def cost(case: Case) -> float:
-    """What a test may cost, in units of a text of 1,000 characters. Over the suites the time of a test grows with the
-    square of its length (the exponent of the best fit is 1.94).
+    """An estimate of a test's cost, in units of a text of 1,000 characters.
+
+    Over the suites the time of a test grows with the square of its length (the exponent of the best fit is 1.94).
     """
     return (len(case.text or "") / 1000) ** 2

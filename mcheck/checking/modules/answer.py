@@ -1,4 +1,4 @@
-"""The answer about a launch: what the engine says of every way that its cluster can go, and what was not followed."""
+"""The answer about the launch of a PTX module: the engine's answers about each path of a cluster, and the gaps."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ from mcheck.simt.traces.dependent_grids import finding_of
 from mcheck.simt.traces.wgmma_batches import batch_wgmma, has_batches
 
 MOST_REASONS = 4
-"""Gaps that a reason names one by one."""
+"""The maximum number of gaps that a reason lists."""
 ONE_CLUSTER = "one cluster of the grid was checked, that of CTA {}; others are assumed not to touch its memory"
 ALL_ALIKE = "one cluster of the grid was checked, that of CTA {}; the others do the same and share no bytes with it"
 BUFFERS = "buffers do not overlap; accesses to buffers of unknown size are assumed in bounds"
 WHY = "the default for modules"
-"""Why the protocol engine is asked where nobody names one."""
+"""Why the protocol engine is used if no engine is named."""
 
 
 def answer(
     module: Module, launch: Launch, model: Model, question: Question, engine: str = "auto", *, alone: bool = False
 ) -> Answer:
-    """What an engine (the protocol engine unless another one is named) finds in the cluster of a launch, and whether
-    that is an answer about all clusters of the grid; of this one only if it is looked at ``alone``.
+    """What an engine (by default the protocol engine) finds in one cluster of a launch, extended to all clusters of the
+    grid if they are covered.
 
-    Raises ``InputError`` where the launch does not say what control or an address of shared memory depends on.
+    ``alone``: only this cluster is in question. Raises ``InputError`` if the launch leaves open what control flow or an
+    address of shared memory depends on.
     """
     limit = Limit(question.timeout)
     found: list[tuple[ClusterTrace, Answer]] = []
@@ -78,8 +79,9 @@ def answer(
 
 
 def _asked(program: Program, model: Model, question: Question, engine: str, limit: Limit) -> Answer:
-    """The answer about one way: from the shorter program with batches if nothing is found in that, or no time is left
-    for the other one.
+    """The answer about one path of the cluster.
+
+    From the shorter program with batched wgmma if that has no finding, or no time is left for the full one.
     """
     if engine == "protocol" and has_batches(program):
         asked = replace(question, timeout=limit.remaining(), brief=not question.thorough)
@@ -92,7 +94,7 @@ def _asked(program: Program, model: Model, question: Question, engine: str, limi
 
 
 def _in_the_grid(program: Program, launch: Launch, given: Answer) -> Answer:
-    """The answer where the grid has other clusters: what is waited for in global memory may be theirs to write."""
+    """The answer without deadlocks that another cluster of the grid may resolve by a write to global memory."""
     if not following_clusters(launch, 1):
         return given
     shared = {i.label for i in program.memory.instances if i.object.space == "global"}
@@ -109,8 +111,9 @@ def _in_the_grid(program: Program, launch: Launch, given: Answer) -> Answer:
 
 
 def _by_leader(way: ClusterTrace, other: Answer) -> ClusterTrace:
-    """The way with the first lane as the leader, which says what there would be with the last one. The first one is
-    elected (open question Q23), and CUTLASS counts on it.
+    """The path with the first lane as the leader, with a note on what happens if the last lane is elected.
+
+    The first lane is elected (open question Q23), and CUTLASS relies on it.
     """
     first = next(f for f in other.findings if f.severity == "error")
     lines = [f"line {access.span.line}" for access in first.accesses if access.span is not None]
@@ -157,7 +160,7 @@ def _joined(
 
 
 def _told(gaps: list[Gap]) -> Reasons:
-    """What was not followed, in the order of the text; the first places of many."""
+    """The gaps as reasons in the order of the text, the first ``MOST_REASONS`` of them."""
     placed = {(g.span.line, g.span.column, g.span.path, g.reason): g.span for g in gaps if g.span is not None}
     said = [Reason(Cause.GAP, place[3], span=placed[place]) for place in sorted(placed)]
     said += [Reason(Cause.GAP, gap.reason) for gap in gaps if gap.span is None]

@@ -1,9 +1,9 @@
-"""A parameter that is every number: the answer without it where that suffices, else a proof for all of them.
+"""Modules with a parameter that is any number: a proof for every number, or the answers for some.
 
-The kernel with large numbers is what it is with smaller ones and a loop that runs on
-(``mcheck.simt.parametric.periodic_trace``), which is proved for as many periods as there may be
-(``mcheck.proofs.parametric_proof``); smaller numbers are looked at one by one, as far as they differ. Without a proof
-the first numbers are looked at, and the answer is unknown.
+A kernel with a large number is the kernel with a smaller one whose loop runs on
+(``mcheck.simt.parametric.periodic_trace``). That is proved for any number of periods
+(``mcheck.proofs.parametric_proof``); smaller numbers that differ are checked one by one. Without a proof the first
+numbers are checked, and the answer is unknown.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ if TYPE_CHECKING:
     from mcheck.simt.parametric.periodic_trace import PeriodicTrace
 
 LAST = {1: 8, 2: 3}
-"""The largest number that is tried without a proof, by the number of such parameters; 1 for more of them."""
+"""The largest number that is checked without a proof, by the number of such parameters; 1 for more of them."""
 LARGER = (12, 18, 27, 40, 60, 90)
-"""Further ones of a single parameter."""
+"""Further numbers to check for a single parameter."""
 
 
 def answer_for_every(module: Module, launch: Launch, model: Model, question: Question, engine: str) -> Answer:
-    """``mcheck.checking.modules.answer.answer``. Where control depends on parameters that are ``"any"``, a finding is
-    that of the smallest numbers that have one and names them; without a proof for all of them the answer is
-    ``unknown``.
+    """The answer for every number: ``mcheck.checking.modules.answer.answer`` for parameters that are ``"any"``.
+
+    A finding is that of the smallest numbers that have one, and names them; without a proof for all numbers the answer
+    is ``unknown``.
     """
     names = [a.name for a in launch.arguments if _is_any(a)]
     try:
@@ -58,8 +59,8 @@ def answer_for_every(module: Module, launch: Launch, model: Model, question: Que
 
 
 def _of_one(given: Answer, module: Module, launch: Launch) -> Answer:
-    """A proof for all numbers is one for the cluster that was looked at, unless all only read and do the same: how what
-    they access goes on with the numbers is not compared.
+    """Limits a proof for all numbers to the cluster that was checked, unless all clusters only read and do the same:
+    how their accesses depend on the number is not compared.
     """
     covers = covers_of(launch)
     if only_reads(module, launch.entry):
@@ -105,16 +106,14 @@ class _Every:
     # --- the proof ------------------------------------------------------------------------------------------------
 
     def of_one(self) -> Answer | Reasons:
-        """The answer about the only such parameter, by a proof or of a number that shows something, or why there is
-        none.
-        """
+        """The answer for a single such parameter: a proof or an error for some number, or why there is neither."""
         if self.engine not in ("auto", "protocol"):
             return (Reason(Cause.NUMBERS, f"the {self.engine} engine looks at single numbers"),)
         ways = attempted(self.limit, self.repeating)
         return ways.why if isinstance(ways, Unproved) else self.proved(ways)
 
     def repeating(self, limit: Limit) -> list[PeriodicTrace]:
-        """How the ways of the kernel repeat."""
+        """The periodic trace of each path of the kernel."""
         from mcheck.simt.parametric.periodic_trace import Finder
 
         argument = next(a for a in self.launch.arguments if _is_any(a))
@@ -127,7 +126,7 @@ class _Every:
         return ways
 
     def proved(self, ways: list[PeriodicTrace]) -> Answer | Reasons:
-        """The answer from proofs for all ways, or of a number that shows something; else why there is none."""
+        """The answer if every path is proved, or some number has an error; else why there is no proof."""
         proofs = attempted(self.limit, lambda limit: [self.proof(way, limit) for way in ways])
         first = ways[0].starts[-1]
         if not isinstance(proofs, Unproved):
@@ -154,7 +153,7 @@ class _Every:
         return merge_proved(given, [*answers, *(p.answer for p in proofs)], executions, Reason(Cause.PERIODIC, said))
 
     def proof(self, way: PeriodicTrace, limit: Limit) -> Proof:
-        """That nothing is found however often the loop of a way runs, from some number on."""
+        """The proof for one path that no number of loop iterations, from some number on, has a finding."""
         from mcheck.proofs.parametric_proof import prove
 
         way = replace(
@@ -172,7 +171,7 @@ class _Every:
         return prove(program, self.model, self.question.profile, self.question.unroll, limit)
 
     def below(self, ways: list[PeriodicTrace], first: int) -> Iterator[int]:
-        """The numbers below one that differ from those before, in some way."""
+        """The numbers below ``first`` with which some path differs from smaller ones."""
         found: set[int] = set()
         for way in ways:
             found.update(way.below)
@@ -186,14 +185,14 @@ class _Every:
     # --- numbers one by one ---------------------------------------------------------------------------------------
 
     def tried(self) -> Iterator[tuple[int, ...]]:
-        """The numbers that are tried without a proof."""
+        """The numbers that are checked without a proof."""
         last = LAST.get(len(self.names), 1)
         yield from sorted(product(range(last + 1), repeat=len(self.names)), key=sum)
         if len(self.names) == 1:
             yield from ((number,) for number in LARGER)
 
     def smallest(self, numbers: tuple[int, ...]) -> None:
-        """Looks at the numbers below those of a finding that were left out."""
+        """Checks the numbers below ``numbers`` that were skipped."""
         if len(numbers) == 1:
             for number in range(numbers[0]):
                 if self.look((number,)):
@@ -204,7 +203,7 @@ class _Every:
         return _with(self.launch, {self.names[0]: number})
 
     def look(self, numbers: tuple[int, ...]) -> bool:
-        """Looks at numbers; whether they have an error, so that others need not be. Raises ``TimeOut``."""
+        """Checks the kernel with ``numbers``; whether it has an error that ends the search. Raises ``TimeOut``."""
         if numbers not in self.looked:
             asked = replace(self.question, timeout=self.limit.remaining())
             launch = _with(self.launch, dict(zip(self.names, numbers, strict=True)))
@@ -214,11 +213,13 @@ class _Every:
         return self.looked.ends(self.looked.found[numbers])
 
     def named(self, numbers: tuple[int, ...]) -> str:
-        """Numbers with the names of their parameters."""
+        """Numbers with the names of their parameters, as text."""
         return ", ".join(f"{name} = {number}" for name, number in zip(self.names, numbers, strict=True))
 
     def conclusion(self, why: Reasons) -> Answer:
-        """The answer of the smallest numbers that have a finding; else what is known of those that were looked at."""
+        """The answer for the smallest numbers that have an error; else ``unknown``, with what the checked numbers
+        showed.
+        """
         found = self.looked.found
         wrong = min(self.looked.wrong, key=sum, default=None)
         if wrong is not None:
@@ -248,7 +249,7 @@ def _is_any(argument: Argument) -> bool:
 
 
 def _with(launch: Launch, numbers: dict[str, int]) -> Launch:
-    """The launch with numbers in the places of ``Any``."""
+    """The launch with numbers for the parameters that are ``Any``."""
     return replace(launch, arguments=tuple(_given(a, numbers.get(a.name)) for a in launch.arguments))
 
 

@@ -1,4 +1,4 @@
-"""One test: load it, ask the engine, keep whatever goes wrong inside its result."""
+"""Runs one test: loads it, asks the engine, and turns any error into a result."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 def model_of(name: str) -> Model:
-    """The model of this name or path; reading it twice costs nothing."""
+    """The model of this name or path, cached."""
     from mcheck.cat import load_model
 
     return load_model(name)
 
 
 def model_for(asked: str | None, own: str | None, path: str, span: Span | None = None) -> Model:
-    """The model of a test at ``path``: the one that is ``asked`` for, or else its ``own``, which it names at ``span``,
-    or else the default.
+    """The model of a test at ``path``: the one ``asked`` for, or else its ``own``, named at ``span``, or else the
+    default.
     """
     from mcheck.cat.library import load_own
 
@@ -43,7 +43,7 @@ def model_for(asked: str | None, own: str | None, path: str, span: Span | None =
 
 
 def preload(settings: Settings) -> None:
-    """Imports what every test needs and reads the model, so that forked workers have them already."""
+    """Imports what every test needs and reads the model, before workers are forked."""
     import mcheck.frontend.litmus  # noqa: F401 - imported for the workers
     from mcheck.checking.policy import engines
 
@@ -52,9 +52,9 @@ def preload(settings: Settings) -> None:
 
 
 def load(path: str, assume: tuple[str, ...] = (), text: str | None = None, *, every: bool = False) -> Program:
-    """The program of a file, under assumptions by their names; whatever makes it unreadable is an ``InputError``.
+    """The program of a file, under assumptions given by name; raises ``InputError`` if it is unreadable.
 
-    ``text`` stands for what is in the file, which is not read then. ``every``: a constant may be any number.
+    ``text``: the contents of the file, which is then not read. ``every``: a constant may be any number.
     """
     from mcheck.frontend import litmus
 
@@ -70,7 +70,7 @@ def load(path: str, assume: tuple[str, ...] = (), text: str | None = None, *, ev
 
 
 def run_case(case: Case, settings: Settings) -> Result:
-    """The result of one test; raises nothing but ``KeyboardInterrupt``."""
+    """The result of one test; raises only ``KeyboardInterrupt``."""
     from mcheck.checking.policy.ask import ask
 
     started = perf_counter()
@@ -99,7 +99,7 @@ def run_case(case: Case, settings: Settings) -> Result:
 
 
 def conclude(path: str, program: Program, given: Answer, model: str, seconds: float) -> Result:
-    """The answer beside what the test expects."""
+    """The result: the answer with the test's expectation."""
     return Result(
         path=path,
         name=program.name,
@@ -129,20 +129,20 @@ def conclude(path: str, program: Program, given: Answer, model: str, seconds: fl
 
 
 def remaining_time(timeout: float | None, started: float) -> float | None:
-    """What reading has left of the time; never nothing, so that it is the engine that says that there is too little."""
+    """The rest of the time limit after reading; never 0, so that the engine is the one to report the time-out."""
     return None if timeout is None else max(timeout - (perf_counter() - started), 0.001)
 
 
 def out_of_memory(limit: int | None) -> OutOfMemory:
-    """Why there is no answer where the memory was used up."""
+    """The reason for an answer that the memory limit prevented."""
     from mcheck.checking.run.worker_limits import no_memory
 
     return OutOfMemory("out of memory" if limit is None else no_memory(limit))
 
 
 def question(program: Program, settings: Settings) -> Question:
-    """What is asked about a test. Findings take part in the result where the file expects some, so that the engine may
-    not stop at the verdict there.
+    """The question about a test. Findings are included if the file expects some; then the engine may not stop at the
+    verdict.
     """
     from mcheck.checking.policy.question import Completeness, Question
 
@@ -160,14 +160,14 @@ def question(program: Program, settings: Settings) -> Question:
 
 
 def crash_error(error: BaseException) -> InternalError:
-    """The one line that stands for a crash of ours."""
+    """The one-line error for a bug of mcheck."""
     if isinstance(error, InternalError):
         return error
     return InternalError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
 
 def crashed_result(case: Case, settings: Settings, reason: Reason, seconds: float) -> Result:
-    """The result of a test whose process had to be stopped or died."""
+    """The result of a test whose process was stopped or died."""
     return Result(
         path=case.path,
         name=_stem(case.path),
@@ -207,12 +207,12 @@ def _failed(
 
 
 def format_located(problem: McheckError) -> str:
-    """``path:line:column: message`` in one line, of the first mistake if there are several."""
+    """``path:line:column: message`` on one line, for the first of several errors."""
     return in_words((of_error(problem),)) or ""
 
 
 def list_reasons(reason: str | None, problem: McheckError | None) -> list[str]:
-    """Why there is no answer: the reason, and the further mistakes of a text that has several."""
+    """Why there is no answer: the reason, or all errors of a text that has several."""
     return [*([reason] if reason else []), *(format_located(other) for other in (problem.others if problem else ()))]
 
 
@@ -229,7 +229,7 @@ def _stem(path: str) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """The traceback, where ``MCHECK_DEBUG`` asks for it."""
+    """The traceback, if ``MCHECK_DEBUG`` requests it."""
     if not os.environ.get("MCHECK_DEBUG"):
         return ""
     import traceback
