@@ -1,6 +1,6 @@
-"""Asynchronous operations with their data (PTX ISA 9.0 sections 9.7.9.12, 9.7.9.25 to 9.7.9.27).
+"""Concrete execution of asynchronous operations (PTX ISA 9.0 sections 9.7.9.12, 9.7.9.25 to 9.7.9.27).
 
-The conditions are tested when the instruction executes; source and destination are accessed later, in two steps.
+Preconditions are checked when the instruction executes; source and destination are accessed later, in two steps.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _free(m: Machine, address: int, size: int) -> None:
 
 
 def _signal(m: Machine, address: int, tx: int) -> None:
-    """complete-tx on the mbarrier of a copy."""
+    """Executes the complete-tx of a copy on its mbarrier."""
     state = m.barriers.get(address)
     if state is None:
         raise Misuse("UB215", "a copy signals an mbarrier that is no longer valid", "PTX ISA 9.0 section 9.7.13.15")
@@ -38,14 +38,14 @@ def _signal(m: Machine, address: int, tx: int) -> None:
 
 
 def _signals(m: Machine, made: Plan) -> tuple[Signal, ...]:
-    """The signals of a copy; their objects have to be valid already when it is issued."""
+    """The signals of a copy; their mbarrier objects have to be valid already when it is issued."""
     for signal in made.signals:
         m.live(signal.mbar)
     return made.signals
 
 
 def note_unwaited(m: Machine, thread: int, op: Op, address: int, state: mbarrier.State) -> None:
-    """An arrive of a phase although no wait returned true for the one before (9.7.13.15.4)."""
+    """Notes an arrive in a phase although no wait returned true for the phase before (9.7.13.15.4)."""
     if state.phase > 0 and m.waited.get(address, -1) < state.phase - 1:
         m.report(
             "UB212",
@@ -83,7 +83,10 @@ def _cp_async(m: Machine, runner: Runner, op: Op) -> None:
 
 
 def _cp_async_arrive(m: Machine, runner: Runner, op: Op) -> None:
-    """An arrive-on once all earlier cp.async of the thread are done; without .noinc the count is raised first."""
+    """Executes an arrive-on when all earlier cp.async of the thread are done.
+
+    Without .noinc the pending count is raised first.
+    """
     assert isinstance(op, ops.CpAsyncArrive)
     address = m.object_of(runner, op)
     _of_one_group(m, runner, op)
@@ -122,7 +125,7 @@ def _close(m: Machine, runner: Runner, op: Op, family: str) -> None:
 
 
 def _of_one_group(m: Machine, runner: Runner, op: Op) -> None:
-    """The copies since the last commit, or the last arrive that tells of copies, must not write one place."""
+    """Checks that copies of one group, or of one arrive that tracks copies, do not write the same bytes."""
     groups = runner.groups.setdefault("cp.async", Groups())
     written = [place for task in groups.open[groups.told :] for place in task.destinations]
     m.admitted(runner, op, async_copies.one_group(written))
@@ -147,13 +150,13 @@ def _wait_group(m: Machine, runner: Runner, op: Op) -> None:
 
 
 def _committed_over(runner: Runner, number: int) -> bool:
-    """Whether the first wgmma-groups of a thread are over; one that has exited commits no more."""
+    """Whether the first ``number`` wgmma-groups of a thread are complete; a thread that has exited commits no more."""
     groups = runner.groups.setdefault("wgmma", Groups())
     return groups.over(min(number, groups.count) if runner.ended else number)
 
 
 def _warpgroup(m: Machine, runner: Runner) -> list[Runner]:
-    """Those who make the wgmma-groups of a warpgroup together: its wait is one for all of them (9.7.15.7.2)."""
+    """The threads that form the wgmma-groups of a warpgroup together: its wait is one for all of them (9.7.15.7.2)."""
     return [m.runners[k] for k in committers(m.program, runner.thread.place.warpgroup)]
 
 
@@ -189,7 +192,7 @@ def _bulk(m: Machine, runner: Runner, op: Op) -> None:
 
 
 def _reduce(m: Machine, op: str, type_: str, target: int, data: bytes, known: bytes | None) -> None:
-    """Element by element at the destination; results that depend on unknown bytes are unknown."""
+    """Reduces element by element at the destination; results that depend on unknown bytes are unknown."""
     import numpy as np
 
     old, old_known = m.memory.read(target, len(data))
@@ -234,7 +237,9 @@ def _async_store(m: Machine, runner: Runner, op: Op) -> None:
 
 
 def _tensor(m: Machine, runner: Runner, op: Op) -> None:
-    """The map is read when the instruction executes; the programs that replace it must have ordered that anyway."""
+    """Executes a tensor copy. The map is read at issue; correct programs order replacements of the map before it
+    anyway.
+    """
     assert isinstance(op, ops.TensorCopy)
     from mcheck.semantics.tensor_map_values import decode
 

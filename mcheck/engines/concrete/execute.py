@@ -1,4 +1,4 @@
-"""What each operation does at once: local computation, generic memory, mbarriers, barriers, waits.
+"""Concrete execution of synchronous operations: arithmetic, generic memory, mbarriers, barriers, waits.
 
 Asynchronous operations are in ``mcheck.engines.concrete.async_operations``.
 """
@@ -86,12 +86,12 @@ def _exit(m: Machine, runner: Runner, op: Op) -> None:  # noqa: ARG001 - handler
 
 
 def _nothing(m: Machine, runner: Runner, op: Op) -> None:  # noqa: ARG001 - handlers have one signature
-    """Labels and fences: memory is sequentially consistent here."""
+    """Labels and fences have no effect: memory is sequentially consistent here."""
     runner.pc += 1
 
 
 def _proxy_fence(m: Machine, runner: Runner, op: Op) -> None:
-    """Orders nothing here, but its operands have to be legal."""
+    """Orders nothing here, but its operands are checked."""
     m.plan(runner, op)
     runner.pc += 1
 
@@ -108,7 +108,7 @@ def _parted(m: Machine, runner: Runner, op: Op) -> None:
 
 
 def _accesses(m: Machine, runner: Runner, op: Op) -> tuple[Access, ...]:
-    """The scalars that an instruction accesses; valid mbarrier objects are none."""
+    """The scalars that an instruction accesses; none may overlap a valid mbarrier object."""
     made = m.plan(runner, op)
     accesses = m.effect(made, made.accesses or None) if isinstance(op, ops.Atomic) else made.accesses
     for access in accesses if m.barriers else ():
@@ -241,7 +241,7 @@ def _pending(m: Machine, runner: Runner, op: Op) -> None:
 
 
 def handler_of(op: Op) -> Handler:
-    """Who executes an operation: its handler, or its plan."""
+    """The function that executes an operation: its own handler, or the one that applies its effect."""
     found = HANDLERS.get(type(op)) or (_planned if type(op) in PLANS else None)
     if found is None:
         raise InternalError(f"no execution of {type(op).__name__}")
@@ -249,7 +249,7 @@ def handler_of(op: Op) -> Handler:
 
 
 def _planned(m: Machine, runner: Runner, op: Op) -> None:
-    """An operation that its plan says all of: the operands are legal, and what it stores is there."""
+    """Executes an operation that its effect describes completely: checks the operands, then stores."""
     for stored in m.plan(runner, op).stores:
         if m.barriers and stored.size:
             m.untouched(stored.address, stored.size)
@@ -262,7 +262,7 @@ def _planned(m: Machine, runner: Runner, op: Op) -> None:
 
 
 def _await(m: Machine, runner: Runner, op: Op) -> None:
-    """Blocks until the awaited operation gives what is asked for; while it does not, it is tried again later."""
+    """Blocks until the awaited operation gives the expected result, which is tried again after each change."""
     assert isinstance(op, ops.Await)
     inner = op.inner
     if isinstance(inner, ops.MbarrierWait):

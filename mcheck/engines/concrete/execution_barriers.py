@@ -50,14 +50,14 @@ def cluster(m: Machine, runner: Runner, op: ops.ClusterBarrier) -> None:
 
 
 def warp(m: Machine, runner: Runner, op: ops.WarpSync) -> None:
-    """``bar.warp.sync``; its mask regards the declared lanes."""
+    """``bar.warp.sync``; its mask applies to the declared lanes."""
     place = runner.thread.place
     mask = m.plan(runner, op).result
     _arrive(m, runner, op, ("warp", place.cta.number, place.warp, mask), None, None, wait=True)
 
 
 def collective(m: Machine, runner: Runner, op: ops.Collective) -> None:
-    """``elect.sync`` and its like: the declared lanes of the mask meet, and each gets what all of them bring."""
+    """``elect.sync`` and other collectives: the declared lanes of the mask synchronise and exchange values."""
     place = runner.thread.place
     mask = m.plan(runner, op).result
     assert mask is not None
@@ -79,7 +79,9 @@ def collective(m: Machine, runner: Runner, op: ops.Collective) -> None:
 
 
 def _brought(m: Machine, op: ops.Collective, key: Key, number: int) -> dict[int, Value]:
-    """What the lanes bring that have come; it is the same lane of a mask that is elected, whoever comes (9.7.13.14)."""
+    """The values of the lanes that have arrived; the elected lane of a mask is always the same, whoever arrives
+    (9.7.13.14).
+    """
     if op.op == "elect":
         return {runner.thread.place.lane: 0 for runner in _members(m, key)}
     return m.met[key, number]
@@ -113,7 +115,7 @@ def _arrive(
 def _given(
     op: ops.Collective, mask: int, lane: int, brought: dict[int, Value], own: tuple[Value, ...]
 ) -> tuple[Value, Value]:
-    """The value and the predicate of a lane, unknown where they depend on what is."""
+    """The value and the predicate that a lane gets, unknown if they depend on unknown values."""
     known = {k: v for k, v in brought.items() if v is not None}
     operands = tuple(v for v in own if v is not None)
     if len(operands) < len(own) or (len(known) < len(brought) and not op.op.startswith("shfl")):
@@ -123,7 +125,9 @@ def _given(
 
 
 def _check_uses(m: Machine, gathering: Gathering, runner: Runner, op: Op, count: int | None) -> None:
-    """One generation has one kind of instruction and one count; the lanes of a warp one aligned instruction."""
+    """Checks that one generation has one kind of instruction and one count, and the lanes of a warp one aligned
+    instruction.
+    """
     assert isinstance(op, ops.Barrier)
     place = runner.thread.place
     own = len(gathering.arrived.get(runner.thread.index, ()))
@@ -197,7 +201,7 @@ def _whole_warps(members: list[Runner], gathering: Gathering, *, partial: bool) 
 
 
 def _complete(m: Machine, key: Key, gathering: Gathering, taken: dict[int, int]) -> None:
-    """Ends a generation with the first arrivals of each thread, so many as are taken."""
+    """Ends a generation with the first ``taken`` arrivals of each thread."""
     done = [arrival for thread, n in taken.items() for arrival in gathering.arrived.get(thread, ())[:n]]
     reds = [a for a in done if isinstance(a.op, ops.Barrier) and a.op.kind == "red"]
     if reds:
@@ -217,12 +221,12 @@ def _complete(m: Machine, key: Key, gathering: Gathering, taken: dict[int, int])
 
 
 def release_exited(m: Machine, runner: Runner) -> None:
-    """A thread that has exited is no longer waited for."""
+    """Completes barriers that only waited for a thread that has exited."""
     del runner
     for key, gathering in list(m.gatherings.items()):
         _settle(m, key, gathering)
 
 
 def release_partial_warps(m: Machine) -> bool:
-    """Nothing else can go on: a counted barrier may complete although some lanes of its warps are elsewhere."""
+    """Completes a counted barrier although some lanes of its warps are elsewhere; called when no thread can proceed."""
     return any(_settle(m, key, gathering, partial=True) for key, gathering in list(m.gatherings.items()))

@@ -1,5 +1,7 @@
-"""The schedule of one execution: threads run a few instructions each in turn, tasks go on at some point in between, at
-the latest when nothing else can.
+"""The scheduler of a concrete execution: threads run a few instructions in turn, tasks proceed at random points
+between.
+
+Tasks proceed at the latest when no thread can.
 """
 
 from __future__ import annotations
@@ -16,12 +18,12 @@ from mcheck.ir.ops import Op
 from mcheck.semantics.undefined import Misuse
 
 QUANTA = (1, 2, 4, 16, 64)
-"""Instructions that a thread may run before the next one has its turn."""
+"""Numbers of instructions that a thread may run before the next thread."""
 MAX_STEPS = 20_000_000
 
 
 def run(m: Machine) -> None:
-    """Until every thread has ended and every asynchronous operation is done, or nothing can go on."""
+    """Runs until every thread has ended and every asynchronous operation is complete, or nothing can proceed."""
     try:
         while _round(m):
             pass
@@ -34,7 +36,7 @@ def run(m: Machine) -> None:
 
 
 def _round(m: Machine) -> bool:
-    """Every thread that can run has a turn; did anything happen?"""
+    """Runs every thread that can proceed once; whether anything happened."""
     order = [r for r in m.runners if not r.ended]
     if not order:
         return False
@@ -110,7 +112,7 @@ def _step(m: Machine, runner: Runner) -> None:
 
 
 def _stuck(m: Machine) -> None:
-    """Nothing can go on although threads have not ended: a deadlock of this execution."""
+    """Reports the deadlock of this execution: nothing can proceed although threads have not ended."""
     groups: dict[tuple[str, str], list[Runner]] = {}
     for runner in m.runners:
         if runner.ended:

@@ -1,4 +1,4 @@
-"""All outcomes of a program with executions: the allowed ones, and the forbidden ones with what forbids them."""
+"""All outcomes of a program with example executions: allowed states, and forbidden states with the violated axioms."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
     import networkx as nx
 
 TRIED = 4
-"""Explanations of one forbidden state of which the shortest is taken."""
+"""The number of explanations of one forbidden state of which the shortest is used."""
 
 KEPT = 64
-"""Executions of one state that are kept for that: of those in which a value justifies itself not all are forbidden."""
+"""The number of executions of one state that are kept for that: of out-of-thin-air executions not all are forbidden."""
 
 SHORTEST = 2
-"""Edges in a cycle that no other beats."""
+"""The length of a cycle that no other beats."""
 
 THIN_AIR: Value = "out of thin air"  # type: ignore[assignment]
-"""Stands for the values of an execution in which a value justifies itself."""
+"""The value of a term in an execution in which a value depends on itself."""
 
 MAX_CANDIDATES = 20_000
-"""Executions without axioms that are looked at for states that no consistent execution has."""
+"""The maximum number of candidates, without axioms, that are searched for states that no consistent execution has."""
 
 
 class _Explorer:
@@ -76,7 +76,7 @@ class _Explorer:
         return found[1]
 
     def structures(self) -> list[tuple[Structure, list[Choice]]]:
-        """Every event structure with its choices; whoever narrows the choices down does so in a copy."""
+        """Every event structure with its choices; callers that restrict the choices work on a copy."""
         if self._structures is None:
             self._structures = list(self.kept.combinations())
         return [(s, [replace(c, options=list(c.options)) for c in choices]) for s, choices in self._structures]
@@ -101,7 +101,7 @@ class _Explorer:
         return network(solver, candidate, settled, model=self.model.name, state=state)
 
     def told(self, tried: list[tuple[Prepared, Candidate]], state: State, *, wanted: bool) -> Forbidden | None:
-        """Of some executions of a forbidden state the one with the shortest explanation."""
+        """The execution of a forbidden state with the shortest explanation, out of ``tried``."""
         best: tuple[Violation, Prepared, Candidate, Settled] | None = None
         explained = 0
         for solver, candidate in sorted(tried, key=lambda pair: (_unwritten(*pair), _ends(*pair))):
@@ -126,7 +126,7 @@ class _Explorer:
         return Forbidden(state, drawn.axiom or "", drawn.cycle, drawn, wanted, graph)
 
     def candidates(self, *, wanted: bool) -> Iterator[tuple[Prepared, States, Candidate]]:
-        """Executions that need not satisfy any axiom: all of them, or those in which the condition's formula holds."""
+        """Candidates regardless of axioms: all of them, or those in which the condition's formula holds."""
         condition = self.program.condition
         formula = Not(condition.formula) if condition.kind == "forall" else condition.formula
         restrictions = (clauses(formula) or [[]]) if wanted else [[]]
@@ -146,7 +146,7 @@ class _Explorer:
     def collect(
         self, known: set[State], into: dict[State, list[tuple[Prepared, Candidate]]], *, wanted: bool, most: int
     ) -> bool:
-        """Adds states that are not ``known``, with some executions of each; whether it saw them all."""
+        """Adds states that are not ``known``, with some executions of each; whether the search was complete."""
         condition = self.program.condition
         seen = 0
         try:
@@ -174,7 +174,7 @@ class _Explorer:
 
 
 def _may_be(state: State, known: set[State]) -> bool:
-    """Whether unknown contents of the state may be what makes it one that is allowed: then nothing forbids it."""
+    """Whether unknown contents make it possible that the state equals an allowed one; then nothing forbids it."""
     if not any(value == "unknown" for _, value in state):
         return False
     return any(
@@ -184,14 +184,14 @@ def _may_be(state: State, known: set[State]) -> bool:
 
 
 def _unwritten(solver: Prepared, candidate: Candidate) -> int:
-    """Reads of contents that nobody knows: an execution with fewer of them shows what the state is about."""
+    """The number of reads of uninitialised memory: an execution with fewer of them is the better example."""
     taken = (solver.choices[k].options[candidate[k]] for k in solver.reader.values() if candidate[k] >= 0)
     nodes = (solver.s.nodes[option.source] for option in taken)
     return sum(node.source is None and not isinstance(node.value, int) for node in nodes)
 
 
 def _ends(solver: Prepared, candidate: Candidate) -> list[int]:
-    """Writes that are the last of their locations: where several may be, those that stand later in the text."""
+    """The final writes of all locations: of several candidates those later in the text are preferred."""
     chosen = zip(solver.choices, candidate, strict=True)
     return [-c.options[t].source for c, t in chosen if c.kind == "final" and t >= 0]
 
@@ -212,10 +212,10 @@ def explore(
     budget: float = 5.0,
     networks: bool = False,
 ) -> Exploration:
-    """The answer with up to ``drawn`` executions of allowed states, and up to ``forbidden`` states that are not.
+    """The answer with up to ``drawn`` executions of allowed states, and up to ``forbidden`` forbidden states.
 
-    ``networks``: as graphs of networkx too. ``budget`` bounds the seconds spent on what is not allowed, beyond the
-    ``timeout`` of the answer itself.
+    ``networks``: as graphs of networkx too. ``budget``: seconds for forbidden states, beyond the ``timeout`` of the
+    answer itself.
     """
     kept = Kept()
     given = answer(
@@ -258,7 +258,7 @@ def _forbidden(explorer: _Explorer, out: Exploration, known: set[State], most: i
 def forbidden_state(
     program: Program, model: Model, state: State, *, profile: str = "ptx", unroll: int = 2, budget: float = 5.0
 ) -> Forbidden | None:
-    """Why the model forbids one state: its axiom and cycle, ``None`` if no execution at all has the state."""
+    """Why the model forbids one state: its axiom and cycle; ``None`` if no candidate has the state."""
     kept = Kept()
     given = answer(program, model, unroll=unroll, timeout=budget, profile=profile, kept=kept)
     explorer = _Explorer(program, model, kept, budget)

@@ -1,6 +1,6 @@
-"""Programs of which no execution ends: an answer about nothing has to say why there is nothing.
+"""Programs without complete executions: the answer has to say why there are none.
 
-Two engines that share a mistake agree, and a program without any execution satisfies whatever is asked of all of them.
+Two engines that share a mistake agree, and a program without any execution satisfies every condition on all of them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ STOPPED = Reason(Cause.NONE_ENDS, "no execution ends: every one stops at what is
 
 
 def why_none_ends(run: Run) -> Reason | None:
-    """Why no execution of an explored program ends, ``None`` if one does or if the answer says more already.
+    """Why no execution of an explored program ends; ``None`` if one does, or the answer says more already.
 
-    Some thread waits forever, does what is undefined, or the model forbids all that they do. Where nothing of that is
-    so the engine has lost the executions, which is an error of its own.
+    Some thread waits forever or is undefined, or the model forbids all executions. Otherwise the engine has lost the
+    executions, which is a bug.
     """
     if run.undefined or run.bounded:
         return None
@@ -48,7 +48,7 @@ def why_none_ends(run: Run) -> Reason | None:
 
 
 def some_end(run: Run) -> bool:
-    """Whether some execution of a program that was explored ends, as far as that is known."""
+    """Whether some execution of an explored program ends, as far as known."""
     if run.bounded:
         return True
     try:
@@ -58,7 +58,7 @@ def some_end(run: Run) -> bool:
 
 
 def _some_end(run: Run, complete: list[list[Path]]) -> bool:
-    """Whether some execution ends and misuses nothing."""
+    """Whether some execution ends without a misuse."""
     if run.ends or (run.complete and run.prop != "liveness"):
         return run.ends
     return any(

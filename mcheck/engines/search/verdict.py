@@ -1,4 +1,4 @@
-"""What a finished run says: outcomes, findings, the verdict."""
+"""The answer of a finished run: outcomes, findings, the verdict."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from mcheck.engines.search.no_executions import STOPPED, some_end, why_none_ends
 from mcheck.engines.search.search import Run
 
 UNROLLED = Reason(Cause.UNROLLING)
-"""Of a loop with effects, or one that counts its tries."""
+"""The reason for a loop with side effects, or one that counts its attempts."""
 
 
 def conclude(run: Run, reason: Reason | None, *, witnesses: bool) -> Answer:
-    """The answer of a run; ``reason`` says why it was not finished, if it was not, which is told also where the verdict
-    is certain all the same.
-    """
+    """The answer of a run. ``reason``: why it was not finished, which is reported even if the verdict is certain."""
     program = run.program
     condition = program.condition
     none_ends = why_none_ends(run) if reason is None else None  # may find the wait that never ends
@@ -51,7 +49,7 @@ def conclude(run: Run, reason: Reason | None, *, witnesses: bool) -> Answer:
 
 
 def _remarks(none_ends: Reason | None, run: Run) -> Reasons:
-    """What is worth a word where the answer is whole."""
+    """Reasons that accompany a complete answer."""
     return (none_ends,) if none_ends is not None else run.note
 
 

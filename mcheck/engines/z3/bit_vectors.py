@@ -1,9 +1,9 @@
-"""Terms as bit-vectors, in SMT-LIB.
+"""Terms as SMT-LIB bit-vectors.
 
-A term counts on unbounded integers or on those of a PTX type. A ``Vector`` is a signed bit-vector that is wide enough
-for every value that the term can have, so nothing is lost on the way; a literal says whether the value is known.
-Operations without a translation (floating point, tensor maps) become variables, and are corrected where a solution
-shows one of their values to be wrong.
+A term is computed on unbounded integers or on those of a PTX type. A ``Vector`` is a signed bit-vector that is wide
+enough for every value of the term, so no bits are lost; a literal says whether the value is known. Operations without a
+translation (floating point, tensor maps) become variables, which are corrected if a solution gives one of them a wrong
+value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TOKEN_BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """``text`` is a signed bit-vector of ``bits`` bits; ``known`` the literal of having a value."""
+    """A signed bit-vector: its SMT-LIB ``text``, its width ``bits``; ``known`` is the literal that it has a value."""
 
     text: str
     bits: int
@@ -36,7 +36,7 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """A term whose operation has no translation: its variable, and its arguments."""
+    """A term whose operation has no translation: its variable and its arguments."""
 
     term: Term
     vector: Vector
@@ -44,18 +44,18 @@ class Guess:
 
 
 def constant(value: int) -> Vector:
-    """An integer, as narrow as may be."""
+    """An integer as a vector of minimal width."""
     bits = value.bit_length() + 1
     return Vector(literal(value, bits), bits)
 
 
 def literal(value: int, bits: int) -> str:
-    """An integer as a bit-vector of this width."""
+    """An integer as a bit-vector constant of this width."""
     return f"(_ bv{value & ((1 << bits) - 1)} {bits})"
 
 
 class Vectors:
-    """The bit-vectors of one structure's values."""
+    """The bit-vectors of the values of one structure."""
 
     def __init__(self, prepared: Opened, clauses: Clauses, selectors: list[list[int]]) -> None:
         self.prepared = prepared
@@ -72,7 +72,7 @@ class Vectors:
         self.finals = {c.address: k for k, c in enumerate(prepared.choices) if c.kind == "final"}
 
     def take(self) -> list[str]:
-        """The lines of SMT-LIB since the last call."""
+        """The SMT-LIB lines since the last call."""
         lines, self.lines = self.lines, []
         return lines
 
@@ -88,7 +88,7 @@ class Vectors:
         return name
 
     def _let(self, text: str, bits: int) -> str:
-        """A name for a definition, so that shared terms stay shared."""
+        """Names a definition, so that shared terms stay shared."""
         if bits > MAX_WIDTH:
             raise Unsupported("a value of too many bits")
         name = self._variable(bits)
@@ -104,7 +104,7 @@ class Vectors:
         return f"((_ extract {bits - 1} 0) {v.text})"
 
     def unsigned(self, v: Vector, bits: int) -> Vector:
-        """The low ``bits`` bits as an integer that is not negative."""
+        """The low ``bits`` bits as a non-negative integer."""
         return Vector(self._let(f"(concat #b0 {self.widened(v, bits)})", bits + 1), bits + 1, v.known)
 
     def signed(self, v: Vector, bits: int) -> Vector:
@@ -112,30 +112,30 @@ class Vectors:
         return Vector(self._let(self.widened(v, bits), bits), bits, v.known)
 
     def wrapped(self, type_name: str, v: Vector) -> Vector:
-        """The value brought into the range of a PTX type."""
+        """The value wrapped into the range of a PTX type."""
         bits = width(type_name)
         return self.signed(v, bits) if type_name[0] == "s" else self.unsigned(v, bits)
 
     def known(self, *vectors: Vector) -> int:
-        """The literal of all of them having a value."""
+        """The literal that all of them have a value."""
         return self.clauses.all_of([v.known for v in vectors], Side.EXACT)
 
     def truth(self, v: Vector) -> str:
-        """Whether the value is not zero, as a Boolean of SMT-LIB."""
+        """Whether the value is not zero, as an SMT-LIB Boolean."""
         return f"(not (= {v.text} {literal(0, v.bits)}))"
 
     def _literal(self, text: str) -> int:
-        """A literal for a Boolean of SMT-LIB."""
+        """A literal for an SMT-LIB Boolean."""
         found = self.clauses.new()
         self.lines.append(f"(assert (= {spell(found)} {text}))")
         return found
 
     def boolean(self, text: str, known: int) -> Vector:
-        """A Boolean of SMT-LIB as 0 or 1."""
+        """An SMT-LIB Boolean as 0 or 1."""
         return Vector(self._let(f"(ite {text} #b01 #b00)", 2), 2, known)
 
     def compared(self, op: str, a: Vector, b: Vector) -> str:
-        """A comparison, as a Boolean of SMT-LIB."""
+        """A comparison as an SMT-LIB Boolean."""
         bits = max(a.bits, b.bits)
         x, y = self.widened(a, bits), self.widened(b, bits)
         match op:
@@ -149,7 +149,7 @@ class Vectors:
     # --- what is read and written ---------------------------------------------------------------------------
 
     def node(self, read: int) -> Vector:
-        """What a read node returns, raw."""
+        """The raw bytes that a read node returns."""
         found = self.nodes.get(read)
         if found is None:
             bits = 8 * self.s.nodes[read].size
@@ -161,7 +161,7 @@ class Vectors:
         return found
 
     def _equal(self, a: Vector, b: Vector, under: int) -> None:
-        """Under a literal, two vectors have the same value, or none."""
+        """Constrains two vectors to have the same value, or none, if a literal holds."""
         bits = max(a.bits, b.bits)
         values = f"(= {self.widened(a, bits)} {self.widened(b, bits)})"
         body = f"(and {values} (= {spell(a.known)} {spell(b.known)}))"
@@ -178,7 +178,7 @@ class Vectors:
         return found
 
     def written(self, write: int, offset: int = 0, size: int | None = None) -> Vector:
-        """What a write node writes, or ``size`` bytes of it, raw."""
+        """The raw bytes that a write node writes, or ``size`` of them."""
         node = self.s.nodes[write]
         length = node.size if size is None else size
         if node.source is None:
@@ -186,7 +186,7 @@ class Vectors:
         return self.piece(node.source.value, node.offset + offset, length)
 
     def event(self, uid: Uid) -> Vector:
-        """What an event returns: the bytes of a read, or the result that an option gives."""
+        """The result of an event: the bytes of a read, or the result that an option gives."""
         found = self.events.get(uid)
         if found is None:
             found = self.events[uid] = self._event(uid)
@@ -216,7 +216,7 @@ class Vectors:
         return Vector(name, bits, known)
 
     def _given(self, given: dict[int, int] | Token) -> Vector:
-        """What an open choice says that an event returns."""
+        """The result that an open choice gives an event."""
         if isinstance(given, dict):
             known = self.clauses.any_of(given.values(), Side.EXACT)
             return Vector(self._let(f"(ite {spell(given[1])} #b01 #b00)", 2), 2, known)
@@ -227,7 +227,7 @@ class Vectors:
         return Vector(self._let(f"(bvadd {literal(0, bits)} {' '.join(parts)})", bits), bits, given.known)
 
     def _reduction(self, event: Event) -> Vector:
-        """What bar.red returns: the predicates of all that arrived in its generation, counted or joined."""
+        """The result of bar.red: the predicates of all arrivals of its generation, counted or combined."""
         if isinstance(event.op, Collective):
             raise Unsupported(f"the value that {event.op.op.partition('.')[0]}.sync returns", event.op.span)
         here = self.s.nodes_of[event.uid][0]
@@ -257,14 +257,14 @@ class Vectors:
         return Vector(literal(0, 1), 1, FALSE)
 
     def _joined(self, parts: list[tuple[Vector, int]]) -> Vector:
-        """Bytes joined, the first lowest."""
+        """The concatenation of bytes, the first lowest."""
         texts = [self.widened(v, 8 * size) for v, size in parts]
         bits = sum(8 * size for _, size in parts)
         text = f"(concat #b0 {' '.join(reversed(texts))})"
         return Vector(self._let(text, bits + 1), bits + 1, self.known(*(v for v, _ in parts)))
 
     def piece(self, term: Term, offset: int, size: int) -> Vector:
-        """Some bytes of a term, where the rest of it may be unknown."""
+        """Some bytes of a term, which may be known although other bytes are not."""
         if isinstance(term, int):
             return constant((term >> (8 * offset)) & ((1 << (8 * size)) - 1))
         key = (term, offset, size)
@@ -302,7 +302,7 @@ class Vectors:
         return Vector(self._let(f"(concat #b0 {text})", 8 * size + 1), 8 * size + 1, v.known)
 
     def final(self, pieces: list[tuple[int, int, int]]) -> Vector:
-        """The last value of some bytes, raw: (chunk, offset into it, length) each."""
+        """The final raw value of some bytes, from (chunk, offset into it, length) pieces."""
         parts = []
         for address, offset, size in pieces:
             k = self.finals[address]

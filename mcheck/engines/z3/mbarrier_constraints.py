@@ -1,12 +1,12 @@
-"""An mbarrier object as constraints: the order of its operations, the phases they fall into, what is misused.
+"""Constraints of an mbarrier object: the order of its operations, their phases, and misuse.
 
-The unknown is a total order of the operations that agrees with what must come before what. Everything else follows
-from it, for every operation by sums over those before it (PTX ISA 9.7.13.15): what is pending, the bytes outstanding,
-how many phases are complete. An operation that no state admits is *bad*; what comes after it is not taken. With several
+The unknown is a total order of the operations that respects program order and causality. Everything else follows from
+it, for every operation by sums over those before it (PTX ISA 9.7.13.15): the pending count, the tx-count, the number of
+complete phases. An operation that no state admits is *bad*; operations after it are not executed. With several
 ``mbarrier.init`` on one path only operations of the same object are summed.
 
 The explicit engine gets the same from the state machine by trying orders (``mcheck.events.choices.mbarrier_phases``).
-That machine has no part here, so it can be asked to replay what a solution says: see
+These constraints do not use that machine, so it can replay a solution as a check: see
 ``mcheck.engines.z3.phase_replay``.
 """
 
@@ -24,11 +24,11 @@ from mcheck.semantics.terms import Uid
 
 ARRIVALS = frozenset({"arrive", "drop", "async-arrive"})
 TESTS = frozenset({"arrive", "drop", "async-arrive", "complete"})
-"""Operations that complete a phase of which nothing is left (9.7.13.15.6)."""
+"""Operations that complete the phase if nothing of it is pending (9.7.13.15.6)."""
 
 
 class Mbarrier:
-    """The operations on one object. ``stuck`` are waits that never succeed: they come when all else is done."""
+    """The operations on one object. ``stuck``: waits that never succeed; they come after all other operations."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Mbarrier:
         return [k for k, x in enumerate(self.steps) if x.kind == kind]
 
     def _most_phases(self) -> int:
-        """How many phases can be completed at most."""
+        """The maximum number of phases that can complete."""
         least = min((self.steps[i].count for i in self.inits), default=1)
         least = max(1, least - sum(x.count for x in self.steps if x.kind == "drop"))
         return sum(self.arrivals) // least
@@ -72,7 +72,7 @@ class Mbarrier:
     # --- the order ----------------------------------------------------------------------------------------------
 
     def _order(self, issued: dict[Uid, int]) -> None:
-        """A total order of the operations that keeps program order, and what comes before the issue of a signal."""
+        """A total order of the operations that respects program order and the events before the issue of a signal."""
         n = self.n
         must = [0] * n
         for a in range(n):
@@ -113,7 +113,7 @@ class Mbarrier:
         return first and precedes(x, y)
 
     def before(self, a: int, b: int) -> int:
-        """The literal of a coming before b in the order."""
+        """The literal that a precedes b in the order."""
         if self.must[a] >> b & 1:
             return TRUE
         if a == b or self.must[b] >> a & 1:
@@ -124,7 +124,7 @@ class Mbarrier:
 
     @memo
     def of_init(self, a: int, i: int) -> int:
-        """The literal of the object of init i being the one that a finds, if it finds one."""
+        """The literal that a finds the object of init i, if it finds one."""
         if a == i:
             return TRUE
         others = [self._both(self.before(i, j), self.before(j, a)) for j in self.inits if j not in (i, a)]
@@ -132,7 +132,7 @@ class Mbarrier:
 
     @memo
     def earlier(self, b: int, a: int) -> int:
-        """The literal of b coming before a on the same object."""
+        """The literal that b precedes a on the same object."""
         if len(self.inits) < 2:
             return self.before(b, a)
         between = [self._both(self.before(b, i), self.before(i, a)) for i in self.inits if i not in (a, b)]
@@ -142,7 +142,7 @@ class Mbarrier:
 
     @memo
     def valid(self, a: int) -> int:
-        """The literal of a finding a valid object."""
+        """The literal that a finds a valid object."""
         found = []
         for i in self.inits:
             if i != a:
@@ -157,11 +157,11 @@ class Mbarrier:
 
     @memo
     def completes(self, b: int, k: int) -> int:
-        """The literal of b completing phase k."""
+        """The literal that b completes phase k."""
         return self._both(self.completing[b], self.in_phase(b, k)) if self.steps[b].kind in TESTS else FALSE
 
     def after_phase(self, a: int, k: int) -> int:
-        """The literal of a coming after phase k is complete."""
+        """The literal that a comes after phase k is complete."""
         if k < 0:
             return TRUE
         if k >= self.phases or self.steps[a].kind == "init":
@@ -169,12 +169,12 @@ class Mbarrier:
         return self.passed[a][k]
 
     def in_phase(self, a: int, k: int) -> int:
-        """The literal of a falling into phase k."""
+        """The literal that a falls into phase k."""
         return self._both(self.after_phase(a, k - 1), -self.after_phase(a, k))
 
     @memo
     def pending(self, a: int) -> Sum:
-        """The arrivals that a finds pending: those of all phases so far, less what has arrived."""
+        """The pending count that a finds: the arrivals of all phases so far, less those that have arrived."""
         terms: list[tuple[int, int]] = []
         for i in self.inits:
             mine = self.of_init(a, i) if len(self.inits) > 1 else TRUE
@@ -193,12 +193,12 @@ class Mbarrier:
 
     @memo
     def outstanding(self, a: int) -> Sum:
-        """The tx-count that a finds: it is zero whenever a phase completes, so all before a count."""
+        """The tx-count that a finds: it is zero whenever a phase completes, so all operations before a count."""
         return Sum.of((self.earlier(b, a), self.bytes[b]) for b in range(self.n) if b != a and self.bytes[b])
 
     @memo
     def expected(self, a: int) -> Sum:
-        """The arrivals that a finds expected in the next phase."""
+        """The expected arrival count of the next phase that a finds."""
         terms = [(self.of_init(a, i) if len(self.inits) > 1 else TRUE, self.steps[i].count) for i in self.inits]
         terms += [(self.earlier(b, a), -x.count) for b, x in enumerate(self.steps) if x.kind == "drop" and b != a]
         return Sum.of(terms)
@@ -255,7 +255,7 @@ class Mbarrier:
         self.clauses.add(x, -y)
 
     def _phases_of(self, a: int) -> None:
-        """How many phases are complete when a comes: each was completed by an operation before it."""
+        """The number of complete phases that a finds: each was completed by an operation before it."""
         if self.steps[a].kind == "init":
             return
         c = self.clauses
@@ -270,7 +270,9 @@ class Mbarrier:
                 c.add(-self.passed[a][k], self.sums.at_least(arrived, max(1, least) * (k + 1)))
 
     def _reasons(self, a: int) -> list[tuple[str, int]]:
-        """(code, literal) of all that makes an operation undefined where it comes, in the order in which it is seen."""
+        """(code, literal) of all misuses by which an operation may be undefined, in the order in which they are
+        checked.
+        """
         x, sums = self.steps[a], self.sums
         if x.kind == "init":
             return [("UB202", self.valid(a))] + ([] if 1 <= x.count <= MAX_COUNT else [("UB205", TRUE)])
@@ -309,7 +311,7 @@ class Mbarrier:
 
     @memo
     def succeeds(self, w: int) -> int:
-        """The literal of a wait returning true, if it returns."""
+        """The literal that a wait returns true, if it returns."""
         x = self.steps[w]
         if x.parity is not None:
             return self.clauses.any_of(
@@ -318,7 +320,7 @@ class Mbarrier:
         return self._behind(w, 1)
 
     def _behind(self, w: int, phases: int) -> int:
-        """The literal of so many phases being complete since the arrive that returned the state of w."""
+        """The literal that so many phases are complete since the arrive that returned the state of w."""
         if w not in self.valued:
             u = self._token(w)
             return FALSE if u < 0 else self._ahead(w, u, phases)
@@ -332,12 +334,12 @@ class Mbarrier:
         return self.clauses.any_of(found, Side.EXACT)
 
     def _of_another(self, u: int, w: int) -> bool:
-        """Whether an operation is of another thread, so that a wait may know its state and not see what it did."""
+        """Whether an operation is of another thread, so that a wait may have its state and not observe its effects."""
         return self.events[u].uid[0] != self.events[w].uid[0]
 
     @memo
     def _ahead(self, w: int, u: int, phases: int) -> int:
-        """The literal of w coming so many phases after u."""
+        """The literal that w comes so many phases after u."""
         pairs = [(self.in_phase(u, k), self.in_phase(w, k + phases)) for k in range(self.phases + 1 - phases)]
         return self.clauses.any_of([self._both(*pair) for pair in pairs], Side.EXACT)
 
@@ -353,7 +355,7 @@ class Mbarrier:
         return self.steps[u].kind in ("arrive", "drop") and self.events[u].order is not None
 
     def _may_have_given(self, w: int) -> dict[int, int]:
-        """The arrives whose state the value may be that a wait has, with literals of its being that."""
+        """The arrives that may have returned the state operand of a wait, each with the literal that it did."""
         return {
             u: self.clauses.new()
             for u in range(self.n)
@@ -361,22 +363,24 @@ class Mbarrier:
         }
 
     def _wrong_wait(self, w: int) -> list[tuple[str, int]]:
-        """A state operand is of the current phase or the one before it (9.7.13.15.16); a parity names one of them."""
+        """The misuse of a wait, if its state operand is neither of the current phase nor of the one before
+        (9.7.13.15.16).
+
+        A parity always names one of these.
+        """
         if self.steps[w].parity is not None:
             return []
         near = self.clauses.any_of((self._behind(w, 0), self._behind(w, 1)), Side.EXACT)
         return [("UB210", -near)]
 
     def returned(self, w: int, value: int) -> int:
-        """The literal of a wait having returned this."""
+        """The literal that a wait returned this value."""
         return self._both(self.taken[w], self.succeeds(w) if value else -self.succeeds(w))
 
     # --- the end --------------------------------------------------------------------------------------------------
 
     def _too_many_bytes(self) -> None:
-        """All is done, and to some object more bytes have come than were announced: that may be looked at as a misuse
-        (UB216).
-        """
+        """Allows a misuse when everything is done: more bytes have come to some object than were expected (UB216)."""
         self.culprit = self._last_completion()
         if self.culprit < 0 or not self.inits:
             return
@@ -392,7 +396,7 @@ class Mbarrier:
             c.add(-self.over_delivered, -self.stopped)
 
     def _last_completion(self) -> int:
-        """The completion that is blamed: the last signal, else the last operation of the last thread that has one."""
+        """The complete-tx that is blamed: the last signal, else the last operation of the last thread that has one."""
         threads = list(dict.fromkeys(e.uid[0] for e in self.events if e.order is not None))
         place = {
             k: (e.order is None, threads.index(e.uid[0]) if e.order is not None else k, e.uid[1])
@@ -405,7 +409,7 @@ class Mbarrier:
 
     @memo
     def sooner(self, a: int, b: int) -> int:
-        """The literal of a falling into an earlier phase than b, or on an earlier object."""
+        """The literal that a falls into an earlier phase than b, or on an earlier object."""
         if self.before(a, b) == FALSE:
             return FALSE
         c = self.clauses
@@ -417,7 +421,7 @@ class Mbarrier:
 
     @memo
     def _less(self, a: int, b: int) -> int:
-        """The literal of a falling into an earlier phase than b, on one object."""
+        """The literal that a falls into an earlier phase than b, on one object."""
         if "init" in (self.steps[a].kind, self.steps[b].kind):
             return TRUE if self.steps[a].kind == "init" else FALSE
         return self.clauses.any_of(
@@ -426,7 +430,7 @@ class Mbarrier:
 
     @memo
     def same_phase(self, a: int, b: int) -> int:
-        """The literal of both falling into one phase, a before b."""
+        """The literal that both fall into one phase, a before b."""
         inside = [self._both(self.in_phase(a, k), self.in_phase(b, k)) for k in range(self.phases + 1)]
         return self._both(self.earlier(a, b), self.clauses.any_of(inside, Side.EXACT))
 
@@ -467,7 +471,7 @@ class Mbarrier:
         return c.any_of((self._both(both, first), stopped), Side.EXACT)
 
     def _decided(self, a: int, b: int) -> int:
-        """The literal of the phases being what they are because a comes before b in one of them."""
+        """The literal that the phases are what they are because a precedes b in one of them."""
         if "wait" in (self.steps[a].kind, self.steps[b].kind) or "init" in (self.steps[a].kind, self.steps[b].kind):
             return FALSE
         either = self.clauses.any_of((self._decides(a), self._decides(b)), Side.EXACT)
@@ -475,7 +479,7 @@ class Mbarrier:
 
     @memo
     def _decides(self, a: int) -> int:
-        """The literal of a being an operation that ``mcheck.events.choices.mbarrier_phases.decides``."""
+        """The literal that a is an operation as in ``mcheck.events.choices.mbarrier_phases.decides``."""
         x, c = self.steps[a], self.clauses
         if x.kind in ("increment", "inval") or x.no_complete:
             return TRUE
@@ -492,7 +496,9 @@ class Mbarrier:
 
     @memo
     def unawaited(self, a: int) -> int:
-        """The literal of an arrival in a phase, the first that is listed, whose predecessor nobody saw end (UB212)."""
+        """The literal that an arrival, the first listed in its phase, follows a phase whose end no wait observed
+        (UB212).
+        """
         if self.steps[a].kind not in ARRIVALS:
             return FALSE
         c = self.clauses
@@ -505,7 +511,7 @@ class Mbarrier:
         return c.all_of((-self.stopped, -self.over_delivered, c.any_of(found, Side.EXACT)), Side.EXACT)
 
     def _here(self, b: int, a: int, k: int, more: int) -> int:
-        """The literal of b falling into phase k of the object of a."""
+        """The literal that b falls into phase k of the object of a."""
         same = (
             TRUE if len(self.inits) < 2 else self.clauses.any_of((self.earlier(a, b), self.earlier(b, a)), Side.EXACT)
         )

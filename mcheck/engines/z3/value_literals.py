@@ -1,4 +1,4 @@
-"""Literals for what values decide: the branches of a path, the terms of a condition."""
+"""Literals for decisions on values: the branches of a path, the terms of a condition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mcheck.semantics.terms import Term as ValueTerm
 from mcheck.semantics.terms import typed
 
 LEAVES = 64
-"""How large the decision tree of a value may be; larger ones become bit-vectors."""
+"""The maximum size of the decision tree of a value; values with a larger one become bit-vectors."""
 
 ABSENT: tuple[Leaf, ...] = ("unknown", "missing", "circular")
 
@@ -33,12 +33,12 @@ class Values:
         self.vectors = Vectors(prepared, clauses, selectors)
 
     def small(self, compute: Callable[[Partial], int]) -> dict[Leaf, int] | None:
-        """leaf -> literal, if the value has a small decision tree."""
+        """The literal of each value, if the decision tree is small."""
         found = cases(self.prepared, self.answers, compute, self.leaves)
         return None if found is None else by_leaf(found, self.selectors, self.clauses)
 
     def truth(self, term: ValueTerm, wanted: bool) -> int:
-        """The literal of a branch being taken so: where its condition has no value, it goes both ways."""
+        """The literal that a branch is taken so; if its condition has no value, it goes both ways."""
         table = self.small(lambda v: v.term(term))
         if table is not None:
             fits = [x for leaf, x in table.items() if leaf in ABSENT or bool(leaf) is wanted]
@@ -48,7 +48,7 @@ class Values:
         return self.named(f"(or (not {spell(vector.known)}) {text if wanted else f'(not {text})'})")
 
     def named(self, text: str) -> int:
-        """A variable for a Boolean of SMT-LIB."""
+        """A variable for an SMT-LIB Boolean."""
         variable = self.clauses.new()
         self.vectors.lines.append(f"(assert (= v{variable} {text}))")
         return variable
@@ -69,12 +69,12 @@ class ConditionLiterals:
         self.equal: dict[tuple[Term, Value], int] = {}
 
     def target(self, wanted: bool) -> int:
-        """The literal of the formula being (possibly) ``wanted``, within the filter."""
+        """The literal that the formula is possibly ``wanted``, within the filter."""
         both = (self.may(self.condition.formula, wanted), self.may(self.condition.filter, True))
         return self.clauses.all_of(both, Side.EXACT)
 
     def may(self, formula: Formula, wanted: bool) -> int:
-        """The literal of the formula possibly being ``wanted``: an unknown value may be anything."""
+        """The literal that the formula is possibly ``wanted``: an unknown value may be anything."""
         match formula:
             case Truth(v):
                 return TRUE if v is wanted else FALSE
@@ -108,7 +108,7 @@ class ConditionLiterals:
         return self.values.named(f"(or (not {spell(known)}) {text if wanted else f'(not {text})'})")
 
     def has(self, term: Term, value: Value) -> int:
-        """The literal of a term having this value in the final state."""
+        """The literal that a term has this value in the final state."""
         found = self.equal.get((term, value))
         if found is None:
             found = self.equal[term, value] = self._has(term, value)
@@ -160,7 +160,7 @@ class ConditionLiterals:
         return value
 
     def _registers(self, term: RegTerm) -> list[tuple[ValueTerm, int]]:
-        """What a register holds at the end, with the literal of being on such a path."""
+        """The final values of a register, each with the literal that its path is taken."""
         prepared = self.values.prepared
         if not isinstance(prepared, Guarded):
             return [(self.s.paths[term.thread].registers.get(term.reg, 0), TRUE)]
