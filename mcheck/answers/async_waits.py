@@ -10,7 +10,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Commit, Op, WaitGroup
 
-MOST_OF_WGMMA = 7
+MAX_PENDING_WGMMA = 7
 """Groups that ``wgmma.wait_group`` can leave pending (9.7.15.7.2)."""
 
 
@@ -59,7 +59,7 @@ def wait_for_completion(op: Op, *, write: bool, later: int | None) -> str | None
     match op:
         case ops.Wgmma():
             commit = "wgmma.commit_group.sync.aligned; " if later is None else ""
-            return f"Execute {commit}wgmma.wait_group.sync.aligned {min(later or 0, MOST_OF_WGMMA)}"
+            return f"Execute {commit}wgmma.wait_group.sync.aligned {min(later or 0, MAX_PENDING_WGMMA)}"
         case ops.CpAsync():
             return "Execute cp.async.wait_all" if later is None else f"Execute cp.async.wait_group {later}"
         case ops.BulkCopy(mbar=None) | ops.TensorCopy(mbar=None):

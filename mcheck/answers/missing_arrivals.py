@@ -34,7 +34,7 @@ def phases_of(prepared: Prepared, candidate: Candidate) -> dict[Uid, int]:
     return found
 
 
-def lack_of(s: Structure, phases: dict[Uid, int], address: int) -> Lack | None:
+def find_lack(s: Structure, phases: dict[Uid, int], address: int) -> Lack | None:
     """What the mbarrier at ``address`` lacks; ``None`` if counting alone cannot tell."""
     steps = [(e.mbarrier, phases.get(e.uid, -1)) for p in s.paths for e in p.events if e.mbarrier is not None]
     steps = [(m, phase) for m, phase in steps if m.address == address and m.kind != "wait"]

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcheck.answers.scope_mismatch import Narrow, ScopedOperation, acquires, releases, scope_of, too_narrow
+from mcheck.answers.scope_mismatch import NarrowScope, ScopedOperation, acquires, find_too_narrow, releases, scope_of
 from mcheck.events.choices.candidate import Candidate
 from mcheck.events.choices.prepared import Prepared
 from mcheck.events.structure import Node, Structure
 from mcheck.ir.ops import Fence
 
-MOST = 2
+MAX_PAIRS = 2
 """The maximum number of release-acquire pairs in a message."""
 
 
-def find_narrow_scopes(prepared: Prepared, candidate: Candidate, pair: tuple[int, int]) -> list[Narrow]:
+def find_narrow_scopes(prepared: Prepared, candidate: Candidate, pair: tuple[int, int]) -> list[NarrowScope]:
     """Release-acquire pairs whose scopes are too narrow: those that end in a thread of the racing pair, or else all.
 
-    At most ``MOST``.
+    At most ``MAX_PAIRS``.
     """
     s = prepared.s
     threads = {s.nodes[k].thread for k in pair}
@@ -29,8 +29,8 @@ def find_narrow_scopes(prepared: Prepared, candidate: Candidate, pair: tuple[int
         for a, b in pairs
     ]
     apart = [(a, b) for a, b in observed if a.thread >= 0 and a.thread != b.thread]
-    near = too_narrow(_ends(s, [(a, b) for a, b in apart if b.thread in threads]))
-    return (near or too_narrow(_ends(s, apart)))[:MOST]
+    near = find_too_narrow(_ends(s, [(a, b) for a, b in apart if b.thread in threads]))
+    return (near or find_too_narrow(_ends(s, apart)))[:MAX_PAIRS]
 
 
 def _ends(s: Structure, observed: list[tuple[Node, Node]]) -> Iterator[tuple[ScopedOperation, ScopedOperation]]:

@@ -35,7 +35,7 @@ def format_contents(value: int | None, size: int, unit: int) -> str:
     return f"{{{', '.join(told)}{f', and {left} more' if left else ''}}}"
 
 
-def ranges(numbers: Sequence[int], most: int = 4) -> str:
+def format_ranges(numbers: Sequence[int], most: int = 4) -> str:
     """Ascending numbers as inclusive ranges, at most ``most`` of them: ``0..3, 16``."""
     runs: list[list[int]] = []
     for number in numbers:

@@ -14,7 +14,7 @@ EXITED = (
 )
 
 
-def readings(program: Program) -> tuple[str, ...]:
+def list_readings(program: Program) -> tuple[str, ...]:
     """The readings of the ISA that an answer about a program rests on."""
     lines = sorted(set(_not_by_all(program)))
     return (EXITED.format(", ".join(map(str, lines))),) if lines else ()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal, TypeVar
 
-from mcheck.base.reasons import Reasons, in_words
-from mcheck.base.reasons import cut as is_cut
+from mcheck.base.reasons import Reasons, format_reasons
+from mcheck.base.reasons import any_cut as is_cut
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.findings.finding import Finding
@@ -98,4 +98,4 @@ class Answer:
     @property
     def reason(self) -> str | None:
         """The reasons as text."""
-        return in_words(self.reasons)
+        return format_reasons(self.reasons)

@@ -51,7 +51,7 @@ def narrowest_common_scope(one: Place, other: Place) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Narrow:
+class NarrowScope:
     """A release-acquire pair that does not synchronise because a scope is too narrow."""
 
     release: ScopedOperation
@@ -69,24 +69,24 @@ class Narrow:
         return tuple(op for op in ends if WIDTH[scope_of(op) or "sys"] < WIDTH[self.wanted])
 
 
-def too_narrow(pairs: Iterable[tuple[ScopedOperation, ScopedOperation]]) -> list[Narrow]:
+def find_too_narrow(pairs: Iterable[tuple[ScopedOperation, ScopedOperation]]) -> list[NarrowScope]:
     """The (release, acquire) pairs whose scopes exclude each other's threads, one for each source location."""
-    found: dict[object, Narrow] = {}
+    found: dict[object, NarrowScope] = {}
     for release, acquire in pairs:
-        narrow = Narrow(release, acquire)
+        narrow = NarrowScope(release, acquire)
         if narrow.at_fault:
             found.setdefault((release.op.span, acquire.op.span, narrow.wanted), narrow)
     return list(found.values())
 
 
-def explain_narrow_scope(narrow: Narrow) -> str:
+def explain_narrow_scope(narrow: NarrowScope) -> str:
     """A clause that names the scope that is too narrow, for the message of a finding."""
     parts = [f"{_named(op)} has scope .{scope_of(op)}" for op in narrow.at_fault]
     far = {"cluster": "another CTA of the cluster", "gpu": "another cluster", "sys": "another GPU"}[narrow.wanted]
     return f"{' and '.join(parts)}, but the other thread is in {far}"
 
 
-def remedy(narrow: Narrow) -> str:
+def suggest_scope(narrow: NarrowScope) -> str:
     """A sentence that says which scope to use, and where."""
     lines = [f"line {op.span.line}" for op in narrow.at_fault if op.span is not None]
     where = f" at {' and at '.join(lines)}" if lines else ""
@@ -111,7 +111,7 @@ def suggest_wider_scope(one: tuple[Event, Place], other: tuple[Event, Place]) ->
     (a, _), (b, _) = one, other
     if (a.virtual, a.address, a.size) != (b.virtual, b.address, b.size):
         return ""
-    pair = Narrow(*(ScopedOperation(event.op, place) for event, place in (one, other)))
+    pair = NarrowScope(*(ScopedOperation(event.op, place) for event, place in (one, other)))
     lines = [op.span.line for op in pair.at_fault if op.span is not None]
     if scope_of(a.op) is None or scope_of(b.op) is None or not lines:
         return ""

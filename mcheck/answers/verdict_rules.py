@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from mcheck.answers.readings import readings
+from mcheck.answers.readings import list_readings
 from mcheck.answers.result import NOT_UNDEFINED, Answer
 from mcheck.base.reasons import Cause, Reason, Reasons
 from mcheck.base.verdicts import Verdict
@@ -59,7 +59,7 @@ def assumptions(program: Program) -> tuple[str, ...]:
     return (
         f"sizes as written: {_count(threads, 'thread')} in {_count(ctas, 'CTA')}{LOOPS}",
         "the scheduler is fair and every write eventually becomes visible",
-        *readings(program),
+        *list_readings(program),
         *program.assumptions.described(),
     )
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from mcheck.answers.missing_arrivals import lack_of, phases_of
+from mcheck.answers.missing_arrivals import find_lack, phases_of
 from mcheck.answers.missing_waits import missing_alias_fence, missing_group_wait
 from mcheck.answers.narrow_scopes import find_narrow_scopes
 from mcheck.answers.result import NOT_UNDEFINED
-from mcheck.answers.scope_mismatch import explain_narrow_scope, join_advice, remedy, suggest_wider_scope
+from mcheck.answers.scope_mismatch import explain_narrow_scope, join_advice, suggest_scope, suggest_wider_scope
 from mcheck.answers.step_text import deadlock_code, step_of, text_of
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag, proxy_of
@@ -35,7 +35,7 @@ class FlagReport:
     candidate: Candidate
 
 
-def describe(prepared: Prepared, candidate: Candidate) -> Trace:
+def describe_execution(prepared: Prepared, candidate: Candidate) -> Trace:
     """The trace of a candidate: a step for each event that reads, writes, waits or orders.
 
     The effects of an asynchronous operation follow its issue.
@@ -59,11 +59,11 @@ def effect_of(s: Structure, valuation: Valuation, node: Node) -> Effect | None:
     if node.has(Tag.R) and node.size:
         w = valuation.source(node.index)
         value = _known(lambda: valuation.write(w))
-        name, unit = object_at(s, node), element_at(s, node)
+        name, unit = object_at(s, node), element_size(s, node)
         return Reads(object=name, value=value, writer=_writer(s, w), size=node.size, unit=unit)
     if node.has(Tag.W) and node.size:
         value = _known(lambda: valuation.write(node.index))
-        return Writes(object=object_at(s, node), value=value, size=node.size, unit=element_at(s, node))
+        return Writes(object=object_at(s, node), value=value, size=node.size, unit=element_size(s, node))
     if node.has(Tag.ASYNCSIGNAL):
         return Signals()
     if node.has(Tag.WAIT) and node.source is not None:
@@ -102,7 +102,7 @@ def object_at(s: Structure, node: Node) -> str:
     return hex(node.address)
 
 
-def element_at(s: Structure, node: Node) -> int:
+def element_size(s: Structure, node: Node) -> int:
     """The size of an element of the object that a memory event accesses, in bytes."""
     for instance in s.program.memory.instances:
         if instance.base == instance.physical and 0 <= node.address - instance.physical < instance.object.size:
@@ -168,21 +168,21 @@ def flag_findings(prepared: Prepared, flag: FlagReport, profile: str) -> list[Fi
     accesses = tuple(access_of(prepared.s, n) for n in nodes if n.source is not None)
     if not nodes[-1].size:
         message = f"{entry.name.replace('-', ' ')}: {accesses[-1].thread} at {accesses[-1].instruction}"
-        return [_finding(entry.code, profile, message, accesses, describe(prepared, flag.candidate))]
+        return [_finding(entry.code, profile, message, accesses, describe_execution(prepared, flag.candidate))]
     what = " and ".join(f"the {a.proxy} {a.deed} by {a.thread} ({a.instruction})" for a in accesses)
     where = object_at(prepared.s, nodes[-1])
     message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
     narrow = find_narrow_scopes(prepared, flag.candidate, flag.pair) if entry.code == "RACE010" else []
     if narrow:
         message = f"{message}: {'; '.join(map(explain_narrow_scope, narrow))}"
-    found = _finding(entry.code, profile, message, accesses, describe(prepared, flag.candidate))
+    found = _finding(entry.code, profile, message, accesses, describe_execution(prepared, flag.candidate))
     if entry.code == "RACE003" and (missing := missing_group_wait(prepared, flag.candidate, flag.pair)):
         return [replace(found, missing=missing)]
     if entry.code == "RACE001" and (fence := missing_alias_fence(nodes)):
         return [replace(found, missing=fence)]
     if entry.code == "RACE001" and (scope := _wider(prepared.s, nodes)):
         return [replace(found, missing=join_advice(scope, found.missing))]
-    return [replace(found, missing=" ".join(map(remedy, narrow))) if narrow else found]
+    return [replace(found, missing=" ".join(map(suggest_scope, narrow))) if narrow else found]
 
 
 def _wider(s: Structure, nodes: list[Node]) -> str:
@@ -210,7 +210,7 @@ def misuse_finding(prepared: Prepared, misuse: tuple[str, str, Uid], profile: st
 
 
 WAITS = "waits forever"
-LOOKS = frozenset((Tag.R, Tag.WAIT))
+WAITING_TAGS = frozenset((Tag.R, Tag.WAIT))
 """Tags of the events by which a loop waits."""
 
 
@@ -234,7 +234,7 @@ def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path
     for path in paths:
         if path.end != "stuck":
             continue
-        looks = [s.events[u] for u in path.stuck if s.events[u].tags & LOOKS]
+        looks = [s.events[u] for u in path.stuck if s.events[u].tags & WAITING_TAGS]
         looks = [e for e in looks if e.mbarrier is not None] or looks  # data that a round reads besides end no loop
         last = looks[-1].op if looks else s.events[path.stuck[-1]].op if path.stuck else None
         op = path.at if isinstance(path.at, Await) or last is None else last
@@ -243,11 +243,11 @@ def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path
         codes.append(deadlock_code(op))
         waiting.append(Access(thread=s.program.threads[path.thread].name, instruction=text_of(op), span=op.span))
         if looks and looks[-1].mbarrier is not None:
-            lack = lack_of(s, phases_of(prepared, candidate), looks[-1].mbarrier.address)
+            lack = find_lack(s, phases_of(prepared, candidate), looks[-1].mbarrier.address)
             lacks += [lack.told(_label(s, looks[-1].mbarrier.address))] if lack else []
     message = "wait forever: " + "; ".join(f"{a.thread} at {a.instruction}" for a in waiting)
     code = max(codes, default="DEAD001")  # of whichever threads wait, whatever their order
-    found = _finding(code, profile, message, tuple(waiting), describe(prepared, candidate))
+    found = _finding(code, profile, message, tuple(waiting), describe_execution(prepared, candidate))
     return replace(found, missing=" ".join(dict.fromkeys([*lacks, found.missing])))
 
 

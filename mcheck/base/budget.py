@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from mcheck.base.errors import Unsupported
-from mcheck.base.reasons import Cause, Reason, no_time, of_error
+from mcheck.base.reasons import Cause, Reason, reason_for_error, timeout_reason
 
 
 class TimeOut(Exception):
@@ -80,9 +80,9 @@ class Limit:
         try:
             work()
         except TimeOut as over:
-            return no_time(self.seconds, str(over))
+            return timeout_reason(self.seconds, str(over))
         except Unsupported as error:
-            return of_error(error)
+            return reason_for_error(error)
         except RecursionError:
             return Reason(Cause.NESTING)
         return None

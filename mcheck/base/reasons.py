@@ -1,6 +1,6 @@
 """Reasons: why a verdict is not better, or what it rests on, as data that engines produce and programs compare.
 
-``in_words`` turns them into text for people. Nothing else produces or parses that text.
+``format_reasons`` turns them into text for people. Nothing else produces or parses that text.
 """
 
 from __future__ import annotations
@@ -122,12 +122,12 @@ class Reason:
 Reasons = tuple[Reason, ...]
 
 
-def no_time(seconds: float | None, amid: str = "") -> Reason:
+def timeout_reason(seconds: float | None, amid: str = "") -> Reason:
     """The reason for a time limit that was reached, and what was being done then."""
     return Reason(Cause.TIME, seconds=seconds, amid=amid)
 
 
-def of_error(error: McheckError) -> Reason:
+def reason_for_error(error: McheckError) -> Reason:
     """The reason for an answer that an exception prevented."""
     cause = next((cause for kind, cause in _CAUSES if isinstance(error, kind)), Cause.INTERNAL)
     return Reason(cause, error.message, span=error.span)
@@ -143,17 +143,17 @@ _CAUSES: tuple[tuple[type[McheckError], Cause], ...] = (
 )
 
 
-def cut(reasons: Iterable[Reason]) -> bool:
+def any_cut(reasons: Iterable[Reason]) -> bool:
     """Whether a limit of time or memory is among the reasons."""
     return any(r.cut for r in reasons)
 
 
-def once(*several: Iterable[Reason]) -> Reasons:
+def merge_reasons(*several: Iterable[Reason]) -> Reasons:
     """The given reasons without duplicates."""
     return tuple(dict.fromkeys(r for reasons in several for r in reasons))
 
 
-def of_all_the_time(reasons: Reasons, seconds: float | None) -> Reasons:
+def with_total_time(reasons: Reasons, seconds: float | None) -> Reasons:
     """The reasons with the user's time limit in place of the part of it that a callee was given."""
     if seconds is None:
         return reasons
@@ -161,33 +161,33 @@ def of_all_the_time(reasons: Reasons, seconds: float | None) -> Reasons:
         replace(
             r,
             seconds=r.seconds if r.seconds is None or r.own else seconds,
-            because=of_all_the_time(r.because, seconds),
+            because=with_total_time(r.because, seconds),
         )
         for r in reasons
     )
 
 
-def of_own_time(reasons: Reasons) -> Reasons:
+def mark_own_time(reasons: Reasons) -> Reasons:
     """The reasons marked as due to a time limit that is not the user's."""
-    return tuple(replace(r, own=r.seconds is not None, because=of_own_time(r.because)) for r in reasons)
+    return tuple(replace(r, own=r.seconds is not None, because=mark_own_time(r.because)) for r in reasons)
 
 
-def unplaced(reasons: Iterable[Reason]) -> Reasons:
+def without_spans(reasons: Iterable[Reason]) -> Reasons:
     """The reasons without their locations, to count how often each occurs."""
-    return tuple(replace(r, span=None, because=unplaced(r.because)) for r in reasons)
+    return tuple(replace(r, span=None, because=without_spans(r.because)) for r in reasons)
 
 
 # --- in words -------------------------------------------------------------------------------------------------
 
 
-def in_words(reasons: Iterable[Reason]) -> str | None:
+def format_reasons(reasons: Iterable[Reason]) -> str | None:
     """The reasons as text, ``None`` if there are none."""
     return "; ".join(dict.fromkeys(map(_text, reasons))) or None
 
 
 def _text(reason: Reason) -> str:
     text = _clause(reason)
-    why = in_words(reason.because)
+    why = format_reasons(reason.because)
     if why is not None:
         # What several numbers or engines say is told of each behind its name.
         text = f"{text}: {why}" if reason.cause in _LISTS else f"{text} ({why})"

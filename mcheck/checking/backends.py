@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mcheck.base.records import dataclass
 from mcheck.checking.run.case import Case, Settings
-from mcheck.checking.run.pool import Lost, Task, default_jobs, run_cases
+from mcheck.checking.run.pool import OnLost, Task, default_jobs, run_cases
 
 if TYPE_CHECKING:
     from mcheck.checking.cache.database import Store
@@ -33,12 +33,12 @@ class Backend:
     say: Callable[[str], None] = lambda _: None
 
 
-def compute(
+def compute_cases(
     cases: Sequence[Case],
     settings: Settings,
     means: Backend,
     task: Task[T],
-    lost: Lost[T],
+    lost: OnLost[T],
     prepare: Callable[[], None],
     others: tuple[str, ...] = (),
 ) -> Iterator[T]:

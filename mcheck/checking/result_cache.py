@@ -19,11 +19,11 @@ from mcheck.base.records import dataclass
 from mcheck.checking.backends import Backend
 from mcheck.checking.run.case import DEFAULT_MODEL, Case, Settings
 from mcheck.checking.run.pool import default_jobs, run_cases
-from mcheck.checking.run.single import model_for
+from mcheck.checking.run.single import choose_model
 
 if TYPE_CHECKING:
     from mcheck.checking.cache.database import Store
-    from mcheck.checking.cache.entries import Made
+    from mcheck.checking.cache.entries import KeyInputs
 
 BEYOND = ("model", "timeout", "memory")
 """Settings that are not part of a key: the model's text is, and a result that a limit cut is not stored."""
@@ -75,12 +75,12 @@ class Key:
     """
 
     key: bytes
-    made: Made
+    made: KeyInputs
     model: str
     tells: bool
 
 
-class Memory(Generic[T]):
+class ResultCache(Generic[T]):
     """The cached results, of a ``kind``, of one command under one set of options.
 
     ``texts`` reads what a file's result depends on. ``resumes``: the results are those of an interrupted run, including
@@ -99,17 +99,17 @@ class Memory(Generic[T]):
         jobs: int = 1,
         **more: object,
     ) -> None:
-        from mcheck.checking.cache.keys import head_of
+        from mcheck.checking.cache.keys import options_text
 
         self._store = store
         self._kind = kind
-        self._texts = texts or texts_of
+        self._texts = texts or read_texts
         self._settings = settings
         self._jobs = jobs
         self._all = resumes
         beyond = BEYOND[:1] if resumes else BEYOND
         kept = {name: value for name, value in asdict(settings).items() if name not in beyond}
-        self._head = head_of({"command": command, **kept, **more})
+        self._head = options_text({"command": command, **kept, **more})
         self._digests: dict[tuple[str | None, str], str] = {}
 
     def keys(self, cases: Sequence[Case], more: Callable[[Case], tuple[str, ...]]) -> list[Key | None]:
@@ -136,7 +136,7 @@ class Memory(Generic[T]):
 
         ``None`` if its head or model cannot be read, or only once, as a pipe.
         """
-        from mcheck.checking.cache.entries import Made
+        from mcheck.checking.cache.entries import KeyInputs
         from mcheck.checking.cache.keys import digest
 
         if not regular(case.path):
@@ -147,7 +147,7 @@ class Memory(Generic[T]):
         except (McheckError, RecursionError):
             return None
         parts = (texts.source, texts.name, model, *texts.others, *more)
-        made = Made(self._head, tuple(map(digest, parts)))
+        made = KeyInputs(self._head, tuple(map(digest, parts)))
         return Key(made.key(), made, self._settings.model or texts.model or DEFAULT_MODEL, texts.tells)
 
     def _digest(self, model: str | None, path: str) -> str:
@@ -155,7 +155,7 @@ class Memory(Generic[T]):
         known = (self._settings.model, "") if self._settings.model else (model, os.path.dirname(path))
         found = self._digests.get(known)
         if found is None:
-            found = self._digests[known] = model_for(self._settings.model, model, path).digest
+            found = self._digests[known] = choose_model(self._settings.model, model, path).digest
         return found
 
     def has(self, key: Key) -> bool:
@@ -164,18 +164,18 @@ class Memory(Generic[T]):
 
     def recall(self, key: Key, case: Case) -> T | None:
         """The stored result for the file of ``case``; ``None`` if it is damaged, or about other texts."""
-        from mcheck.checking.cache.entries import parted
-        from mcheck.checking.cache.packing import Foreign, unpack
+        from mcheck.checking.cache.entries import unpack_entry
+        from mcheck.checking.cache.packing import InvalidAnswer, unpack
 
         data = self._store.get(key.key)
         if data is None:
             return None
         try:
-            made, answer = parted(data)
+            made, answer = unpack_entry(data)
             found = unpack(self._kind, answer, case.path, elsewhere=key.tells)
-        except Foreign:
+        except InvalidAnswer:
             found = None
-        if found is None or made != key.made or not (made.fits(found) or (self._all and unread(found))):
+        if found is None or made != key.made or not (made.fits(found) or (self._all and is_stopped_result(found))):
             self._store.remove(key.key)
             return None
         return found.named(case.path, key.model)
@@ -185,26 +185,26 @@ class Memory(Generic[T]):
 
         A file may be edited while tests run.
         """
-        from mcheck.checking.cache.entries import entry
-        from mcheck.checking.cache.packing import Foreign, pack
+        from mcheck.checking.cache.entries import pack_entry
+        from mcheck.checking.cache.packing import InvalidAnswer, pack
 
-        about = key.made.fits(result) or (self._all and unread(result))
+        about = key.made.fits(result) or (self._all and is_stopped_result(result))
         died = any(r.cause is Cause.DIED for r in result.reasons)
         if not about or died or not (result.lasting or (self._all and result.cut)):
             return
         try:
             data = pack(result, result.path, elsewhere=key.tells)
-        except Foreign:
+        except InvalidAnswer:
             return
-        self._store.put(key.key, entry(key.made, data))
+        self._store.put(key.key, pack_entry(key.made, data))
 
 
-def unread(result: CacheableResult) -> bool:
+def is_stopped_result(result: CacheableResult) -> bool:
     """Whether this is the placeholder of a process that a limit stopped."""
     return result.cut and not result.source
 
 
-def texts_of(path: str) -> Texts:
+def read_texts(path: str) -> Texts:
     """The texts of a litmus test and its includes; raises ``McheckError``."""
     from mcheck.frontend import litmus
 
@@ -212,24 +212,24 @@ def texts_of(path: str) -> Texts:
     return Texts(head.source.text, head.name, head.model, tuple(litmus.included(head.source)))
 
 
-def memory_of(
+def open_result_cache(
     means: Backend,
     kind: type[T],
     command: str,
     settings: Settings,
     texts: Callable[[str], Texts] | None = None,
     **more: object,
-) -> Memory[T] | None:
+) -> ResultCache[T] | None:
     """The cache for results of a ``kind``, if the run has a store."""
     if means.store is None:
         return None
     jobs = means.jobs or default_jobs()
-    return Memory(means.store, kind, command, settings, resumes=means.resumes, texts=texts, jobs=jobs, **more)
+    return ResultCache(means.store, kind, command, settings, resumes=means.resumes, texts=texts, jobs=jobs, **more)
 
 
 def compute_uncached(
     cases: Sequence[Case],
-    memory: Memory[T] | None,
+    memory: ResultCache[T] | None,
     compute: Compute[T],
     more: Callable[[Case], tuple[str, ...]] = lambda _: (),
 ) -> Iterator[T]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mcheck.base.reasons import Reason, in_words
+from mcheck.base.reasons import Reason, format_reasons
 
 
 def to_json(reasons: Iterable[Reason], *, cut: bool) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def _reason(reason: Reason) -> dict[str, Any]:
     span = reason.span
     return {
         "cause": reason.cause,
-        "text": in_words((reason,)),
+        "text": format_reasons((reason,)),
         **({"seconds": reason.seconds} if reason.seconds is not None else {}),
         **({"path": span.path, "line": span.line, "column": span.column} if span is not None else {}),
         **({"because": [_reason(r) for r in reason.because]} if reason.because else {}),

@@ -15,7 +15,7 @@ from mcheck.answers.result import State
 from mcheck.answers.verdict_rules import makes_undefined
 from mcheck.base.budget import processor_time
 from mcheck.base.errors import McheckError
-from mcheck.base.reasons import Cause, in_words, unplaced
+from mcheck.base.reasons import Cause, format_reasons, without_spans
 from mcheck.base.verdicts import Verdict
 from mcheck.cat import load_model
 from mcheck.cat.ast import Model
@@ -106,7 +106,7 @@ def hear(engine: str, program: Program, model: Model, timeout: float = LIMIT) ->
         kinds=frozenset(f.kind for f in counted) if complete else None,
         codes=frozenset(f.code for f in counted) if complete else None,
         states=frozenset(o.state for o in told.outcomes) if listed else None,
-        reason=in_words(unplaced(found.reasons if found and not complete else told.reasons)) or "",
+        reason=format_reasons(without_spans(found.reasons if found and not complete else told.reasons)) or "",
         none=told.executions == 0 and complete,
     )
 

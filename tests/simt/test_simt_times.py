@@ -9,7 +9,7 @@ import pytest
 from benchmarks.modules import cases
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit, TimeOut
-from mcheck.base.reasons import no_time
+from mcheck.base.reasons import timeout_reason
 from mcheck.cat import load_model
 from mcheck.checking.check.case import Options, Settings
 from mcheck.checking.check.modules import check_text
@@ -35,7 +35,7 @@ def test_what_the_shorter_program_shows_is_told_though_no_time_is_left(monkeypat
     monkeypatch.setattr(Limit, "over", lambda limit: bool(asked) or over(limit))
     read = module(case.text(), str(case.path))
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    found = answering.answer(read, launch(read, from_object(case.launch())), load_model("ptx-9.0"), question)
+    found = answering.answer_launch(read, launch(read, from_object(case.launch())), load_model("ptx-9.0"), question)
     assert len(asked) == 1
     assert found.findings == asked[0].findings != ()
 
@@ -44,7 +44,7 @@ def test_no_other_way_is_begun_when_the_time_is_over(monkeypatch: pytest.MonkeyP
     """What the first way has shown is told: the process that tells it has half a second left."""
     case = next(c for c in cases() if c.label == "cuda/ring_bulk")
     read = module(case.text(), str(case.path))
-    given = Answer(verdict="unknown", engine="protocol", reasons=(no_time(60),))
+    given = Answer(verdict="unknown", engine="protocol", reasons=(timeout_reason(60),))
     asked: list[Program] = []
     follow, over = answering.follow, Limit.over
 
@@ -60,7 +60,7 @@ def test_no_other_way_is_begun_when_the_time_is_over(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(answering, "_asked", slow)
     monkeypatch.setattr(Limit, "over", lambda limit: bool(asked) or over(limit))
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    found = answering.answer(read, launch(read, from_object(case.launch())), load_model("ptx-9.0"), question)
+    found = answering.answer_launch(read, launch(read, from_object(case.launch())), load_model("ptx-9.0"), question)
     assert (found.verdict, found.reason, len(asked)) == ("unknown", "no answer within 60 s", 1)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model
-from mcheck.checking.modules.answer import answer
+from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx.launch_reader import from_object, launch
 from mcheck.frontend.ptx.reader import module
@@ -34,7 +34,7 @@ def ask(name: str, text: str, **more: object) -> Answer:
     read = module(text)
     given = {**json.loads((CORPUS / f"{name}.json").read_text(encoding="utf-8")), **more}
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    return answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    return answer_launch(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
 
 
 def test_a_map_is_copied_edited_published_and_used() -> None:
@@ -133,7 +133,7 @@ LOOP:
     read = module(text)
     given = {"entry": "k", "grid": [1, 1, 1], "block": [32, 1, 1], "params": {"src": {"buffer": 64}}}
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    found = answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    found = answer_launch(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
     assert found.verdict == "bounded"
     assert "control depends on data" in (found.reason or "")
 
@@ -163,7 +163,7 @@ OVER:
     read = module(text)
     given = {"entry": "k", "grid": [1, 1, 1], "block": [1, 1, 1], "params": {"src": {"buffer": 64}}}
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    found = answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    found = answer_launch(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
     assert found.verdict == verdict, found.reason
 
 
@@ -189,7 +189,7 @@ def test_a_tensor_map_that_nobody_knows_is_told_with_the_line_of_its_copy() -> N
     read = module(text)
     given = {"grid": [1], "block": [1], "params": {"map": {"buffer": 128}}}
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    found = answer(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    found = answer_launch(read, launch(read, from_object(given)), load_model("ptx-9.0"), question)
     assert (found.verdict, found.reason) == ("unknown", "<ptx>:15:3: a tensor map with unknown contents")
 
 
@@ -214,7 +214,9 @@ READ_ONLY = """.version 8.0
 def test_a_load_that_is_not_coherent_is_of_memory_that_nobody_writes(offset: str, verdict: str) -> None:
     read = module(READ_ONLY.replace("OFFSET", offset))
     given = from_object({"grid": [1], "block": [1], "params": {"g": {"buffer": 16}}})
-    found = answer(read, launch(read, given), load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
+    found = answer_launch(
+        read, launch(read, given), load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60)
+    )
     assert found.verdict == verdict, found.reason
     if verdict == "unknown":
         assert found.reason == "line 11 reads through the non-coherent cache what line 10 writes (9.7.9.9)"

@@ -24,12 +24,12 @@ FILE = "answers.sqlite"
 APPLICATION = 0x6D63686B
 """SQLite's ``application_id``: the letters ``mchk``."""
 LAYOUT = 1
-PATIENCE = 60.0
+LOCK_TIMEOUT = 60.0
 """Seconds to wait for other writers if there is no time limit."""
 SHARE = 4
 """The divisor of a time limit that gives the seconds to wait."""
 DAY = 86_400
-MOST = 32 << 20
+MAX_ENTRY = 32 << 20
 """The maximum size of an entry in bytes, and of anything else that the file may make SQLite hold."""
 _SCHEMA = """
 CREATE TABLE answers(
@@ -54,12 +54,12 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
 Say = Callable[[str], None]
 
 
-class Away(Exception):
+class Unavailable(Exception):
     """The environment prevents the use of the cache, for the given reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class Statistics:
     """Statistics of a cache: ``own`` of its ``answers`` are of this version; ``days`` since the least recent use."""
 
     path: str
@@ -72,11 +72,13 @@ class Contents:
 class Store:
     """The cached answers in a folder, for one ``version`` of mcheck.
 
-    Raises ``Away`` if the environment prevents its use at all; if it fails later, ``say`` gets one message, and nothing
-    more is stored or found. ``patience``: the seconds to wait for other processes.
+    Raises ``Unavailable`` if the environment prevents its use at all; if it fails later, ``say`` gets one message, and nothing
+    more is stored or found. ``lock_timeout``: the seconds to wait for other processes.
     """
 
-    def __init__(self, folder: str, version: bytes, *, patience: float = PATIENCE, say: Say = lambda _: None) -> None:
+    def __init__(
+        self, folder: str, version: bytes, *, lock_timeout: float = LOCK_TIMEOUT, say: Say = lambda _: None
+    ) -> None:
         self.path = os.path.join(folder, FILE)
         self._version = version
         self._say = say
@@ -87,7 +89,7 @@ class Store:
                 _create(folder, self.path)
             if not os.path.isfile(self.path):
                 raise self.unusable("it is no file")
-            self._file = sqlite3.connect(self.path, timeout=patience, isolation_level=None)
+            self._file = sqlite3.connect(self.path, timeout=lock_timeout, isolation_level=None)
         try:
             with self._explained():
                 _bounded(self._file)
@@ -119,7 +121,7 @@ class Store:
 
     def put(self, key: bytes, answer: bytes) -> None:
         """Stores ``answer`` under ``key``; the first answer stays, unless it is damaged."""
-        if not self._writes or len(answer) > MOST:
+        if not self._writes or len(answer) > MAX_ENTRY:
             return
         row = (key, self._version, _today(), answer, _seal(key, answer))
         try:
@@ -127,31 +129,31 @@ class Store:
                 added = self._file.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)", row).rowcount
                 if not added and self._found(key) is None:
                     self._file.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?)", row)
-        except Away as away:
+        except Unavailable as away:
             self._writes = False
             self._say(f"nothing more is kept in the cache {self.path}: {away}")
 
     def remove(self, key: bytes) -> None:
         """Removes an answer that turned out to be invalid."""
         if self._writes:
-            with suppress(Away), self._explained():
+            with suppress(Unavailable), self._explained():
                 self._file.execute("DELETE FROM answers WHERE key = ?", (key,))
 
     def _found(self, key: bytes) -> tuple[bytes, int] | None:
         """The answer under ``key`` and the day of its last use, if it is intact."""
         if not self._reads:
             return None
-        asked = f"SELECT answer, seal, day FROM answers WHERE key = ? AND {_SOUND} AND length(answer) <= {MOST}"  # noqa: S608 - no text from outside
+        asked = f"SELECT answer, seal, day FROM answers WHERE key = ? AND {_SOUND} AND length(answer) <= {MAX_ENTRY}"  # noqa: S608 - no text from outside
         try:
             with self._explained():
                 row = self._file.execute(asked, (key,)).fetchone()
-        except Away as away:
+        except Unavailable as away:
             self._reads = self._writes = False
             self._say(f"going on without the cache {self.path}: {away}")
             return None
         return None if row is None or row[1] != _seal(key, row[0]) else (row[0], row[2])
 
-    def contents(self) -> Contents:
+    def contents(self) -> Statistics:
         """Statistics of the cache."""
         with self._explained():
             answers, own, oldest, size = self._file.execute(
@@ -160,7 +162,7 @@ class Store:
                 (self._version,),
             ).fetchone()
         days = 0 if oldest is None else _today() - oldest
-        return Contents(path=self.path, answers=answers, own=own, bytes=size, days=days)
+        return Statistics(path=self.path, answers=answers, own=own, bytes=size, days=days)
 
     def own(self) -> Iterator[tuple[bytes, bytes]]:
         """The intact answers of this version, with their keys."""
@@ -216,13 +218,13 @@ class Store:
             yield
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _SURROUNDINGS:
-                raise Away(str(error)) from None
+                raise Unavailable(str(error)) from None
             raise self.unusable(str(error)) from None
         except (UnicodeError, OverflowError, TypeError):  # what SQLite is made to say by a file that is damaged
             raise self.unusable("it is damaged") from None
         except OSError as error:
             if error.errno in _FULL:
-                raise Away(error.strerror or str(error)) from None
+                raise Unavailable(error.strerror or str(error)) from None
             raise InputError(f"cannot use the cache {self.path}: {error.strerror or error}") from None
 
     def unusable(self, why: str) -> InputError:
@@ -231,9 +233,9 @@ class Store:
         return InputError(f"cannot use the cache {self.path}: {why}", hint=hint)
 
 
-def patience(timeout: float | None) -> float:
+def lock_timeout(timeout: float | None) -> float:
     """The seconds that a command with this time limit may wait for other processes at the cache."""
-    return PATIENCE if timeout is None else min(PATIENCE, timeout / SHARE)
+    return LOCK_TIMEOUT if timeout is None else min(LOCK_TIMEOUT, timeout / SHARE)
 
 
 @contextmanager
@@ -250,8 +252,8 @@ def open_store(
     from mcheck.checking.cache.keys import version
 
     try:
-        store = Store(folder, version(), patience=patience(timeout), say=say)
-    except Away as away:
+        store = Store(folder, version(), lock_timeout=lock_timeout(timeout), say=say)
+    except Unavailable as away:
         say(f"going on without the cache {os.path.join(folder, FILE)}: {away}")
         yield None
         return
@@ -261,7 +263,7 @@ def open_store(
 
 def _bounded(file: sqlite3.Connection) -> None:
     """Settings for an untrusted file: no more memory than an entry takes, no functions, and invalid text as it is."""
-    file.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST + 4096)
+    file.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_ENTRY + 4096)
     file.execute("PRAGMA trusted_schema = OFF")
     file.text_factory = lambda data: data.decode("utf-8", "replace")
 

@@ -10,8 +10,8 @@ import json
 from typing import Protocol
 
 from mcheck.base.records import dataclass
-from mcheck.checking.cache.keys import SIZE, digest, key_of
-from mcheck.checking.cache.packing import Foreign
+from mcheck.checking.cache.keys import SIZE, cache_key, digest
+from mcheck.checking.cache.packing import InvalidAnswer
 
 _LENGTH = 4
 SOURCE, MODEL = 0, 2
@@ -28,7 +28,7 @@ class About(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class KeyInputs:
     """The inputs of a key: options as text, and the digests of texts."""
 
     head: str
@@ -36,7 +36,7 @@ class Made:
 
     def key(self) -> bytes:
         """The key."""
-        return key_of(self.head, self.parts)
+        return cache_key(self.head, self.parts)
 
     def fits(self, answer: About) -> bool:
         """Whether an answer is about these texts."""
@@ -53,23 +53,23 @@ class Made:
         return found if isinstance(found, str) else ""
 
 
-def entry(made: Made, answer: bytes) -> bytes:
+def pack_entry(made: KeyInputs, answer: bytes) -> bytes:
     """An entry as bytes."""
     head = made.head.encode("utf-8", "surrogatepass")
     lengths = len(head).to_bytes(_LENGTH, "big") + len(made.parts).to_bytes(_LENGTH, "big")
     return b"".join((lengths, head, *made.parts, answer))
 
 
-def parted(data: bytes) -> tuple[Made, bytes]:
-    """Splits an entry into the inputs of its key and the answer; ``Foreign`` if the bytes are not an entry."""
+def unpack_entry(data: bytes) -> tuple[KeyInputs, bytes]:
+    """Splits an entry into the inputs of its key and the answer; ``InvalidAnswer`` if the bytes are not an entry."""
     length = int.from_bytes(data[:_LENGTH], "big")
     count = int.from_bytes(data[_LENGTH : 2 * _LENGTH], "big")
     start = 2 * _LENGTH + length
     end = start + count * SIZE
     if count <= MODEL or end > len(data):
-        raise Foreign("an entry is cut off")
+        raise InvalidAnswer("an entry is cut off")
     try:
         head = data[2 * _LENGTH : start].decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
-        raise Foreign(str(error)) from None
-    return Made(head, tuple(data[at : at + SIZE] for at in range(start, end, SIZE))), data[end:]
+        raise InvalidAnswer(str(error)) from None
+    return KeyInputs(head, tuple(data[at : at + SIZE] for at in range(start, end, SIZE))), data[end:]

@@ -25,12 +25,12 @@ def version() -> bytes:
     return found.digest()
 
 
-def head_of(options: Mapping[str, object]) -> str:
+def options_text(options: Mapping[str, object]) -> str:
     """Options as text."""
     return json.dumps(options, sort_keys=True, default=list)
 
 
-def key_of(head: str, parts: Iterable[bytes]) -> bytes:
+def cache_key(head: str, parts: Iterable[bytes]) -> bytes:
     """The cache key of a question: its options ``head`` and the digests of the texts it is about."""
     found = hashlib.blake2b(version(), digest_size=SIZE)
     for part in (digest(head), *parts):

@@ -19,9 +19,9 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from mcheck.base.errors import Span
 from mcheck.findings.finding import Access
 
-MOST = 8 << 20
+MAX_SIZE = 8 << 20
 """The maximum size of an answer's JSON in bytes; a longer one is not stored."""
-MOST_LISTS = 1_000_000
+MAX_LISTS = 1_000_000
 """The maximum number of lists in it: each takes many times the memory of its brackets."""
 LEVEL = 1
 """The compression level: time matters more than size."""
@@ -31,7 +31,7 @@ _TOLD = (Access, "source")
 T = TypeVar("T")
 
 
-class Foreign(Exception):
+class InvalidAnswer(Exception):
     """Data that is no part of an answer, or a location in another file."""
 
 
@@ -45,7 +45,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The codec of a type: both functions raise ``Foreign``.
+    """The codec of a type: both functions raise ``InvalidAnswer``.
 
     ``takes``: the types of JSON that its values become. ``cls``: its data class, if it has one.
     """
@@ -59,38 +59,38 @@ class _Form:
 def pack(answer: object, path: str, *, elsewhere: bool = False) -> bytes:
     """``answer`` about the file at ``path`` as bytes.
 
-    ``Foreign`` if it is too long, or has locations in other files that the file itself does not name (``elsewhere``).
+    ``InvalidAnswer`` if it is too long, or has locations in other files that the file itself does not name (``elsewhere``).
     """
     kind: Any = type(answer)
     written = _form(kind).write(answer, _File(path, elsewhere))
     text = json.dumps(written, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     data = text.encode("utf-8", "surrogatepass")
-    if len(data) > MOST or data.count(b"[") > MOST_LISTS:
-        raise Foreign("it is too long")
+    if len(data) > MAX_SIZE or data.count(b"[") > MAX_LISTS:
+        raise InvalidAnswer("it is too long")
     return zlib.compress(data, LEVEL)
 
 
 def unpack(kind: type[T], data: bytes, path: str, *, elsewhere: bool = False) -> T:
-    """Restores a packed ``kind`` for the file at ``path``; ``Foreign`` if the bytes are invalid."""
+    """Restores a packed ``kind`` for the file at ``path``; ``InvalidAnswer`` if the bytes are invalid."""
     try:
         asked: Any = kind
         found: T = _form(asked).read(_json(data), _File(path, elsewhere))
     except (ValueError, TypeError, LookupError, RecursionError, zlib.error) as error:
-        raise Foreign(str(error)) from None
+        raise InvalidAnswer(str(error)) from None
     return found
 
 
 def _json(data: bytes) -> Any:
     """Parses the JSON, after checking its size."""
     unpacked = zlib.decompressobj()
-    text = unpacked.decompress(data, MOST)
-    if unpacked.unconsumed_tail or not unpacked.eof or unpacked.unused_data or text.count(b"[") > MOST_LISTS:
-        raise Foreign("it is too long, or cut off")
+    text = unpacked.decompress(data, MAX_SIZE)
+    if unpacked.unconsumed_tail or not unpacked.eof or unpacked.unused_data or text.count(b"[") > MAX_LISTS:
+        raise InvalidAnswer("it is too long, or cut off")
     return json.loads(text.decode("utf-8", "surrogatepass"), object_pairs_hook=_refuse, parse_constant=_refuse)
 
 
 def _refuse(found: object) -> Any:
-    raise Foreign(f"{type(found).__name__} in an answer")
+    raise InvalidAnswer(f"{type(found).__name__} in an answer")
 
 
 # --- forms by types ---------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def _plain(kind: type) -> _Form:
 
     def same(value: Any, _: _File) -> Any:
         if type(value) is not kind and type(value) is not other:
-            raise Foreign(f"{type(value).__name__} in place of {kind.__name__}")
+            raise InvalidAnswer(f"{type(value).__name__} in place of {kind.__name__}")
         return value
 
     return _Form(same, same, frozenset({kind, other}))
@@ -133,7 +133,7 @@ def _plain(kind: type) -> _Form:
 def _literal(values: tuple[Any, ...]) -> _Form:
     def same(value: Any, _: _File) -> Any:
         if not any(type(value) is type(known) and value == known for known in values):
-            raise Foreign(f"{value!r:.40} is none of {values}")
+            raise InvalidAnswer(f"{value!r:.40} is none of {values}")
         return value
 
     return _Form(same, same, frozenset(map(type, values)))
@@ -193,11 +193,11 @@ def _one_of(forms: tuple[_Form, ...]) -> _Form:
 
 def _first(forms: Sequence[_Form], way: str, value: Any, file: _File) -> Any:
     """Converts by the first codec that accepts the value."""
-    why: Foreign = Foreign(f"{type(value).__name__} is none of a union")
+    why: InvalidAnswer = InvalidAnswer(f"{type(value).__name__} is none of a union")
     for form in forms:
         try:
             return getattr(form, way)(value, file)
-        except Foreign as error:
+        except InvalidAnswer as error:
             why = error
     raise why
 
@@ -235,14 +235,14 @@ def _nothing(hint: Any) -> _Form:
     """The codec of types that no cached answer has: exceptions."""
 
     def refuse(_: Any, __: _File) -> Any:
-        raise Foreign(f"no answer that is kept has a {hint}")
+        raise InvalidAnswer(f"no answer that is kept has a {hint}")
 
     return _Form(refuse, refuse, frozenset())
 
 
 def _a(kind: type, value: Any) -> Any:
     if type(value) is not kind:
-        raise Foreign(f"{type(value).__name__} in place of {kind.__name__}")
+        raise InvalidAnswer(f"{type(value).__name__} in place of {kind.__name__}")
     return value
 
 
@@ -252,7 +252,7 @@ def _a(kind: type, value: Any) -> Any:
 def _write_place(span: Any, file: _File) -> Any:
     _a(Span, span)
     if span.path != file.path:
-        raise Foreign(f"a place in {span.path}")
+        raise InvalidAnswer(f"a place in {span.path}")
     return [span.line, span.column, span.length]
 
 
@@ -263,13 +263,13 @@ def _read_place(value: Any, file: _File) -> Any:
 
 def _write_told(spans: Any, file: _File) -> Any:
     if spans and not file.elsewhere:
-        raise Foreign(f"a place in {spans[0].path}")
+        raise InvalidAnswer(f"a place in {spans[0].path}")
     return [[span.path, span.line, span.column, span.length] for span in _a(tuple, spans)]
 
 
 def _read_told(value: Any, file: _File) -> Any:
     if value and not file.elsewhere:
-        raise Foreign("a place in another file")
+        raise InvalidAnswer("a place in another file")
     return tuple(Span(_a(str, path), *(_a(int, number) for number in rest)) for path, *rest in _a(list, value))
 
 

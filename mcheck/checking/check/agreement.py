@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mcheck.answers.verdict_rules import ACCEPTED
-from mcheck.base.reasons import Reasons, in_words, unplaced
+from mcheck.base.reasons import Reasons, format_reasons, without_spans
 from mcheck.base.records import dataclass
 from mcheck.cat.ast import Model
-from mcheck.checking.policy.agreement import COUNTED, kinds_of
+from mcheck.checking.policy.agreement import COUNTED, counted_kinds
 from mcheck.checking.policy.engines import ask_engine
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.findings.finding import Finding
@@ -27,12 +27,12 @@ class EngineFindings:
     @property
     def reason(self) -> str:
         """The reasons as text, without locations."""
-        return in_words(unplaced(self.reasons)) or ""
+        return format_reasons(without_spans(self.reasons)) or ""
 
     @property
     def kinds(self) -> frozenset[str]:
         """The kinds of the findings."""
-        return kinds_of(self.findings)
+        return counted_kinds(self.findings)
 
     @property
     def codes(self) -> frozenset[str]:

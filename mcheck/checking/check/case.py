@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from mcheck.answers.result import Covers
 from mcheck.answers.verdict_rules import is_decisive
 from mcheck.base.errors import InternalError, McheckError, Span
-from mcheck.base.reasons import Reasons, in_words
+from mcheck.base.reasons import Reasons, format_reasons
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.case import Settings, kinds_hold
@@ -82,7 +82,7 @@ class Checked:
     @property
     def reason(self) -> str | None:
         """The reasons as text."""
-        return in_words(self.reasons)
+        return format_reasons(self.reasons)
 
     @property
     def lasting(self) -> bool:

@@ -9,7 +9,7 @@ from mcheck.base.errors import InputError, McheckError
 from mcheck.base.files import lies_with
 from mcheck.checking.check.case import LaunchText
 from mcheck.checking.run.case import Case
-from mcheck.checking.run.collect import collect, is_test
+from mcheck.checking.run.collect import collect_tests, is_test
 
 MODULE_SUFFIX = ".ptx"
 LAUNCH_SUFFIX = ".json"
@@ -28,7 +28,7 @@ def launch_file(module: str) -> str | None:
     return path if os.path.isfile(path) else None
 
 
-def launch_beside(module: str) -> LaunchText | None:
+def read_launch_beside(module: str) -> LaunchText | None:
     """The launch in the file beside a module; raises ``InputError`` if that cannot be read."""
     from mcheck.frontend.litmus.source import read
 
@@ -57,7 +57,7 @@ def collect_files(paths: Sequence[str], *, launched: bool = False) -> tuple[list
         return True
 
     try:
-        return collect(paths, takes=takes), sorted(bare)
+        return collect_tests(paths, takes=takes), sorted(bare)
     except InputError as error:
         if bare:
             raise InputError(f"{error.message}, and {explain_skipped_modules(sorted(bare))}") from None
@@ -72,9 +72,9 @@ def explain_skipped_modules(bare: Sequence[str]) -> str:
 
 def has_any_constant(case: Case) -> bool:
     """Whether a test has a ``const N = any``, which only ``mcheck check`` supports."""
-    from mcheck.checking.run.single import load
+    from mcheck.checking.run.single import load_program
 
     try:
-        return load(case.path, (), case.text, every=True).free is not None
+        return load_program(case.path, (), case.text, every=True).free is not None
     except McheckError:
         return False

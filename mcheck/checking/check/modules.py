@@ -7,14 +7,14 @@ from dataclasses import replace
 from time import perf_counter
 
 from mcheck.base.errors import Span
-from mcheck.base.reasons import of_all_the_time
+from mcheck.base.reasons import with_total_time
 from mcheck.checking.check.case import Checked, LaunchText, Options, Settings, Subject
-from mcheck.checking.check.files import launch_beside
-from mcheck.checking.check.selection import answered
-from mcheck.checking.check.single import conclude, failed
+from mcheck.checking.check.files import read_launch_beside
+from mcheck.checking.check.selection import find_all
+from mcheck.checking.check.single import conclude, failed_result
 from mcheck.checking.modules.any_parameter import answer_for_every
 from mcheck.checking.run.case import DEFAULT_MODEL, Case
-from mcheck.checking.run.single import model_of
+from mcheck.checking.run.single import load_model
 from mcheck.findings.finding import Access, Finding
 from mcheck.frontend.ptx import launch_reader, reader
 from mcheck.frontend.ptx.launch import Buffer, Extent, Launch
@@ -30,16 +30,16 @@ def check_file(case: Case, settings: Settings, options: Options) -> Checked:
     """
     started = perf_counter()
     try:
-        text, given = inputs(case, options)
+        text, given = read_inputs(case, options)
     except Exception as error:  # noqa: BLE001 - likewise
-        return failed(case.path, None, error, settings, perf_counter() - started)
+        return failed_result(case.path, None, error, settings, perf_counter() - started)
     return check_text(text, case.path, given, settings, options, started)
 
 
-def inputs(case: Case, options: Options) -> tuple[str, Given]:
+def read_inputs(case: Case, options: Options) -> tuple[str, Given]:
     """The text of a module, and its launch as the options or the file beside it say; raises ``InputError``."""
     text = reader.text(case.path) if case.text is None else case.text
-    return text, launch_of(options.launch or launch_beside(case.path))
+    return text, combine_launch(options.launch or read_launch_beside(case.path))
 
 
 def check_text(
@@ -54,25 +54,25 @@ def check_text(
         check_target(module)
         launch = replace(launch, assume=tuple(dict.fromkeys((*launch.assume, *settings.assume))))
         subject = replace(subject, name=launch.entry)
-        model = model_of(settings.model or DEFAULT_MODEL)
-        found = answered(
+        model = load_model(settings.model or DEFAULT_MODEL)
+        found = find_all(
             lambda asked: answer_for_every(module, launch, model, asked, options.engine),
             subject, settings, options, started,
         )  # fmt: skip
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
-        return failed(path, subject, error, settings, perf_counter() - started)
+        return failed_result(path, subject, error, settings, perf_counter() - started)
     lines = source_lines(module, launch.entry)
     found = replace(
         found,
         findings=tuple(_with_source(finding, lines) for finding in found.findings),
-        reasons=of_all_the_time(found.reasons, settings.timeout),
+        reasons=with_total_time(found.reasons, settings.timeout),
         assumptions=(*assumptions(launch), *found.assumptions),
     )
     checked = conclude(path, subject, found, options, perf_counter() - started)
     return replace(checked, digest=model.digest)
 
 
-def launch_of(said: LaunchText | None) -> Given:
+def combine_launch(said: LaunchText | None) -> Given:
     """The launch from a launch file and options; options override the file."""
     if said is None:
         return Given()

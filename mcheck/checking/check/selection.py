@@ -23,14 +23,14 @@ from mcheck.findings.suppress import apply_suppressions, suppressions
 from mcheck.ir.program import CLEAN, Program
 
 
-def selected(finding: Finding, options: Options) -> bool:
+def is_selected(finding: Finding, options: Options) -> bool:
     """Whether the finding's code is selected."""
     if options.select and not finding.code.startswith(options.select):
         return False
     return not (options.ignore and finding.code.startswith(options.ignore))
 
 
-def answered(
+def find_all(
     ask: Callable[[Question], Answer], program: Program | Subject, settings: Settings, options: Options, started: float
 ) -> Answer:
     """Finds everything in a file, selected or not, with as many searches as the selection needs."""
@@ -47,7 +47,7 @@ def answered(
         )
 
     def unwanted(finding: Finding) -> bool:
-        wanted = finding.severity == "error" and selected(finding, options)
+        wanted = finding.severity == "error" and is_selected(finding, options)
         return not wanted or not apply_suppressions((finding,), program.source, program.path)[0]
 
     given = ask(question(_nothing))

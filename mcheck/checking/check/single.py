@@ -8,13 +8,13 @@ from time import perf_counter
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import is_decisive, verdict_of
 from mcheck.base.errors import InputError, McheckError, Unsupported
-from mcheck.base.reasons import Cause, Reason, of_all_the_time, of_error
+from mcheck.base.reasons import Cause, Reason, reason_for_error, with_total_time
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.case import Checked, Options, Settings, Subject
-from mcheck.checking.check.selection import answered, selected
+from mcheck.checking.check.selection import find_all, is_selected
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.run.case import Case
-from mcheck.checking.run.single import crash_error, load, model_for, out_of_memory, traceback_of
+from mcheck.checking.run.single import choose_model, crash_error, load_program, out_of_memory, traceback_of
 from mcheck.findings.finding import Finding
 from mcheck.findings.ordering import sort_by_cause
 from mcheck.findings.suppress import apply_suppressions
@@ -26,12 +26,12 @@ def check_case(case: Case, settings: Settings, options: Options) -> Checked:
     started = perf_counter()
     program: Program | None = None
     try:
-        program = load(case.path, settings.assume, case.text, every=True)
-        model = model_for(settings.model, program.model, program.path, program.model_span)
-        given = answered(lambda asked: ask(program, model, asked, options.engine), program, settings, options, started)
-        given = replace(given, reasons=of_all_the_time(given.reasons, settings.timeout))
+        program = load_program(case.path, settings.assume, case.text, every=True)
+        model = choose_model(settings.model, program.model, program.path, program.model_span)
+        given = find_all(lambda asked: ask(program, model, asked, options.engine), program, settings, options, started)
+        given = replace(given, reasons=with_total_time(given.reasons, settings.timeout))
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
-        return failed(case.path, program, error, settings, perf_counter() - started)
+        return failed_result(case.path, program, error, settings, perf_counter() - started)
     concluded = conclude(case.path, program, given, options, perf_counter() - started)
     return replace(concluded, digest=model.digest)
 
@@ -41,9 +41,9 @@ def conclude(path: str, program: Program | Subject, given: Answer, options: Opti
     others, left, warnings = apply_suppressions(
         given.findings, program.source, program.path, all_found=given.verdict is not Verdict.FINDING or given.covered
     )
-    kept = tuple(f for f in others if selected(f, options))
-    suppressed = tuple((f, reason) for f, reason in left if selected(f, options))
-    deselected = tuple(f for f in given.findings if not selected(f, options))
+    kept = tuple(f for f in others if is_selected(f, options))
+    suppressed = tuple((f, reason) for f, reason in left if is_selected(f, options))
+    deselected = tuple(f for f in given.findings if not is_selected(f, options))
     assumptions = list(given.assumptions)
     assumptions += [f"{f.code} is suppressed in line {_line(f)}: {reason}" for f, reason in suppressed]
     if deselected:
@@ -81,7 +81,7 @@ def _line(finding: Finding) -> int:
 # --- failures -------------------------------------------------------------------------------------------------
 
 
-def failed(
+def failed_result(
     path: str, program: Program | Subject | None, error: Exception, settings: Settings, seconds: float
 ) -> Checked:
     """The result for a file if an exception was raised; ``program`` is what was known by then."""
@@ -92,7 +92,7 @@ def failed(
         verdict=verdict,
         expected=program.expectation.kinds if program else (),
         seconds=seconds,
-        reasons=(of_error(problem),),
+        reasons=(reason_for_error(problem),),
         warnings=program.warnings if program else (),
         problem=problem,
         debug=debug,

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from mcheck.base.budget import Limit
 from mcheck.cat.ast import Model
 from mcheck.checking.check.case import Options, Settings
-from mcheck.checking.check.modules import inputs, source_lines
+from mcheck.checking.check.modules import read_inputs, source_lines
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.checking.run.case import DEFAULT_MODEL, Case
-from mcheck.checking.run.single import model_of
+from mcheck.checking.run.single import load_model
 from mcheck.frontend.ptx import launch_reader, reader
 from mcheck.simt.sketches.emit import sketch
 from mcheck.simt.trace_extraction import ClusterTrace, extract_traces
@@ -23,7 +23,7 @@ def skeleton(case: Case, settings: Settings, options: Options, *, wrong: bool = 
 
     Raises ``InputError`` for invalid files, ``Unsupported`` with the line for what a sketch cannot express.
     """
-    text, given = inputs(case, options)
+    text, given = read_inputs(case, options)
     module = reader.module(text, case.path)
     launch = launch_reader.launch(module, given)
     ways = extract_traces(module, launch, Limit(settings.timeout))
@@ -31,7 +31,7 @@ def skeleton(case: Case, settings: Settings, options: Options, *, wrong: bool = 
     way = first
     if wrong:
         question = Question(about=Completeness.FINDINGS, profile=settings.profile, timeout=settings.timeout, brief=True)
-        way = _wrong(first, ways, model_of(settings.model or DEFAULT_MODEL), question)
+        way = _wrong(first, ways, load_model(settings.model or DEFAULT_MODEL), question)
     return sketch(way, source_lines(module, launch.entry))
 
 

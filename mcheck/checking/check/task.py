@@ -11,7 +11,7 @@ from mcheck.checking.check.single import check_case
 from mcheck.checking.run.case import Case
 
 
-def task(options: Options) -> Callable[[Case, Settings], Checked]:
+def select_task(options: Options) -> Callable[[Case, Settings], Checked]:
     """The function that checks one file with these options; it can be sent to other machines."""
     return partial(check_one, options=options)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcheck.checking.machines.parcel import LARGEST, MOST, Item, cost
+from mcheck.checking.machines.parcel import MAX_CHARACTERS, MAX_TESTS, Item, estimate_cost
 
 SECONDS = 1.0
 """The target time of a batch: little to repeat if a worker is lost, and long compared with the transfer."""
@@ -27,7 +27,7 @@ class Batches:
 
     def measured(self, items: list[Item], seconds: float) -> None:
         """Records the time that a batch took."""
-        self._cost += sum(cost(i.case) for i in items)
+        self._cost += sum(estimate_cost(i.case) for i in items)
         self._seconds += seconds
 
     def next(self) -> list[Item]:
@@ -36,14 +36,14 @@ class Batches:
         room = SECONDS if self._cost else SECONDS * BEGINNING
         characters = 0
         out: list[Item] = []
-        while len(out) < MOST:
+        while len(out) < MAX_TESTS:
             following = self._held if self._held is not None else next(self._items, None)
             self._held = None
             if following is None:
                 break
-            room -= max(cost(following.case) * rate, FLOOR)
+            room -= max(estimate_cost(following.case) * rate, FLOOR)
             characters += len(following.case.text or "")
-            if out and (room < 0 or characters > LARGEST):
+            if out and (room < 0 or characters > MAX_CHARACTERS):
                 self._held = following
                 break
             out.append(following)

@@ -22,10 +22,10 @@ from mcheck.base.errors import InputError
 from mcheck.base.reasons import Cause, Reason
 from mcheck.checking.cache.keys import version
 from mcheck.checking.machines.batches import Batches
-from mcheck.checking.machines.parcel import Item, Parcel, Unpacked, item
-from mcheck.checking.machines.worker import Done, Foreign, end, work
+from mcheck.checking.machines.parcel import Item, Parcel, Unpacked, pack_item
+from mcheck.checking.machines.worker import Done, VersionMismatch, end, work
 from mcheck.checking.run.case import Case, Settings
-from mcheck.checking.run.pool import Lost, Task, order_results
+from mcheck.checking.run.pool import OnLost, Task, order_results
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -57,7 +57,7 @@ class Job(Generic[T]):
     """
 
     task: Task[T]
-    lost: Lost[T]
+    lost: OnLost[T]
     settings: Settings
     others: tuple[str, ...] = ()
 
@@ -231,7 +231,7 @@ class _Run(Generic[T]):
 
     def _items(self) -> Iterator[Item]:
         for index, case in enumerate(self._cases):
-            found = item(index, case, self._job.settings, self._job.others)
+            found = pack_item(index, case, self._job.settings, self._job.others)
             if isinstance(found, Unpacked):
                 self._here.append(index)
             else:
@@ -294,7 +294,7 @@ class _Run(Generic[T]):
         if done is None:
             self._again.append(batch)
             return
-        if isinstance(done, Foreign):
+        if isinstance(done, VersionMismatch):
             raise InputError(
                 "a worker runs another version of mcheck", hint="install the same version wherever a worker runs"
             )

@@ -12,11 +12,11 @@ from mcheck.base.reasons import Reason
 from mcheck.cat.ast import Texts
 from mcheck.cat.library import own_name
 from mcheck.checking.run.case import DEFAULT_MODEL, Case, Settings
-from mcheck.checking.run.single import model_for, model_of
+from mcheck.checking.run.single import choose_model, load_model
 
-MOST = 256
+MAX_TESTS = 256
 """The maximum number of tests in a parcel."""
-LARGEST = 1 << 20
+MAX_CHARACTERS = 1 << 20
 """The maximum number of characters of the tests in a parcel, unless it holds a single test."""
 
 
@@ -52,7 +52,7 @@ class Item:
     models: tuple[tuple[str, Texts], ...]
 
 
-def item(index: int, case: Case, settings: Settings, others: Sequence[str] = ()) -> Item | Unpacked:
+def pack_item(index: int, case: Case, settings: Settings, others: Sequence[str] = ()) -> Item | Unpacked:
     """A test packed with its model and ``others``."""
     from mcheck.frontend import litmus
 
@@ -61,15 +61,15 @@ def item(index: int, case: Case, settings: Settings, others: Sequence[str] = ())
     try:
         head = litmus.head(case.path)
         own = own_name(head.model, case.path) if head.model else DEFAULT_MODEL
-        first = model_for(settings.model, head.model, case.path)
-        read = {settings.model or own: first, **{name: model_of(name) for name in others}}
+        first = choose_model(settings.model, head.model, case.path)
+        read = {settings.model or own: first, **{name: load_model(name) for name in others}}
         models = tuple((name, model.texts) for name, model in read.items() if model.texts is not None)
     except (McheckError, RecursionError):
         return Unpacked(index)
     return Item(index, Case(case.path, text=head.source.text), models)
 
 
-def cost(case: Case) -> float:
+def estimate_cost(case: Case) -> float:
     """An estimate of a test's cost, in units of a text of 1,000 characters.
 
     Over the suites the time of a test grows with the square of its length (the exponent of the best fit is 1.94).

@@ -31,7 +31,7 @@ GLANCE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class VersionMismatch:
     """The worker has another version of mcheck."""
 
     version: bytes
@@ -91,12 +91,12 @@ _OWN = threading.local()
 """The runner of each worker thread, which is kept from parcel to parcel."""
 
 
-def work(data: bytes, wanted: Callable[[], bool] | None = None) -> Done | Foreign:
+def work(data: bytes, wanted: Callable[[], bool] | None = None) -> Done | VersionMismatch:
     """The results of a pickled parcel, in its order. ``wanted`` says whether they are still wanted."""
     own = version()
     parcel: Parcel = pickle.loads(data)  # noqa: S301 - from the client, as is this call
     if parcel.version != own:
-        return Foreign(own)
+        return VersionMismatch(own)
     started = perf_counter()
     results = _results(parcel, wanted or _asked)
     return Done(tuple(results), perf_counter() - started)

@@ -10,11 +10,11 @@ from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import add_verdict, verdict_of
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import Unsupported
-from mcheck.base.reasons import Cause, Reason, Reasons, no_time, of_error, once
+from mcheck.base.reasons import Cause, Reason, Reasons, merge_reasons, reason_for_error, timeout_reason
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
-from mcheck.checking.modules.grid_coverage import Coverage, coverage, covers_of
-from mcheck.checking.modules.grid_races import races_of
+from mcheck.checking.modules.grid_coverage import Coverage, compute_coverage, single_cluster_coverage
+from mcheck.checking.modules.grid_races import cluster_race_findings
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Question
 from mcheck.findings.finding import Finding
@@ -36,7 +36,7 @@ WHY = "the default for modules"
 """Why the protocol engine is used if no engine is named."""
 
 
-def answer(
+def answer_launch(
     module: Module, launch: Launch, model: Model, question: Question, engine: str = "auto", *, alone: bool = False
 ) -> Answer:
     """What an engine (by default the protocol engine) finds in one cluster of a launch, extended to all clusters of the
@@ -66,14 +66,14 @@ def answer(
                 break  # its reason says so, and what it has found is told before somebody stops this process
         footprints = [way.footprint for way, _ in found if way.footprint is not None]
         if footprints and not any(_worst(given.findings) for _, given in found):
-            launched = coverage(footprints, launch.cluster, limit)
+            launched = compute_coverage(footprints, launch.cluster, limit)
             sure = len(found) == 1 and found[0][1].verdict in (Verdict.PROVED, Verdict.FINDING) and not found[0][0].gaps
-            races = races_of(launched, module, question.profile) if sure else ()
+            races = cluster_race_findings(launched, module, question.profile) if sure else ()
             found[0] = found[0][0], replace(found[0][1], findings=(*found[0][1].findings, *races))
     except TimeOut as over:
-        unknown = (no_time(question.timeout, str(over)),)
+        unknown = (timeout_reason(question.timeout, str(over)),)
     except Unsupported as error:
-        unknown = (of_error(error),)
+        unknown = (reason_for_error(error),)
     joined = _joined(launch, found, unknown, launched)
     return replace(joined, chosen=WHY) if engine == "auto" else joined
 
@@ -89,7 +89,9 @@ def _asked(program: Program, model: Model, question: Question, engine: str, limi
         if not given.findings:
             return given
         if limit.over():
-            return add_verdict(replace(given, covered=False, reasons=once(given.reasons, (no_time(question.timeout),))))
+            return add_verdict(
+                replace(given, covered=False, reasons=merge_reasons(given.reasons, (timeout_reason(question.timeout),)))
+            )
     return ask(program, model, replace(question, timeout=limit.remaining()), engine)
 
 
@@ -107,7 +109,7 @@ def _in_the_grid(program: Program, launch: Launch, given: Answer) -> Answer:
         Reason(Cause.OTHER_CLUSTERS, f"this waits for {name}, which other clusters of the grid may write", span=span)
         for _, (span, name) in sorted(places.items())
     ]
-    return add_verdict(replace(given, findings=kept, covered=False, reasons=once(given.reasons, said)))
+    return add_verdict(replace(given, findings=kept, covered=False, reasons=merge_reasons(given.reasons, said)))
 
 
 def _by_leader(way: ClusterTrace, other: Answer) -> ClusterTrace:
@@ -134,7 +136,7 @@ def _joined(
         for finding in given.findings:
             findings.setdefault((finding.code, tuple((a.span, a.access) for a in finding.accesses)), finding)
     gaps = _told(list(dict.fromkeys(gap for way, _ in found for gap in way.gaps)))
-    reasons = once(unknown, *(given.reasons for _, given in found if given.verdict is not Verdict.PROVED))
+    reasons = merge_reasons(unknown, *(given.reasons for _, given in found if given.verdict is not Verdict.PROVED))
     kept = tuple(findings.values())
     beyond = () if launched is None else launched.bound
     covered = bool(found) and not reasons and not gaps and not beyond and all(given.covered for _, given in found)
@@ -155,7 +157,7 @@ def _joined(
         executions=sum(given.executions for _, given in found),
         undefined=any(given.undefined for _, given in found),
         cut=any(given.cut for _, given in found),
-        covers=covers_of(launch) if launched is None else launched.covers,
+        covers=single_cluster_coverage(launch) if launched is None else launched.covers,
     )
 
 

@@ -17,12 +17,12 @@ from mcheck.answers.merged_answers import explain_unproved, is_whole, merge_assu
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import verdict_of
 from mcheck.base.budget import Limit, TimeOut
-from mcheck.base.reasons import Cause, Reason, Reasons, no_time, once
+from mcheck.base.reasons import Cause, Reason, Reasons, merge_reasons, timeout_reason
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
-from mcheck.checking.modules.answer import answer
-from mcheck.checking.modules.grid_coverage import covers_of
-from mcheck.checking.policy.number_ranges import Looked, Unproved, attempted
+from mcheck.checking.modules.answer import answer_launch
+from mcheck.checking.modules.grid_coverage import single_cluster_coverage
+from mcheck.checking.policy.number_ranges import CheckedNumbers, Unproved, attempt_proof
 from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import Any, Argument, Launch
 from mcheck.frontend.ptx.module import Module
@@ -44,14 +44,14 @@ LARGER = (12, 18, 27, 40, 60, 90)
 
 
 def answer_for_every(module: Module, launch: Launch, model: Model, question: Question, engine: str) -> Answer:
-    """The answer for every number: ``mcheck.checking.modules.answer.answer`` for parameters that are ``"any"``.
+    """The answer for every number: ``mcheck.checking.modules.answer.answer_launch`` for parameters that are ``"any"``.
 
     A finding is that of the smallest numbers that have one, and names them; without a proof for all numbers the answer
     is ``unknown``.
     """
     names = [a.name for a in launch.arguments if _is_any(a)]
     try:
-        return answer(module, launch, model, question, engine)
+        return answer_launch(module, launch, model, question, engine)
     except Missing:
         if not names:
             raise
@@ -62,7 +62,7 @@ def _of_one(given: Answer, module: Module, launch: Launch) -> Answer:
     """Limits a proof for all numbers to the cluster that was checked, unless all clusters only read and do the same:
     how their accesses depend on the number is not compared.
     """
-    covers = covers_of(launch)
+    covers = single_cluster_coverage(launch)
     if only_reads(module, launch.entry):
         covers = replace(covers, clusters=covers.of)
     if covers.clusters < covers.of and given.verdict is Verdict.PROVED:
@@ -81,12 +81,12 @@ class _Every:
     engine: str
     names: list[str]
     limit: Limit = field(init=False)
-    looked: Looked[tuple[int, ...]] = field(init=False)
+    looked: CheckedNumbers[tuple[int, ...]] = field(init=False)
 
     def answer(self) -> Answer:
         """The answer for all numbers."""
         self.limit = Limit(self.question.timeout)
-        self.looked = Looked(self.question.excused)
+        self.looked = CheckedNumbers(self.question.excused)
         why: Reasons = (Reason(Cause.NUMBERS, "several parameters are any number"),)
         try:
             if len(self.names) == 1:
@@ -100,7 +100,9 @@ class _Every:
                     break
         except TimeOut as over:
             late = next(iter(self.looked.slow.values()), None)
-            return self.conclusion(late.reasons if late is not None else (no_time(self.question.timeout, str(over)),))
+            return self.conclusion(
+                late.reasons if late is not None else (timeout_reason(self.question.timeout, str(over)),)
+            )
         return self.conclusion(why)
 
     # --- the proof ------------------------------------------------------------------------------------------------
@@ -109,7 +111,7 @@ class _Every:
         """The answer for a single such parameter: a proof or an error for some number, or why there is neither."""
         if self.engine not in ("auto", "protocol"):
             return (Reason(Cause.NUMBERS, f"the {self.engine} engine looks at single numbers"),)
-        ways = attempted(self.limit, self.repeating)
+        ways = attempt_proof(self.limit, self.repeating)
         return ways.why if isinstance(ways, Unproved) else self.proved(ways)
 
     def repeating(self, limit: Limit) -> list[PeriodicTrace]:
@@ -127,7 +129,7 @@ class _Every:
 
     def proved(self, ways: list[PeriodicTrace]) -> Answer | Reasons:
         """The answer if every path is proved, or some number has an error; else why there is no proof."""
-        proofs = attempted(self.limit, lambda limit: [self.proof(way, limit) for way in ways])
+        proofs = attempt_proof(self.limit, lambda limit: [self.proof(way, limit) for way in ways])
         first = ways[0].starts[-1]
         if not isinstance(proofs, Unproved):
             first = max(w.number(p.first) for w, p in zip(ways, proofs, strict=True))
@@ -207,7 +209,7 @@ class _Every:
         if numbers not in self.looked:
             asked = replace(self.question, timeout=self.limit.remaining())
             launch = _with(self.launch, dict(zip(self.names, numbers, strict=True)))
-            self.looked.take(numbers, answer(self.module, launch, self.model, asked, self.engine, alone=True))
+            self.looked.take(numbers, answer_launch(self.module, launch, self.model, asked, self.engine, alone=True))
         if numbers in self.looked.slow:
             raise TimeOut
         return self.looked.ends(self.looked.found[numbers])
@@ -225,7 +227,7 @@ class _Every:
         if wrong is not None:
             given = found[wrong]
             findings = tuple(replace(f, message=f"{f.message}, with {self.named(wrong)}") for f in given.findings)
-            reasons = once(given.reasons, (r for r in why if r.cut))
+            reasons = merge_reasons(given.reasons, (r for r in why if r.cut))
             return replace(
                 given, findings=findings, covered=False, executions=self.looked.executions, reasons=reasons,
                 cut=any(a.cut for a in found.values()),

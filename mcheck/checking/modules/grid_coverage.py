@@ -75,13 +75,13 @@ class Coverage:
         return (Reason(Cause.CLUSTERS, said, because=tuple(why)),)
 
 
-def covers_of(launch: Launch) -> Covers:
+def single_cluster_coverage(launch: Launch) -> Covers:
     """The coverage if only one cluster of a launch was checked."""
     counts = [n // c for n, c in zip(launch.grid, launch.cluster, strict=True)]
     return Covers(clusters=1, of=prod(counts))
 
 
-def coverage(footprints: Sequence[Footprint], cluster: Extent, limit: Limit) -> Coverage:
+def compute_coverage(footprints: Sequence[Footprint], cluster: Extent, limit: Limit) -> Coverage:
     """The coverage that follows from the footprints of the paths of one cluster; ``cluster`` is its extent in CTAs."""
     first = footprints[0]
     of = first.space.clusters
@@ -133,7 +133,7 @@ def _cta(space: Space, cluster: Sequence[int], extent: Extent) -> str:
 # --- what they share ----------------------------------------------------------------------------------------------
 
 
-def conflict(a: Form, b: Form) -> bool:
+def is_conflict(a: Form, b: Form) -> bool:
     """Whether accesses of one byte by different clusters have to be ordered.
 
     Two reads need not be, nor two reductions of the same words that synchronise nothing: they are atomic at scope gpu
@@ -154,7 +154,7 @@ def _meetings(
     space = footprint.space
     regions: dict[Form, tuple[Region, ...]] = {}
     for a, b in combinations_with_replacement(footprint.starts, 2):
-        if not conflict(a, b) or (a.buffer != b.buffer and ANY not in (a.buffer, b.buffer)):
+        if not is_conflict(a, b) or (a.buffer != b.buffer and ANY not in (a.buffer, b.buffer)):
             continue
         limit.check()
         if a.whole or b.whole or a.shape != b.shape:

@@ -12,7 +12,7 @@ CODE = "RACE001"
 _DONE = {"read": "reads", "write": "writes"}
 
 
-def races_of(coverage: Coverage, module: Module, profile: str) -> tuple[Finding, ...]:
+def cluster_race_findings(coverage: Coverage, module: Module, profile: str) -> tuple[Finding, ...]:
     """The findings for definite races between clusters, one for each pair of source locations."""
     texts = {s.span: s.text for f in module.functions.values() for s in f.body} if coverage.clashes else {}
     return tuple(

@@ -21,7 +21,7 @@ FEW = 32
 TRIED = frozenset(("RACE001", "RACE002", "DEAD001", "DEAD002", "DEAD003", "DEAD004"))
 
 
-def advised(given: Answer, program: Program, model: Model, question: Question, timeout: float | None) -> Answer:
+def add_tried_fixes(given: Answer, program: Program, model: Model, question: Question, timeout: float | None) -> Answer:
     """The answer with the protocol engine's fixes for findings that only have the general advice of the catalogue."""
     vague = {_key(f) for f in given.findings if f.code in TRIED and _vague(f)}
     small = sum(len(t.code) for t in program.threads) <= SMALL

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mcheck.base.errors import InternalError
-from mcheck.base.reasons import Cause, Reason, Reasons, in_words, once
+from mcheck.base.reasons import Cause, Reason, Reasons, format_reasons, merge_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy.question import Completeness, Question
 
@@ -18,7 +18,7 @@ COUNTED = ("error", "review")
 DISAGREE = "the engines disagree"
 
 
-def kinds_of(findings: tuple[Finding, ...]) -> frozenset[str]:
+def counted_kinds(findings: tuple[Finding, ...]) -> frozenset[str]:
     """The kinds of the findings that a comparison counts."""
     return frozenset(f.kind for f in findings if f.severity in COUNTED)
 
@@ -32,12 +32,12 @@ def agree_on_findings(given: list[Answer]) -> Answer:
     full = [a for a in given if a.covered]
     if len(full) < 2:
         best = next(iter(full), None) or next((a for a in given if a.verdict is not Verdict.UNKNOWN), given[0])
-        others = "; ".join(f"{a.engine}: {in_words(a.reasons)}" for a in given if a is not best)
+        others = "; ".join(f"{a.engine}: {format_reasons(a.reasons)}" for a in given if a is not best)
         note = f"only the {best.engine} engine answers this in full ({others})"
         return replace(best, assumptions=(*best.assumptions, note))
     first, *rest = full
     for other in rest:
-        ours, theirs = (kinds_of(a.findings) for a in (first, other))
+        ours, theirs = (counted_kinds(a.findings) for a in (first, other))
         if ours != theirs:
             names = [", ".join(sorted(kinds)) or "nothing" for kinds in (ours, theirs)]
             raise InternalError(f"{DISAGREE}: {first.engine} finds {names[0]}, {other.engine} finds {names[1]}")
@@ -95,7 +95,7 @@ def differences(one: Answer, other: Answer, question: Question | None = None) ->
 def _alone(given: Answer, silent: Answer) -> Reasons:
     why = silent.reasons or (Reason(Cause.LEFT_OUT),)
     said = f"only {given.engine} has an answer; {silent.engine}"
-    return once(given.reasons, (Reason(Cause.ONE_ENGINE, said, because=why),))
+    return merge_reasons(given.reasons, (Reason(Cause.ONE_ENGINE, said, because=why),))
 
 
 def _names(given: list[Answer]) -> str:
@@ -104,7 +104,7 @@ def _names(given: list[Answer]) -> str:
 
 
 def _verdict(a: Answer) -> str:
-    why = in_words(a.reasons)
+    why = format_reasons(a.reasons)
     return f"{a.verdict} ({why})" if why else a.verdict
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Unsupported
-from mcheck.base.reasons import of_own_time, once
+from mcheck.base.reasons import mark_own_time, merge_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy import agreement
-from mcheck.checking.policy.advised_fixes import advised
-from mcheck.checking.policy.engine_choice import has_states, is_settled, plan
+from mcheck.checking.policy.advised_fixes import add_tried_fixes
+from mcheck.checking.policy.engine_choice import has_states, is_settled, plan_attempts
 from mcheck.checking.policy.engines import ask_engine
 from mcheck.checking.policy.every_n import Prover, check_every_number, check_written_loops
 from mcheck.checking.policy.question import Completeness, Question
@@ -63,16 +63,18 @@ def ask(
         left = None if end is None else max(end - time.monotonic(), 0.0)
         within = min((x for x in (most, left) if x is not None), default=None)
         given = ask_engine(name, program, model, question, within)
-        return given if within == left else replace(given, reasons=of_own_time(given.reasons))
+        return given if within == left else replace(given, reasons=mark_own_time(given.reasons))
 
     def told(given: Answer) -> Answer:
-        return advised(given, program, model, question, None if end is None else max(end - time.monotonic(), 0.0))
+        return add_tried_fixes(
+            given, program, model, question, None if end is None else max(end - time.monotonic(), 0.0)
+        )
 
     if engine == "both":
         return _all(program, model, question)
-    chosen = plan(program, question, engine)
+    chosen = plan_attempts(program, question, engine)
     # Another time would have given a first attempt more, and its answer instead of one that is as whole.
-    hurried = question.timeout is not None and chosen != plan(program, replace(question, timeout=None), engine)
+    hurried = question.timeout is not None and chosen != plan_attempts(program, replace(question, timeout=None), engine)
     chosen = chosen.without(late or ())
     answers: list[Answer] = []
     for attempt in chosen.attempts:
@@ -97,7 +99,7 @@ def _prover(program: Program, model: Model, question: Question, engine: str) -> 
     """The function that proves all large instances of a program."""
 
     def suffices(one: Program, given: Answer) -> Answer | None:
-        chosen = plan(one, question, engine)
+        chosen = plan_attempts(one, question, engine)
         if chosen.attempts[0].engine != given.engine or not is_settled(given, one, question):
             return None
         return replace(given, chosen=chosen.why)
@@ -138,13 +140,13 @@ def _best(answers: list[Answer]) -> Answer:
         return _with_limits(known[-1], answers)
     best = max(answers, key=lambda a: (len(a.findings), len(a.outcomes)))
     open_ = (r for a in answers for r in a.reasons if not r.cut)
-    return _with_limits(replace(best, reasons=once(open_)), answers)
+    return _with_limits(replace(best, reasons=merge_reasons(open_)), answers)
 
 
 def _with_limits(best: Answer, answers: list[Answer]) -> Answer:
     """The best of several answers, with the limits that stopped each engine's last attempt."""
     limits = (r for a in _last(answers) for r in a.reasons if r.cut)
-    return replace(best, reasons=once(best.reasons, limits))
+    return replace(best, reasons=merge_reasons(best.reasons, limits))
 
 
 def _all(program: Program, model: Model, question: Question) -> Answer:

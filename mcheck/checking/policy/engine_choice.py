@@ -12,7 +12,7 @@ from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import is_decisive
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.policy.program_size import choose
+from mcheck.checking.policy.program_size import choose_enumerator
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.ir.ops import Alu, Branch, Fence, Label, Load, Store
 from mcheck.ir.program import Program
@@ -53,13 +53,13 @@ class Plan:
         return Plan(left, f"the {' and the '.join(sorted(engines))} engine took too long for a smaller one")
 
 
-def plan(program: Program, question: Question, engine: str) -> Plan:
+def plan_attempts(program: Program, question: Question, engine: str) -> Plan:
     """The plan for ``engine``: a name, or ``auto``."""
     if engine != "auto":
         return Plan((Attempt(engine),), "it was asked for")
     match question.about:
         case Completeness.LIVENESS:
-            return Plan((Attempt(choose(program, verdict_only=False)),), "it follows waits exactly")
+            return Plan((Attempt(choose_enumerator(program, verdict_only=False)),), "it follows waits exactly")
         case Completeness.FINDINGS:
             return _for_findings(program, question)
         case _:
@@ -84,9 +84,9 @@ def _for_states(program: Program, question: Question) -> Plan:
     For a classic test that is the engine that enumerates executions, which may have been slow on a busy machine; the
     protocol engine seldom has an answer to such a test.
     """
-    size = operations(program)
+    size = count_operations(program)
     classic = is_classic(program)
-    lister = choose(program, verdict_only=question.about is Completeness.VERDICT, classic=classic)
+    lister = choose_enumerator(program, verdict_only=question.about is Completeness.VERDICT, classic=classic)
     short = FIRST if question.timeout is None else min(FIRST, question.timeout / 3)
     why = f"a litmus test of {size} operations: engines that list executions come first"
     if classic and lister == "z3":
@@ -121,7 +121,7 @@ def _is_finding(given: Answer, question: Question) -> bool:
     return any(is_decisive(f) and not question.excused(f) for f in given.findings)
 
 
-def operations(program: Program) -> int:
+def count_operations(program: Program) -> int:
     """The number of operations of all threads."""
     return sum(len(t.code) for t in program.threads)
 

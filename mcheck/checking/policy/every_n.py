@@ -24,10 +24,10 @@ from mcheck.answers.merged_answers import (
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import InputError
-from mcheck.base.reasons import Cause, Reason, Reasons, cut, no_time, of_own_time, once
+from mcheck.base.reasons import Cause, Reason, Reasons, any_cut, mark_own_time, merge_reasons, timeout_reason
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.policy.number_ranges import Looked, Unproved, attempted
+from mcheck.checking.policy.number_ranges import CheckedNumbers, Unproved, attempt_proof
 from mcheck.findings.finding import Finding
 from mcheck.ir.program import Long, Program
 
@@ -100,7 +100,7 @@ def check_every_number(
     be faster if they have an error.
     """
     limit = Limit(seconds)
-    looked = Looked[int](excused)
+    looked = CheckedNumbers[int](excused)
     unproved, took = Unproved(), NEXT_TO_IT
     late: Reasons = ()
     try:
@@ -153,13 +153,13 @@ def check_every_number(
             if _look(program, size, limit.part(2 * took), answer, looked):
                 break
     except TimeOut:
-        late = (no_time(seconds),)
+        late = (timeout_reason(seconds),)
     wrong = min(looked.wrong, default=None)
     if wrong is None:
         return _open(program, looked, unproved.why, late)
     others = _others(program, limit.part(took), answer, looked, wrong)
     given = _wrong(program, looked, wrong, others)
-    return replace(given, cut=given.cut or cut(unproved.why))
+    return replace(given, cut=given.cut or any_cut(unproved.why))
 
 
 def check_written_loops(
@@ -172,7 +172,7 @@ def check_written_loops(
         if isinstance(proof, Unproved):
             return answer(long.whole(), limit.remaining())
     except TimeOut:
-        return Answer(verdict=Verdict.UNKNOWN, covered=False, complete=False, reasons=(no_time(seconds),))
+        return Answer(verdict=Verdict.UNKNOWN, covered=False, complete=False, reasons=(timeout_reason(seconds),))
     said = (
         f"the state repeats every {_often(proof)}: what is not among the first {proof.first}"
         " and the last ones adds nothing"
@@ -185,7 +185,7 @@ def _proof(limit: Limit, prove: Prover | None) -> Proof | Unproved:
     if prove is None:
         return Unproved()
     try:
-        return attempted(limit, prove)
+        return attempt_proof(limit, prove)
     except InputError:  # said with the number that makes no program, by whoever looks at the numbers
         return Unproved()
 
@@ -209,7 +209,7 @@ def _often(proof: Proof) -> str:
 
 
 def _look(
-    program: Program, size: int, limit: Limit, answer: Callable[[Program, float | None], Answer], looked: Looked[int]
+    program: Program, size: int, limit: Limit, answer: Callable[[Program, float | None], Answer], looked: CheckedNumbers[int]
 ) -> bool:  # fmt: skip
     """Checks the program with one number; whether it ends the search."""
     left = limit.remaining()
@@ -233,7 +233,7 @@ class _Others:
 
 
 def _others(
-    program: Program, limit: Limit, answer: Callable[[Program, float | None], Answer], looked: Looked[int], wrong: int
+    program: Program, limit: Limit, answer: Callable[[Program, float | None], Answer], looked: CheckedNumbers[int], wrong: int
 ) -> _Others:  # fmt: skip
     found = looked.found
     known = {f.code for f in found[wrong].findings}
@@ -247,15 +247,15 @@ def _others(
         except InputError:  # what has been found stands
             break
         except TimeOut:
-            return _Others(others, (_cut_at(program, size, (replace(no_time(limit.seconds), own=True),)),))
+            return _Others(others, (_cut_at(program, size, (replace(timeout_reason(limit.seconds), own=True),)),))
         if size not in found:
-            return _Others(others, (_cut_at(program, size, of_own_time(looked.slow[size].reasons)),))
+            return _Others(others, (_cut_at(program, size, mark_own_time(looked.slow[size].reasons)),))
         new = [f for f in found[size].findings if is_counted_error(f, looked.excused) and f.code not in known]
         if new:
             others[size] = new
             known.update(f.code for f in new)
-        if cut(found[size].reasons):
-            return _Others(others, (_cut_at(program, size, of_own_time(found[size].reasons)),))
+        if any_cut(found[size].reasons):
+            return _Others(others, (_cut_at(program, size, mark_own_time(found[size].reasons)),))
     return _Others(others)
 
 
@@ -263,7 +263,7 @@ def _cut_at(program: Program, size: int, why: Reasons) -> Reason:
     return Reason(Cause.NUMBERS, f"with {program.free} = {size}", because=tuple(r for r in why if r.cut))
 
 
-def _wrong(program: Program, looked: Looked[int], wrong: int, others: _Others) -> Answer:
+def _wrong(program: Program, looked: CheckedNumbers[int], wrong: int, others: _Others) -> Answer:
     """The answer for the first number with an error, with review findings of smaller and other errors of larger
     numbers.
     """
@@ -284,7 +284,7 @@ def _wrong(program: Program, looked: Looked[int], wrong: int, others: _Others) -
     beside = [replace(found[size], findings=tuple(errors)) for size, errors in others.errors.items()]
     return replace(
         given, findings=merge_findings([*smaller, given, *beside]), covered=False, executions=looked.executions,
-        reasons=once((Reason(Cause.SMALLEST, said),), given.reasons, others.late),
+        reasons=merge_reasons((Reason(Cause.SMALLEST, said),), given.reasons, others.late),
         cut=bool(missed) or any(a.cut for a in found.values()),
     )  # fmt: skip
 
@@ -302,7 +302,7 @@ def _earliest(program: Program, wrong: int) -> int:
     return min(counts, default=0)
 
 
-def _open(program: Program, looked: Looked[int], why: Reasons, late: Reasons) -> Answer:
+def _open(program: Program, looked: CheckedNumbers[int], why: Reasons, late: Reasons) -> Answer:
     """The answer if no number that was checked ends the search, and there is no proof."""
     name = str(program.free)
     found = looked.found
@@ -315,7 +315,7 @@ def _open(program: Program, looked: Looked[int], why: Reasons, late: Reasons) ->
     return replace(
         last, verdict=Verdict.UNKNOWN, findings=merge_findings([found[k] for k in sorted(found, reverse=True)]),
         covered=False, assumptions=merge_assumptions([last]), executions=looked.executions,
-        reasons=once((left,), looked.limits(lambda number: f"{name} = {number}") or late),
+        reasons=merge_reasons((left,), looked.limits(lambda number: f"{name} = {number}") or late),
         cut=any(a.cut for a in found.values()),
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ from mcheck.answers.merged_answers import Excused, ends_search, is_whole
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import Unsupported
-from mcheck.base.reasons import Cause, Reason, Reasons, of_error
+from mcheck.base.reasons import Cause, Reason, Reasons, reason_for_error
 from mcheck.ir.loop_unrolling import Aperiodic
 
 K = TypeVar("K")
@@ -31,7 +31,7 @@ class Unproved:
     turn: int | None = None
 
 
-def attempted(limit: Limit, prove: Callable[[Limit], T]) -> T | Unproved:
+def attempt_proof(limit: Limit, prove: Callable[[Limit], T]) -> T | Unproved:
     """The result of an attempt at a proof within half of the remaining time; raises ``TimeOut`` if no time is left
     afterwards.
     """
@@ -41,14 +41,14 @@ def attempted(limit: Limit, prove: Callable[[Limit], T]) -> T | Unproved:
     except Aperiodic as error:
         return Unproved((Reason(Cause.NOT_PERIODIC, str(error)),), error.turn)
     except Unsupported as error:
-        return Unproved((of_error(error),))
+        return Unproved((reason_for_error(error),))
     except TimeOut:
         limit.check()
         return Unproved((Reason(Cause.TIME, "a proof takes longer than half of the time"),))
 
 
 @dataclass(slots=True)
-class Looked(Generic[K]):
+class CheckedNumbers(Generic[K]):
     """The answers by number: those that are complete (``found``), and those that the time limit cut (``slow``)."""
 
     excused: Excused = None

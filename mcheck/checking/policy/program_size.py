@@ -18,7 +18,7 @@ CLASSIC_LIMIT = 34.0
 """The limit for the verdict of a classic test, whose coherence and fence orders Z3 solves fast."""
 
 
-def combinations(program: Program) -> float:
+def estimate_combinations(program: Program) -> float:
     """A rough estimate of log2 of the number of executions."""
     reads = writes = fences = 0
     places: set[object] = set()
@@ -42,7 +42,7 @@ def _factorial(n: float) -> float:
     return lgamma(n + 1) / log(2)
 
 
-def choose(program: Program, *, verdict_only: bool, classic: bool = False) -> str:
+def choose_enumerator(program: Program, *, verdict_only: bool, classic: bool = False) -> str:
     """``explicit`` or ``z3``; ``classic``: the program only loads, stores and fences."""
     limit = STATES_LIMIT if not verdict_only else CLASSIC_LIMIT if classic else VERDICT_LIMIT
-    return "z3" if combinations(program) > limit else "explicit"
+    return "z3" if estimate_combinations(program) > limit else "explicit"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mcheck.answers.result import Outcome
 from mcheck.base.errors import InternalError, McheckError, Span
-from mcheck.base.reasons import Reasons, in_words
+from mcheck.base.reasons import Reasons, format_reasons
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.findings.finding import Finding
@@ -93,7 +93,7 @@ class Result:
     @property
     def reason(self) -> str | None:
         """The reasons as text."""
-        return in_words(self.reasons)
+        return format_reasons(self.reasons)
 
     @property
     def lasting(self) -> bool:

@@ -18,7 +18,9 @@ def is_test(file: str) -> bool:
     return file.endswith(SUFFIX)
 
 
-def collect(paths: Iterable[str], expect: str | None = None, *, takes: Callable[[str], bool] = is_test) -> list[Case]:
+def collect_tests(
+    paths: Iterable[str], expect: str | None = None, *, takes: Callable[[str], bool] = is_test
+) -> list[Case]:
     """The tests under ``paths`` in a fixed order, each once, with the verdicts from the CSV file ``expect``.
 
     Without paths the rows of the CSV file are the tests. ``takes`` selects the files of a folder. A missing path, or a

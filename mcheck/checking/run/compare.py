@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mcheck.answers.result import Answer, State
 from mcheck.base.errors import McheckError, Unsupported
-from mcheck.base.reasons import Reason, in_words
+from mcheck.base.reasons import Reason, format_reasons
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.case import Case, Settings
@@ -78,17 +78,17 @@ def compare_all(
     """
     from mcheck.checking.policy.executions import preload as preload_executions
     from mcheck.checking.run.pool import run_cases
-    from mcheck.checking.run.single import model_of, preload
+    from mcheck.checking.run.single import load_model, preload
 
     preload(settings)
-    models = (model_of(first), model_of(second))
+    models = (load_model(first), load_model(second))
     preload_executions()
 
     def task(case: Case, given: Settings) -> Comparison:
         return compare(case, given, (first, second), models)
 
     def lost(case: Case, _: Settings, reason: Reason, seconds: float) -> Comparison:  # noqa: ARG001 - the pool gives it
-        return Comparison(path=case.path, name=case.path, unknown=in_words((reason,)) or "")
+        return Comparison(path=case.path, name=case.path, unknown=format_reasons((reason,)) or "")
 
     found: list[Comparison] = []
     for entry in run_cases(cases, settings, jobs, task, lost):
@@ -99,10 +99,10 @@ def compare_all(
 
 def compare(case: Case, settings: Settings, names: tuple[str, str], models: tuple[Model, Model]) -> Comparison:
     """The comparison of one test; raises nothing."""
-    from mcheck.checking.run.single import crash_error, format_located, load
+    from mcheck.checking.run.single import crash_error, format_located, load_program
 
     try:
-        program = load(case.path)
+        program = load_program(case.path)
         for name, model in zip(names, models, strict=True):
             if lacking := find_missing_rules(program, model):
                 return Comparison(path=case.path, name=program.name, silent=f"{name} has no rules for {lacking}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import Exceeded, Span
-from mcheck.base.reasons import in_words, no_time
+from mcheck.base.reasons import format_reasons, timeout_reason
 from mcheck.base.records import dataclass
-from mcheck.checking.run.single import load
+from mcheck.checking.run.single import load_program
 from mcheck.engines.concrete import array_files
 from mcheck.engines.concrete.machine import machine
 from mcheck.engines.concrete.result import Execution
@@ -37,7 +37,7 @@ class ExecResult:
 def execute(path: str, wanted: ExecRequest, timeout: float | None = None) -> ExecResult:
     """Runs the program in the file at ``path``; ``Exceeded`` if that takes longer than ``timeout`` seconds."""
     limit = Limit(timeout)
-    program = load(path)
+    program = load_program(path)
     how = behaviour_of(wanted.behaviour)
     m = machine(program, seed=wanted.seed, profile=wanted.profile, how=how, deadline=limit.check)
     for name, file in wanted.loads:
@@ -47,6 +47,6 @@ def execute(path: str, wanted: ExecRequest, timeout: float | None = None) -> Exe
     try:
         execution = run(m, wanted.seed)
     except TimeOut:
-        raise Exceeded(in_words((no_time(timeout),)) or "") from None
+        raise Exceeded(format_reasons((timeout_reason(timeout),)) or "") from None
     dumps = tuple((file, array_files.dump(program, execution, name, file)) for name, file in wanted.dumps)
     return ExecResult(execution, program.warnings, dumps)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from mcheck.base.errors import Exceeded, McheckError
-from mcheck.base.reasons import Reason, in_words
+from mcheck.base.reasons import Reason, format_reasons
 from mcheck.base.records import dataclass
 from mcheck.checking.run.case import Case, Settings
 from mcheck.checking.run.pool import run_cases
@@ -36,7 +36,7 @@ def run_isolated(path: str, settings: Settings, work: Callable[[], T]) -> T:
             return broken
 
     def lost(_: Case, __: Settings, reason: Reason, ___: float) -> _Done[T] | McheckError:
-        return Exceeded(in_words((reason,)) or "")
+        return Exceeded(format_reasons((reason,)) or "")
 
     (done,) = run_cases([Case(path)], settings, 1, task, lost)
     if isinstance(done, McheckError):

@@ -20,7 +20,7 @@ from time import monotonic
 from typing import Generic, TypeVar
 
 from mcheck.base.errors import InputError
-from mcheck.base.reasons import Cause, Reason, no_time
+from mcheck.base.reasons import Cause, Reason, timeout_reason
 from mcheck.checking.run import worker_limits
 from mcheck.checking.run.case import Case, Settings
 from mcheck.checking.run.pipes import read_exactly, receive, send
@@ -34,7 +34,7 @@ GLANCE = 0.05
 
 T = TypeVar("T")
 Task = Callable[[Case, Settings], T]
-Lost = Callable[[Case, Settings, Reason, float], T]
+OnLost = Callable[[Case, Settings, Reason, float], T]
 """Makes the result for a test whose process was stopped or died, from the reason and the seconds elapsed."""
 
 
@@ -45,7 +45,7 @@ def default_jobs() -> int:
     return os.cpu_count() or 1
 
 
-def run_cases(cases: Sequence[Case], settings: Settings, jobs: int, task: Task[T], lost: Lost[T]) -> Iterator[T]:
+def run_cases(cases: Sequence[Case], settings: Settings, jobs: int, task: Task[T], lost: OnLost[T]) -> Iterator[T]:
     """The results of ``cases``, in their order, as they are ready.
 
     In this process if one job suffices; a limit needs a separate process, which can be stopped.
@@ -97,7 +97,7 @@ class _Worker:
 
 
 class _Pool(Generic[T]):
-    def __init__(self, cases: Sequence[Case], settings: Settings, workers: int, task: Task[T], lost: Lost[T]) -> None:
+    def __init__(self, cases: Sequence[Case], settings: Settings, workers: int, task: Task[T], lost: OnLost[T]) -> None:
         self._cases = cases
         self._settings = settings
         self._task = task
@@ -195,7 +195,7 @@ class _Pool(Generic[T]):
 
     def _beyond(self, worker: _Worker) -> Reason | None:
         if self._limit is not None and monotonic() - worker.started > self._limit:
-            return no_time(self._settings.timeout)
+            return timeout_reason(self._settings.timeout)
         memory = self._settings.memory
         if memory is not None and worker_limits.resident_memory(worker.pid) > worker.inherited + memory:
             return Reason(Cause.MEMORY, worker_limits.no_memory(memory))

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from mcheck.base.errors import InputError, InternalError, McheckError, OutOfMemory, Span, Unsupported
-from mcheck.base.reasons import Reason, in_words, of_all_the_time, of_error
+from mcheck.base.reasons import Reason, format_reasons, reason_for_error, with_total_time
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.case import DEFAULT_MODEL, Case, Result, Settings
 from mcheck.findings.ordering import sort_by_cause
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from mcheck.ir.program import Program
 
 
-def model_of(name: str) -> Model:
+def load_model(name: str) -> Model:
     """The model of this name or path, cached."""
     from mcheck.cat import load_model
 
     return load_model(name)
 
 
-def model_for(asked: str | None, own: str | None, path: str, span: Span | None = None) -> Model:
+def choose_model(asked: str | None, own: str | None, path: str, span: Span | None = None) -> Model:
     """The model of a test at ``path``: the one ``asked`` for, or else its ``own``, named at ``span``, or else the
     default.
     """
     from mcheck.cat.library import load_own
 
     if asked is not None or own is None:
-        return model_of(asked or DEFAULT_MODEL)
+        return load_model(asked or DEFAULT_MODEL)
     try:
         return load_own(own, path)
     except McheckError as error:
@@ -48,10 +48,10 @@ def preload(settings: Settings) -> None:
     from mcheck.checking.policy import engines
 
     engines.preload()
-    model_of(settings.model or DEFAULT_MODEL)
+    load_model(settings.model or DEFAULT_MODEL)
 
 
-def load(path: str, assume: tuple[str, ...] = (), text: str | None = None, *, every: bool = False) -> Program:
+def load_program(path: str, assume: tuple[str, ...] = (), text: str | None = None, *, every: bool = False) -> Program:
     """The program of a file, under assumptions given by name; raises ``InputError`` if it is unreadable.
 
     ``text``: the contents of the file, which is then not read. ``every``: a constant may be any number.
@@ -77,15 +77,15 @@ def run_case(case: Case, settings: Settings) -> Result:
     model = settings.model or DEFAULT_MODEL
     program: Program | None = None
     try:
-        program = load(case.path, settings.assume, case.text)
+        program = load_program(case.path, settings.assume, case.text)
         model = settings.model or program.model or DEFAULT_MODEL
         if settings.warnings_as_errors and program.warnings:
             message, span = program.warnings[0]
             raise InputError(message, span, hint="a warning, which --warnings-as-errors makes an error")
-        named = model_for(settings.model, program.model, program.path, program.model_span)
-        asked = question(program, replace(settings, timeout=remaining_time(settings.timeout, started)))
+        named = choose_model(settings.model, program.model, program.path, program.model_span)
+        asked = make_question(program, replace(settings, timeout=remaining_time(settings.timeout, started)))
         given = ask(program, named, asked, settings.engine)
-        given = replace(given, reasons=of_all_the_time(given.reasons, settings.timeout))
+        given = replace(given, reasons=with_total_time(given.reasons, settings.timeout))
     except InputError as error:
         return _failed(case, program, model, Verdict.ERROR, started, error)
     except Unsupported as error:
@@ -140,7 +140,7 @@ def out_of_memory(limit: int | None) -> OutOfMemory:
     return OutOfMemory("out of memory" if limit is None else no_memory(limit))
 
 
-def question(program: Program, settings: Settings) -> Question:
+def make_question(program: Program, settings: Settings) -> Question:
     """The question about a test. Findings are included if the file expects some; then the engine may not stop at the
     verdict.
     """
@@ -198,7 +198,7 @@ def _failed(
         expected_kinds=program.expectation.kinds if program else (),
         model=model,
         seconds=perf_counter() - started,
-        reasons=(of_error(problem),),
+        reasons=(reason_for_error(problem),),
         warnings=program.warnings if program else (),
         problem=problem,
         debug=debug,
@@ -208,7 +208,7 @@ def _failed(
 
 def format_located(problem: McheckError) -> str:
     """``path:line:column: message`` on one line, for the first of several errors."""
-    return in_words((of_error(problem),)) or ""
+    return format_reasons((reason_for_error(problem),)) or ""
 
 
 def list_reasons(reason: str | None, problem: McheckError | None) -> list[str]:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from mcheck.answers.missing_arrivals import lack_of, phases_of
+from mcheck.answers.missing_arrivals import find_lack, phases_of
 from mcheck.answers.number_text import UNKNOWN, format_contents, format_number
 from mcheck.answers.result import State
-from mcheck.answers.witnesses import element_at
+from mcheck.answers.witnesses import element_size
 from mcheck.cat.algebra import bits
 from mcheck.cat.algebra.bits import Rows
 from mcheck.cat.algebra.explanation import Step
@@ -310,7 +310,7 @@ def _pending(d: _Drawing, node: Node) -> list[str]:
     event = node.source
     if event is None or event.mbarrier is None or event.mbarrier.kind != "wait":
         return []
-    lack = lack_of(d.s, d.phases, event.mbarrier.address)
+    lack = find_lack(d.s, d.phases, event.mbarrier.address)
     if lack is None:
         return []
     told = [f"phase {lack.phase}: {lack.arrived} of {lack.count} arrivals"]
@@ -327,7 +327,7 @@ def _answer(compute: Callable[[], bool]) -> str:
 
 def _value(d: _Drawing, node: Node, compute: Callable[[], int]) -> str:
     try:
-        return format_contents(compute(), node.size, element_at(d.s, node))
+        return format_contents(compute(), node.size, element_size(d.s, node))
     except (Unknown, NotYet, Circular):
         return UNKNOWN
 

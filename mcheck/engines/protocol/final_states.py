@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from mcheck.answers.final_states import UNKNOWN, terms_of, truth_of
 from mcheck.answers.result import Answer, Outcome, State, Value, sort_by_state
 from mcheck.answers.verdict_rules import ACCEPTED, assumptions, makes_undefined
-from mcheck.base.reasons import Cause, Reason, once
+from mcheck.base.reasons import Cause, Reason, merge_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.algebra.compiled_models import tape_of
 from mcheck.cat.ast import Model
@@ -135,7 +135,7 @@ def answer(
         covered=reason is None,
         assumptions=(*assumptions(program), INTERLEAVED),
         engine="protocol",
-        reasons=once(r for r in (why, reason) if r is not None and (r is why or r.cut)),
+        reasons=merge_reasons(r for r in (why, reason) if r is not None and (r is why or r.cut)),
         ends=not search.none_ends,
     )
 

@@ -9,7 +9,7 @@ from itertools import product
 
 from mcheck.base.budget import TimeOut
 from mcheck.base.errors import InternalError, Unsupported
-from mcheck.base.reasons import Cause, Reason, no_time, of_error
+from mcheck.base.reasons import Cause, Reason, reason_for_error, timeout_reason
 from mcheck.engines.search.search import Run
 from mcheck.events.event import Path
 
@@ -32,7 +32,7 @@ def why_none_ends(run: Run) -> Reason | None:
         if not run.blocking_wanted and run.prop != "liveness":
             run.liveness(every, first=True)
     except (TimeOut, Unsupported) as error:
-        why = no_time(run.limit.seconds) if isinstance(error, TimeOut) else of_error(error)
+        why = timeout_reason(run.limit.seconds) if isinstance(error, TimeOut) else reason_for_error(error)
         return Reason(Cause.NONE_ENDS, "it was not settled whether any execution ends", because=(why,))
     found = sorted(run.findings.values(), key=lambda f: (f.kind != "deadlock", f.code, f.message))
     if found and found[0].kind in ("deadlock", "undefined"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from mcheck.answers.final_states import truth_of
 from mcheck.answers.result import Answer, Outcome, sort_by_state
 from mcheck.answers.verdict_rules import assumptions
-from mcheck.answers.witnesses import describe
-from mcheck.base.reasons import Cause, Reason, Reasons, once
+from mcheck.answers.witnesses import describe_execution
+from mcheck.base.reasons import Cause, Reason, Reasons, merge_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.engines.search.no_executions import STOPPED, some_end, why_none_ends
 from mcheck.engines.search.search import Run
@@ -25,7 +25,7 @@ def conclude(run: Run, reason: Reason | None, *, witnesses: bool) -> Answer:
         Outcome(
             state=state,
             executions=reached.executions,
-            witness=describe(reached.prepared, reached.candidate) if witnesses else (),
+            witness=describe_execution(reached.prepared, reached.candidate) if witnesses else (),
         )
         for state, reached in sort_by_state(run.outcomes.items(), lambda pair: pair[0])
     )
@@ -42,7 +42,7 @@ def conclude(run: Run, reason: Reason | None, *, witnesses: bool) -> Answer:
         undefined=run.undefined,
         findings=found,
         executions=run.executions,
-        reasons=once(r for r in (why, reason) if r is not None) or _remarks(none_ends, run),
+        reasons=merge_reasons(r for r in (why, reason) if r is not None) or _remarks(none_ends, run),
         forbidden_by=forbidden,
         ends=condition.kind != "none" or run.prop == "liveness" or reason is not None or some_end(run),
     )

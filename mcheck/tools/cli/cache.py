@@ -56,10 +56,10 @@ def _damaged(store: Store) -> int:
     """How many entries are damaged, or are no answer of the texts that their key stands for; of other versions, which
     nobody asks for, only whether they are as they were written.
     """
-    from mcheck.checking.cache.entries import parted
-    from mcheck.checking.cache.packing import Foreign, unpack
+    from mcheck.checking.cache.entries import unpack_entry
+    from mcheck.checking.cache.packing import InvalidAnswer, unpack
     from mcheck.checking.check.case import Checked
-    from mcheck.checking.result_cache import unread
+    from mcheck.checking.result_cache import is_stopped_result
     from mcheck.checking.run.case import Result
     from mcheck.report.site.content import Page
 
@@ -67,12 +67,12 @@ def _damaged(store: Store) -> int:
 
     def sound(key: bytes, data: bytes) -> bool:
         try:
-            made, answer = parted(data)
+            made, answer = unpack_entry(data)
             kind = kinds.get(made.command)
             found = None if kind is None else unpack(kind, answer, "", elsewhere=True)
-        except Foreign:
+        except InvalidAnswer:
             return False
-        return found is not None and made.key() == key and (made.fits(found) or unread(found))
+        return found is not None and made.key() == key and (made.fits(found) or is_stopped_result(found))
 
     return store.damaged() + sum(not sound(key, data) for key, data in store.own())
 

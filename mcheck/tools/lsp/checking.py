@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 
 from mcheck.base.errors import Span
-from mcheck.base.reasons import in_words, no_time
+from mcheck.base.reasons import format_reasons, timeout_reason
 from mcheck.checking.run.pipes import HEADER
 from mcheck.tools.lsp.notes import Note
 from mcheck.tools.lsp.worker import Job, packed
@@ -37,7 +37,7 @@ class Checker:
                 return await self._ask(job)
             except TimeoutError:
                 self.stop()
-                return (_unknown(job, in_words((no_time(job.settings.timeout),)) or ""),)
+                return (_unknown(job, format_reasons((timeout_reason(job.settings.timeout),)) or ""),)
             except (asyncio.IncompleteReadError, BrokenPipeError, ConnectionError):
                 self.stop()
                 return (_unknown(job, "the process that checked it ended; memory may not have been enough"),)

@@ -14,14 +14,14 @@ import pytest
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import add_verdict, verdict_of
 from mcheck.base.budget import Limit, TimeOut
-from mcheck.base.reasons import Cause, Reason, in_words, no_time, of_error
+from mcheck.base.reasons import Cause, Reason, format_reasons, reason_for_error, timeout_reason
 from mcheck.base.verdicts import Verdict
 from mcheck.cat import load_model
 from mcheck.checking.check.case import Options, Settings
 from mcheck.checking.check.single import check_case
 from mcheck.checking.policy import every_n
 from mcheck.checking.policy.ask import ask
-from mcheck.checking.policy.number_ranges import Looked, Unproved, attempted
+from mcheck.checking.policy.number_ranges import CheckedNumbers, Unproved, attempt_proof
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.checking.run.case import Case
 from mcheck.engines.protocol import exploration
@@ -35,7 +35,7 @@ from tests.engines.protocol.test_protocol_stale_tensormaps import maps
 MODEL = load_model("ptx-9.0")
 PACKAGE = Path(__file__).parents[3] / "mcheck"
 RACE = Finding(code="RACE001", kind="race", severity="error", message="a race", accesses=(), missing="", section="8.7")
-LATE = no_time(3.0)
+LATE = timeout_reason(3.0)
 RACY = """PTX racy
 { .shared .align 16 .u32 s[4]; .global .align 16 .u32 g[4]; }
 P@cta 0 {
@@ -64,8 +64,8 @@ def test_no_text_makes_an_answer_cut() -> None:
 
 @pytest.mark.parametrize("cause", list(Cause))
 def test_every_cause_has_words(cause: Cause) -> None:
-    assert in_words((Reason(cause),))
-    assert "a thing" in (in_words((Reason(cause, "a thing"),)) or "")
+    assert format_reasons((Reason(cause),))
+    assert "a thing" in (format_reasons((Reason(cause, "a thing"),)) or "")
 
 
 def test_the_verdict_about_findings_has_one_rule() -> None:
@@ -145,7 +145,7 @@ def test_memory_that_an_engine_used_up_is_a_limit() -> None:
     reason = Limit(3.0).attempt(work)
     assert reason is not None
     assert (reason.cause, reason.cut) == (Cause.MEMORY, True)
-    assert of_error(OutOfMemory("out of memory")).cut
+    assert reason_for_error(OutOfMemory("out of memory")).cut
 
 
 def _ring(parity: str, fence: str) -> Program:
@@ -204,7 +204,7 @@ def test_a_proof_that_takes_too_long_cuts_the_answer() -> None:
     def prove(_: Limit) -> None:
         raise TimeOut
 
-    unproved = attempted(Limit(60.0), prove)
+    unproved = attempt_proof(Limit(60.0), prove)
     assert isinstance(unproved, Unproved)
     assert unproved.why[0].cut
     given = every_n.check_every_number(_ring("(k/S)%2", ""), 60.0, _asks(lambda _, given: given), prove)  # type: ignore[arg-type]
@@ -212,7 +212,7 @@ def test_a_proof_that_takes_too_long_cuts_the_answer() -> None:
 
 
 def test_a_proof_of_answers_that_were_cut_is_not_kept() -> None:
-    whole = Looked[int]()
+    whole = CheckedNumbers[int]()
     assert not whole.take(0, Answer(verdict=Verdict.PROVED, cut=True))
     assert 0 in whole.found, "nothing is left to say of it"
     assert not whole.take(1, Answer(verdict=Verdict.UNKNOWN, reasons=(LATE,)))

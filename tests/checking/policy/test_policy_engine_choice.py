@@ -10,11 +10,11 @@ import pytest
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import add_verdict
 from mcheck.base.errors import InternalError
-from mcheck.base.reasons import Cause, Reason, no_time
+from mcheck.base.reasons import Cause, Reason, timeout_reason
 from mcheck.cat import load_model
 from mcheck.checking.policy import agreement
 from mcheck.checking.policy import ask as asking
-from mcheck.checking.policy.engine_choice import plan
+from mcheck.checking.policy.engine_choice import plan_attempts
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.findings.finding import Finding
 from mcheck.frontend.litmus import parse
@@ -56,16 +56,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
 
 def test_a_litmus_test_goes_to_a_listing_engine_first() -> None:
     text = MP.replace("{ st.relaxed", "{ bar.sync 0; st.relaxed", 1)
-    small = plan(parse(text, "mp.litmus"), Question(), "auto")
+    small = plan_attempts(parse(text, "mp.litmus"), Question(), "auto")
     assert [a.engine for a in small.attempts] == ["explicit", "protocol", "protocol", "explicit"]
     assert [a.seconds is None for a in small.attempts] == [False, False, True, True]
-    assert plan(wide(), Question(), "auto").attempts[0].engine == "protocol"
+    assert plan_attempts(wide(), Question(), "auto").attempts[0].engine == "protocol"
 
 
 @pytest.mark.parametrize("about", [Completeness.STATES, Completeness.VERDICT])
 def test_the_time_of_a_classic_test_is_for_the_engine_that_lists(about: Completeness) -> None:
     """A busy machine may let it end later than its first attempt does."""
-    chosen = plan(parse(MP, "mp.litmus"), Question(about=about), "auto").attempts
+    chosen = plan_attempts(parse(MP, "mp.litmus"), Question(about=about), "auto").attempts
     assert [(a.engine, a.seconds) for a in chosen] == [("explicit", 4.0), ("protocol", 4.0), ("explicit", None)]
 
 
@@ -76,11 +76,11 @@ def test_a_wide_classic_test_is_for_z3() -> None:
     rows.append(" | ".join(f"ld.relaxed.gpu r0, x{(k + 1) % 20}" for k in range(20)))
     text = "PTX sbf\n{ }\n" + "".join(f" {row} ;\n" for row in (threads, *rows)) + "exists (P0:r0 == 0)\n"
     program = parse(text, "sbf.litmus")
-    chosen = plan(program, Question(about=Completeness.VERDICT), "auto").attempts
+    chosen = plan_attempts(program, Question(about=Completeness.VERDICT), "auto").attempts
     assert [(a.engine, a.seconds is None) for a in chosen] == [("z3", False), ("protocol", False), ("z3", True)]
     assert chosen[0].seconds is not None
     assert chosen[0].seconds > 10
-    hasty = plan(program, Question(about=Completeness.VERDICT, timeout=6), "auto").attempts
+    hasty = plan_attempts(program, Question(about=Completeness.VERDICT, timeout=6), "auto").attempts
     assert [a.seconds for a in hasty] == [4.0, 2.0, None]
 
 
@@ -91,7 +91,7 @@ def why(text: str) -> Reason:
 
 def test_a_named_engine_is_asked_alone() -> None:
     for name in ("explicit", "z3", "protocol"):
-        (only,) = plan(parse(MP, "mp.litmus"), Question(), name).attempts
+        (only,) = plan_attempts(parse(MP, "mp.litmus"), Question(), name).attempts
         assert (only.engine, only.seconds) == (name, None)
 
 
@@ -117,7 +117,7 @@ def test_a_litmus_test_that_the_kernel_engine_is_slow_with_is_looked_at_by_the_o
     asked: Callable[..., list[str]],
 ) -> None:
     program, question = parse(MP, "mp.litmus"), Question(about=Completeness.FINDINGS, timeout=60)
-    late = Answer(verdict="unknown", reasons=(no_time(10),), complete=False)
+    late = Answer(verdict="unknown", reasons=(timeout_reason(10),), complete=False)
     names = asked(protocol=late, explicit=Answer(verdict="finding", findings=(RACE,)))
     assert asking.ask(program, MODEL, question).engine == "explicit"
     assert names == ["protocol", "explicit"]
@@ -136,7 +136,7 @@ def test_a_spin_on_contents_that_nobody_knows_has_an_answer() -> None:
 def test_a_second_attempt_is_for_those_that_ran_out_of_time(asked: Callable[..., list[str]]) -> None:
     program = parse(MP, "mp.litmus")
     names = asked(
-        explicit=Answer(verdict="unknown", reasons=(no_time(4),), complete=False),
+        explicit=Answer(verdict="unknown", reasons=(timeout_reason(4),), complete=False),
         protocol=Answer(verdict="unknown", reasons=(why("races"),), complete=False),
     )
     assert asking.ask(program, MODEL, Question(timeout=60)).reason == "races; no answer within 4 s"
@@ -147,7 +147,7 @@ def test_engines_that_differ_are_an_error() -> None:
     clean, racy = Answer(verdict="proved", engine="z3"), Answer(verdict="finding", findings=(RACE,), engine="protocol")
     with pytest.raises(InternalError, match="protocol finds race, z3 finds nothing"):
         agreement.agree_on_findings([racy, clean])
-    partly = replace(clean, covered=False, reasons=(no_time(4),))
+    partly = replace(clean, covered=False, reasons=(timeout_reason(4),))
     assert agreement.agree_on_findings([racy, partly]).engine == "protocol"
     passed, failed = Answer(verdict="pass"), Answer(verdict="fail", engine="z3")
     with pytest.raises(InternalError, match="explicit says pass, z3 says fail"):
@@ -161,8 +161,8 @@ def test_engines_that_differ_are_an_error() -> None:
         (Answer(verdict="pass"), "proved"),
         (Answer(verdict="pass", findings=(NOTE,)), "proved"),
         (Answer(verdict="pass", findings=(RACE,)), "finding"),
-        (Answer(verdict="unknown", covered=False, findings=(RACE,), reasons=(no_time(4),)), "finding"),
-        (Answer(verdict="unknown", covered=False, reasons=(no_time(4),)), "unknown"),
+        (Answer(verdict="unknown", covered=False, findings=(RACE,), reasons=(timeout_reason(4),)), "finding"),
+        (Answer(verdict="unknown", covered=False, reasons=(timeout_reason(4),)), "unknown"),
         (Answer(verdict="pass", covered=False, reasons=(Reason(Cause.BOUND, "2 rounds"),)), "bounded"),
         (Answer(verdict="pass", covered=False), "unknown"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
 from mcheck.base.errors import InputError, Unsupported
-from mcheck.base.reasons import Cause, Reason, no_time
+from mcheck.base.reasons import Cause, Reason, timeout_reason
 from mcheck.cat import load_model
 from mcheck.checking.policy import every_n
 from mcheck.checking.policy.ask import ask
@@ -245,7 +245,7 @@ def test_a_number_that_takes_too_long_hides_no_larger_one() -> None:
         assert seconds is not None
         given_time.append(seconds)
         if len(given_time) == 2:
-            return Answer(verdict="unknown", reasons=(no_time(seconds),))
+            return Answer(verdict="unknown", reasons=(timeout_reason(seconds),))
         return ask(one, model, Question(about=Completeness.FINDINGS, timeout=seconds), "protocol")
 
     given = every_n.check_every_number(program, 100.0, answer)
@@ -335,7 +335,7 @@ def test_an_engine_that_is_late_is_not_asked_about_larger_numbers(monkeypatch: p
     def slow(name: str, one: Program, *rest: object) -> Answer:
         asked.append((name, len(one.threads[0].code)))
         return Answer(verdict="unknown" if name == "explicit" else "proved", engine=name, covered=name != "explicit",
-                      reasons=(no_time(5.0),) if name == "explicit" else ())  # fmt: skip
+                      reasons=(timeout_reason(5.0),) if name == "explicit" else ())  # fmt: skip
 
     monkeypatch.setattr("mcheck.checking.policy.ask.ask_engine", slow)
     ask(program, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=10.0))
@@ -351,7 +351,7 @@ def test_an_error_that_was_found_before_the_time_was_over_counts() -> None:
 
     def answer(one: Program, seconds: float | None) -> Answer:
         given = ask(one, model, Question(about=Completeness.FINDINGS, timeout=seconds), "protocol")
-        return replace(given, reasons=(no_time(seconds),)) if given.findings else given
+        return replace(given, reasons=(timeout_reason(seconds),)) if given.findings else given
 
     given = every_n.check_every_number(program, 100.0, answer)
     assert given.verdict == "finding"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mcheck.base.budget import Limit
-from mcheck.checking.modules.grid_coverage import coverage
+from mcheck.checking.modules.grid_coverage import compute_coverage
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.simt.grid.footprint import Footprint
 from mcheck.simt.grid.regions import spelled
@@ -65,7 +65,7 @@ def look(seed: int) -> tuple[bool, bool]:
             assert accessed <= perhaps[kind], (cluster, kind)
         if all(form.sure for form in footprint.starts):
             assert operations == way.operations
-    given_answer = coverage([footprint], given.cluster, Limit(None))
+    given_answer = compute_coverage([footprint], given.cluster, Limit(None))
     covers = given_answer.covers
     for clash in given_answer.clashes:
         first, second = ({c: b for c, (b, _) in clusters.items() if cta(given, c) == s.cta} for s in clash.sides)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcheck.base.reasons import Cause, Reason, in_words, no_time, of_all_the_time, of_own_time
+from mcheck.base.reasons import Cause, Reason, format_reasons, mark_own_time, timeout_reason, with_total_time
 from mcheck.engines.explicit.exploration import _may_be
 from mcheck.report.picture.layout import instruction_lines
 
@@ -182,9 +182,9 @@ def test_the_limit_that_was_given_is_named(command: tuple[str, ...], mcheck: Cal
 
 def test_a_reason_within_a_reason_names_it_too() -> None:
     many = "N is any number: nothing was found with N = 0 to 2; with N = 3"
-    said = (Reason(Cause.NUMBERS, many, because=(no_time(1.98883),)),)
-    assert in_words(of_all_the_time(said, 2.0)) == f"{many}: no answer within 2 s"
-    assert of_all_the_time((), 2.0) == ()
-    assert in_words(of_all_the_time((no_time(4.0),), None)) == "no answer within 4 s"
-    own = of_own_time((no_time(4.0),))
-    assert in_words(of_all_the_time(own, 60.0)) == "no answer within 4 s", "an engine's own time"
+    said = (Reason(Cause.NUMBERS, many, because=(timeout_reason(1.98883),)),)
+    assert format_reasons(with_total_time(said, 2.0)) == f"{many}: no answer within 2 s"
+    assert with_total_time((), 2.0) == ()
+    assert format_reasons(with_total_time((timeout_reason(4.0),), None)) == "no answer within 4 s"
+    own = mark_own_time((timeout_reason(4.0),))
+    assert format_reasons(with_total_time(own, 60.0)) == "no answer within 4 s", "an engine's own time"
