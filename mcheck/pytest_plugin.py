@@ -154,8 +154,8 @@ def _beside(answer: Checked | Result) -> str:
     from mcheck.checking.check.case import Checked
 
     if isinstance(answer, Checked):
-        return answer.left_out
-    return f"{', '.join(answer.unasked)} found" if answer.unasked else ""
+        return answer.ignored_text
+    return f"{', '.join(answer.unexpected_errors)} found" if answer.unexpected_errors else ""
 
 
 def _told(answer: Checked | Result) -> Iterator[str]:

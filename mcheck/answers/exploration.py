@@ -30,7 +30,7 @@ class Forbidden:
     network: nx.MultiDiGraph | None = None
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def cycle_steps(self) -> tuple[str, ...]:
         """The steps of the cycle with the instructions at their ends, for output without a picture."""
         if self.execution is None:
             return self.cycle

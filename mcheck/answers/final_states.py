@@ -109,7 +109,7 @@ class States:
             found = zip(self.labels, filter(None, self.tables), strict=True)
             self.pairs = [(k, [(label, value) for value in entries]) for label, (k, entries) in found]
 
-    def of(self, candidate: Candidate) -> State:
+    def state_of(self, candidate: Candidate) -> State:
         """The final state of a candidate: the values of the condition's terms."""
         if self.pairs:
             return tuple([of[candidate[k]] if k >= 0 else of[0] for k, of in self.pairs])

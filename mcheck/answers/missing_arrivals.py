@@ -11,17 +11,19 @@ from mcheck.semantics.terms import Uid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lack:
-    """A phase that is not complete: ``arrived`` of ``count`` arrivals and ``came`` of ``expected`` bytes."""
+    """A phase that is not complete: ``arrived`` of ``count`` arrivals and ``received`` of ``expected`` bytes."""
 
     phase: int
     arrived: int
     count: int
     expected: int
-    came: int
+    received: int
 
-    def told(self, name: str) -> str:
+    def describe(self, name: str) -> str:
         """A sentence that says what the mbarrier ``name`` lacks."""
-        bytes_ = f"; {self.expected} bytes are expected and {self.came} came" if self.expected or self.came else ""
+        bytes_ = (
+            f"; {self.expected} bytes are expected and {self.received} came" if self.expected or self.received else ""
+        )
         return f"Phase {self.phase} of {name} got {self.arrived} of {self.count} arrivals{bytes_}."
 
 
@@ -46,5 +48,5 @@ def find_lack(s: Structure, phases: dict[Uid, int], address: int) -> Lack | None
         expected = sum(m.tx or 0 for m, p in steps if p == phase and m.kind in ("arrive", "expect"))
         came = sum(m.tx or 0 for m, p in steps if p == phase and m.kind == "complete")
         if arrived != inits[0].count or expected != came:
-            return Lack(phase=phase, arrived=arrived, count=inits[0].count, expected=expected, came=came)
+            return Lack(phase=phase, arrived=arrived, count=inits[0].count, expected=expected, received=came)
     return None

@@ -49,12 +49,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covers:
-    """The part of a launch's grid that an answer covers: ``clusters`` out of ``of``, ``together`` of them executed at a
+    """The part of a launch's grid that an answer covers: ``clusters`` of ``total``, ``together`` of them executed at a
     time.
     """
 
     clusters: int
-    of: int
+    total: int
     together: int = 1
 
 

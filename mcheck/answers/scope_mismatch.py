@@ -58,7 +58,7 @@ class NarrowScope:
     acquire: ScopedOperation
 
     @property
-    def wanted(self) -> str:
+    def needed_scope(self) -> str:
         """The scope that both operations need."""
         return narrowest_common_scope(self.release.place, self.acquire.place)
 
@@ -66,7 +66,7 @@ class NarrowScope:
     def at_fault(self) -> tuple[Op, ...]:
         """The operations whose scope excludes the other's thread."""
         ends = (self.release.op, self.acquire.op)
-        return tuple(op for op in ends if WIDTH[scope_of(op) or "sys"] < WIDTH[self.wanted])
+        return tuple(op for op in ends if WIDTH[scope_of(op) or "sys"] < WIDTH[self.needed_scope])
 
 
 def find_too_narrow(pairs: Iterable[tuple[ScopedOperation, ScopedOperation]]) -> list[NarrowScope]:
@@ -75,14 +75,14 @@ def find_too_narrow(pairs: Iterable[tuple[ScopedOperation, ScopedOperation]]) ->
     for release, acquire in pairs:
         narrow = NarrowScope(release, acquire)
         if narrow.at_fault:
-            found.setdefault((release.op.span, acquire.op.span, narrow.wanted), narrow)
+            found.setdefault((release.op.span, acquire.op.span, narrow.needed_scope), narrow)
     return list(found.values())
 
 
 def explain_narrow_scope(narrow: NarrowScope) -> str:
     """A clause that names the scope that is too narrow, for the message of a finding."""
     parts = [f"{_named(op)} has scope .{scope_of(op)}" for op in narrow.at_fault]
-    far = {"cluster": "another CTA of the cluster", "gpu": "another cluster", "sys": "another GPU"}[narrow.wanted]
+    far = {"cluster": "another CTA of the cluster", "gpu": "another cluster", "sys": "another GPU"}[narrow.needed_scope]
     return f"{' and '.join(parts)}, but the other thread is in {far}"
 
 
@@ -90,8 +90,8 @@ def suggest_scope(narrow: NarrowScope) -> str:
     """A sentence that says which scope to use, and where."""
     lines = [f"line {op.span.line}" for op in narrow.at_fault if op.span is not None]
     where = f" at {' and at '.join(lines)}" if lines else ""
-    spelled = [_spelled(op, narrow.wanted) for op in narrow.at_fault]
-    return f"Give scope .{narrow.wanted} ({', '.join(dict.fromkeys(spelled))}){where}."
+    spelled = [_spelled(op, narrow.needed_scope) for op in narrow.at_fault]
+    return f"Give scope .{narrow.needed_scope} ({', '.join(dict.fromkeys(spelled))}){where}."
 
 
 def _spelled(op: Op, scope: str) -> str:
@@ -116,7 +116,7 @@ def suggest_wider_scope(one: tuple[Event, Place], other: tuple[Event, Place]) ->
     if scope_of(a.op) is None or scope_of(b.op) is None or not lines:
         return ""
     where = " and at ".join(f"line {n}" for n in dict.fromkeys(lines))
-    return f"Give scope .{pair.wanted} at {where}: strong accesses that include each other's threads do not race."
+    return f"Give scope .{pair.needed_scope} at {where}: strong accesses that include each other's threads do not race."
 
 
 def join_advice(advice: str, other: str) -> str:

@@ -244,7 +244,7 @@ def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path
         waiting.append(Access(thread=s.program.threads[path.thread].name, instruction=text_of(op), span=op.span))
         if looks and looks[-1].mbarrier is not None:
             lack = find_lack(s, phases_of(prepared, candidate), looks[-1].mbarrier.address)
-            lacks += [lack.told(_label(s, looks[-1].mbarrier.address))] if lack else []
+            lacks += [lack.describe(_label(s, looks[-1].mbarrier.address))] if lack else []
     message = "wait forever: " + "; ".join(f"{a.thread} at {a.instruction}" for a in waiting)
     code = max(codes, default="DEAD001")  # of whichever threads wait, whatever their order
     found = _finding(code, profile, message, tuple(waiting), describe_execution(prepared, candidate))

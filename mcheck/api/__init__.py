@@ -210,7 +210,12 @@ def outcomes(
         ),
         forbidden=tuple(
             Outcome(
-                state=dict(f.state), executions=0, witness=f.told, axiom=f.axiom, graph=f.network, _drawn=f.execution
+                state=dict(f.state),
+                executions=0,
+                witness=f.cycle_steps,
+                axiom=f.axiom,
+                graph=f.network,
+                _drawn=f.execution,
             )
             for f in found.forbidden
         ),

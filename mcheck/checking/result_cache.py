@@ -41,12 +41,12 @@ class CacheableResult(Protocol):
     @property
     def digest(self) -> str: ...
     @property
-    def lasting(self) -> bool: ...
+    def cacheable(self) -> bool: ...
     @property
     def cut(self) -> bool: ...
     @property
     def reasons(self) -> Reasons: ...
-    def named(self, path: str, model: str) -> Self: ...
+    def with_names(self, path: str, model: str) -> Self: ...
 
 
 T = TypeVar("T", bound=CacheableResult)
@@ -58,14 +58,14 @@ Compute = Callable[[Sequence[Case]], Iterator[T]]
 class Texts:
     """The texts that the result for a file depends on, the ``source`` first, and its name and model.
 
-    ``tells``: locations in other files come from the text itself, whatever those files hold.
+    ``names_other_files``: locations in other files come from the text itself, whatever those files hold.
     """
 
     source: str
     name: str = ""
     model: str | None = None
     others: tuple[str, ...] = ()
-    tells: bool = False
+    names_other_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Key:
     key: bytes
     made: KeyInputs
     model: str
-    tells: bool
+    names_other_files: bool
 
 
 class ResultCache(Generic[T]):
@@ -148,7 +148,7 @@ class ResultCache(Generic[T]):
             return None
         parts = (texts.source, texts.name, model, *texts.others, *more)
         made = KeyInputs(self._head, tuple(map(digest, parts)))
-        return Key(made.key(), made, self._settings.model or texts.model or DEFAULT_MODEL, texts.tells)
+        return Key(made.key(), made, self._settings.model or texts.model or DEFAULT_MODEL, texts.names_other_files)
 
     def _digest(self, model: str | None, path: str) -> str:
         """The digest of the model that a test names, as it was when the first test of a folder named it."""
@@ -172,13 +172,13 @@ class ResultCache(Generic[T]):
             return None
         try:
             made, answer = unpack_entry(data)
-            found = unpack(self._kind, answer, case.path, elsewhere=key.tells)
+            found = unpack(self._kind, answer, case.path, elsewhere=key.names_other_files)
         except InvalidAnswer:
             found = None
         if found is None or made != key.made or not (made.fits(found) or (self._all and is_stopped_result(found))):
             self._store.remove(key.key)
             return None
-        return found.named(case.path, key.model)
+        return found.with_names(case.path, key.model)
 
     def keep(self, key: Key, result: T) -> None:
         """Stores a result if it can be cached and is about the texts of its key.
@@ -190,10 +190,10 @@ class ResultCache(Generic[T]):
 
         about = key.made.fits(result) or (self._all and is_stopped_result(result))
         died = any(r.cause is Cause.DIED for r in result.reasons)
-        if not about or died or not (result.lasting or (self._all and result.cut)):
+        if not about or died or not (result.cacheable or (self._all and result.cut)):
             return
         try:
-            data = pack(result, result.path, elsewhere=key.tells)
+            data = pack(result, result.path, elsewhere=key.names_other_files)
         except InvalidAnswer:
             return
         self._store.put(key.key, pack_entry(key.made, data))

@@ -72,8 +72,8 @@ class Statistics:
 class Store:
     """The cached answers in a folder, for one ``version`` of mcheck.
 
-    Raises ``Unavailable`` if the environment prevents its use at all; if it fails later, ``say`` gets one message, and nothing
-    more is stored or found. ``lock_timeout``: the seconds to wait for other processes.
+    Raises ``Unavailable`` if the environment prevents its use at all; if it fails later, ``say`` gets one message, and
+    nothing more is stored or found. ``lock_timeout``: the seconds to wait for other processes.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Store:
             if not os.path.exists(self.path):
                 _create(folder, self.path)
             if not os.path.isfile(self.path):
-                raise self.unusable("it is no file")
+                raise self.unusable_error("it is no file")
             self._file = sqlite3.connect(self.path, timeout=lock_timeout, isolation_level=None)
         try:
             with self._explained():
@@ -153,7 +153,7 @@ class Store:
             return None
         return None if row is None or row[1] != _seal(key, row[0]) else (row[0], row[2])
 
-    def contents(self) -> Statistics:
+    def statistics(self) -> Statistics:
         """Statistics of the cache."""
         with self._explained():
             answers, own, oldest, size = self._file.execute(
@@ -164,7 +164,7 @@ class Store:
         days = 0 if oldest is None else _today() - oldest
         return Statistics(path=self.path, answers=answers, own=own, bytes=size, days=days)
 
-    def own(self) -> Iterator[tuple[bytes, bytes]]:
+    def own_answers(self) -> Iterator[tuple[bytes, bytes]]:
         """The intact answers of this version, with their keys."""
         with self._explained():
             asked = f"SELECT key FROM answers WHERE version = ? AND {_SOUND}"  # noqa: S608 - no text from outside
@@ -174,7 +174,7 @@ class Store:
             if found is not None:
                 yield key, found[0]
 
-    def damaged(self) -> int:
+    def count_damaged(self) -> int:
         """The number of damaged entries, after reading everything; ``InputError`` if the file is damaged."""
         with self._explained():
             (said,) = self._file.execute("PRAGMA integrity_check(1)").fetchone()
@@ -182,7 +182,7 @@ class Store:
             asked = f"SELECT key FROM answers WHERE {_SOUND}"  # noqa: S608 - no text from outside
             keys = [key for (key,) in self._file.execute(asked)]
         if said != "ok":
-            raise self.unusable(said)
+            raise self.unusable_error(said)
         return int(rows) - sum(self._found(key) is not None for key in keys)
 
     def prune(self, *, unused: int | None = None, others: bool = False) -> int:
@@ -204,13 +204,13 @@ class Store:
         (application,) = self._file.execute("PRAGMA application_id").fetchone()
         (layout,) = self._file.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION:
-            raise self.unusable("it is no store of answers of mcheck")
+            raise self.unusable_error("it is no store of answers of mcheck")
         if layout != LAYOUT:
-            raise self.unusable(f"its layout is {layout}, and this version of mcheck knows {LAYOUT}")
+            raise self.unusable_error(f"its layout is {layout}, and this version of mcheck knows {LAYOUT}")
         # A view or a trigger of somebody else would be run by what is asked here.
         there = self._file.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 2").fetchall()
         if there != [(_SCHEMA.strip(),)]:
-            raise self.unusable("it has other tables than a store of answers of mcheck")
+            raise self.unusable_error("it has other tables than a store of answers of mcheck")
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -219,15 +219,15 @@ class Store:
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _SURROUNDINGS:
                 raise Unavailable(str(error)) from None
-            raise self.unusable(str(error)) from None
+            raise self.unusable_error(str(error)) from None
         except (UnicodeError, OverflowError, TypeError):  # what SQLite is made to say by a file that is damaged
-            raise self.unusable("it is damaged") from None
+            raise self.unusable_error("it is damaged") from None
         except OSError as error:
             if error.errno in _FULL:
                 raise Unavailable(error.strerror or str(error)) from None
             raise InputError(f"cannot use the cache {self.path}: {error.strerror or error}") from None
 
-    def unusable(self, why: str) -> InputError:
+    def unusable_error(self, why: str) -> InputError:
         """The error that says why the cache cannot be used, and what to do."""
         hint = "remove the file, name another folder with --cache, or go without"
         return InputError(f"cannot use the cache {self.path}: {why}", hint=hint)

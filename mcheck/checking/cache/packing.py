@@ -59,7 +59,8 @@ class _Form:
 def pack(answer: object, path: str, *, elsewhere: bool = False) -> bytes:
     """``answer`` about the file at ``path`` as bytes.
 
-    ``InvalidAnswer`` if it is too long, or has locations in other files that the file itself does not name (``elsewhere``).
+    ``InvalidAnswer`` if it is too long, or has locations in other files that the file itself does not name
+    (``elsewhere``).
     """
     kind: Any = type(answer)
     written = _form(kind).write(answer, _File(path, elsewhere))

@@ -85,11 +85,11 @@ class Checked:
         return format_reasons(self.reasons)
 
     @property
-    def lasting(self) -> bool:
+    def cacheable(self) -> bool:
         """Whether the same texts and options always give this result, so that it can be cached."""
         return self.verdict is not Verdict.ERROR and self.problem is None and not self.cut
 
-    def named(self, path: str, model: str) -> Checked:  # noqa: ARG002 - a report names the model once, at its head
+    def with_names(self, path: str, model: str) -> Checked:  # noqa: ARG002 - a report names the model once, at its head
         """The same result for a file and a model of other names."""
         return replace(self, path=path)
 
@@ -99,22 +99,22 @@ class Checked:
         return tuple(f for f in (*(g for g, _ in self.suppressed), *self.deselected) if is_decisive(f))
 
     @property
-    def nothing_else(self) -> bool:
+    def all_ignored(self) -> bool:
         """Whether all findings that would decide the verdict are deselected or suppressed."""
         return bool(self.ignored) and not any(map(is_decisive, self.findings))
 
     @property
     def headline(self) -> str:
         """The verdict in a word: ``ignored`` if all findings are deselected or suppressed."""
-        return "ignored" if self.verdict == "finding" and self.nothing_else else self.verdict
+        return "ignored" if self.verdict == "finding" and self.all_ignored else self.verdict
 
     @property
-    def left_out(self) -> str:
+    def ignored_text(self) -> str:
         """The number of ignored findings and their codes, as text; empty if there are none."""
         if not self.ignored:
             return ""
         said = f"{len(self.ignored)} ignored: {', '.join(sorted({f.code for f in self.ignored}))}"
-        return f"no finding but {said}" if self.nothing_else else f"besides {said}"
+        return f"no finding but {said}" if self.all_ignored else f"besides {said}"
 
     @property
     def as_expected(self) -> bool:

@@ -45,7 +45,7 @@ def _of_module(path: str, options: Options) -> Texts:
 
     launch = None if options.launch is not None else read_launch_beside(path)
     others = () if launch is None else (launch.text or "",)
-    return Texts(reader.text(path), os.path.basename(path), None, others, tells=True)
+    return Texts(reader.text(path), os.path.basename(path), None, others, names_other_files=True)
 
 
 def _preload() -> None:

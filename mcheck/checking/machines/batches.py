@@ -25,12 +25,12 @@ class Batches:
         self._cost = 0.0
         self._seconds = 0.0
 
-    def measured(self, items: list[Item], seconds: float) -> None:
+    def record_time(self, items: list[Item], seconds: float) -> None:
         """Records the time that a batch took."""
         self._cost += sum(estimate_cost(i.case) for i in items)
         self._seconds += seconds
 
-    def next(self) -> list[Item]:
+    def next_batch(self) -> list[Item]:
         """The next batch; empty at the end."""
         rate = self._seconds / self._cost if self._cost else FIRST_GUESS
         room = SECONDS if self._cost else SECONDS * BEGINNING

@@ -220,7 +220,7 @@ class _Run(Generic[T]):
             if self._cluster.lost():
                 self._reconnect()
             while len(self._pending) < self._cluster.room() and (self._again or more):
-                batch = self._again.pop() if self._again else _Batch(batches.next())
+                batch = self._again.pop() if self._again else _Batch(batches.next_batch())
                 more = more and bool(batch.items)
                 if batch.items:
                     self._send(batch)
@@ -299,7 +299,7 @@ class _Run(Generic[T]):
                 "a worker runs another version of mcheck", hint="install the same version wherever a worker runs"
             )
         assert isinstance(done, Done)
-        batches.measured(batch.items, done.seconds)
+        batches.record_time(batch.items, done.seconds)
         for i, data in zip(batch.items, done.results, strict=True):
             yield i.index, pickle.loads(data)  # noqa: S301 - from a worker, which Dask trusts with more than this
 

@@ -138,7 +138,7 @@ def _joined(
     gaps = _told(list(dict.fromkeys(gap for way, _ in found for gap in way.gaps)))
     reasons = merge_reasons(unknown, *(given.reasons for _, given in found if given.verdict is not Verdict.PROVED))
     kept = tuple(findings.values())
-    beyond = () if launched is None else launched.bound
+    beyond = () if launched is None else launched.bound_reasons
     covered = bool(found) and not reasons and not gaps and not beyond and all(given.covered for _, given in found)
     left_out = reasons if _worst(kept) else (*reasons, *gaps, *beyond)
     verdict, reasons = verdict_of(kept, covered=covered, reasons=left_out)

@@ -64,21 +64,21 @@ class Coverage:
     clashes: tuple[Clash, ...] = ()
 
     @property
-    def bound(self) -> Reasons:
+    def bound_reasons(self) -> Reasons:
         """The reason that only one cluster was checked, and why; empty if all are covered."""
         if not self.reasons:
             return ()
         why = [Reason(Cause.GAP, text, span=span) for span, text in self.reasons]
         more = len(why) - MOST_REASONS
         why = why[:MOST_REASONS] + ([Reason(Cause.GAP, f"{more} more")] if more > 0 else [])
-        said = f"one of {self.covers.of} clusters of the grid was looked at"
+        said = f"one of {self.covers.total} clusters of the grid was looked at"
         return (Reason(Cause.CLUSTERS, said, because=tuple(why)),)
 
 
 def single_cluster_coverage(launch: Launch) -> Covers:
     """The coverage if only one cluster of a launch was checked."""
     counts = [n // c for n, c in zip(launch.grid, launch.cluster, strict=True)]
-    return Covers(clusters=1, of=prod(counts))
+    return Covers(clusters=1, total=prod(counts))
 
 
 def compute_coverage(footprints: Sequence[Footprint], cluster: Extent, limit: Limit) -> Coverage:
@@ -96,7 +96,7 @@ def compute_coverage(footprints: Sequence[Footprint], cluster: Extent, limit: Li
         ]
         found += _meetings(footprint, cluster, limit, clashes, whole=not found)
     reasons = tuple(dict.fromkeys(found))
-    return Coverage(Covers(clusters=1 if reasons else of, of=of, together=1), reasons, tuple(dict.fromkeys(clashes)))
+    return Coverage(Covers(clusters=1 if reasons else of, total=of, together=1), reasons, tuple(dict.fromkeys(clashes)))
 
 
 def _same(a: Footprint, b: Footprint) -> bool:

@@ -75,7 +75,7 @@ def ask(
     chosen = plan_attempts(program, question, engine)
     # Another time would have given a first attempt more, and its answer instead of one that is as whole.
     hurried = question.timeout is not None and chosen != plan_attempts(program, replace(question, timeout=None), engine)
-    chosen = chosen.without(late or ())
+    chosen = chosen.skip_engines(late or ())
     answers: list[Answer] = []
     for attempt in chosen.attempts:
         before = [a for a in answers if a.engine == attempt.engine]

@@ -45,7 +45,7 @@ class Plan:
     attempts: tuple[Attempt, ...]
     why: str
 
-    def without(self, engines: Collection[str]) -> Plan:
+    def skip_engines(self, engines: Collection[str]) -> Plan:
         """The plan without the short attempts of ``engines``, which would time out again."""
         left = tuple(a for a in self.attempts if a.seconds is None or a.engine not in engines)
         if len(left) == len(self.attempts):

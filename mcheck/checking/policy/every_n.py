@@ -106,7 +106,7 @@ def check_every_number(
     try:
         proof = _proof(limit, prove)
         unproved = proof if isinstance(proof, Unproved) else unproved
-        turn = unproved.turn
+        turn = unproved.change
         large, last = 0, 0.0
         share = 0.5 if isinstance(proof, Unproved) else 1.0
 
@@ -137,7 +137,7 @@ def check_every_number(
                 continue
             began = time.monotonic()
             if not isinstance(proof, Unproved) and size in proof.smaller:
-                looked.take(size, proof.smaller[size])
+                looked.record(size, proof.smaller[size])
             elif _look(program, size, limit, look, looked):
                 took = max(NEXT_TO_IT, time.monotonic() - began)
                 break
@@ -146,7 +146,7 @@ def check_every_number(
             if not isinstance(proof, Unproved) and not looked.slow and all(map(is_whole, looked.found.values())):
                 return _proved(program, proof, looked.found)
         largest = max(looked.found, default=0)
-        smaller = [k for k in range(largest) if k not in looked and looked.ends(looked.found[largest])]
+        smaller = [k for k in range(largest) if k not in looked and looked.ends_search(looked.found[largest])]
         waits = limit if seconds is not None else Limit(WAIT)
         for size in smaller:
             waits.check()
@@ -154,7 +154,7 @@ def check_every_number(
                 break
     except TimeOut:
         late = (timeout_reason(seconds),)
-    wrong = min(looked.wrong, default=None)
+    wrong = min(looked.with_errors, default=None)
     if wrong is None:
         return _open(program, looked, unproved.why, late)
     others = _others(program, limit.part(took), answer, looked, wrong)
@@ -209,7 +209,8 @@ def _often(proof: Proof) -> str:
 
 
 def _look(
-    program: Program, size: int, limit: Limit, answer: Callable[[Program, float | None], Answer], looked: CheckedNumbers[int]
+    program: Program, size: int, limit: Limit, answer: Callable[[Program, float | None], Answer],
+    looked: CheckedNumbers[int],
 ) -> bool:  # fmt: skip
     """Checks the program with one number; whether it ends the search."""
     left = limit.remaining()
@@ -219,7 +220,7 @@ def _look(
     except InputError as error:
         error.message = f"{error.message} (with {program.free} = {size}, which is any number from 0 on)"
         raise
-    return looked.take(size, answer(replace(one, assumptions=program.assumptions), left))
+    return looked.record(size, answer(replace(one, assumptions=program.assumptions), left))
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +234,8 @@ class _Others:
 
 
 def _others(
-    program: Program, limit: Limit, answer: Callable[[Program, float | None], Answer], looked: CheckedNumbers[int], wrong: int
+    program: Program, limit: Limit, answer: Callable[[Program, float | None], Answer],
+    looked: CheckedNumbers[int], wrong: int,
 ) -> _Others:  # fmt: skip
     found = looked.found
     known = {f.code for f in found[wrong].findings}
@@ -315,7 +317,7 @@ def _open(program: Program, looked: CheckedNumbers[int], why: Reasons, late: Rea
     return replace(
         last, verdict=Verdict.UNKNOWN, findings=merge_findings([found[k] for k in sorted(found, reverse=True)]),
         covered=False, assumptions=merge_assumptions([last]), executions=looked.executions,
-        reasons=merge_reasons((left,), looked.limits(lambda number: f"{name} = {number}") or late),
+        reasons=merge_reasons((left,), looked.cut_reasons(lambda number: f"{name} = {number}") or late),
         cut=any(a.cut for a in found.values()),
     )  # fmt: skip
 

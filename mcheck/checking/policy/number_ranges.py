@@ -28,7 +28,7 @@ class Unproved:
     """A failed proof for all large numbers: the reasons, and the number near which the behaviour changes, if known."""
 
     why: Reasons = ()
-    turn: int | None = None
+    change: int | None = None
 
 
 def attempt_proof(limit: Limit, prove: Callable[[Limit], T]) -> T | Unproved:
@@ -55,17 +55,17 @@ class CheckedNumbers(Generic[K]):
     found: dict[K, Answer] = field(default_factory=dict)
     slow: dict[K, Answer] = field(default_factory=dict)
 
-    def take(self, number: K, given: Answer) -> bool:
+    def record(self, number: K, given: Answer) -> bool:
         """Records an answer; whether it has an error that ends the search.
 
         Such an error counts even if the time limit cut the answer.
         """
-        ends = self.ends(given)
+        ends = self.ends_search(given)
         where = self.slow if given.cut and not ends and not is_whole(given) else self.found
         where[number] = given
         return ends
 
-    def ends(self, given: Answer) -> bool:
+    def ends_search(self, given: Answer) -> bool:
         """Whether the answer has an error that ends the search."""
         return ends_search(given, self.excused)
 
@@ -73,16 +73,16 @@ class CheckedNumbers(Generic[K]):
         return number in self.found or number in self.slow
 
     @property
-    def wrong(self) -> list[K]:
+    def with_errors(self) -> list[K]:
         """The numbers with an error that ends the search."""
-        return [number for number, given in self.found.items() if self.ends(given)]
+        return [number for number, given in self.found.items() if self.ends_search(given)]
 
     @property
     def executions(self) -> int:
         """The number of executions explored for complete answers."""
         return sum(a.executions for a in self.found.values())
 
-    def limits(self, named: Callable[[K], str]) -> Reasons:
+    def cut_reasons(self, named: Callable[[K], str]) -> Reasons:
         """The reason for the first number whose answer the time limit cut."""
         first = next(iter(self.slow.items()), None)
         if first is None:

@@ -96,11 +96,11 @@ class Result:
         return format_reasons(self.reasons)
 
     @property
-    def lasting(self) -> bool:
+    def cacheable(self) -> bool:
         """Whether the same texts and options always give this result, so that it can be cached."""
         return self.verdict is not Verdict.ERROR and self.problem is None and not self.cut
 
-    def named(self, path: str, model: str) -> Result:
+    def with_names(self, path: str, model: str) -> Result:
         """The same result for a file and a model of other names."""
         return replace(self, path=path, model=model)
 
@@ -112,12 +112,12 @@ class Result:
         if self.verdict is Verdict.UNKNOWN:
             clean_broken = self.expected_kinds == CLEAN and not kinds_hold(self.expected_kinds, self.findings)
             return "mismatch" if clean_broken else "unknown"
-        if self.comes_to_nothing or (self.expected is not None and self.expected != self.verdict):
+        if self.is_vacuous or (self.expected is not None and self.expected != self.verdict):
             return "mismatch"
         return "ok" if kinds_hold(self.expected_kinds, self.findings) else "mismatch"
 
     @property
-    def comes_to_nothing(self) -> bool:
+    def is_vacuous(self) -> bool:
         """Whether a test without condition and expectation has no execution that ends, each being undefined or stuck:
         then ``pass`` says nothing.
         """
@@ -125,7 +125,7 @@ class Result:
         return self.verdict == "pass" and not self.ends and not asks
 
     @property
-    def unasked(self) -> tuple[str, ...]:
+    def unexpected_errors(self) -> tuple[str, ...]:
         """The codes of errors that no ``expect`` line mentions."""
         spoken = {kind for line in self.expected_kinds for kind in line}
         return tuple(sorted({f.code for f in self.findings if f.severity == "error" and f.kind not in spoken}))
@@ -137,11 +137,11 @@ class Result:
         ``undefined`` or ``deadlock`` if no execution ends for that reason; ``found`` if all is well except for errors
         in a test without expectations.
         """
-        if self.comes_to_nothing:
+        if self.is_vacuous:
             kinds = {f.kind for f in self.findings if f.severity == "error"}
             return next((kind for kind in ("undefined", "deadlock") if kind in kinds), self.status)
         nothing_expected = self.expected is None and not self.expected_kinds
-        return "found" if self.status == "ok" and nothing_expected and self.unasked else self.status
+        return "found" if self.status == "ok" and nothing_expected and self.unexpected_errors else self.status
 
     @property
     def was_read(self) -> bool:
@@ -149,7 +149,7 @@ class Result:
         return bool(self.source) or self.verdict.judges
 
     @property
-    def names_nothing(self) -> bool:
+    def observes_nothing(self) -> bool:
         """Whether there are no states because the test names nothing to observe."""
         return self.kind == "none" and not self.reasons and not self.outcomes
 

@@ -164,4 +164,4 @@ def _against(program: Program, model: Model, state: State, settings: Settings) -
     found = explain_forbidden(program, model, state, _question(settings))
     if found is None or found.execution is None:
         return "", (), "", 0
-    return found.axiom, found.told, found.explanation, len(found.execution.boxes)
+    return found.axiom, found.cycle_steps, found.explanation, len(found.execution.boxes)

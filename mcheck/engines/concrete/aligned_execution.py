@@ -44,8 +44,8 @@ def _mates(m: Machine, runner: Runner) -> list[Runner]:
 def _report(m: Machine, runner: Runner, k: int, instead: Statement | None) -> None:
     """Reports the ``k``-th aligned instruction of a lane, once for each warp: later ones are out of step too."""
     warp = runner.thread.place.own_warp
-    if warp not in m.parted:
-        m.parted.add(warp)
+    if warp not in m.diverged_warps:
+        m.diverged_warps.add(warp)
         op = next(op for op in runner.thread.code if statement_of(op) == runner.aligned[k])
         m.report(
             "UB307", explain_divergent_wgmma(instead), runner.thread.index, op, f"PTX ISA 9.0 section {op.section}"

@@ -58,7 +58,7 @@ class Groups:
     open: list[Task] = field(default_factory=list)
     committed: list[list[Task]] = field(default_factory=list)
     forgotten: int = 0
-    told: int = 0
+    tracked: int = 0
     """How many of the open tasks are tracked by an mbarrier."""
 
     @property
@@ -66,7 +66,7 @@ class Groups:
         """How many groups have been committed."""
         return self.forgotten + len(self.committed)
 
-    def over(self, number: int) -> bool:
+    def is_complete(self, number: int) -> bool:
         """Whether the first ``number`` groups have been committed and are complete."""
         while self.committed and all(task.done for task in self.committed[0]):
             del self.committed[0]
@@ -82,11 +82,11 @@ class Runner:
     registers: dict[str, Value]
     pc: int = 0
     ended: bool = False
-    waits: Callable[[], bool] | None = None
+    wake_condition: Callable[[], bool] | None = None
     groups: dict[str, Groups] = field(default_factory=dict)
     cp_async: list[Task] = field(default_factory=list)
     cluster_arrived: int | None = None
-    turns: dict[int, tuple[int, set[tuple[Value, ...]]]] = field(default_factory=dict)
+    loop_states: dict[int, tuple[int, set[tuple[Value, ...]]]] = field(default_factory=dict)
     asleep_at: int = -1
     """The value of ``Machine.changes`` when the thread was found to repeat itself."""
     aligned: list[Statement] = field(default_factory=list)
@@ -130,17 +130,17 @@ class Machine:
     """The states that arrives have returned, each with the address of its mbarrier."""
     gatherings: dict[tuple[object, ...], Gathering] = field(default_factory=dict)
     results: dict[tuple[tuple[object, ...], int], int] = field(default_factory=dict)
-    met: dict[tuple[tuple[object, ...], int], dict[int, Value]] = field(default_factory=dict)
+    exchanged: dict[tuple[tuple[object, ...], int], dict[int, Value]] = field(default_factory=dict)
     """The values that the lanes have brought to each collective of a mask."""
     tasks: list[Task] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     changes: int = 0
     steps: int = 0
     notes: set[str] = field(default_factory=set)
-    parted: set[tuple[int, int]] = field(default_factory=set)
+    diverged_warps: set[tuple[int, int]] = field(default_factory=set)
     """The warps whose lanes do not execute the same aligned instructions."""
     open_points: set[str] = field(default_factory=set)
-    how: Behaviour = DOCUMENTED
+    behaviour: Behaviour = DOCUMENTED
     deadline: Callable[[], None] = lambda: None
     """Raises when the time is over."""
 
@@ -166,7 +166,7 @@ class Machine:
         operand = self.value(runner, expr.operand)
         return None if operand is None else apply_unary(expr.op, operand)
 
-    def number(self, runner: Runner, expr: Expr, what: str = "operand") -> int:
+    def known_value(self, runner: Runner, expr: Expr, what: str = "operand") -> int:
         """The value of an operand that decides what the instruction accesses; it must be known."""
         value = self.value(runner, expr)
         if value is None:
@@ -174,23 +174,23 @@ class Machine:
             raise Unsupported(f"the {what} of '{op.text}' depends on contents that nothing has written", op.span)
         return value
 
-    def maybe(self, runner: Runner, expr: Expr | None, what: str = "operand") -> int | None:
-        """``number`` of an optional operand."""
-        return None if expr is None else self.number(runner, expr, what)
+    def optional_value(self, runner: Runner, expr: Expr | None, what: str = "operand") -> int | None:
+        """``known_value`` of an optional operand."""
+        return None if expr is None else self.known_value(runner, expr, what)
 
-    def site(self, runner: Runner) -> Site:
+    def position(self, runner: Runner) -> Site:
         """The position of a thread, for messages."""
         return Site(self.layout, runner.thread.place)
 
     def operands(self, runner: Runner, op: Op) -> Operands:
         """The values of the operands that decide what an instruction accesses."""
-        return evaluate_operands(op, lambda expr: self.number(runner, expr))
+        return evaluate_operands(op, lambda expr: self.known_value(runner, expr))
 
-    def plan(self, runner: Runner, op: Op) -> Plan:
+    def plan_of(self, runner: Runner, op: Op) -> Plan:
         """The effect of an instruction; undefined behaviour if a precondition is violated."""
-        return self.admitted(runner, op, plan(op, self.operands(runner, op), self.site(runner)))
+        return self.check_plan(runner, op, plan(op, self.operands(runner, op), self.position(runner)))
 
-    def admitted(self, runner: Runner, op: Op, made: Plan) -> Plan:
+    def check_plan(self, runner: Runner, op: Op, made: Plan) -> Plan:
         """Checks the preconditions of an effect: reports those after which the thread goes on, raises for others."""
         for fault in made.faults:
             if not continues_after(self.program, fault.code, op):
@@ -198,12 +198,12 @@ class Machine:
             self.report(fault.code, fault.message, runner.thread.index, op)
         return made
 
-    def object_of(self, runner: Runner, op: Op) -> int:
+    def mbarrier_address(self, runner: Runner, op: Op) -> int:
         """The address of the mbarrier object of an instruction."""
-        made = self.plan(runner, op)
-        return self.effect(made, made.mbarrier)
+        made = self.plan_of(runner, op)
+        return self.require_part(made, made.mbarrier)
 
-    def effect(self, made: Plan, found: T | None) -> T:
+    def require_part(self, made: Plan, found: T | None) -> T:
         """A part of an effect that must be present."""
         if found is None:
             raise Misuse(made.faults[0].code, made.faults[0].message, "")
@@ -231,7 +231,7 @@ class Machine:
         if finding not in self.findings:
             self.findings.append(finding)
 
-    def undefined(self, misuse: Misuse, thread: int, op: Op) -> Undefined:
+    def report_undefined(self, misuse: Misuse, thread: int, op: Op) -> Undefined:
         """Reports undefined behaviour; the execution cannot go on."""
         section = misuse.section
         if section and not section.startswith("PTX"):
@@ -241,7 +241,7 @@ class Machine:
 
     # --- mbarriers ----------------------------------------------------------------------------------
 
-    def live(self, address: int) -> mbarrier.State:
+    def mbarrier_state(self, address: int) -> mbarrier.State:
         """The state of the mbarrier object at ``address``."""
         state = self.barriers.get(address)
         if state is None:
@@ -253,7 +253,7 @@ class Machine:
         self.barriers[address] = step[0]
         self.changes += 1
 
-    def untouched(self, address: int, size: int) -> None:
+    def check_untouched(self, address: int, size: int) -> None:
         """Raises ``Misuse`` for an ordinary access to a valid mbarrier object (9.7.13.15)."""
         for place in self.barriers:
             if place < address + size and address < place + MBARRIER:
@@ -263,13 +263,13 @@ class Machine:
 
     # --- tasks --------------------------------------------------------------------------------------
 
-    def launch(self, task: Task) -> Task:
+    def issue_task(self, task: Task) -> Task:
         """Issues an asynchronous operation."""
         self.tasks.append(task)
         self.changes += 1
         return task
 
-    def perform(self, task: Task) -> None:
+    def perform_half(self, task: Task) -> None:
         """Performs the next half of an asynchronous operation."""
         try:
             if not task.fetched:
@@ -280,7 +280,7 @@ class Machine:
                 self.tasks.remove(task)
                 task.finish()
         except Misuse as misuse:
-            raise self.undefined(misuse, task.thread, task.op) from None
+            raise self.report_undefined(misuse, task.thread, task.op) from None
         self.changes += 1
 
     # --- threads --------------------------------------------------------------------------------------
@@ -290,22 +290,22 @@ class Machine:
         self.notes.add(f"{what} depends on contents that nothing has written; the seed decided")
         return self.rng.getrandbits(1)
 
-    def end(self, runner: Runner) -> None:
+    def end_thread(self, runner: Runner) -> None:
         """Ends a thread."""
         runner.ended = True
         self.changes += 1
 
-    def jump(self, runner: Runner, target: int) -> None:
+    def branch_to(self, runner: Runner, target: int) -> None:
         """Executes a taken branch.
 
         After a backward branch with the same registers as at an earlier one, and no effect of any thread since, the
         thread would loop forever unless another thread acts: it sleeps until then.
         """
         if target <= runner.pc:
-            seen = runner.turns.get(target)
+            seen = runner.loop_states.get(target)
             state = tuple(runner.registers.values())
             if seen is None or seen[0] != self.changes:
-                runner.turns[target] = (self.changes, {state})
+                runner.loop_states[target] = (self.changes, {state})
             elif state in seen[1]:
                 runner.asleep_at = self.changes
             else:
@@ -335,4 +335,4 @@ def machine(
         registers.update(thread.init)
         runners.append(Runner(thread, registers))
     layout = layout_of(program)
-    return Machine(program, profile, Random(seed), memory, layout, runners, how=how, deadline=deadline)  # noqa: S311 - a schedule, no secret
+    return Machine(program, profile, Random(seed), memory, layout, runners, behaviour=how, deadline=deadline)  # noqa: S311 - a schedule, no secret

@@ -127,7 +127,7 @@ class Trial:
         sr = self.evaluator.prepared.base("sr")[0] if len(nodes) > 1 else []
         return [(i, j) for i in nodes for j in nodes if i < j and sr[i] >> j & 1]
 
-    def initial(self) -> Rows:
+    def initial_order(self) -> Rows:
         """The coherence order of every execution: the initial write of a location comes first."""
         co = bits.empty(self.n)
         for first, *others in self.s.writes.values():
@@ -135,7 +135,7 @@ class Trial:
                 co[first] |= 1 << w
         return co
 
-    def chosen(self, co: Rows, sf: Rows) -> dict[str, Rows]:
+    def chosen_relations(self, co: Rows, sf: Rows) -> dict[str, Rows]:
         """The chosen relations with these orders, both transitive; of fences only pairs that must be ordered are
         related.
         """
@@ -145,10 +145,10 @@ class Trial:
             fences[j] |= sf[j] & 1 << i
         return {**self.decided, "co": co, "sync_fence": fences}
 
-    def settle(self) -> Settled:
+    def find_orders(self) -> Settled:
         """Coherence and fence orders with which all axioms hold; if there are none, some that were tried."""
         last: dict[str, Rows] = {}
-        for holds, chosen in self._orders(self.initial(), bits.empty(self.n)):
+        for holds, chosen in self._orders(self.initial_order(), bits.empty(self.n)):
             last = chosen
             if holds or self.leaves >= MAX_LEAVES:
                 break
@@ -158,26 +158,26 @@ class Trial:
         """All ways to order the open pairs, each with whether all axioms hold."""
         while True:
             co, sf = bits.closure(co), bits.closure(sf)
-            chosen = self.chosen(co, sf)
+            chosen = self.chosen_relations(co, sf)
             circular = any(co[i] >> i & 1 or sf[i] >> i & 1 for i in range(self.n))
             if circular or any(co[i] >> j & 1 for i, j in self.not_co):
                 self.leaves += 1
                 yield False, chosen
                 return
             values = self.evaluator.values(chosen)
-            if any(self.failing(values, monotone=True)):
+            if any(self.failing_axioms(values, monotone=True)):
                 self.leaves += 1
                 yield False, chosen
                 return
-            demanded = list(self.demanded(values, co))
+            demanded = list(self.missing_demands(values, co))
             if not demanded:
                 break
             for _, i, j in demanded:
                 co[i] |= 1 << j
-        pending = self.pending(values, co, sf)
+        pending = self.pending_pair(values, co, sf)
         if pending is None:
             self.leaves += 1
-            yield not any(self.failing(values, monotone=False)), chosen
+            yield not any(self.failing_axioms(values, monotone=False)), chosen
             return
         name, i, j = pending
         for a, b in ((i, j), (j, i)):
@@ -186,13 +186,13 @@ class Trial:
             if self.leaves >= MAX_LEAVES:
                 return
 
-    def failing(self, values: list[Rows], *, monotone: bool) -> Iterator[Axiom]:
+    def failing_axioms(self, values: list[Rows], *, monotone: bool) -> Iterator[Axiom]:
         """The axioms that fail, except those that demand pairs of co."""
         for a in self.tape.axioms:
             if a.role == "forbid" and a.monotone is monotone and _fails(a, values[a.node]):
                 yield a
 
-    def demanded(self, values: list[Rows], co: Rows) -> Iterator[tuple[Axiom, int, int]]:
+    def missing_demands(self, values: list[Rows], co: Rows) -> Iterator[tuple[Axiom, int, int]]:
         """The pairs that an axiom demands in co and that are missing, each with the axiom."""
         for a in self.tape.axioms:
             if a.role == BOUND:
@@ -200,7 +200,7 @@ class Trial:
                     for j in bits.bits(row & ~co[i]):
                         yield a, i, j
 
-    def pending(self, values: list[Rows], co: Rows, sf: Rows) -> tuple[str, int, int] | None:
+    def pending_pair(self, values: list[Rows], co: Rows, sf: Rows) -> tuple[str, int, int] | None:
         """A pair that must be ordered and is not yet."""
         for a in self.tape.axioms:
             if a.role == TOTAL:
@@ -208,11 +208,11 @@ class Trial:
                     for j in bits.bits(row):
                         if i != j and not (co[i] >> j & 1) | (co[j] >> i & 1):
                             return "co", i, j
-        if self.tape.total_co and (open_ := next(self.unordered(co), None)):
+        if self.tape.total_co and (open_ := next(self.unordered_pairs(co), None)):
             return "co", *open_
         return next((("sync_fence", i, j) for i, j in self.fences if not (sf[i] >> j & 1) | (sf[j] >> i & 1)), None)
 
-    def unordered(self, co: Rows) -> Iterator[tuple[int, int]]:
+    def unordered_pairs(self, co: Rows) -> Iterator[tuple[int, int]]:
         """The pairs of writes of one location that co leaves unordered."""
         for writes in self.s.writes.values():
             for i in writes:

@@ -46,15 +46,15 @@ class Solution:
 class Orders:
     """The search for the orders of the candidates of one structure.
 
-    ``checks``: the monotone axioms and the demands on co that may fail here; ``late``: axioms that only a complete
-    execution can answer; ``flags``: the flags of the model. co lies between ``co_low`` and ``co_high``, the fence order
-    within ``sf_high``. ``failed`` counts the candidates that each axiom removed.
+    ``checks``: the monotone axioms and the demands on co that may fail here; ``final_checks``: axioms that only a
+    complete execution can answer; ``flags``: the flags of the model. co lies between ``co_low`` and ``co_high``, the
+    fence order within ``sf_high``. ``failed`` counts the candidates that each axiom removed.
     """
 
     s: Structure
     plan: Plan
     checks: list[Axiom]
-    late: list[Axiom]
+    final_checks: list[Axiom]
     flags: list[Axiom]
     co_low: Rows
     co_high: Rows
@@ -111,10 +111,10 @@ class Orders:
     def _leaf(
         self, alive: int, bases: dict[str, Masks], co: Masks, sf: Masks, candidates: list[Candidate], solution: Solution
     ) -> int:
-        if not self.late and not self.flags:
+        if not self.final_checks and not self.flags:
             return alive
         evaluation = Evaluation(self.plan, alive, {**bases, "co": co, "sync_fence": sf})
-        for a in self.late:
+        for a in self.final_checks:
             bad = evaluation.violated(a.test, a.node)
             alive &= bad if a.negated else ~bad
         shown = alive & solution.defined

@@ -314,7 +314,7 @@ def _pending(d: _Drawing, node: Node) -> list[str]:
     if lack is None:
         return []
     told = [f"phase {lack.phase}: {lack.arrived} of {lack.count} arrivals"]
-    missing = lack.expected - lack.came
+    missing = lack.expected - lack.received
     return told + ([f"{missing} bytes pending"] if missing else [])
 
 

@@ -60,14 +60,14 @@ class Enumeration(Run):
                         self.executions += 1
                         if solver.misusable and self._misused(solver, c):
                             continue
-                        state = states.of(c)
-                        self.reach(state, solver, c)
+                        state = states.state_of(c)
+                        self.record_state(state, solver, c)
                         if unfinished:
                             self._unfinished(solver, c, paths)
                             unfinished = False
                     self._report_flagged(solver, solution)
-                    self.hit = self.hit or (self.verdict_only and self._decided(states, candidates))
-                    if self.hit:
+                    self.decided = self.decided or (self.verdict_only and self._decided(states, candidates))
+                    if self.decided:
                         self.complete = False
                         return
                 for name, count in solver.failed.items():
@@ -96,7 +96,7 @@ class Enumeration(Run):
             return True
         if self.findings_wanted:
             return False
-        return any(wanted in truth_of(condition, states.of(c)) for c in candidates)
+        return any(wanted in truth_of(condition, states.state_of(c)) for c in candidates)
 
     def _races_of(self, s: Structure, choices: list[Choice]) -> None:
         """Reports the races and misuses of a structure whose executions do not end."""

@@ -81,8 +81,8 @@ class _Explorer:
             self._structures = list(self.kept.combinations())
         return [(s, [replace(c, options=list(c.options)) for c in choices]) for s, choices in self._structures]
 
-    def settle(self, solver: Prepared, candidate: Candidate, *, explain: bool = False) -> Settled:
-        return (Refutation if explain else Trial)(self.evaluator(solver), solver, candidate).settle()
+    def find_orders(self, solver: Prepared, candidate: Candidate, *, explain: bool = False) -> Settled:
+        return (Refutation if explain else Trial)(self.evaluator(solver), solver, candidate).find_orders()
 
     def draw(
         self, solver: Prepared, candidate: Candidate, state: State, settled: Settled | None = None, **more: object
@@ -92,7 +92,7 @@ class _Explorer:
             candidate,
             model=self.model.name,
             state=state,
-            settled=settled or self.settle(solver, candidate),
+            settled=settled or self.find_orders(solver, candidate),
             explain=settled is not None,
             **more,  # type: ignore[arg-type]
         )
@@ -100,14 +100,16 @@ class _Explorer:
     def network(self, solver: Prepared, candidate: Candidate, state: State, settled: Settled) -> nx.MultiDiGraph:
         return network(solver, candidate, settled, model=self.model.name, state=state)
 
-    def told(self, tried: list[tuple[Prepared, Candidate]], state: State, *, wanted: bool) -> Forbidden | None:
+    def best_explanation(
+        self, tried: list[tuple[Prepared, Candidate]], state: State, *, wanted: bool
+    ) -> Forbidden | None:
         """The execution of a forbidden state with the shortest explanation, out of ``tried``."""
         best: tuple[Violation, Prepared, Candidate, Settled] | None = None
         explained = 0
         for solver, candidate in sorted(tried, key=lambda pair: (_unwritten(*pair), _ends(*pair))):
             try:
                 self.deadline()
-                settled = self.settle(solver, candidate, explain=True)
+                settled = self.find_orders(solver, candidate, explain=True)
             except (TimeOut, RecursionError):
                 break
             failed = settled.violation
@@ -155,7 +157,7 @@ class _Explorer:
                 if seen > MAX_CANDIDATES:
                     return False
                 try:
-                    state = states.of(c)
+                    state = states.state_of(c)
                 except Unsupported:
                     state = tuple((label, THIN_AIR) for label in states.labels)
                 else:
@@ -233,7 +235,7 @@ def explore(
     out = Exploration(given, allowed, findings=pictures)
     for state in allowed if networks else ():
         solver, candidate = kept.outcomes[state]
-        out.networks[state] = explorer.network(solver, candidate, state, explorer.settle(solver, candidate))
+        out.networks[state] = explorer.network(solver, candidate, state, explorer.find_orders(solver, candidate))
     if forbidden and given.complete:
         _forbidden(explorer, out, set(kept.outcomes), forbidden)
     out.cut = explorer.late or given.cut
@@ -249,7 +251,7 @@ def _forbidden(explorer: _Explorer, out: Exploration, known: set[State], most: i
     out.all_forbidden = explorer.collect(known, found, wanted=False, most=most)
     entries = []
     for state, tried in found.items():
-        told = explorer.told(tried, state, wanted=state in wanted)
+        told = explorer.best_explanation(tried, state, wanted=state in wanted)
         if told is not None:
             entries.append(told)
     out.forbidden = tuple(sorted(entries, key=lambda f: (not f.wanted, state_sort_key(f.state))))
@@ -269,4 +271,4 @@ def forbidden_state(
     explorer.collect(known, found, wanted=False, most=1000)
     if state not in found:
         return None
-    return explorer.told(found[state], state, wanted=False)
+    return explorer.best_explanation(found[state], state, wanted=False)

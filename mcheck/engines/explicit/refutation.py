@@ -25,12 +25,12 @@ End = tuple[Violation | None, Rows, Rows]
 class Refutation(Trial):
     """The search for the most telling failure of a candidate, or for orders with which no axiom fails."""
 
-    def settle(self) -> Settled:
+    def find_orders(self) -> Settled:
         """A well-formed execution with its failure, or one without a failure.
 
         If no well-formed execution has this final state, the candidate is not one, and there is nothing to explain.
         """
-        co = self.initial()
+        co = self.initial_order()
         for last, w in self.not_co:
             co[w] |= 1 << last
         sf = bits.empty(self.n)
@@ -39,7 +39,7 @@ class Refutation(Trial):
                 sf[i] |= 1 << j  # program order decides: the other direction would explain nothing
         co, sf = bits.closure(co), bits.closure(sf)
         if any(row >> i & 1 for i, row in enumerate(co)):
-            return Settled(self.chosen(co, sf))
+            return Settled(self.chosen_relations(co, sf))
         best: End | None = None
         for end in self._ends(co, sf):
             violation = end[0]
@@ -56,17 +56,17 @@ class Refutation(Trial):
     def _ends(self, co: Rows, sf: Rows) -> Iterator[End]:
         """Every sensible way to order the open pairs, up to its first failure; both orders are transitive."""
         while True:
-            values = self.evaluator.values(self.chosen(co, sf))
-            failing = list(self.failing(values, monotone=True))
-            granted, refused = _grant(co, self.demanded(values, co))
+            values = self.evaluator.values(self.chosen_relations(co, sf))
+            failing = list(self.failing_axioms(values, monotone=True))
+            granted, refused = _grant(co, self.missing_demands(values, co))
             if failing or refused:
                 yield self._first(values, failing, refused), granted if refused else co, sf
                 return
             if granted == co:
                 break
             co = granted
-        pending = self.pending(values, co, sf)
-        if pending is None and self.tape.free_co and (open_ := next(self.unordered(co), None)):
+        pending = self.pending_pair(values, co, sf)
+        if pending is None and self.tape.free_co and (open_ := next(self.unordered_pairs(co), None)):
             pending = ("co", *open_)  # whether an axiom holds may depend on pairs that nothing demands
         if pending is None:
             yield self._last(values, co), co, sf
@@ -80,8 +80,8 @@ class Refutation(Trial):
             yield from self._ends(now_co, now_sf)
 
     def _dies(self, co: Rows, sf: Rows) -> bool:
-        values = self.evaluator.values(self.chosen(co, sf))
-        return any(self.failing(values, monotone=True)) or bool(_grant(co, self.demanded(values, co))[1])
+        values = self.evaluator.values(self.chosen_relations(co, sf))
+        return any(self.failing_axioms(values, monotone=True)) or bool(_grant(co, self.missing_demands(values, co))[1])
 
     def _first(self, values: list[Rows], failing: Iterable[Axiom], refused: Iterable[Demand] = ()) -> Violation | None:
         """The most telling of the axioms that fail.
@@ -101,7 +101,7 @@ class Refutation(Trial):
         """The failure when everything is decided: an axiom, or a demand for an order between writes that co does not
         relate.
         """
-        failing = list(self.failing(values, monotone=False))
+        failing = list(self.failing_axioms(values, monotone=False))
         failing += (a for a in self.tape.axioms if a.role == TOTAL and _beyond(values[a.node], co))
         return self._first(values, failing)
 
@@ -110,17 +110,17 @@ class Refutation(Trial):
         stand.
         """
         while True:
-            values = self.evaluator.values(self.chosen(co, sf))
-            granted, _ = _grant(co, self.demanded(values, co))
+            values = self.evaluator.values(self.chosen_relations(co, sf))
+            granted, _ = _grant(co, self.missing_demands(values, co))
             if granted == co:
                 break
             co = granted
-        while (open_ := next(self.unordered(co), None)) is not None:
+        while (open_ := next(self.unordered_pairs(co), None)) is not None:
             co = bits.closure(extended(co, *open_))
         for i, j in self.fences:
             if not (sf[i] >> j & 1) | (sf[j] >> i & 1):
                 sf = bits.closure(extended(sf, i, j))
-        return self.chosen(co, sf)
+        return self.chosen_relations(co, sf)
 
 
 def _grant(co: Rows, demands: Iterable[Demand]) -> tuple[Rows, list[Demand]]:

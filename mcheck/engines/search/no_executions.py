@@ -24,13 +24,13 @@ def why_none_ends(run: Run) -> Reason | None:
     """
     if run.undefined or run.bounded:
         return None
-    every = run.every
+    every = run.thread_paths
     complete = [[p for p in paths if p.end == "end"] for paths in every]
     try:
         if _some_end(run, complete):
             return None
         if not run.blocking_wanted and run.prop != "liveness":
-            run.liveness(every, first=True)
+            run.search_deadlocks(every, first=True)
     except (TimeOut, Unsupported) as error:
         why = timeout_reason(run.limit.seconds) if isinstance(error, TimeOut) else reason_for_error(error)
         return Reason(Cause.NONE_ENDS, "it was not settled whether any execution ends", because=(why,))
@@ -39,7 +39,7 @@ def why_none_ends(run: Run) -> Reason | None:
         return Reason(Cause.NONE_ENDS, f"no execution ends: {found[0].code}, {found[0].message}")
     if run.note:
         return Reason(Cause.NONE_ENDS, "no execution ends", because=run.note)
-    if run.parted or any(p.end == "undefined" for paths in every for p in paths):
+    if run.diverged or any(p.end == "undefined" for paths in every for p in paths):
         return STOPPED
     if any(True for combination in product(*complete) for _ in run.structures(combination)):
         axioms = f" ({', '.join(sorted(run.failed))})" if run.failed else ""
@@ -52,7 +52,7 @@ def some_end(run: Run) -> bool:
     if run.bounded:
         return True
     try:
-        return _some_end(run, [[p for p in paths if p.end == "end"] for paths in run.every])
+        return _some_end(run, [[p for p in paths if p.end == "end"] for paths in run.thread_paths])
     except (TimeOut, Unsupported):
         return True
 

@@ -75,7 +75,7 @@ class Run(ABC):
     findings_wanted: bool
     blocking_wanted: bool = False
     note: Reasons = ()
-    every: list[list[Path]] = field(default_factory=list)
+    thread_paths: list[list[Path]] = field(default_factory=list)
     """The paths of each thread."""
     ends: bool = False
     """Whether some execution is known to end."""
@@ -89,16 +89,16 @@ class Run(ABC):
     bounded: bool = False
     failed: dict[str, int] = field(default_factory=dict)
     cut: dict[object, Path] = field(default_factory=dict)
-    parted: dict[object, tuple[Path, ...]] = field(default_factory=dict)
+    diverged: dict[object, tuple[Path, ...]] = field(default_factory=dict)
     """Paths of two lanes of a warp that arrive at different aligned barriers; the last lane stops there."""
     partings_asked: int = 0
     """How many of them have been searched for."""
     seen: prefixes.Seen = field(default_factory=set)
     complete: bool = True
-    early: bool = False
+    explore_prefixes: bool = False
     """Whether executions that stop early may be searched."""
-    hit: bool = False
-    beside: bool = False
+    decided: bool = False
+    only_with_others: bool = False
     """Whether some misuse was found only together with another one, which may be its cause."""
 
     def __post_init__(self) -> None:
@@ -174,17 +174,17 @@ class Run(ABC):
         parting = [] if self.semantics.static_barriers else barrier_generations.find_divergent_arrivals(s)
         for lanes in parting:
             self._part(s, lanes)
-        met = None if parting else self.meetings(s)
+        met = None if parting else self.barrier_choices(s)
         if met is None:  # a thread may stop before it comes to what cannot be
-            possible = filter(None, barrier_generations.each_choice(s, *self.made) if self.early else ())
-            self.beside = self._cut_short(s, list(possible)) or self.beside
+            possible = filter(None, barrier_generations.each_choice(s, *self.made) if self.explore_prefixes else ())
+            self.only_with_others = self._cut_short(s, list(possible)) or self.only_with_others
             return None
         if not self.program.assumptions.converged:
             return met
         together = convergence.converge_lanes(s)
         return None if together is None else met + together
 
-    def meetings(self, s: Structure) -> list[Choice] | None:
+    def barrier_choices(self, s: Structure) -> list[Choice] | None:
         """The choices of the barriers at which warps are not divided."""
         quorum, rounds = self.made
         dynamic = barrier_generations.dynamic_choices(s, quorum, rounds)
@@ -197,23 +197,25 @@ class Run(ABC):
 
     def explore(self) -> None:
         """Explores all complete executions and, if findings are wanted, those that never end."""
-        every = self.every = self.paths()
+        every = self.thread_paths = self.paths()
         complete = [[p for p in paths if p.end == "end"] for paths in every]
-        self.early = self.findings_wanted or any(p.end not in ("end", "stuck") for paths in every for p in paths)
+        self.explore_prefixes = self.findings_wanted or any(
+            p.end not in ("end", "stuck") for paths in every for p in paths
+        )
         warps = {t.place.own_warp for t in self.program.threads}
-        self.early = self.early or len(warps) < len(self.program.threads)
+        self.explore_prefixes = self.explore_prefixes or len(warps) < len(self.program.threads)
         if self.prop == "liveness":
-            self.liveness(every)
+            self.search_deadlocks(every)
             return
         self.solve_all(complete)
-        if self.hit:
+        if self.decided:
             return
         self._missteps(every)
         if self.blocking_wanted:
-            self.liveness(every)
+            self.search_deadlocks(every)
             self._partings(every)
         stopped = any(p.end == "undefined" for paths in every for p in paths)
-        undefined = self.beside or any(f.kind == "undefined" for f in self.findings.values())
+        undefined = self.only_with_others or any(f.kind == "undefined" for f in self.findings.values())
         beside = stopped or (self.findings_wanted and undefined)
         if beside:
             self._ill_ended(every)
@@ -233,14 +235,14 @@ class Run(ABC):
         for combination in product(*complete):
             self.deadline()
             self._solve(combination)
-            if self.hit:
+            if self.decided:
                 return
 
     @abstractmethod
     def _solve(self, paths: tuple[Path, ...]) -> None:
         """Explores all executions of one combination of complete paths, and reports their findings."""
 
-    def reach(self, state: State, prepared: Prepared, candidate: Candidate) -> None:
+    def record_state(self, state: State, prepared: Prepared, candidate: Candidate) -> None:
         """Counts an execution that ends in this state."""
         self.outcomes.setdefault(state, Reached(prepared, candidate)).executions += 1
         self.ends = True
@@ -249,7 +251,7 @@ class Run(ABC):
 
     def _cut_short(self, s: Structure, choices: list[Choice]) -> bool:
         """Records the paths of threads that stop at a misuse, if they will be searched; whether there are any."""
-        found = list(self.culprits(s, choices)) if self.early else []
+        found = list(self.culprits(s, choices)) if self.explore_prefixes else []
         for path, uid in found:
             short = prefixes.cut_short(path, uid)
             self.cut.setdefault(prefixes.name_of(short), short)
@@ -270,7 +272,7 @@ class Run(ABC):
             stopped.append(self.cut.setdefault(prefixes.name_of(short), short))
         one, other = stopped
         for ways in ((one, other), (s.paths[one.thread], other), (s.paths[other.thread], one)):
-            self.parted.setdefault(tuple(map(id, ways)), ways)
+            self.diverged.setdefault(tuple(map(id, ways)), ways)
 
     def _ill_ended(self, every: list[list[Path]]) -> None:
         """Reports races in executions in which a thread stops at undefined behaviour, and lanes that diverge at aligned
@@ -337,8 +339,8 @@ class Run(ABC):
 
     def _partings(self, every: list[list[Path]]) -> None:
         """Reports lanes of a warp that arrive at different aligned barriers, if a consistent execution reaches them."""
-        while self.partings_asked < len(self.parted):  # more of them may be met on the way
-            lanes = list(self.parted.values())[self.partings_asked]
+        while self.partings_asked < len(self.diverged):  # more of them may be met on the way
+            lanes = list(self.diverged.values())[self.partings_asked]
             self.partings_asked += 1
             last = lanes[-1].misstep
             if last is None or (last.code, last.op.span) not in self.findings:
@@ -403,7 +405,7 @@ class Run(ABC):
     def _stuck(self, combination: tuple[Path, ...]) -> Finding | None:
         """The finding of an execution in which these paths wait forever; reports races and misuses on the way."""
 
-    def liveness(self, every: list[list[Path]], *, first: bool = False) -> None:
+    def search_deadlocks(self, every: list[list[Path]], *, first: bool = False) -> None:
         """Finds executions, or the ``first``, in which some threads wait forever and the others end or wait forever
         too.
         """
@@ -442,7 +444,7 @@ class Run(ABC):
             self._show_misuse(prepared, candidate, remark, remark[0])
         blamed = {uid for _, _, uid in before}
         if self.findings_wanted and (len(blamed) > 1 or not all(map(prepared.alone, blamed))):
-            self.beside = True
+            self.only_with_others = True
             return True
         for misuse in missteps if ended and not before else before:
             finding = self._show_misuse(prepared, candidate, misuse, f"{misuse[0]}: undefined")

@@ -52,7 +52,7 @@ class SingleChoice:
         missteps = [x for _, _, x in self.encoding.missteps()]
         return bool(missteps) and self.solve(-self.clauses.any_of(missteps, Side.EXACT)) is None
 
-    def guilty(self, deadline: Callable[[], None]) -> set[Uid]:
+    def blamed_events(self, deadline: Callable[[], None]) -> set[Uid]:
         """The events that some option blames for a misuse."""
         open_: dict[Uid, list[int]] = {}
         for _, uid, x in self.encoding.missteps():

@@ -53,7 +53,7 @@ class Question:
         self.pairs = self._chosen_pairs()
         self.co: dict[tuple[int, int], int] = {}
         self.fences: dict[tuple[int, int], int] = {}
-        self.relations = Relations(prepared, self.clauses, self.base)
+        self.relations = Relations(prepared, self.clauses, self.base_pair)
         self.values = Values(prepared, self.clauses, self.selectors)
         self.condition = ConditionLiterals(self.values, condition)
         self.switches: dict[int, str] = {}
@@ -91,7 +91,9 @@ class Question:
                 for term, truth in path.constraints:
                     key = (joined.path.thread, joined.term(k, term), truth)
                     found[key] = found.get(key, 0) | 1 << k
-        return {(term, truth): self.prepared.guards.some(thread, mask) for (thread, term, truth), mask in found.items()}
+        return {
+            (term, truth): self.prepared.guards.any_taken(thread, mask) for (thread, term, truth), mask in found.items()
+        }
 
     def _listed(self) -> Iterator[tuple[Choice, list[int]]]:
         """The choices whose options are enumerated, with their selectors."""
@@ -111,7 +113,7 @@ class Question:
                         found.setdefault((relation, i, j), []).append(x)
         return found
 
-    def base(self, name: str, i: int, j: int) -> int:
+    def base_pair(self, name: str, i: int, j: int) -> int:
         """The literal of a pair of a base relation that the execution chooses."""
         if name == "co":
             return self.co[i, j]
@@ -142,13 +144,13 @@ class Question:
             for wait, arrivals in encoding.states().items():
                 what = self.s.events[wait].mbarrier
                 assert what is not None and what.state is not None
-                value = vectors.unsigned(vectors.of(what.state), TOKEN_BITS)
+                value = vectors.unsigned(vectors.vector_of(what.state), TOKEN_BITS)
                 others = [x for j in range(len(self.prepared.choices)) if j != k for _, _, x in self._missteps(j)]
                 free = self.clauses.all_of((self.clauses.any_of(others, Side.EXACT), -value.known), Side.EXACT)
                 for arrive, same in arrivals.items():
-                    token = vectors.event(arrive)
+                    token = vectors.event_result(arrive)
                     both = self.clauses.all_of((value.known, token.known), Side.EXACT)
-                    equal = self.values.named(f"(and {spell(both)} {vectors.compared('==', value, token)})")
+                    equal = self.values.named(f"(and {spell(both)} {vectors.compare('==', value, token)})")
                     self.clauses.add(free, -same, equal)
                     self.clauses.add(free, same, -equal)
                 for x, y in combinations(arrivals.values(), 2):
@@ -213,12 +215,12 @@ class Question:
                 if forward and back:
                     add(-self.co[i, j], -self.co[j, i])
             for j in writes:
-                into = [(i, x) for i in writes if i != j and (x := self.order(i, j)) != FALSE]
-                out = [(k, x) for k in writes if k != j and (x := self.order(j, k)) != FALSE]
+                into = [(i, x) for i in writes if i != j and (x := self.co_pair(i, j)) != FALSE]
+                out = [(k, x) for k in writes if k != j and (x := self.co_pair(j, k)) != FALSE]
                 for i, x in into:
                     for k, y in out:
                         if i != k:
-                            add(-x, -y, self.order(i, k), -self.here(i), -self.here(j), -self.here(k))
+                            add(-x, -y, self.co_pair(i, k), -self.here(i), -self.here(j), -self.here(k))
 
     def _always_ordered(self) -> list[int]:
         p = self.prepared
@@ -234,7 +236,7 @@ class Question:
     def _open_pair(low: list[int], high: list[int], i: int, j: int) -> bool:
         return bool(high[i] >> j & 1) and not low[i] >> j & 1
 
-    def order(self, i: int, j: int) -> int:
+    def co_pair(self, i: int, j: int) -> int:
         """The literal of a pair of co."""
         if self.prepared.co_low[i] >> j & 1:
             return TRUE
@@ -259,7 +261,7 @@ class Question:
         for choice, selectors in self._listed():
             for option, x in zip(choice.options, selectors, strict=True):
                 for i, j in option.not_co:
-                    self.clauses.add(-x, -self.order(i, j), -self.here(i), -self.here(j))
+                    self.clauses.add(-x, -self.co_pair(i, j), -self.here(i), -self.here(j))
 
     # --- axioms -----------------------------------------------------------------------------------------------
 
@@ -283,16 +285,16 @@ class Question:
                 continue
             for i, j in cells:
                 if axiom.role == BOUND:
-                    wanted = [self.order(i, j)]
+                    wanted = [self.co_pair(i, j)]
                 elif axiom.role == TOTAL:
-                    wanted = [self.order(i, j), self.order(j, i)]
+                    wanted = [self.co_pair(i, j), self.co_pair(j, i)]
                 else:
                     wanted = []
                 if TRUE not in wanted:
                     there = (-self.here(i), -self.here(j))
                     self.clauses.add(-switch, -self.relations.literal(axiom.node, i, j, side), *there, *wanted)
 
-    def flag(self, node: int, i: int, j: int) -> int:
+    def flag_pair(self, node: int, i: int, j: int) -> int:
         """The literal of a pair that a flag reports."""
         found = self.relations.literal(node, i, j, Side.LOWER)
         return self.clauses.all_of((found, self.here(i), self.here(j)), Side.LOWER)
@@ -305,7 +307,7 @@ class Question:
         if not isinstance(self.prepared, Guarded):
             return recheck(self.prepared, candidate, ordered)
         assert self.singles is not None
-        single = self.singles.of(self._alternatives(model), candidate)
+        single = self.singles.project(self._alternatives(model), candidate)
         witness = recheck(single.prepared, single.candidate, single.ordered(ordered))
         if witness is None:
             return None
@@ -327,11 +329,11 @@ class Question:
         return variable if literal > 0 else self.z3.Not(variable)
 
     def _flush(self) -> None:
-        text = self.clauses.text(self.values.vectors.take())
+        text = self.clauses.text(self.values.vectors.take_lines())
         if text:
             self.solver.from_string(text)
 
-    def block(self, *literals: int) -> None:
+    def exclude(self, *literals: int) -> None:
         """Excludes assignments in which all of these hold."""
         self.clauses.add(*(-x for x in literals))
 
@@ -389,7 +391,7 @@ class Question:
             raise InternalError(f"the solver knows nothing of {min(given)[0]} as an option has it")
 
     def _holds(self, model: z3.ModelRef, name: str, i: int, j: int) -> bool:
-        literal = self.order(i, j) if name == "co" else self.fences.get((i, j), FALSE)
+        literal = self.co_pair(i, j) if name == "co" else self.fences.get((i, j), FALSE)
         return self._true(model, literal)
 
     def _exclude(self, model: z3.ModelRef, candidate: Candidate) -> None:
@@ -402,7 +404,7 @@ class Question:
         taken += [x if self._true(model, x) else -x for x in self.supposed]
         orders = {abs(x): x for x in [*self.co.values(), *self.fences.values()]}
         taken += [x if self._true(model, x) else -x for x in orders.values()]
-        self.block(*taken)
+        self.exclude(*taken)
 
     def _corrected(self, model: z3.ModelRef, candidate: Candidate) -> bool:
         """Adds the results of untranslated operations for the arguments of this solution, if they are wrong in it."""

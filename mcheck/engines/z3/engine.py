@@ -80,7 +80,7 @@ class Z3Run(Run):
         for choice in choices:
             if isinstance(choice, OpenChoice):
                 self.deadline()
-                for uid in sorted(SingleChoice(choice).guilty(self.deadline)):
+                for uid in sorted(SingleChoice(choice).blamed_events(self.deadline)):
                     yield s.paths[uid[0]], uid
 
     def _failed(self, names: dict[str, int] | set[str]) -> None:
@@ -94,11 +94,11 @@ class Z3Run(Run):
         for threads in product(*map(groups, complete)):
             self.deadline()
             if prod(len(joined.alternatives) for joined in threads) >= FEW and self.solve_joined(list(threads)):
-                if self.hit:
+                if self.decided:
                     return
                 continue
             self.solve_each([joined.alternatives for joined in threads])
-            if self.hit:
+            if self.decided:
                 return
 
     def solve_joined(self, threads: list[Joined]) -> bool:
@@ -112,11 +112,11 @@ class Z3Run(Run):
             not self.semantics.static_barriers and barrier_generations.find_divergent_arrivals(s)
         ):
             return False
-        met = self.meetings(s)
+        met = self.barrier_choices(s)
         if met is None:
             return False
         choices = met + self.phase_choices(s, frozenset())
-        if self.early and any(True for _ in self.culprits(s, choices)):
+        if self.explore_prefixes and any(True for _ in self.culprits(s, choices)):
             return False  # each combination has executions of its own that stop early
         choices += self._plain_choices(s)
         prepared = Guarded(self.tape, s, choices, self.deadline, threads)
@@ -141,7 +141,7 @@ class Z3Run(Run):
             q = self.question(s, choices)
             if q is not None:
                 self._ask(q)
-                if self.hit:
+                if self.decided:
                     return
 
     def _ask(self, q: Question) -> None:
@@ -151,7 +151,7 @@ class Z3Run(Run):
             self._verdict_of(q)
         else:
             self._everything(q)
-        if not self.hit:
+        if not self.decided:
             self._failed(q.refuted)
 
     def _verdict_of(self, q: Question) -> None:
@@ -162,13 +162,13 @@ class Z3Run(Run):
             if witness is not None:
                 self._outcome(witness)
                 self._unfinished(witness.prepared, witness.candidate, witness.prepared.s.paths)
-                self.hit = True
+                self.decided = True
                 return
         self.ends = self.ends or q.solve(*(-x for x in q.misused)) is not None
         self._misuses(q)
         self._flags(q, undefined_only=True)
         self._left_unfinished(q)
-        self.hit = self.undefined
+        self.decided = self.undefined
 
     def _everything(self, q: Question) -> None:
         """Queries for a full answer: all states, then all flags and misuses of any execution."""
@@ -182,7 +182,7 @@ class Z3Run(Run):
             listed.add(state)
             self._report_flags(witness)
             self._misused(witness.prepared, witness.candidate)
-            q.block(new, *(q.condition.has(t, v) for t, (_, v) in zip(q.condition.terms, state, strict=True)))
+            q.exclude(new, *(q.condition.equals(t, v) for t, (_, v) in zip(q.condition.terms, state, strict=True)))
         self._misuses(q)
         self._flags(q, undefined_only=False)
         self._left_unfinished(q)
@@ -194,9 +194,9 @@ class Z3Run(Run):
                 self._unfinished(witness.prepared, witness.candidate, witness.prepared.s.paths)
 
     def _outcome(self, witness: Witness) -> State:
-        state = States(witness.prepared, self.program.condition).of(witness.candidate)
+        state = States(witness.prepared, self.program.condition).state_of(witness.candidate)
         self.executions += 1
-        self.reach(state, witness.prepared, witness.candidate)
+        self.record_state(state, witness.prepared, witness.candidate)
         return state
 
     # --- flags and misuse ---------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ class Z3Run(Run):
                 if high[i] >> j & 1 and prefixes.key_of(q.prepared, axiom.name, (i, j)) not in self.seen
                 if not undefined_only or may_be_undefined(q.prepared.s, axiom.name, (i, j))
             }
-            literals = {pair: q.flag(axiom.node, *pair) for pair in open_pairs}
+            literals = {pair: q.flag_pair(axiom.node, *pair) for pair in open_pairs}
             while open_pairs:
                 some = q.clauses.any_of([literals[p] for p in open_pairs], Side.LOWER)
                 witness = q.solve(some, *(-x for x in q.misused))
@@ -266,8 +266,8 @@ class Z3Run(Run):
             witness = q.solve(some, *beside[key])
             if witness is not None:
                 self._misused(witness.prepared, witness.candidate, ended=ended)
-            elif alone and not self.beside:
-                self.beside = q.solve(some) is not None
+            elif alone and not self.only_with_others:
+                self.only_with_others = q.solve(some) is not None
         self._flags_of_the_misused(q, missteps)
 
     def _flags_of_the_misused(self, q: Question, missteps: list[Mishap]) -> None:
@@ -282,7 +282,7 @@ class Z3Run(Run):
                 if prefixes.key_of(q.prepared, axiom.name, (node, node)) in self.seen:
                     continue
                 others = [-x for _, other, x in missteps if other != uid]
-                witness = q.solve(misused, q.flag(axiom.node, node, node), *others)
+                witness = q.solve(misused, q.flag_pair(axiom.node, node, node), *others)
                 if witness is None:
                     continue
                 for flag, pair in zip(witness.flags, witness.pairs, strict=True):

@@ -32,7 +32,7 @@ class Guards:
         self.n = s.size
         self.thread = [node.thread for node in s.nodes]
         self.mask = [0 if x.source is None else self.by_thread[x.thread].masks[x.source.uid] for x in s.nodes]
-        every = [0 if x.source is None else self.by_thread[x.thread].every for x in s.nodes]
+        every = [0 if x.source is None else self.by_thread[x.thread].all_mask for x in s.nodes]
         self.always = [mask == whole for mask, whole in zip(self.mask, every, strict=True)]
         self.users = self._users(s)
         self.together, self.implied = bits.empty(self.n), bits.empty(self.n)
@@ -60,9 +60,9 @@ class Guards:
                 self.always[first] = False
         return found
 
-    def some(self, thread: int, mask: int) -> int:
+    def any_taken(self, thread: int, mask: int) -> int:
         """The literal that one of these alternatives is taken."""
-        if mask == self.by_thread[thread].every:
+        if mask == self.by_thread[thread].all_mask:
             return TRUE
         return self.clauses.any_of([self.taken[thread][k] for k in bits.bits(mask)], Side.EXACT)
 
@@ -70,9 +70,9 @@ class Guards:
         """The literal that an event is in the execution."""
         if i in self.users:
             return self.clauses.any_of([self.here(k) for k in self.users[i]], Side.EXACT)
-        return TRUE if self.always[i] else self.some(self.thread[i], self.mask[i])
+        return TRUE if self.always[i] else self.any_taken(self.thread[i], self.mask[i])
 
-    def both(self, a: Uid, b: Uid) -> int:
+    def with_both(self, a: Uid, b: Uid) -> int:
         """The alternatives of a thread that have both events."""
         masks = self.by_thread[a[0]].masks
         return masks[a] & masks[b]

@@ -55,7 +55,7 @@ class Mbarrier:
         self.bytes = [-(x.tx or 0) if x.kind == "complete" else x.tx or 0 for x in self.steps]
         self.phases = self._most_phases()
         self._order(issued)
-        self.valued = {w: self._may_have_given(w) for w in self.waits if self.events[w].uid in valued}
+        self.valued = {w: self._possible_tokens(w) for w in self.waits if self.events[w].uid in valued}
         self.bad: list[dict[str, int]] = [{} for _ in range(self.n)]
         self.over_delivered = FALSE
         self._taking()
@@ -96,12 +96,12 @@ class Mbarrier:
             for b in range(a + 1, n):
                 for c in range(a + 1, n):
                     if b != c:
-                        self.clauses.add(-self.before(a, b), -self.before(b, c), -self.before(c, a))
+                        self.clauses.add(-self.precedes(a, b), -self.precedes(b, c), -self.precedes(c, a))
 
         if free:  # what may come before such an initialisation is told by a flag of the model, from causality
             for a in range(n):
                 if a not in self.inits:
-                    self.clauses.add(*(self.before(i, a) for i in self.inits))
+                    self.clauses.add(*(self.precedes(i, a) for i in self.inits))
 
     def _comes_first(self, a: int, b: int, issued: dict[Uid, int]) -> bool:
         x, y = self.events[a], self.events[b]
@@ -112,7 +112,7 @@ class Mbarrier:
         first = x.uid[1] < y.uid[1] if y.order is not None else x.order < issued[y.uid]
         return first and precedes(x, y)
 
-    def before(self, a: int, b: int) -> int:
+    def precedes(self, a: int, b: int) -> int:
         """The literal that a precedes b in the order."""
         if self.must[a] >> b & 1:
             return TRUE
@@ -123,31 +123,31 @@ class Mbarrier:
     # --- objects one after the other ------------------------------------------------------------------------------
 
     @memo
-    def of_init(self, a: int, i: int) -> int:
+    def finds_object_of(self, a: int, i: int) -> int:
         """The literal that a finds the object of init i, if it finds one."""
         if a == i:
             return TRUE
-        others = [self._both(self.before(i, j), self.before(j, a)) for j in self.inits if j not in (i, a)]
-        return self.clauses.all_of([self.before(i, a), *(-x for x in others)], Side.EXACT)
+        others = [self._both(self.precedes(i, j), self.precedes(j, a)) for j in self.inits if j not in (i, a)]
+        return self.clauses.all_of([self.precedes(i, a), *(-x for x in others)], Side.EXACT)
 
     @memo
-    def earlier(self, b: int, a: int) -> int:
+    def precedes_here(self, b: int, a: int) -> int:
         """The literal that b precedes a on the same object."""
         if len(self.inits) < 2:
-            return self.before(b, a)
-        between = [self._both(self.before(b, i), self.before(i, a)) for i in self.inits if i not in (a, b)]
+            return self.precedes(b, a)
+        between = [self._both(self.precedes(b, i), self.precedes(i, a)) for i in self.inits if i not in (a, b)]
         if a in self.inits and a != b:
             return FALSE
-        return self.clauses.all_of([self.before(b, a), *(-x for x in between)], Side.EXACT)
+        return self.clauses.all_of([self.precedes(b, a), *(-x for x in between)], Side.EXACT)
 
     @memo
-    def valid(self, a: int) -> int:
+    def finds_valid(self, a: int) -> int:
         """The literal that a finds a valid object."""
         found = []
         for i in self.inits:
             if i != a:
-                gone = [self._both(self.before(i, v), self.before(v, a)) for v in self.invals if v != a]
-                found.append(self.clauses.all_of([self.before(i, a), *(-x for x in gone)], Side.EXACT))
+                gone = [self._both(self.precedes(i, v), self.precedes(v, a)) for v in self.invals if v != a]
+                found.append(self.clauses.all_of([self.precedes(i, a), *(-x for x in gone)], Side.EXACT))
         return self.clauses.any_of(found, Side.EXACT)
 
     def _both(self, x: int, y: int) -> int:
@@ -173,34 +173,34 @@ class Mbarrier:
         return self._both(self.after_phase(a, k - 1), -self.after_phase(a, k))
 
     @memo
-    def pending(self, a: int) -> Sum:
+    def pending_count(self, a: int) -> Sum:
         """The pending count that a finds: the arrivals of all phases so far, less those that have arrived."""
         terms: list[tuple[int, int]] = []
         for i in self.inits:
-            mine = self.of_init(a, i) if len(self.inits) > 1 else TRUE
+            mine = self.finds_object_of(a, i) if len(self.inits) > 1 else TRUE
             for k in range(self.phases + 1):
                 terms.append((self._both(mine, self.after_phase(a, k - 1)), self.steps[i].count))
         for b, x in enumerate(self.steps):
             if b == a:
                 continue
             if self.arrivals[b] or x.kind == "increment":
-                terms.append((self.earlier(b, a), int(x.kind == "increment") - self.arrivals[b]))
+                terms.append((self.precedes_here(b, a), int(x.kind == "increment") - self.arrivals[b]))
             if x.kind == "drop":
                 for k in range(self.phases):
-                    counted = (self.earlier(b, a), -self.after_phase(b, k), self.after_phase(a, k))
+                    counted = (self.precedes_here(b, a), -self.after_phase(b, k), self.after_phase(a, k))
                     terms.append((self.clauses.all_of(counted, Side.EXACT), -x.count))
         return Sum.of(terms)
 
     @memo
-    def outstanding(self, a: int) -> Sum:
+    def tx_count(self, a: int) -> Sum:
         """The tx-count that a finds: it is zero whenever a phase completes, so all operations before a count."""
-        return Sum.of((self.earlier(b, a), self.bytes[b]) for b in range(self.n) if b != a and self.bytes[b])
+        return Sum.of((self.precedes_here(b, a), self.bytes[b]) for b in range(self.n) if b != a and self.bytes[b])
 
     @memo
-    def expected(self, a: int) -> Sum:
+    def expected_count(self, a: int) -> Sum:
         """The expected arrival count of the next phase that a finds."""
-        terms = [(self.of_init(a, i) if len(self.inits) > 1 else TRUE, self.steps[i].count) for i in self.inits]
-        terms += [(self.earlier(b, a), -x.count) for b, x in enumerate(self.steps) if x.kind == "drop" and b != a]
+        terms = [(self.finds_object_of(a, i) if len(self.inits) > 1 else TRUE, self.steps[i].count) for i in self.inits]
+        terms += [(self.precedes_here(b, a), -x.count) for b, x in enumerate(self.steps) if x.kind == "drop" and b != a]
         return Sum.of(terms)
 
     # --- what is taken, what is bad -------------------------------------------------------------------------------
@@ -217,8 +217,8 @@ class Mbarrier:
             if x.kind in TESTS:
                 nothing_left = (
                     self.taken[b],
-                    self.sums.zero(self.pending(b).plus(-self.arrivals[b])),
-                    self.sums.zero(self.outstanding(b).plus(self.bytes[b])),
+                    self.sums.zero(self.pending_count(b).plus(-self.arrivals[b])),
+                    self.sums.zero(self.tx_count(b).plus(self.bytes[b])),
                 )
                 self._same(self.completing[b], c.all_of(nothing_left, Side.EXACT))
         for a in possible:
@@ -242,8 +242,8 @@ class Mbarrier:
                 c.add(-self.is_bad[a], -self.is_bad[b])
             for b in possible:
                 if a != b:
-                    c.add(-self.is_bad[a], -self.before(a, b), -self.taken[b])
-                    c.add(-self.is_bad[a], -self.before(b, a), self.taken[b])
+                    c.add(-self.is_bad[a], -self.precedes(a, b), -self.taken[b])
+                    c.add(-self.is_bad[a], -self.precedes(b, a), self.taken[b])
             c.add(-self.is_bad[a], -self.taken[a])
         self.stopped = c.any_of([self.is_bad[a] for a in guilty], Side.EXACT)
         for a in possible:
@@ -260,13 +260,13 @@ class Mbarrier:
             return
         c = self.clauses
         for k in range(self.phases):
-            done = [self._both(self.completes(b, k), self.earlier(b, a)) for b in range(self.n) if b != a]
+            done = [self._both(self.completes(b, k), self.precedes_here(b, a)) for b in range(self.n) if b != a]
             self._same(self.passed[a][k], c.any_of(done, Side.EXACT))
             if k:
                 c.add(-self.passed[a][k], self.passed[a][k - 1])
             if len(self.inits) == 1:  # implied, and seen at once
                 least = self.steps[self.inits[0]].count - sum(x.count for x in self.steps if x.kind == "drop")
-                arrived = Sum.of((self.earlier(b, a), w) for b, w in enumerate(self.arrivals) if w and b != a)
+                arrived = Sum.of((self.precedes_here(b, a), w) for b, w in enumerate(self.arrivals) if w and b != a)
                 c.add(-self.passed[a][k], self.sums.at_least(arrived, max(1, least) * (k + 1)))
 
     def _reasons(self, a: int) -> list[tuple[str, int]]:
@@ -275,35 +275,35 @@ class Mbarrier:
         """
         x, sums = self.steps[a], self.sums
         if x.kind == "init":
-            return [("UB202", self.valid(a))] + ([] if 1 <= x.count <= MAX_COUNT else [("UB205", TRUE)])
+            return [("UB202", self.finds_valid(a))] + ([] if 1 <= x.count <= MAX_COUNT else [("UB205", TRUE)])
         out: list[tuple[str, int]] = []
         if self.events[a].order is None and self.invals:
-            gone = self.clauses.any_of([self.before(v, a) for v in self.invals], Side.EXACT)
-            out.append(("UB215", self._both(gone, -self.valid(a))))
-        out.append(("UB201", -self.valid(a)))
+            gone = self.clauses.any_of([self.precedes(v, a) for v in self.invals], Side.EXACT)
+            out.append(("UB215", self._both(gone, -self.finds_valid(a))))
+        out.append(("UB201", -self.finds_valid(a)))
         if x.kind == "inval":
             return out
         if x.kind == "wait":
             return out + self._wrong_wait(a)
         if x.kind == "increment":
-            return [*out, ("UB208", sums.at_least(self.pending(a), MAX_COUNT))]
+            return [*out, ("UB208", sums.at_least(self.pending_count(a), MAX_COUNT))]
         if x.tx is not None:
-            after = self.outstanding(a).plus(self.bytes[a])
+            after = self.tx_count(a).plus(self.bytes[a])
             out.append(("UB205", TRUE if x.tx < 0 else sums.at_least(after, MAX_COUNT + 1)))
             out.append(("UB205", -sums.at_least(after, -MAX_COUNT)))
             if x.kind == "expect":
-                spent = (sums.zero(self.pending(a)), -sums.at_least(self.outstanding(a), 0), sums.zero(after))
+                spent = (sums.zero(self.pending_count(a)), -sums.at_least(self.tx_count(a), 0), sums.zero(after))
                 out.append(("UB217", self.clauses.all_of(spent, Side.EXACT)))
         if x.kind in ARRIVALS:
             count = self.arrivals[a]
             if not 1 <= x.count <= MAX_COUNT:
                 out.append(("UB205", TRUE))
-            out.append(("UB205", -sums.at_least(self.pending(a), count)))
+            out.append(("UB205", -sums.at_least(self.pending_count(a), count)))
             if x.kind == "drop":
-                out.append(("UB205", -sums.at_least(self.expected(a), count)))
-                out.append(("UB207", sums.zero(self.expected(a).plus(-count))))
+                out.append(("UB205", -sums.at_least(self.expected_count(a), count)))
+                out.append(("UB207", sums.zero(self.expected_count(a).plus(-count))))
             if x.no_complete:
-                left = self.pending(a).plus(-count), self.outstanding(a).plus(self.bytes[a])
+                left = self.pending_count(a).plus(-count), self.tx_count(a).plus(self.bytes[a])
                 out.append(("UB206", self.clauses.all_of(map(sums.zero, left), Side.EXACT)))
         return out
 
@@ -325,11 +325,11 @@ class Mbarrier:
             u = self._token(w)
             return FALSE if u < 0 else self._ahead(w, u, phases)
         found = [
-            self.clauses.all_of((x, self.before(u, w), self._ahead(w, u, phases)), Side.EXACT)
+            self.clauses.all_of((x, self.precedes(u, w), self._ahead(w, u, phases)), Side.EXACT)
             for u, x in self.valued[w].items()
         ]
         for u, x in self.valued[w].items() if not phases else ():
-            late = x, self.earlier(w, u), self.taken[u], self._ahead(w, u, 0)
+            late = x, self.precedes_here(w, u), self.taken[u], self._ahead(w, u, 0)
             found += [self.clauses.all_of(late, Side.EXACT)] if self._of_another(u, w) else []
         return self.clauses.any_of(found, Side.EXACT)
 
@@ -348,18 +348,18 @@ class Mbarrier:
         state = self.steps[w].state
         plain = 0 if state is None else copied_value(state)
         u = -1 if isinstance(plain, int) or plain[0] != "e" else self.index.get(plain[1], -1)
-        return u if u >= 0 and self._gives(u) and self.must[u] >> w & 1 else -1
+        return u if u >= 0 and self._returns_state(u) and self.must[u] >> w & 1 else -1
 
-    def _gives(self, u: int) -> bool:
+    def _returns_state(self, u: int) -> bool:
         """Whether an operation returns a state."""
         return self.steps[u].kind in ("arrive", "drop") and self.events[u].order is not None
 
-    def _may_have_given(self, w: int) -> dict[int, int]:
+    def _possible_tokens(self, w: int) -> dict[int, int]:
         """The arrives that may have returned the state operand of a wait, each with the literal that it did."""
         return {
             u: self.clauses.new()
             for u in range(self.n)
-            if self._gives(u) and (self._of_another(u, w) or not self.must[w] >> u & 1)
+            if self._returns_state(u) and (self._of_another(u, w) or not self.must[w] >> u & 1)
         }
 
     def _wrong_wait(self, w: int) -> list[tuple[str, int]]:
@@ -387,7 +387,7 @@ class Mbarrier:
         c = self.clauses
         ends = []
         for i in self.inits:
-            amount = Sum.of((self.of_init(b, i), w) for b, w in enumerate(self.bytes) if w)
+            amount = Sum.of((self.finds_object_of(b, i), w) for b, w in enumerate(self.bytes) if w)
             ends.append(-self.sums.at_least(amount, 0))
         end = c.any_of(ends, Side.EXACT)
         if end != FALSE:
@@ -408,16 +408,16 @@ class Mbarrier:
     # --- relations ------------------------------------------------------------------------------------------------
 
     @memo
-    def sooner(self, a: int, b: int) -> int:
+    def in_earlier_phase(self, a: int, b: int) -> int:
         """The literal that a falls into an earlier phase than b, or on an earlier object."""
-        if self.before(a, b) == FALSE:
+        if self.precedes(a, b) == FALSE:
             return FALSE
         c = self.clauses
         less = self._less(a, b)
         if len(self.inits) < 2:
             return less
-        same = self.earlier(a, b)
-        return c.any_of((self._both(same, less), self._both(self.before(a, b), -same)), Side.EXACT)
+        same = self.precedes_here(a, b)
+        return c.any_of((self._both(same, less), self._both(self.precedes(a, b), -same)), Side.EXACT)
 
     @memo
     def _less(self, a: int, b: int) -> int:
@@ -432,9 +432,9 @@ class Mbarrier:
     def same_phase(self, a: int, b: int) -> int:
         """The literal that both fall into one phase, a before b."""
         inside = [self._both(self.in_phase(a, k), self.in_phase(b, k)) for k in range(self.phases + 1)]
-        return self._both(self.earlier(a, b), self.clauses.any_of(inside, Side.EXACT))
+        return self._both(self.precedes_here(a, b), self.clauses.any_of(inside, Side.EXACT))
 
-    def may(self, name: str, a: int, b: int) -> bool:
+    def is_possible(self, name: str, a: int, b: int) -> bool:
         """Whether a pair of a relation is possible at all."""
         if a == b or self.must[b] >> a & 1:
             return False
@@ -449,7 +449,7 @@ class Mbarrier:
     @memo
     def pair(self, name: str, a: int, b: int) -> int:
         """The literal of a pair of ``phase``, ``phase-order`` or ``phase-fr``."""
-        if not self.may(name, a, b):
+        if not self.is_possible(name, a, b):
             return FALSE
         c = self.clauses
         both = self._both(self.taken[a], self.taken[b])
@@ -458,16 +458,16 @@ class Mbarrier:
             by_a = self._both(self.taken[a], self.is_bad[b]) if self.steps[b].kind == "init" else FALSE
             return c.any_of((stopped, by_a), Side.EXACT)
         if name == "phase":
-            return c.all_of((both, self.succeeds(b), self.earlier(a, b), self._less(a, b)), Side.EXACT)
+            return c.all_of((both, self.succeeds(b), self.precedes_here(a, b), self._less(a, b)), Side.EXACT)
         if name == "phase-fr":
             ends = TRUE if self.steps[b].kind == "inval" else self.completing[b]
             last = self._both(ends, self.same_phase(a, b)) if ends != FALSE else FALSE
-            return self._both(both, c.any_of((self.sooner(a, b), last), Side.EXACT))
+            return self._both(both, c.any_of((self.in_earlier_phase(a, b), last), Side.EXACT))
         come = c.any_of((self.taken[a], self.is_bad[a]), Side.EXACT)
         stopped = self._both(come, -self.taken[b])
         if self.steps[a].kind == "wait":
             return stopped
-        first = c.any_of((self.sooner(a, b), self._decided(a, b)), Side.EXACT)
+        first = c.any_of((self.in_earlier_phase(a, b), self._decided(a, b)), Side.EXACT)
         return c.any_of((self._both(both, first), stopped), Side.EXACT)
 
     def _decided(self, a: int, b: int) -> int:
@@ -484,11 +484,11 @@ class Mbarrier:
         if x.kind in ("increment", "inval") or x.no_complete:
             return TRUE
         if x.kind in ARRIVALS:
-            return self.sums.zero(self.pending(a).plus(-self.arrivals[a]))
-        spent = self.sums.zero(self.pending(a))
+            return self.sums.zero(self.pending_count(a).plus(-self.arrivals[a]))
+        spent = self.sums.zero(self.pending_count(a))
         if x.kind == "expect":
             return spent
-        due, left = self.outstanding(a), self.outstanding(a).plus(self.bytes[a])
+        due, left = self.tx_count(a), self.tx_count(a).plus(self.bytes[a])
         crossing = (spent, self.sums.at_least(due, 1), -self.sums.at_least(left, 0))
         return c.any_of((self.completing[a], c.all_of(crossing, Side.EXACT)), Side.EXACT)
 
@@ -513,7 +513,9 @@ class Mbarrier:
     def _here(self, b: int, a: int, k: int, more: int) -> int:
         """The literal that b falls into phase k of the object of a."""
         same = (
-            TRUE if len(self.inits) < 2 else self.clauses.any_of((self.earlier(a, b), self.earlier(b, a)), Side.EXACT)
+            TRUE
+            if len(self.inits) < 2
+            else self.clauses.any_of((self.precedes_here(a, b), self.precedes_here(b, a)), Side.EXACT)
         )
         return self.clauses.all_of((same, self.in_phase(b, k), more), Side.EXACT)
 

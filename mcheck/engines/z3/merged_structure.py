@@ -61,8 +61,8 @@ class Guarded(Opened):
         found = super().opened(name)
         for joined in self.threads if name == "complete" else ():
             for (m, w), mask in joined.completes.items():
-                if mask != self.guards.both(m, w):
-                    literal = self.guards.some(w[0], mask)
+                if mask != self.guards.with_both(m, w):
+                    literal = self.guards.any_taken(w[0], mask)
                     found += [(i, j, literal) for i in self.s.nodes_of[m] for j in self.s.nodes_of[w]]
         return found
 
@@ -72,7 +72,7 @@ class Guarded(Opened):
             ("complete", i, j)
             for joined in self.threads
             for (m, w), mask in joined.completes.items()
-            if mask == self.guards.both(m, w)
+            if mask == self.guards.with_both(m, w)
             for i in s.nodes_of[m]
             for j in s.nodes_of[w]
         )
@@ -147,7 +147,7 @@ class Singles:
         self.known: dict[object, tuple[Structure, dict[Uid, Uid]]] = {}
         self.solvers: dict[object, Prepared] = {}
 
-    def of(self, taken: dict[int, int], candidate: Candidate) -> Single:
+    def project(self, taken: dict[int, int], candidate: Candidate) -> Single:
         """The execution with these alternatives of the threads and these options."""
         paths = tuple(j.alternatives[taken[j.path.thread]] for j in self.guarded.threads)
         s, plain = self.structure_of(paths)
@@ -231,7 +231,7 @@ def divides_alike(s: Structure, threads: list[Joined]) -> bool:
     does.
     """
     edges: dict[int, list[tuple[int, Uid]]] = {}
-    masks = {uid: (mask, j.every) for j in threads for uid, mask in j.masks.items()}
+    masks = {uid: (mask, j.all_mask) for j in threads for uid, mask in j.masks.items()}
     for joined in threads:
         for e in joined.path.events:
             if e.size:

@@ -47,7 +47,7 @@ class Joined:
     completes: dict[tuple[Uid, Uid], int] = field(default_factory=dict)
 
     @property
-    def every(self) -> int:
+    def all_mask(self) -> int:
         """All alternatives."""
         return (1 << len(self.alternatives)) - 1
 
@@ -56,11 +56,11 @@ class Joined:
         return renamed(term, self.names[alternative].__getitem__)
 
     @property
-    def meets_always(self) -> bool:
+    def synchronises_alike(self) -> bool:
         """Whether all alternatives use barriers and mbarriers in the same way."""
         tracked = [{(n[m], n[s]) for m, s in p.tracked} for p, n in zip(self.alternatives, self.names, strict=True)]
         uses = (self.masks[e.uid] for e in self.path.events if e.barrier is not None or e.mbarrier is not None)
-        return all(mask == self.every for mask in uses) and all(pairs == tracked[0] for pairs in tracked)
+        return all(mask == self.all_mask for mask in uses) and all(pairs == tracked[0] for pairs in tracked)
 
 
 def renamed(term: Term, name: Name) -> Term:
@@ -172,5 +172,5 @@ def groups(paths: Iterable[Path]) -> list[Joined]:
     out: list[Joined] = []
     for members in alike.values():
         whole = merge_paths(members)
-        out += [whole] if whole.meets_always else [merge_paths([path]) for path in members]
+        out += [whole] if whole.synchronises_alike else [merge_paths([path]) for path in members]
     return out

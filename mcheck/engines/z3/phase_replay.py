@@ -74,12 +74,12 @@ class Phases:
                 (m, n)
                 for m, signals in self.tracked.items()
                 for w, n in waits
-                if any(o.may("phase", k, w) for k in signals)
+                if any(o.is_possible("phase", k, w) for k in signals)
             ]
         if relation not in ("phase", "phase-order", "phase-fr"):
             return ()
         nodes = list(self.number.items())
-        found = [(i, j) for i, a in nodes for j, b in nodes if o.may(relation, a, b)]
+        found = [(i, j) for i, a in nodes for j, b in nodes if o.is_possible(relation, a, b)]
         return [*found, *self.never] if relation == "phase-order" else found
 
     def literal(self, relation: str, i: int, j: int) -> int:
@@ -114,7 +114,7 @@ class Phases:
             elif step.kind in ("arrive", "drop") and event.order is not None:
                 constant, shift = state_parts(step.address, no_complete=step.no_complete)
                 after = tuple(o.after_phase(a, k) for k in range(o.phases))
-                out[event.uid] = Token(o.pending(a), after, shift, constant, o.taken[a])
+                out[event.uid] = Token(o.pending_count(a), after, shift, constant, o.taken[a])
         return out
 
     def states(self) -> dict[Uid, dict[Uid, int]]:
@@ -126,7 +126,7 @@ class Phases:
 
     def decode(self, true: True_) -> Option:
         o = self.object
-        place = {a: sum(true(o.before(b, a)) for b in range(o.n) if b != a) for a in range(o.n)}
+        place = {a: sum(true(o.precedes(b, a)) for b in range(o.n) if b != a) for a in range(o.n)}
         if sorted(place.values()) != list(range(o.n)):
             raise InternalError("the solver's order of the operations on an mbarrier is none")
         order = [o.events[a].uid for a in sorted(place, key=place.__getitem__)]

@@ -32,19 +32,19 @@ class Values:
         self.leaves = LEAVES
         self.vectors = Vectors(prepared, clauses, selectors)
 
-    def small(self, compute: Callable[[Partial], int]) -> dict[Leaf, int] | None:
+    def small_tree(self, compute: Callable[[Partial], int]) -> dict[Leaf, int] | None:
         """The literal of each value, if the decision tree is small."""
         found = cases(self.prepared, self.answers, compute, self.leaves)
         return None if found is None else by_leaf(found, self.selectors, self.clauses)
 
     def truth(self, term: ValueTerm, wanted: bool) -> int:
         """The literal that a branch is taken so; if its condition has no value, it goes both ways."""
-        table = self.small(lambda v: v.term(term))
+        table = self.small_tree(lambda v: v.term(term))
         if table is not None:
             fits = [x for leaf, x in table.items() if leaf in ABSENT or bool(leaf) is wanted]
             return self.clauses.any_of(fits, Side.EXACT)
-        vector = self.vectors.of(term)
-        text = self.vectors.truth(vector)
+        vector = self.vectors.vector_of(term)
+        text = self.vectors.is_nonzero(vector)
         return self.named(f"(or (not {spell(vector.known)}) {text if wanted else f'(not {text})'})")
 
     def named(self, text: str) -> int:
@@ -70,21 +70,21 @@ class ConditionLiterals:
 
     def target(self, wanted: bool) -> int:
         """The literal that the formula is possibly ``wanted``, within the filter."""
-        both = (self.may(self.condition.formula, wanted), self.may(self.condition.filter, True))
+        both = (self.possibly(self.condition.formula, wanted), self.possibly(self.condition.filter, True))
         return self.clauses.all_of(both, Side.EXACT)
 
-    def may(self, formula: Formula, wanted: bool) -> int:
+    def possibly(self, formula: Formula, wanted: bool) -> int:
         """The literal that the formula is possibly ``wanted``: an unknown value may be anything."""
         match formula:
             case Truth(v):
                 return TRUE if v is wanted else FALSE
             case Not(part):
-                return self.may(part, not wanted)
+                return self.possibly(part, not wanted)
             case And(parts):
-                literals = [self.may(p, wanted) for p in parts]
+                literals = [self.possibly(p, wanted) for p in parts]
                 return self._join(literals, every=wanted)
             case Or(parts):
-                literals = [self.may(p, wanted) for p in parts]
+                literals = [self.possibly(p, wanted) for p in parts]
                 return self._join(literals, every=not wanted)
             case Compare(op, left, right):
                 return self._compare(op, left, right, wanted)
@@ -103,11 +103,11 @@ class ConditionLiterals:
                         fits.append(self.clauses.all_of((x, y), Side.EXACT))
             return self.clauses.any_of(fits, Side.EXACT)
         first, second = self.vector(left), self.vector(right)
-        known = self.values.vectors.known(first, second)
-        text = self.values.vectors.compared(op, first, second)
+        known = self.values.vectors.all_known(first, second)
+        text = self.values.vectors.compare(op, first, second)
         return self.values.named(f"(or (not {spell(known)}) {text if wanted else f'(not {text})'})")
 
-    def has(self, term: Term, value: Value) -> int:
+    def equals(self, term: Term, value: Value) -> int:
         """The literal that a term has this value in the final state."""
         found = self.equal.get((term, value))
         if found is None:
@@ -124,7 +124,7 @@ class ConditionLiterals:
         if isinstance(value, str):
             return -vector.known
         bits = max(vector.bits, value.bit_length() + 1)
-        text = f"(= {self.values.vectors.widened(vector, bits)} {literal(value, bits)})"
+        text = f"(= {self.values.vectors.widen(vector, bits)} {literal(value, bits)})"
         return self.values.named(f"(and {spell(vector.known)} {text})")
 
     def table(self, term: Term) -> dict[Leaf, int] | None:
@@ -137,10 +137,10 @@ class ConditionLiterals:
 
     def _table(self, term: Term) -> dict[Leaf, int] | None:
         if not isinstance(term, RegTerm):
-            return self.values.small(lambda v: self._value(term, v))
+            return self.values.small_tree(lambda v: self._value(term, v))
         found: dict[Leaf, list[int]] = {}
         for register, under in self._registers(term):
-            table = self.values.small(lambda v, register=register: v.term(register))  # type: ignore[misc]
+            table = self.values.small_tree(lambda v, register=register: v.term(register))  # type: ignore[misc]
             if table is None:
                 return None
             for leaf, x in table.items():
@@ -169,7 +169,7 @@ class ConditionLiterals:
         for k, path in enumerate(joined.alternatives):
             value = joined.term(k, path.registers.get(term.reg, 0))
             masks[value] = masks.get(value, 0) | 1 << k
-        return [(value, prepared.guards.some(term.thread, mask)) for value, mask in masks.items()]
+        return [(value, prepared.guards.any_taken(term.thread, mask)) for value, mask in masks.items()]
 
     def vector(self, term: Term) -> Vector:
         """The bit-vector of a term."""
@@ -183,6 +183,6 @@ class ConditionLiterals:
         if isinstance(term, ConstTerm):
             return constant(term.value)
         if isinstance(term, RegTerm):
-            return vectors.one_of([(vectors.of(value), under) for value, under in self._registers(term)])
-        raw = vectors.final(self.s.parts(term.address, term.size))
+            return vectors.select([(vectors.vector_of(value), under) for value, under in self._registers(term)])
+        raw = vectors.final_value(self.s.parts(term.address, term.size))
         return vectors.signed(raw, 8 * term.size) if term.type[0] == "s" else raw

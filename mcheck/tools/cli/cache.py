@@ -38,7 +38,7 @@ def command(folder: str, unused: int | None, others: bool, clear: bool, check: b
         assert store is not None
         bad = _damaged(store) if check else 0
         gone = store.prune(unused=0 if clear else unused, others=others)
-        there = store.contents()
+        there = store.statistics()
     removed = f", {gone} removed" if gone or clear or others or unused is not None else ""
     own = "" if there.own == there.answers else f" ({there.own} of this version)"
     click.echo(f"{there.path}: {count(there.answers, 'answer', 'answers')}{own}, {_size(there.bytes)}{removed}")
@@ -74,7 +74,7 @@ def _damaged(store: Store) -> int:
             return False
         return found is not None and made.key() == key and (made.fits(found) or is_stopped_result(found))
 
-    return store.damaged() + sum(not sound(key, data) for key, data in store.own())
+    return store.count_damaged() + sum(not sound(key, data) for key, data in store.own_answers())
 
 
 def _size(number: int) -> str:

@@ -122,6 +122,6 @@ def command(
             write(result, Printer(stream, color=wants_color(color, stream)))
     if result.complete:
         return 0
-    if result.problem is None and not result.names_nothing:
+    if result.problem is None and not result.observes_nothing:
         click.echo(f"not all states are known: {result.reason or 'the exploration stopped early'}", err=True)
     return 3

@@ -150,12 +150,12 @@ def items(count: int, length: int) -> list[Item]:
 
 def test_batches_are_cut_by_cost() -> None:
     batches = Batches(iter([*items(40, 1000), *items(40, 2000), *items(1000, 10)]))
-    first = batches.next()
+    first = batches.next_batch()
     assert 1 <= len(first) < 40
-    batches.measured(first, 0.1 * len(first))  # a text of 1,000 characters takes a tenth of a second
+    batches.record_time(first, 0.1 * len(first))  # a text of 1,000 characters takes a tenth of a second
     sizes = [len(first)]
-    while batch := batches.next():
-        batches.measured(batch, sum(0.1 * (len(i.case.text or "") / 1000) ** 2 for i in batch))
+    while batch := batches.next_batch():
+        batches.record_time(batch, sum(0.1 * (len(i.case.text or "") / 1000) ** 2 for i in batch))
         sizes.append(len(batch))
     assert sum(sizes) == 1080
     assert max(sizes) == MAX_TESTS

@@ -213,12 +213,12 @@ def test_a_proof_that_takes_too_long_cuts_the_answer() -> None:
 
 def test_a_proof_of_answers_that_were_cut_is_not_kept() -> None:
     whole = CheckedNumbers[int]()
-    assert not whole.take(0, Answer(verdict=Verdict.PROVED, cut=True))
+    assert not whole.record(0, Answer(verdict=Verdict.PROVED, cut=True))
     assert 0 in whole.found, "nothing is left to say of it"
-    assert not whole.take(1, Answer(verdict=Verdict.UNKNOWN, reasons=(LATE,)))
+    assert not whole.record(1, Answer(verdict=Verdict.UNKNOWN, reasons=(LATE,)))
     assert 1 in whole.slow
-    assert whole.take(2, Answer(verdict=Verdict.FINDING, findings=(RACE,), reasons=(LATE,)))
-    assert whole.wrong == [2]
+    assert whole.record(2, Answer(verdict=Verdict.FINDING, findings=(RACE,), reasons=(LATE,)))
+    assert whole.with_errors == [2]
 
 
 def test_older_maps_that_there_was_no_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +245,7 @@ def test_a_second_question_that_was_cut_cuts_the_first(monkeypatch: pytest.Monke
     monkeypatch.setattr("mcheck.checking.check.single.ask", lambda *_: told.pop(0))
     text = RACY + "expect deadlock\n"
     checked = check_case(Case("racy.litmus", text=text), Settings(timeout=60), Options())
-    assert (checked.verdict, checked.cut, checked.lasting) == (Verdict.FINDING, True, False)
+    assert (checked.verdict, checked.cut, checked.cacheable) == (Verdict.FINDING, True, False)
 
 
 def test_an_attempt_that_the_time_given_made_shorter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ def look(seed: int) -> tuple[bool, bool]:
         bytes_ = range(base + clash.bytes[0], base + clash.bytes[1])
         assert a[clash.sides[0].kind].issuperset(bytes_)
         assert b[clash.sides[1].kind].issuperset(bytes_)
-    if covers.clusters == covers.of:
+    if covers.clusters == covers.total:
         assert all(map(space.contains, clusters))
         for (one, (a, _)), (other, (b, _)) in product(clusters.items(), clusters.items()):
             if one != other:
@@ -82,7 +82,7 @@ def look(seed: int) -> tuple[bool, bool]:
                 assert not a["write"] & touched
                 assert not a["reduce"] & b["read"]
     alike = all(map(space.contains, clusters))
-    return alike, covers.clusters == covers.of
+    return alike, covers.clusters == covers.total
 
 
 def test_grids_of_all_sorts_are_among_the_kernels() -> None:

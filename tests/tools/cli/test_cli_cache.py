@@ -361,8 +361,8 @@ def test_what_a_store_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         store.put(b"1", b"another")
         store.put(b"2", b"two")
         assert store.get(b"1") == b"one", "what is there stays"
-        assert store.damaged() == 0
-        there = store.contents()
+        assert store.count_damaged() == 0
+        there = store.statistics()
         assert (there.answers, there.own, there.bytes, there.days) == (2, 1, 6, 0)
         assert (store.prune(unused=1), store.prune(others=True), store.prune(unused=0)) == (0, 1, 1)
     with open_store(None) as none:

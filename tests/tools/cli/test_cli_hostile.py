@@ -175,7 +175,7 @@ def test_an_answer_copied_under_another_key(mcheck: Callable, litmus: Callable, 
     mcheck("check", racy, "--cache", cache)
     with open_store(str(cache)) as store:
         assert store is not None
-        entries = dict(store.own())
+        entries = dict(store.own_answers())
         for key, other in zip(entries, reversed(entries.values()), strict=True):
             store.remove(key)
             store.put(key, other)
@@ -194,7 +194,7 @@ def test_what_the_key_was_made_of_is_compared_too(mcheck: Callable, litmus: Call
         mcheck("check", path, "--cache", cache)
     with open_store(str(cache)) as store:
         assert store is not None
-        entries = dict(store.own())
+        entries = dict(store.own_answers())
         made = {key: unpack_entry(data) for key, data in entries.items()}
         (one, (its, own)), (two, (others, other)) = made.items()
         for key, head, answer in ((one, its, other), (two, others, own)):

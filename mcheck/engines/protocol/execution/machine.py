@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Protocol
 from weakref import ref
 
+from mcheck.answers.number_text import format_ranges
 from mcheck.answers.step_text import text_of
 from mcheck.base.errors import UnknownData
 from mcheck.cat.tags import Tag

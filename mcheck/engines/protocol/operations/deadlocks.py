@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from mcheck.answers.number_text import format_ranges
 from mcheck.answers.step_text import deadlock_code, text_of
 from mcheck.base.errors import Span
 from mcheck.effects.generic_memory import name_of
