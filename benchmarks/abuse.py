@@ -37,7 +37,7 @@ from pathlib import Path
 
 from mcheck.cat.library import models_directory
 from mcheck.checking.cache.database import FILE, Store
-from mcheck.checking.cache.entries import entry, parted
+from mcheck.checking.cache.entries import pack_entry, unpack_entry
 from mcheck.checking.cache.keys import version
 from mcheck.tools.generate.alphabet import folder as alphabets
 from tests.checking.check import fuzz as sketches
@@ -332,7 +332,7 @@ def _rewritten(data: bytes, rng: random.Random) -> bytes:
         (Path(folder) / FILE).write_bytes(data)
         with closing(Store(folder, version())) as store:
             ((key, row),) = store.own()
-            made, answer = parted(row)
+            made, answer = unpack_entry(row)
             text = zlib.decompress(answer).decode()
             at = rng.randrange(len(text))
             match rng.randrange(4):
@@ -349,7 +349,7 @@ def _rewritten(data: bytes, rng: random.Random) -> bytes:
                 case _:
                     text = text.replace('"pass"', rng.choice(('"proved"', "7", "[]", "null"))).replace('"fail"', "1")
             store.remove(key)
-            store.put(key, entry(made, zlib.compress(text.encode(), 9)))
+            store.put(key, pack_entry(made, zlib.compress(text.encode(), 9)))
         return (Path(folder) / FILE).read_bytes()
 
 
@@ -467,11 +467,11 @@ def warm() -> None:
     """Imports what the commands import, so that a fork has it already and pays for its input alone."""
     import mcheck.tools.cli.main  # noqa: F401
     from mcheck.checking.policy.engines import preload
-    from mcheck.checking.run.single import model_of
+    from mcheck.checking.run.single import load_model
 
     preload("protocol")
     preload()
-    model_of("ptx-9.0")
+    load_model("ptx-9.0")
     samples = [Input("", (*command, *LIMITS), {"a.litmus": MP.encode()}) for command in SAMPLES]
     for name in sorted({name for given in samples for name in _imported(given)}):
         import_module(name)

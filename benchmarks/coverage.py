@@ -28,7 +28,7 @@ from mcheck.base.resources import litmus
 from mcheck.cat import load_model
 from mcheck.cat.ast import Check, Let, LetRec, Model, Node, Op1, Op2, Statement
 from mcheck.cat.pretty import show, show_statement
-from mcheck.checking.modules.answer import answer
+from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.litmus import parse
@@ -139,7 +139,7 @@ def test(name: str, text: str) -> Test:
         how = build_launch(read, from_object(json.loads(Path(name).with_suffix(".json").read_text())))
 
         def of_module(model: Model, seconds: float) -> Said | None:
-            given = answer(read, how, model, Question(about=Completeness.FINDINGS, timeout=seconds))
+            given = answer_launch(read, how, model, Question(about=Completeness.FINDINGS, timeout=seconds))
             return None if given.verdict == "unknown" else (given.verdict, _errors(given))
 
         return of_module

@@ -43,12 +43,12 @@ def executions(
     """An execution of each final state that the model allows (up to ``most``), then executions of up to ``forbidden``
     states that it does not. ``test`` is a path, the text of a test, or what ``mcheck.api.load`` returned.
     """
-    from mcheck.checking.run.single import model_for
+    from mcheck.checking.run.single import choose_model
 
     program = _program(test)
     found = shown(
         program,
-        model_for(model, program.model, program.path, program.model_span),
+        choose_model(model, program.model, program.path, program.model_span),
         Question(profile=profile, unroll=unroll, timeout=timeout),
         forbidden=forbidden,
         drawn=most,

@@ -138,7 +138,7 @@ def _answer(command: str, path: str, settings: Settings) -> Checked | Result:
     """The answer about one file; a process of its own keeps a time limit."""
     from mcheck.checking.check.case import Options
     from mcheck.checking.check.single import crashed_check
-    from mcheck.checking.check.task import task
+    from mcheck.checking.check.task import select_task
     from mcheck.checking.run import single as run
     from mcheck.checking.run.case import Case
     from mcheck.checking.run.pool import run_cases
@@ -146,7 +146,7 @@ def _answer(command: str, path: str, settings: Settings) -> Checked | Result:
     case = [Case(path)]
     if command == "run":
         return next(iter(run_cases(case, settings, 1, run.run_case, run.crashed_result)))
-    return next(iter(run_cases(case, settings, 1, task(Options()), crashed_check)))
+    return next(iter(run_cases(case, settings, 1, select_task(Options()), crashed_check)))
 
 
 def _beside(answer: Checked | Result) -> str:
@@ -154,8 +154,8 @@ def _beside(answer: Checked | Result) -> str:
     from mcheck.checking.check.case import Checked
 
     if isinstance(answer, Checked):
-        return answer.left_out
-    return f"{', '.join(answer.unasked)} found" if answer.unasked else ""
+        return answer.ignored_text
+    return f"{', '.join(answer.unexpected_errors)} found" if answer.unexpected_errors else ""
 
 
 def _told(answer: Checked | Result) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The wait for an asynchronous operation of a group, and why one that is there does not cover it (9.7.9.25)."""
+"""Fixes and explanations for a missing wait on an asynchronous operation of a group (9.7.9.25)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Commit, Op, WaitGroup
 
-MOST_OF_WGMMA = 7
+MAX_PENDING_WGMMA = 7
 """Groups that ``wgmma.wait_group`` can leave pending (9.7.15.7.2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """A wait for groups that ``thread`` executes behind an operation. ``own``: it is the one that issued the operation,
-    or its group is that thread's too; ``later``: so many groups were closed behind that of the operation by then,
-    ``None`` if its own was open.
+    """A wait for groups that ``thread`` executes after an asynchronous operation.
+
+    ``own``: ``thread`` issued the operation, or shares its group. ``later``: the number of groups that were closed
+    after the operation's group before this wait; ``None`` if the operation's group was still open.
     """
 
     op: WaitGroup
@@ -28,8 +29,10 @@ class Wait:
 
 
 class ReadPhase(Enum):
-    """Which fill of its bytes a read meets that a copy is not ordered with: the one that it waits for (``OWN``), or the
-    next one, which overwrites what it reads (``NEXT``).
+    """Which fill of the bytes of a read an unordered copy is.
+
+    ``OWN``: the fill that the read is meant to see. ``NEXT``: the next one, which overwrites what the read is meant to
+    see.
     """
 
     OWN = auto()
@@ -38,23 +41,25 @@ class ReadPhase(Enum):
 
 
 def family_of(op: Op) -> str:
-    """The groups that an operation belongs to, by the name that waits and commits have."""
+    """The family of groups that an operation belongs to, as waits and commits name it."""
     return "wgmma" if isinstance(op, ops.Wgmma) else "cp.async" if isinstance(op, ops.CpAsync) else "bulk"
 
 
 def pending_groups_note(later: int | None) -> str:
-    """What is to be said beside the advice to leave ``later`` groups pending."""
+    """A note for the advice to leave ``later`` groups pending; empty if that is 0."""
     return "In rounds with fewer groups behind the one waited for, as a loop's last, leave fewer." if later else ""
 
 
 def wait_for_completion(op: Op, *, write: bool, later: int | None) -> str | None:
-    """What waits for an operation of a group: for its writes, or for its reads alone. ``later``: so many groups are
-    closed behind its own by then, and may go on; ``None``: its own is open. Of what an mbarrier tells of: nothing.
+    """The instruction that waits for an operation of a group: for its writes, or for its reads alone.
+
+    ``later``: the number of groups closed after the operation's group, which may stay pending; ``None``: its group is
+    open. Returns ``None`` for an operation that signals an mbarrier.
     """
     match op:
         case ops.Wgmma():
             commit = "wgmma.commit_group.sync.aligned; " if later is None else ""
-            return f"Execute {commit}wgmma.wait_group.sync.aligned {min(later or 0, MOST_OF_WGMMA)}"
+            return f"Execute {commit}wgmma.wait_group.sync.aligned {min(later or 0, MAX_PENDING_WGMMA)}"
         case ops.CpAsync():
             return "Execute cp.async.wait_all" if later is None else f"Execute cp.async.wait_group {later}"
         case ops.BulkCopy(mbar=None) | ops.TensorCopy(mbar=None):
@@ -64,8 +69,9 @@ def wait_for_completion(op: Op, *, write: bool, later: int | None) -> str | None
 
 
 def order_before_issue(first: int, second: int, *, fence: bool = False) -> str:
-    """What orders the access at line ``first`` before the operation that line ``second`` issues; with the proxy's
-    ``fence`` where that is another one's.
+    """The fix that orders the access at line ``first`` before the operation that line ``second`` issues.
+
+    ``fence``: the two use different proxies, so a proxy fence is needed as well.
     """
     way = "a barrier, or a release that the issuing thread acquires"
     over = ", with fence.proxy.async before it" if fence else ""
@@ -73,27 +79,31 @@ def order_before_issue(first: int, second: int, *, fence: bool = False) -> str:
 
 
 def order_before_wgmma(first: int, second: int, *, own: bool) -> str:
-    """What puts an access that a thread has made, or taken over, before the reads of a wgmma (8.9.1.1)."""
+    """The fix that orders an earlier access, the thread's ``own`` or one handed over to it, before the reads of a wgmma
+    (8.9.1.1).
+    """
     after = f"after line {first}" if own else f"after what hands line {first} over"
     return f"Execute wgmma.fence.sync.aligned before line {second}, {after}."
 
 
 def alternative_order_before_issue(first: int, second: int, *, fence: bool = False) -> str:
-    """The same, as what may be meant instead of a wait."""
+    """``order_before_issue`` as an alternative to a wait."""
     text = order_before_issue(first, second, fence=fence)
     return f"Or, if line {first} belongs before it: {text[0].lower()}{text[1:]}"
 
 
 def count_closed_groups(commits: Iterable[Op], op: Op) -> int | None:
-    """How many groups what follows an operation closes behind the group of the operation, ``None`` if not even that
-    one: at least so many where a guard decides.
+    """The number of groups that ``commits`` close after the operation's own group, ``None`` if they do not close even
+    that one.
+
+    Guarded commits are not counted, so this is a lower bound.
     """
     mine = [c for c in commits if isinstance(c, Commit) and c.family == family_of(op)]
     return max(sum(c.guard is None for c in mine) - 1, 0) if mine else None
 
 
 def explain_insufficient_wait(op: Op, waits: Iterable[Wait], *, write: bool) -> str:
-    """Why the first wait that was meant for an operation does not cover it; empty if none was."""
+    """Why the first wait that was meant for an operation does not cover it; empty if there is none."""
     family = family_of(op)
     for wait in waits:
         if wait.op.span is None or wait.op.family != family:

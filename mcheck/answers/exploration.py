@@ -1,4 +1,4 @@
-"""An answer with executions to look at: of the states that a model allows, and of those that it forbids."""
+"""Answers with example executions: of the states that a model allows, and of those that it forbids."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Forbidden:
-    """A state that only executions against the model have; ``wanted``: the condition's formula holds in it.
+    """A state that only forbidden executions reach.
 
-    ``execution`` is for people, ``network`` (``mcheck.engines.explicit.network``) for programs.
+    ``wanted``: the condition's formula holds in the state. ``execution`` is for drawing, ``network``
+    (``mcheck.engines.explicit.network``) for programs.
     """
 
     state: State
@@ -29,8 +30,8 @@ class Forbidden:
     network: nx.MultiDiGraph | None = None
 
     @property
-    def told(self) -> tuple[str, ...]:
-        """The cycle with what its boxes do, for where there is no picture."""
+    def cycle_steps(self) -> tuple[str, ...]:
+        """The steps of the cycle with the instructions at their ends, for output without a picture."""
         if self.execution is None:
             return self.cycle
         x, out = self.execution, []
@@ -41,18 +42,17 @@ class Forbidden:
 
     @property
     def explanation(self) -> str:
-        """The cycle in one line, with what happens at each of its ends."""
+        """The cycle on one line, with what happens at each event."""
         return self.execution.explanation() if self.execution is not None else ", ".join(self.cycle)
 
 
 @dataclass(slots=True)
 class Exploration:
-    """An answer with its executions.
+    """An answer with example executions.
 
-    ``allowed`` gives an execution of each state (where drawing was asked for), ``findings`` one of each flagged race.
-    ``networks`` are those of the allowed states as graphs of networkx.
-    ``all_forbidden``: no other combination of final values could be thought of; otherwise the list is a part.
-    ``cut``: with more time there might be more to show.
+    ``allowed`` has an execution of each state (where drawing was requested), ``findings`` one of each flagged race.
+    ``networks`` are those of the allowed states as graphs of networkx. ``all_forbidden``: the list of forbidden states
+    is complete. ``cut``: with more time there might be more to show.
     """
 
     answer: Answer

@@ -1,4 +1,4 @@
-"""Final states: the terms that a condition names, their values in a candidate, and the condition itself."""
+"""Final states: the terms that a condition names, their values in a candidate, and the truth of the condition."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMPARE: dict[str, Callable[[int, int], bool]] = {
 
 
 def terms_of(condition: Condition) -> tuple[Term, ...]:
-    """The registers and locations that the states show, in the order of the text, each once."""
+    """The registers and locations that a final state lists, each once, in the order of the text."""
     found: dict[Term, None] = {}
 
     def walk(f: Formula) -> None:
@@ -50,12 +50,12 @@ def terms_of(condition: Condition) -> tuple[Term, ...]:
 
 
 def memory_ranges(condition: Condition) -> tuple[tuple[int, int], ...]:
-    """The bytes whose final value the condition asks for."""
+    """The bytes whose final value the condition names."""
     return tuple((t.address, t.size) for t in terms_of(condition) if isinstance(t, MemTerm))
 
 
 def final_addresses(s: Structure, condition: Condition) -> list[int]:
-    """The chunks that make up those bytes."""
+    """The chunks that make up the bytes of the condition."""
     return sorted({a for address, size in memory_ranges(condition) for a, _ in s.chunks(address, size)})
 
 
@@ -65,7 +65,7 @@ EITHER = TRUE | FALSE
 
 
 def evaluate_formula(formula: Formula, value: Callable[[Term], Value]) -> frozenset[bool]:
-    """The truth values that a formula may have: both where an unknown constant decides. Asked of every final state."""
+    """The possible truth values of a formula: both if an unknown value decides. Called for every final state."""
     match formula:
         case Compare(op, left, right):
             a, b = _side(left, value), _side(right, value)
@@ -93,7 +93,7 @@ def _side(term: Term, value: Callable[[Term], Value]) -> Value:
 
 
 class States:
-    """Computes the final states of the candidates of one structure."""
+    """The final states of the candidates of one structure."""
 
     def __init__(self, prepared: Prepared, condition: Condition) -> None:
         self.prepared = prepared
@@ -109,8 +109,8 @@ class States:
             found = zip(self.labels, filter(None, self.tables), strict=True)
             self.pairs = [(k, [(label, value) for value in entries]) for label, (k, entries) in found]
 
-    def of(self, candidate: Candidate) -> State:
-        """The values of the terms, labelled."""
+    def state_of(self, candidate: Candidate) -> State:
+        """The final state of a candidate: the values of the condition's terms."""
         if self.pairs:
             return tuple([of[candidate[k]] if k >= 0 else of[0] for k, of in self.pairs])
         values: list[tuple[str, Value]] = []
@@ -148,8 +148,10 @@ class States:
             raise Unsupported("a final value that justifies itself") from None
 
     def _table(self, term: Term) -> tuple[int, list[Value]] | None:
-        """(choice, value for each of its options) if one choice decides the term and its values are known; choice -1:
-        constant.
+        """The choice that alone decides a term, with the term's value for each option; ``None`` if there is no such
+        choice.
+
+        Choice -1: the term is constant.
         """
         choices = self.prepared.choices
         if isinstance(term, RegTerm):
@@ -197,7 +199,7 @@ class States:
 
 
 def truth_of(condition: Condition, state: State) -> frozenset[bool]:
-    """Whether a state satisfies the condition's formula, within its filter: empty if the filter rejects it."""
+    """The possible truth values of the condition's formula in a state; empty if the filter rejects the state."""
     values = dict(state)
     lookup = lambda t: values[t.label]  # noqa: E731
     if evaluate_formula(condition.filter, lookup) == FALSE:

@@ -1,4 +1,4 @@
-"""One answer of several, about programs that differ in a number."""
+"""Merging the answers about several instances of one program into one answer."""
 
 from __future__ import annotations
 
@@ -15,29 +15,34 @@ from mcheck.findings.finding import Finding
 
 K = TypeVar("K")
 Excused = Callable[[Finding], bool] | None
-"""Which findings end no search: those that the asker leaves out, else what the profile makes less than an error."""
+"""Findings that do not end the search: those that the caller excludes, by default those that are no error under the
+profile.
+"""
 
 
 def merge_findings(answers: Sequence[Answer]) -> tuple[Finding, ...]:
-    """The findings of several answers, those of one statement once."""
+    """The findings of several answers, one for each code and source location."""
     return tuple({(f.code, tuple(a.span for a in f.accesses)): f for given in answers for f in given.findings}.values())
 
 
 def is_counted_error(found: Finding, excused: Excused) -> bool:
-    """Whether a finding ends a search. It is an error under the default profile: a stricter one looks as far."""
+    """Whether a finding ends the search: an error under the default profile, so that a stricter profile explores as
+    much.
+    """
     left_out = found.severity != "error" if excused is None else excused(found)
     return not left_out and catalogue.severity(found.code, "ptx") == "error"
 
 
 def ends_search(given: Answer, excused: Excused) -> bool:
-    """Whether a program has an error that counts, so that further programs need not be looked at. What is for review
-    may be all that shows with a small number while a larger one has errors.
+    """Whether an answer has an error that ends the search over instances.
+
+    A finding for review does not: it may be all that a small instance shows while a larger one has errors.
     """
     return any(is_counted_error(f, excused) for f in given.findings)
 
 
 def is_whole(given: Answer) -> bool:
-    """Whether there is nothing else to say of a program than its findings."""
+    """Whether an answer covers its instance: it is proved, or its findings are complete."""
     return given.verdict is Verdict.PROVED or (given.verdict is Verdict.FINDING and given.covered)
 
 
@@ -45,9 +50,10 @@ def explain_unproved(
     names: str, one: str, found: Mapping[K, Answer], listed: Callable[[list[K]], str], named: Callable[[K], str],
     others: Reason,
 ) -> Reason:  # fmt: skip
-    """Why nothing is said of all numbers, where none of those that were looked at has an error: what was found with
-    those that were followed to their end, and the first that was not, or what is said of the ``others``. ``one`` is
-    what a number is called.
+    """Why there is no verdict for every number, if no instance that was checked has an error.
+
+    Names what the complete instances showed, then the first incomplete one, or else the reason for the ``others``.
+    ``one`` is the noun for a number.
     """
     clean = [number for number, given in found.items() if is_whole(given)]
     what = "nothing else" if any(given.findings for given in found.values()) else "nothing"
@@ -62,7 +68,7 @@ def explain_unproved(
 
 
 def merge_proved(given: Answer, answers: Sequence[Answer], executions: int, because: Reason) -> Answer:
-    """The answer about all programs where there is nothing else to say of any: ``given`` is that of one of them."""
+    """The answer about all instances if each is covered; ``given`` is the answer about one of them."""
     found = merge_findings(answers)
     verdict, _ = verdict_of(found, covered=all(map(is_whole, answers)))
     return replace(
@@ -72,5 +78,5 @@ def merge_proved(given: Answer, answers: Sequence[Answer], executions: int, beca
 
 
 def merge_assumptions(answers: Sequence[Answer]) -> tuple[str, ...]:
-    """What answers assume, but for how often loops run."""
+    """The assumptions of several answers, without the trip counts of loops."""
     return tuple(dict.fromkeys(a.removesuffix(LOOPS) for given in answers for a in given.assumptions))

@@ -11,22 +11,24 @@ from mcheck.semantics.terms import Uid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lack:
-    """Phase ``phase`` has ``arrived`` of ``count`` arrivals, and ``came`` of the ``expected`` bytes."""
+    """A phase that is not complete: ``arrived`` of ``count`` arrivals and ``received`` of ``expected`` bytes."""
 
     phase: int
     arrived: int
     count: int
     expected: int
-    came: int
+    received: int
 
-    def told(self, name: str) -> str:
-        """The same of the mbarrier ``name``, in a sentence."""
-        bytes_ = f"; {self.expected} bytes are expected and {self.came} came" if self.expected or self.came else ""
+    def describe(self, name: str) -> str:
+        """A sentence that says what the mbarrier ``name`` lacks."""
+        bytes_ = (
+            f"; {self.expected} bytes are expected and {self.received} came" if self.expected or self.received else ""
+        )
         return f"Phase {self.phase} of {name} got {self.arrived} of {self.count} arrivals{bytes_}."
 
 
 def phases_of(prepared: Prepared, candidate: Candidate) -> dict[Uid, int]:
-    """The phase in which each operation on an mbarrier counts."""
+    """The phase that each mbarrier operation of a candidate falls into."""
     found: dict[Uid, int] = {}
     for choice, taken in zip(prepared.choices, candidate, strict=True):
         if taken >= 0:
@@ -34,8 +36,8 @@ def phases_of(prepared: Prepared, candidate: Candidate) -> dict[Uid, int]:
     return found
 
 
-def lack_of(s: Structure, phases: dict[Uid, int], address: int) -> Lack | None:
-    """What the mbarrier at ``address`` lacks; ``None`` where that takes more than counting to tell."""
+def find_lack(s: Structure, phases: dict[Uid, int], address: int) -> Lack | None:
+    """What the mbarrier at ``address`` lacks; ``None`` if counting alone cannot tell."""
     steps = [(e.mbarrier, phases.get(e.uid, -1)) for p in s.paths for e in p.events if e.mbarrier is not None]
     steps = [(m, phase) for m, phase in steps if m.address == address and m.kind != "wait"]
     inits = [m for m, _ in steps if m.kind == "init"]
@@ -46,5 +48,5 @@ def lack_of(s: Structure, phases: dict[Uid, int], address: int) -> Lack | None:
         expected = sum(m.tx or 0 for m, p in steps if p == phase and m.kind in ("arrive", "expect"))
         came = sum(m.tx or 0 for m, p in steps if p == phase and m.kind == "complete")
         if arrived != inits[0].count or expected != came:
-            return Lack(phase=phase, arrived=arrived, count=inits[0].count, expected=expected, came=came)
+            return Lack(phase=phase, arrived=arrived, count=inits[0].count, expected=expected, received=came)
     return None

@@ -1,4 +1,4 @@
-"""What an execution of the model tells of the wait that an asynchronous operation lacks, for the message of RACE003."""
+"""The wait or fence that a racing asynchronous operation lacks, for the message of RACE003."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ from mcheck.findings import catalogue
 from mcheck.ir.ops import Branch, Commit, WaitGroup, Wgmma
 
 HANDS_OVER = frozenset(("barrier", "syncbar", "phase", "complete"))
-"""Relations by which one event comes before another one."""
+"""Relations that order one event before another."""
 
 
 def missing_alias_fence(nodes: Sequence[Node]) -> str:
-    """What orders accesses of the same bytes by two addresses (8.6, 8.10.6); empty where the address is one."""
+    """The fix for unordered accesses to the same bytes by two addresses (8.6, 8.10.6); empty if the address is the
+    same.
+    """
     events = [n.source for n in nodes if n.source is not None]
     if len({e.virtual - e.address for e in events}) < 2:
         return ""
@@ -45,8 +47,10 @@ def missing_alias_fence(nodes: Sequence[Node]) -> str:
 
 
 def missing_group_wait(prepared: Prepared, candidate: Candidate, pair: tuple[int, int]) -> str:
-    """What waits for the operation of a group that another access of the pair comes too early for, and why a wait that
-    is there does not; empty where the pair is another one, or nothing can be said.
+    """The wait that an operation of a group lacks before the other access of the pair, and why an existing wait is not
+    enough.
+
+    Empty if the pair is of another kind, or the fix is not known.
     """
     s = prepared.s
     nodes = [s.nodes[k] for k in pair]
@@ -84,7 +88,9 @@ def missing_group_wait(prepared: Prepared, candidate: Candidate, pair: tuple[int
 
 
 def _or_handed_over(copy: Node, write: Node, issue: Event) -> str:
-    """What another thread writes and an operation reads may be meant for it: the wait, or the handover before."""
+    """The two possible fixes if another thread writes what an operation reads: a wait, or synchronisation before the
+    issue.
+    """
     if copy.thread == write.thread or not copy.has(Tag.R) or not write.has(Tag.W) or write.source is None:
         return ""
     stored, issued = write.source.op.span, issue.op.span
@@ -95,8 +101,10 @@ def _or_handed_over(copy: Node, write: Node, issue: Event) -> str:
 
 
 def _meets(prepared: Prepared, candidate: Candidate, copy: Node, issue: Event, read: Node) -> ReadPhase:
-    """What a read comes to while a copy is under way: the copy overwrites what it reads where an earlier write of these
-    bytes is handed over to it and nothing orders it behind the issue of the copy.
+    """Which fill of the bytes of a read a copy in flight is.
+
+    It is the next one if an earlier write of these bytes is handed over to the read and nothing orders the read after
+    the issue of the copy.
     """
     s = prepared.s
     if not copy.has(Tag.W) or not read.has(Tag.R) or copy.has(Tag.GEN) is not read.has(Tag.GEN):
@@ -114,13 +122,13 @@ def _meets(prepared: Prepared, candidate: Candidate, copy: Node, issue: Event, r
 
 
 def _issued_after(prepared: Prepared, candidate: Candidate, issue: Event) -> set[int]:
-    """The events that come before an operation is issued."""
+    """The events ordered before the issue of an operation."""
     s = prepared.s
     return set().union(*(_before(prepared, candidate, s.nodes[k]) for k in s.nodes_of[issue.uid]))
 
 
 def _before(prepared: Prepared, candidate: Candidate, node: Node) -> set[int]:
-    """The events that come before one by the order of programs and what hands over."""
+    """The events ordered before ``node`` by program order and synchronisation."""
     s = prepared.s
     behind: dict[int, list[int]] = {}
     chosen = (e for choice, taken in zip(prepared.choices, candidate, strict=True) for e in choice.options[taken].edges)
@@ -139,7 +147,7 @@ def _before(prepared: Prepared, candidate: Candidate, node: Node) -> set[int]:
 
 
 def _in_order(first: Node, second: Node) -> bool:
-    """Whether one event comes before another one in the program of one thread."""
+    """Whether ``first`` precedes ``second`` in program order."""
     if first.thread != second.thread or first.source is None or second.source is None:
         return False
     a, b = first.source.order, second.source.order
@@ -147,8 +155,8 @@ def _in_order(first: Node, second: Node) -> bool:
 
 
 def _waits(prepared: Prepared, old: Node, issue: Event) -> Iterator[Wait]:
-    """The waits for groups that may have been meant for the operation: those of its own thread behind it, or, if it has
-    none, those of others.
+    """The waits that may have been meant for the operation: later ones of its own thread or, if there are none, those
+    of other threads.
     """
     s = prepared.s
     mine = [e for e in s.paths[old.thread].events if _behind(issue, e)]
@@ -165,12 +173,14 @@ def _waits(prepared: Prepared, old: Node, issue: Event) -> Iterator[Wait]:
 
 
 def _behind(first: Event, second: Event) -> bool:
-    """Whether one event comes before another one of its thread."""
+    """Whether ``first`` precedes ``second`` in the program order of their thread."""
     return first.order is not None and second.order is not None and first.order < second.order
 
 
 def _closed_behind(prepared: Prepared, old: Node, issue: Event, new: Event | None) -> int | None:
-    """How many groups are closed behind that of an operation before ``new``; none, if that is not known."""
+    """The number of groups closed between the operation's group and ``new``; 0 if that is not known, ``None`` if its
+    group stays open.
+    """
     code = prepared.s.thread(old).code
     if new is not None and not any(isinstance(op, Branch) for op in code):
         return count_closed_groups(code[issue.instruction : new.instruction], issue.op)
@@ -178,7 +188,7 @@ def _closed_behind(prepared: Prepared, old: Node, issue: Event, new: Event | Non
 
 
 def _committed(prepared: Prepared, old: Node, before: Event | None) -> bool:
-    """Whether the issuing thread closes a group behind the operation (and before an event), as its code stands."""
+    """Whether the issuing thread closes a group after the operation (and before ``before``), judged by its code."""
     assert old.source is not None
     code = prepared.s.thread(old).code
     first = next((k for k, op in enumerate(code) if op.span == old.source.op.span), len(code))

@@ -1,21 +1,24 @@
-"""The handovers of an execution whose scopes are too narrow, for the message of RACE010."""
+"""Failed synchronisation because of narrow scopes, for the message of RACE010."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcheck.answers.scope_mismatch import Narrow, ScopedOperation, acquires, releases, scope_of, too_narrow
+from mcheck.answers.scope_mismatch import NarrowScope, ScopedOperation, acquires, find_too_narrow, releases, scope_of
 from mcheck.events.choices.candidate import Candidate
 from mcheck.events.choices.prepared import Prepared
 from mcheck.events.structure import Node, Structure
 from mcheck.ir.ops import Fence
 
-MOST = 2
-"""Handovers that a message names."""
+MAX_PAIRS = 2
+"""The maximum number of release-acquire pairs in a message."""
 
 
-def find_narrow_scopes(prepared: Prepared, candidate: Candidate, pair: tuple[int, int]) -> list[Narrow]:
-    """Those that end in a thread of the pair, or else all, as far as a message should name them."""
+def find_narrow_scopes(prepared: Prepared, candidate: Candidate, pair: tuple[int, int]) -> list[NarrowScope]:
+    """Release-acquire pairs whose scopes are too narrow: those that end in a thread of the racing pair, or else all.
+
+    At most ``MAX_PAIRS``.
+    """
     s = prepared.s
     threads = {s.nodes[k].thread for k in pair}
     observed = [
@@ -26,13 +29,15 @@ def find_narrow_scopes(prepared: Prepared, candidate: Candidate, pair: tuple[int
         for a, b in pairs
     ]
     apart = [(a, b) for a, b in observed if a.thread >= 0 and a.thread != b.thread]
-    near = too_narrow(_ends(s, [(a, b) for a, b in apart if b.thread in threads]))
-    return (near or too_narrow(_ends(s, apart)))[:MOST]
+    near = find_too_narrow(_ends(s, [(a, b) for a, b in apart if b.thread in threads]))
+    return (near or find_too_narrow(_ends(s, apart)))[:MAX_PAIRS]
 
 
 def _ends(s: Structure, observed: list[tuple[Node, Node]]) -> Iterator[tuple[ScopedOperation, ScopedOperation]]:
-    """What hands over and takes over, where one operation observes another: these two, or the fences around them. The
-    two have to include each other as well, or nothing is observed in the sense of 8.7.
+    """The release and the acquire of each observation: the two operations themselves, or the fences around them.
+
+    The observing and the observed operation also have to include each other in their scopes, or there is no observation
+    in the sense of 8.7.
     """
     for a, b in observed:
         assert a.source is not None and b.source is not None

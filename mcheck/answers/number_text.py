@@ -1,4 +1,4 @@
-"""Values as people read them, the same in steps, states and pictures."""
+"""Formatting of values, the same in steps, states and pictures."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from itertools import groupby
 
 UNKNOWN = "unknown"
 MEANING = "unknown: nothing has written it, or a division by zero gave it; shared memory starts with whatever was there"
-"""What is said where the word is shown."""
+"""Explanation of the word ``unknown`` where it is shown."""
 _PLAIN = 8
-"""Bytes of what is read as one number."""
+"""The largest size in bytes of a value that is shown as one number."""
 _RUNS = 6
-"""Runs of equal elements that are shown of a wide value."""
+"""The maximum number of runs of equal elements that are shown of a wide value."""
 
 
 def format_number(value: int) -> str:
-    """A number: decimal, or hexadecimal where nobody counts as far."""
+    """A number in decimal, or in hexadecimal if it is large."""
     return str(value) if value < 1 << 32 else hex(value)
 
 
 def format_contents(value: int | None, size: int, unit: int) -> str:
-    """``size`` bytes: a number, or the elements of ``unit`` bytes as PTX initialises them, ``{7, 7, 1, 0 x13}``."""
+    """The value of ``size`` bytes: a number, or elements of ``unit`` bytes as in a PTX initialiser, ``{7, 7, 1, 0
+    x13}``.
+    """
     if value is None:
         return UNKNOWN
     if size <= _PLAIN:
@@ -33,8 +35,8 @@ def format_contents(value: int | None, size: int, unit: int) -> str:
     return f"{{{', '.join(told)}{f', and {left} more' if left else ''}}}"
 
 
-def ranges(numbers: Sequence[int], most: int = 4) -> str:
-    """Ascending numbers as ranges of which both ends are meant, the first ``most`` of them: ``0..3, 16``."""
+def format_ranges(numbers: Sequence[int], most: int = 4) -> str:
+    """Ascending numbers as inclusive ranges, at most ``most`` of them: ``0..3, 16``."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:

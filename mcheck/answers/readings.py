@@ -1,4 +1,4 @@
-"""What an answer assumes where the text of the PTX ISA is read in one of several ways."""
+"""Assumptions of an answer about points on which the text of the PTX ISA can be read in several ways."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ EXITED = (
 )
 
 
-def readings(program: Program) -> tuple[str, ...]:
-    """The readings that an answer about a program rests on."""
+def list_readings(program: Program) -> tuple[str, ...]:
+    """The readings of the ISA that an answer about a program rests on."""
     lines = sorted(set(_not_by_all(program)))
     return (EXITED.format(", ".join(map(str, lines))),) if lines else ()
 
 
 def _not_by_all(program: Program) -> Iterator[int]:
-    """The lines of aligned barriers that some threads of a warp execute and others may not, or not as often."""
+    """Lines of aligned barriers that some threads of a warp may execute less often than others."""
     if not any(map(_is_aligned, program.operations)):
         return
     warps: dict[tuple[int, int], list[Thread]] = defaultdict(list)
@@ -40,7 +40,7 @@ def _is_aligned(op: Op) -> bool:
 
 
 def _left_to_registers(thread: Thread) -> Iterator[int]:
-    """The lines of those that a guard, or a branch or an exit before them, may leave out."""
+    """Lines of aligned barriers that a guard, or an earlier branch or exit, may skip."""
     for k, op in enumerate(thread.code):
         if not _is_aligned(op) or op.span is None:
             continue
@@ -49,7 +49,7 @@ def _left_to_registers(thread: Thread) -> Iterator[int]:
 
 
 def _may_pass(thread: Thread, op: Op, at: int) -> bool:
-    """Whether a thread may leave out what stands at a place, for it goes another way or ends."""
+    """Whether ``op`` may skip the instruction at index ``at``: a branch beyond it, or an exit."""
     if isinstance(op, Branch):
         return (op.guard is not None or op.condition is not None) and thread.labels.get(op.target, 0) > at
     return isinstance(op, Exit) and op.guard is not None

@@ -1,4 +1,4 @@
-"""The answer of an engine about one program under one model."""
+"""``Answer``: what an engine says about one program under one model."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ T = TypeVar("T")
 
 
 def state_sort_key(state: State) -> list[tuple[bool, Value]]:
-    """What the states of one condition are sorted by: numbers by value, then what is unknown."""
+    """Sort key of the states of one condition: numbers by value, then unknown values."""
     return [(isinstance(value, str), value) for _, value in state]
 
 
 def sort_by_state(items: Iterable[T], state: Callable[[T], State]) -> list[T]:
-    """``items`` by the ``state_sort_key`` of their states, of which there may be many, mostly of numbers alone."""
+    """``items`` sorted by the ``state_sort_key`` of their states; fast for many states of numbers alone."""
     given = list(items)
     try:
         return sorted(given, key=lambda item: [value for _, value in state(item)])
@@ -35,12 +35,12 @@ def sort_by_state(items: Iterable[T], state: Callable[[T], State]) -> list[T]:
 
 
 NOT_UNDEFINED = frozenset({"RACE001", "RACE010"})
-"""Flags about generic accesses of one size: such races do not void the axioms (PTX ISA 8.7.2)."""
+"""Codes of races between generic accesses of one size, which do not void the axioms (PTX ISA 8.7.2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One final state, how many executions (up to equivalence) give it, and one of them step by step."""
+    """One final state: the number of executions (up to equivalence) that end in it, and a witness."""
 
     state: State
     executions: int = 1
@@ -49,27 +49,29 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covers:
-    """Of how many ``clusters`` of the grid of a launch an answer speaks; so many were followed ``together``."""
+    """The part of a launch's grid that an answer covers: ``clusters`` of ``total``, ``together`` of them executed at a
+    time.
+    """
 
     clusters: int
-    of: int
+    total: int
     together: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What an engine says of a program under a model, the same for every engine and every question.
+    """The answer to a question about a program under a model, the same for every engine.
 
-    ``verdict``: pass, fail or unknown where the condition or liveness was asked for; proved, bounded, finding or
-    unknown where findings were (``mcheck.answers.verdict_rules``). ``reasons`` are given where it is not plain.
+    ``verdict``: pass, fail or unknown for questions about the condition or liveness; proved, bounded, finding or
+    unknown for questions about findings (``mcheck.answers.verdict_rules``). ``reasons`` explain a verdict that is not
+    plain.
 
-    ``outcomes`` are sorted; ``complete`` says that they are all. ``covered``: no execution was left out that could add
-    a finding; the reasons name the bound, if that is why. ``undefined``: some execution has undefined
-    behaviour, so the verdict follows interface.md (``exists`` passes, the others fail). ``executions`` counts those
-    looked at. ``forbidden_by`` are the axioms that some execution fails by.
-    ``chosen`` is why this engine was asked. ``cut``: with more time or memory there might be more to say, as where one
-    of the reasons says so; whoever meets the end of a time that leaves no reason behind says it here. ``covers`` is
-    given for a launch. ``ends``: some execution ends, as far as is known; given for programs without a condition.
+    ``outcomes`` are sorted; ``complete``: they are all. ``covered``: no execution was left out that could add a
+    finding; the reasons name the bound, if there is one. ``undefined``: some execution has undefined behaviour, so
+    ``exists`` passes and every other condition fails. ``executions``: the number explored. ``forbidden_by``: the axioms
+    that some execution violates. ``chosen``: why this engine was selected. ``cut``: more time or memory might give
+    more, as a reason with ``cut`` says; an engine whose time ends without such a reason sets it. ``covers``: given for
+    a launch. ``ends``: some execution is known to end; given for programs without a condition.
     """
 
     verdict: Verdict
@@ -95,5 +97,5 @@ class Answer:
 
     @property
     def reason(self) -> str | None:
-        """The reasons in words."""
+        """The reasons as text."""
         return format_reasons(self.reasons)

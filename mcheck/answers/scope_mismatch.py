@@ -1,4 +1,4 @@
-"""Why a release and an acquire do not synchronise: the scope of one leaves the other's thread out (8.5, 8.7)."""
+"""Why a release and an acquire do not synchronise: the scope of one excludes the other's thread (8.5, 8.7)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
 
 @dataclass(frozen=True, slots=True)
 class ScopedOperation:
-    """An operation that hands over or takes over, and where its thread is."""
+    """A releasing or acquiring operation and the place of its thread."""
 
     op: Op
     place: Place
@@ -31,17 +31,17 @@ def scope_of(op: Op) -> str | None:
 
 
 def releases(op: Op) -> bool:
-    """Whether an operation with a scope hands over: a release, an arrive on an mbarrier, a releasing fence."""
+    """Whether an operation with a scope releases: a release, an arrive on an mbarrier, a releasing fence."""
     return scope_of(op) is not None and getattr(ops.performed_operation(op), "sem", "") in RELEASES
 
 
 def acquires(op: Op) -> bool:
-    """Whether an operation with a scope takes over."""
+    """Whether an operation with a scope acquires."""
     return scope_of(op) is not None and getattr(ops.performed_operation(op), "sem", "") in ACQUIRES
 
 
 def narrowest_common_scope(one: Place, other: Place) -> str:
-    """The narrowest scope that has both threads in it."""
+    """The narrowest scope that includes both threads."""
     a, b = one.cta, other.cta
     if a == b:
         return "cta"
@@ -51,51 +51,51 @@ def narrowest_common_scope(one: Place, other: Place) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Narrow:
-    """A handover that does not take place: which of its two operations are too narrow, and which scope would do."""
+class NarrowScope:
+    """A release-acquire pair that does not synchronise because a scope is too narrow."""
 
     release: ScopedOperation
     acquire: ScopedOperation
 
     @property
-    def wanted(self) -> str:
-        """The scope that both need."""
+    def needed_scope(self) -> str:
+        """The scope that both operations need."""
         return narrowest_common_scope(self.release.place, self.acquire.place)
 
     @property
     def at_fault(self) -> tuple[Op, ...]:
-        """The operations whose scope leaves the other's thread out."""
+        """The operations whose scope excludes the other's thread."""
         ends = (self.release.op, self.acquire.op)
-        return tuple(op for op in ends if WIDTH[scope_of(op) or "sys"] < WIDTH[self.wanted])
+        return tuple(op for op in ends if WIDTH[scope_of(op) or "sys"] < WIDTH[self.needed_scope])
 
 
-def too_narrow(pairs: Iterable[tuple[ScopedOperation, ScopedOperation]]) -> list[Narrow]:
-    """The handovers (release, acquire) whose scopes do not include each other's threads, each statement once."""
-    found: dict[object, Narrow] = {}
+def find_too_narrow(pairs: Iterable[tuple[ScopedOperation, ScopedOperation]]) -> list[NarrowScope]:
+    """The (release, acquire) pairs whose scopes exclude each other's threads, one for each source location."""
+    found: dict[object, NarrowScope] = {}
     for release, acquire in pairs:
-        narrow = Narrow(release, acquire)
+        narrow = NarrowScope(release, acquire)
         if narrow.at_fault:
-            found.setdefault((release.op.span, acquire.op.span, narrow.wanted), narrow)
+            found.setdefault((release.op.span, acquire.op.span, narrow.needed_scope), narrow)
     return list(found.values())
 
 
-def explain_narrow_scope(narrow: Narrow) -> str:
-    """Which scope is too narrow, for the message of a finding."""
+def explain_narrow_scope(narrow: NarrowScope) -> str:
+    """A clause that names the scope that is too narrow, for the message of a finding."""
     parts = [f"{_named(op)} has scope .{scope_of(op)}" for op in narrow.at_fault]
-    far = {"cluster": "another CTA of the cluster", "gpu": "another cluster", "sys": "another GPU"}[narrow.wanted]
+    far = {"cluster": "another CTA of the cluster", "gpu": "another cluster", "sys": "another GPU"}[narrow.needed_scope]
     return f"{' and '.join(parts)}, but the other thread is in {far}"
 
 
-def remedy(narrow: Narrow) -> str:
-    """Which scope would do, and where."""
+def suggest_scope(narrow: NarrowScope) -> str:
+    """A sentence that says which scope to use, and where."""
     lines = [f"line {op.span.line}" for op in narrow.at_fault if op.span is not None]
     where = f" at {' and at '.join(lines)}" if lines else ""
-    spelled = [_spelled(op, narrow.wanted) for op in narrow.at_fault]
-    return f"Give scope .{narrow.wanted} ({', '.join(dict.fromkeys(spelled))}){where}."
+    spelled = [_spelled(op, narrow.needed_scope) for op in narrow.at_fault]
+    return f"Give scope .{narrow.needed_scope} ({', '.join(dict.fromkeys(spelled))}){where}."
 
 
 def _spelled(op: Op, scope: str) -> str:
-    """How an operation of another scope is written; ``membar`` has names of its own for them, none for clusters."""
+    """The spelling of an operation with another scope; ``membar`` has own names for scopes, none for clusters."""
     if text_of(op).startswith("membar"):
         return "membar.sys" if scope == "sys" else "membar.gl"
     if getattr(ops.performed_operation(op), "sem", "") == "relaxed":
@@ -104,22 +104,23 @@ def _spelled(op: Op, scope: str) -> str:
 
 
 def suggest_wider_scope(one: tuple[Event, Place], other: tuple[Event, Place]) -> str:
-    """Which scope would make two accesses, each with where its thread is, morally strong (8.7), so that they do not
-    race; empty if one is weak, they are not of the same bytes, or no scope is too narrow.
+    """The scope that would make two accesses morally strong (8.7), so that they do not race.
+
+    Empty if an access is weak, the bytes differ, or no scope is too narrow.
     """
     (a, _), (b, _) = one, other
     if (a.virtual, a.address, a.size) != (b.virtual, b.address, b.size):
         return ""
-    pair = Narrow(*(ScopedOperation(event.op, place) for event, place in (one, other)))
+    pair = NarrowScope(*(ScopedOperation(event.op, place) for event, place in (one, other)))
     lines = [op.span.line for op in pair.at_fault if op.span is not None]
     if scope_of(a.op) is None or scope_of(b.op) is None or not lines:
         return ""
     where = " and at ".join(f"line {n}" for n in dict.fromkeys(lines))
-    return f"Give scope .{pair.wanted} at {where}: strong accesses that include each other's threads do not race."
+    return f"Give scope .{pair.needed_scope} at {where}: strong accesses that include each other's threads do not race."
 
 
 def join_advice(advice: str, other: str) -> str:
-    """Two pieces of advice, each of which will do."""
+    """Two alternative fixes in one text."""
     return f"{advice} Or {other[0].lower()}{other[1:]}"
 
 

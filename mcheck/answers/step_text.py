@@ -1,4 +1,4 @@
-"""What reports say of an operation: its text, a step of a trace, the code of a deadlock at it."""
+"""How reports show an operation: its text, its step in a trace, the code of a deadlock at it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KINDS: dict[type[Op], StepKind] = {
     ops.WaitGroup: StepKind.WAIT,
     ops.Await: StepKind.WAIT,
 }
-"""All others are issued and have their effects later, or none."""
+"""The kind of step of each operation; all others are issued and have their effects later, or none."""
 
 
 def text_of(op: Op) -> str:
@@ -45,7 +45,7 @@ def step_of(
     skipped: int = 0,
     turn: str = "",
 ) -> Step:
-    """A step of a thread or role that executes an operation, or a part of it."""
+    """The step of a trace in which a thread or role executes an operation or a part of it."""
     return Step(
         thread=thread,
         instruction=text_of(op),
@@ -60,7 +60,7 @@ def step_of(
 
 
 def deadlock_code(op: Op) -> str:
-    """The finding of a thread that waits at an operation forever."""
+    """The code of the finding if a thread waits forever at an operation."""
     match op:
         case ops.MbarrierWait() | ops.Await(inner=ops.MbarrierWait()):
             return "DEAD003"

@@ -1,11 +1,11 @@
-"""What an answer says of a program's safety: ``proved``, ``bounded``, ``finding`` or ``unknown``, and why."""
+"""The verdict about findings: ``proved``, ``bounded``, ``finding`` or ``unknown``, with its reasons and assumptions."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
 
-from mcheck.answers.readings import readings
+from mcheck.answers.readings import list_readings
 from mcheck.answers.result import NOT_UNDEFINED, Answer
 from mcheck.base.reasons import Cause, Reason, Reasons
 from mcheck.base.verdicts import Verdict
@@ -13,14 +13,14 @@ from mcheck.findings.finding import Finding
 from mcheck.ir.program import Program
 
 ACCEPTED = frozenset(("RACE005", "RACE007", "RACE008"))
-"""Pairs that the model orders and that deserve a word: for review they leave a program proved."""
+"""Codes of pairs that the model orders: as findings for review they leave a program proved."""
 
 
 LOOPS = ", loops by their trip counts"
 
 
 def is_decisive(finding: Finding) -> bool:
-    """Whether the finding makes the verdict ``finding``: an error, or one for review beyond ``ACCEPTED``."""
+    """Whether a finding makes the verdict ``finding``: an error, or a review finding that is not in ``ACCEPTED``."""
     return finding.severity == "error" or (finding.severity == "review" and finding.code not in ACCEPTED)
 
 
@@ -31,10 +31,10 @@ def makes_undefined(finding: Finding) -> bool:
 
 
 def verdict_of(findings: Collection[Finding], *, covered: bool, reasons: Reasons = ()) -> tuple[Verdict, Reasons]:
-    """The verdict about findings, and the reasons that go with it: nothing else says ``proved``.
+    """The verdict about findings, with its reasons. Only this function returns ``proved``.
 
-    An error is a finding however little was looked at; that there is none holds if everything was ``covered``. Of the
-    ``reasons`` why it was not, those that stand for themselves outweigh a bound.
+    An error is a finding however few executions were explored; the absence of findings holds only if everything was
+    ``covered``. Otherwise ``reasons`` say why not: any that is no bound makes the verdict unknown.
     """
     left_out = tuple(r for r in reasons if r.is_incomplete)
     unsure = tuple(r for r in left_out if not r.names_bound)
@@ -48,18 +48,18 @@ def verdict_of(findings: Collection[Finding], *, covered: bool, reasons: Reasons
 
 
 def add_verdict(given: Answer) -> Answer:
-    """The answer with its verdict about findings; its reasons are what kept the engine from looking further."""
+    """The answer with its verdict about findings; its reasons are those for which executions were left out."""
     verdict, reasons = verdict_of(given.findings, covered=given.covered, reasons=given.reasons)
     return replace(given, verdict=verdict, reasons=reasons)
 
 
 def assumptions(program: Program) -> tuple[str, ...]:
-    """What every engine assumes."""
+    """The assumptions of every engine."""
     threads, ctas = len(program.threads), len({t.place.cta for t in program.threads})
     return (
         f"sizes as written: {_count(threads, 'thread')} in {_count(ctas, 'CTA')}{LOOPS}",
         "the scheduler is fair and every write eventually becomes visible",
-        *readings(program),
+        *list_readings(program),
         *program.assumptions.describe(),
     )
 

@@ -1,15 +1,15 @@
-"""What an engine found: witnesses of outcomes, races that a model flags, deadlocks, undefined behaviour."""
+"""Witnesses and findings of a candidate: traces, flagged races, deadlocks, undefined behaviour."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from mcheck.answers.missing_arrivals import lack_of, phases_of
+from mcheck.answers.missing_arrivals import find_lack, phases_of
 from mcheck.answers.missing_waits import missing_alias_fence, missing_group_wait
 from mcheck.answers.narrow_scopes import find_narrow_scopes
 from mcheck.answers.result import NOT_UNDEFINED
-from mcheck.answers.scope_mismatch import explain_narrow_scope, join_advice, remedy, suggest_wider_scope
+from mcheck.answers.scope_mismatch import explain_narrow_scope, join_advice, suggest_scope, suggest_wider_scope
 from mcheck.answers.step_text import deadlock_code, step_of, text_of
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag, proxy_of
@@ -28,16 +28,17 @@ from mcheck.semantics.terms import Uid, Unknown
 
 @dataclass(frozen=True, slots=True)
 class FlagReport:
-    """A pair of events that the check ``name`` flags in a candidate."""
+    """A pair of events that the flag ``name`` of the model reports in a candidate."""
 
     name: str
     pair: tuple[int, int]
     candidate: Candidate
 
 
-def describe(prepared: Prepared, candidate: Candidate) -> Trace:
-    """An execution: a step per event that reads, writes, waits or orders; what an asynchronous operation does comes
-    after its issue.
+def describe_execution(prepared: Prepared, candidate: Candidate) -> Trace:
+    """The trace of a candidate: a step for each event that reads, writes, waits or orders.
+
+    The effects of an asynchronous operation follow its issue.
     """
     s = prepared.s
     valuation = prepared.valuation(candidate)
@@ -54,15 +55,15 @@ def describe(prepared: Prepared, candidate: Candidate) -> Trace:
 
 
 def effect_of(s: Structure, valuation: Valuation, node: Node) -> Effect | None:
-    """What an event did, if there is anything to tell beyond its instruction."""
+    """The effect of an event, if there is more to say than its instruction."""
     if node.has(Tag.R) and node.size:
         w = valuation.source(node.index)
         value = _known(lambda: valuation.write(w))
-        name, unit = object_at(s, node), element_at(s, node)
+        name, unit = object_at(s, node), element_size(s, node)
         return Reads(object=name, value=value, writer=_writer(s, w), size=node.size, unit=unit)
     if node.has(Tag.W) and node.size:
         value = _known(lambda: valuation.write(node.index))
-        return Writes(object=object_at(s, node), value=value, size=node.size, unit=element_at(s, node))
+        return Writes(object=object_at(s, node), value=value, size=node.size, unit=element_size(s, node))
     if node.has(Tag.ASYNCSIGNAL):
         return Signals()
     if node.has(Tag.WAIT) and node.source is not None:
@@ -91,7 +92,7 @@ def _writer(s: Structure, w: int) -> Writer | None:
 
 
 def object_at(s: Structure, node: Node) -> str:
-    """The object of a memory event with the byte range inside it, where it is not all of it."""
+    """The name of the object that a memory event accesses, with the byte range if it is a part."""
     for instance in s.program.memory.instances:
         start = node.address - instance.physical
         if instance.base == instance.physical and 0 <= start < instance.object.size:
@@ -101,8 +102,8 @@ def object_at(s: Structure, node: Node) -> str:
     return hex(node.address)
 
 
-def element_at(s: Structure, node: Node) -> int:
-    """The bytes of an element of the object of a memory event."""
+def element_size(s: Structure, node: Node) -> int:
+    """The size of an element of the object that a memory event accesses, in bytes."""
     for instance in s.program.memory.instances:
         if instance.base == instance.physical and 0 <= node.address - instance.physical < instance.object.size:
             return instance.object.elem_size
@@ -110,7 +111,7 @@ def element_at(s: Structure, node: Node) -> int:
 
 
 def access_of(s: Structure, node: Node) -> Access:
-    """A memory event as a finding shows it."""
+    """A memory event as an access of a finding."""
     event = node.source
     assert event is not None
     label, start = "", 0
@@ -131,8 +132,9 @@ def access_of(s: Structure, node: Node) -> Access:
 
 
 def may_be_undefined(s: Structure, name: str, pair: tuple[int, int]) -> bool:
-    """Whether a flagged pair may mean that the execution is undefined: a race between ordinary accesses of one size
-    does not (8.7.2), one with an asynchronous operation does.
+    """Whether a flagged pair may mean that the execution is undefined.
+
+    A race between ordinary accesses of one size does not (8.7.2), one with an asynchronous operation does.
     """
     events = [s.nodes[k].source for k in pair]
     return name not in NOT_UNDEFINED or any(e is not None and e.issue is not None for e in events)
@@ -155,7 +157,7 @@ def _finding(
 
 
 def flag_findings(prepared: Prepared, flag: FlagReport, profile: str) -> list[Finding]:
-    """The finding of a flagged pair; flags that are no code of the catalogue are the model's own business."""
+    """The finding for a flagged pair; none for a flag that is not in the catalogue, which is the model's own."""
     from mcheck.base.errors import InputError
 
     try:
@@ -166,31 +168,31 @@ def flag_findings(prepared: Prepared, flag: FlagReport, profile: str) -> list[Fi
     accesses = tuple(access_of(prepared.s, n) for n in nodes if n.source is not None)
     if not nodes[-1].size:
         message = f"{entry.name.replace('-', ' ')}: {accesses[-1].thread} at {accesses[-1].instruction}"
-        return [_finding(entry.code, profile, message, accesses, describe(prepared, flag.candidate))]
+        return [_finding(entry.code, profile, message, accesses, describe_execution(prepared, flag.candidate))]
     what = " and ".join(f"the {a.proxy} {a.deed} by {a.thread} ({a.instruction})" for a in accesses)
     where = object_at(prepared.s, nodes[-1])
     message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
     narrow = find_narrow_scopes(prepared, flag.candidate, flag.pair) if entry.code == "RACE010" else []
     if narrow:
         message = f"{message}: {'; '.join(map(explain_narrow_scope, narrow))}"
-    found = _finding(entry.code, profile, message, accesses, describe(prepared, flag.candidate))
+    found = _finding(entry.code, profile, message, accesses, describe_execution(prepared, flag.candidate))
     if entry.code == "RACE003" and (missing := missing_group_wait(prepared, flag.candidate, flag.pair)):
         return [replace(found, missing=missing)]
     if entry.code == "RACE001" and (fence := missing_alias_fence(nodes)):
         return [replace(found, missing=fence)]
     if entry.code == "RACE001" and (scope := _wider(prepared.s, nodes)):
         return [replace(found, missing=join_advice(scope, found.missing))]
-    return [replace(found, missing=" ".join(map(remedy, narrow))) if narrow else found]
+    return [replace(found, missing=" ".join(map(suggest_scope, narrow))) if narrow else found]
 
 
 def _wider(s: Structure, nodes: list[Node]) -> str:
-    """The scope that two accesses lack."""
+    """The scope that would order the two accesses."""
     ends = [(n.source, s.thread(n).place) for n in nodes if n.source is not None]
     return suggest_wider_scope(*ends) if len(ends) == 2 else ""
 
 
 def misstep_finding(program: Program, path: Path, profile: str) -> Finding:
-    """Undefined behaviour that one thread's path meets."""
+    """The finding for undefined behaviour on the path of one thread."""
     assert path.misstep is not None
     op = path.misstep.op
     who = program.threads[path.thread].name
@@ -199,7 +201,7 @@ def misstep_finding(program: Program, path: Path, profile: str) -> Finding:
 
 
 def misuse_finding(prepared: Prepared, misuse: tuple[str, str, Uid], profile: str) -> Finding:
-    """A misuse of an mbarrier that some order of its operations leads to."""
+    """The finding for a misuse of an mbarrier that some order of its operations leads to."""
     code, message, uid = misuse
     event = prepared.s.events[uid]
     who = prepared.s.program.threads[uid[0]].name
@@ -208,12 +210,12 @@ def misuse_finding(prepared: Prepared, misuse: tuple[str, str, Uid], profile: st
 
 
 WAITS = "waits forever"
-LOOKS = frozenset((Tag.R, Tag.WAIT))
-"""What a loop may wait with."""
+WAITING_TAGS = frozenset((Tag.R, Tag.WAIT))
+"""Tags of the events by which a loop waits."""
 
 
 def waiting_nodes(s: Structure, paths: tuple[Path, ...]) -> tuple[int, ...]:
-    """The event of each thread at which it waits forever."""
+    """The event at which each stuck thread waits forever."""
     out = []
     for path in paths:
         if path.end == "stuck":
@@ -224,7 +226,7 @@ def waiting_nodes(s: Structure, paths: tuple[Path, ...]) -> tuple[int, ...]:
 
 
 def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path, ...], profile: str) -> Finding:
-    """Who waits forever, and where."""
+    """The finding for a deadlock: the threads that wait forever, and where."""
     s = prepared.s
     waiting: list[Access] = []
     codes: list[str] = []
@@ -232,7 +234,7 @@ def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path
     for path in paths:
         if path.end != "stuck":
             continue
-        looks = [s.events[u] for u in path.stuck if s.events[u].tags & LOOKS]
+        looks = [s.events[u] for u in path.stuck if s.events[u].tags & WAITING_TAGS]
         looks = [e for e in looks if e.mbarrier is not None] or looks  # data that a round reads besides end no loop
         last = looks[-1].op if looks else s.events[path.stuck[-1]].op if path.stuck else None
         op = path.at if isinstance(path.at, Await) or last is None else last
@@ -241,11 +243,11 @@ def deadlock_finding(prepared: Prepared, candidate: Candidate, paths: tuple[Path
         codes.append(deadlock_code(op))
         waiting.append(Access(thread=s.program.threads[path.thread].name, instruction=text_of(op), span=op.span))
         if looks and looks[-1].mbarrier is not None:
-            lack = lack_of(s, phases_of(prepared, candidate), looks[-1].mbarrier.address)
-            lacks += [lack.told(_label(s, looks[-1].mbarrier.address))] if lack else []
+            lack = find_lack(s, phases_of(prepared, candidate), looks[-1].mbarrier.address)
+            lacks += [lack.describe(_label(s, looks[-1].mbarrier.address))] if lack else []
     message = "wait forever: " + "; ".join(f"{a.thread} at {a.instruction}" for a in waiting)
     code = max(codes, default="DEAD001")  # of whichever threads wait, whatever their order
-    found = _finding(code, profile, message, tuple(waiting), describe(prepared, candidate))
+    found = _finding(code, profile, message, tuple(waiting), describe_execution(prepared, candidate))
     return replace(found, missing=" ".join(dict.fromkeys([*lacks, found.missing])))
 
 

@@ -58,7 +58,7 @@ def load(test: Test) -> Program:
 
 def _load(test: Test, *, every: bool) -> Program:
     """The program; with ``every`` a constant of it may be any number."""
-    from mcheck.checking.run.single import load as read
+    from mcheck.checking.run.single import load_program as read
     from mcheck.frontend.litmus import parse
     from mcheck.ir.program import Program
 
@@ -71,9 +71,9 @@ def _load(test: Test, *, every: bool) -> Program:
 
 def _model(name: str | None, program: Program) -> tuple[str, Model]:
     from mcheck.checking.run.case import DEFAULT_MODEL
-    from mcheck.checking.run.single import model_for
+    from mcheck.checking.run.single import choose_model
 
-    found = model_for(name, program.model, program.path, program.model_span)
+    found = choose_model(name, program.model, program.path, program.model_span)
     return name or program.model or DEFAULT_MODEL, found
 
 
@@ -105,7 +105,7 @@ def run(
     """
     from mcheck.checking.policy.ask import ask
     from mcheck.checking.run.case import Settings
-    from mcheck.checking.run.single import conclude, question
+    from mcheck.checking.run.single import conclude, make_question
 
     started = perf_counter()
     hold(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
@@ -113,7 +113,7 @@ def run(
     named, read = _model(model, program)
     prop = "liveness" if liveness else "spec"
     settings = Settings(model=model, engine=engine, prop=prop, profile=profile, unroll=unroll, timeout=timeout)
-    given = ask(program, read, question(program, settings), engine)
+    given = ask(program, read, make_question(program, settings), engine)
     return RunResult.of(conclude(program.path, program, given, named, perf_counter() - started))
 
 
@@ -145,7 +145,7 @@ def check(
         Unsupported: The program has what mcheck does not model.
     """
     from mcheck.checking.check.case import Options
-    from mcheck.checking.check.selection import answered
+    from mcheck.checking.check.selection import find_all
     from mcheck.checking.check.single import conclude
     from mcheck.checking.policy.ask import ask
     from mcheck.checking.run.case import Settings
@@ -156,7 +156,7 @@ def check(
     _, read = _model(model, program)
     options = Options(engine=engine, select=tuple(select), ignore=tuple(ignore))
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout)
-    given = answered(lambda asked: ask(program, read, asked, engine), program, settings, options, started)
+    given = find_all(lambda asked: ask(program, read, asked, engine), program, settings, options, started)
     return CheckResult.of(conclude(program.path, program, given, options, perf_counter() - started))
 
 
@@ -210,7 +210,12 @@ def outcomes(
         ),
         forbidden=tuple(
             Outcome(
-                state=dict(f.state), executions=0, witness=f.told, axiom=f.axiom, graph=f.network, _drawn=f.execution
+                state=dict(f.state),
+                executions=0,
+                witness=f.cycle_steps,
+                axiom=f.axiom,
+                graph=f.network,
+                _drawn=f.execution,
             )
             for f in found.forbidden
         ),
@@ -256,12 +261,12 @@ def suite(
     from mcheck.checking.backends import Backend
     from mcheck.checking.cache.database import open_store
     from mcheck.checking.run.case import Settings
-    from mcheck.checking.run.collect import collect
+    from mcheck.checking.run.collect import collect_tests
     from mcheck.checking.suite import compute_results
 
     hold(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
     settings = Settings(model=model, engine=engine, profile=profile, unroll=unroll, timeout=timeout, memory=memory)
-    cases = collect(map(str, paths), None if expect is None else str(expect))
+    cases = collect_tests(map(str, paths), None if expect is None else str(expect))
 
     def say(text: str) -> None:
         warnings.warn(text, RuntimeWarning, stacklevel=2)

@@ -37,7 +37,7 @@ class Cause(StrEnum):
     INTERLEAVINGS = "interleavings"
     """Executions that are not interleavings of the threads were not explored."""
     UNSUPPORTED = "unsupported"
-    """An instruction or another construct that is not modelled."""
+    """An instruction or another construct is not modelled."""
     UNKNOWN_DATA = "unknown-data"
     """Control flow, an address or a size depends on unknown data."""
     NOT_FOLLOWED = "not-followed"
@@ -77,7 +77,7 @@ class Cause(StrEnum):
     ENDLESS = "endless"
     """Some execution never ends."""
     NONE_ENDS = "none-ends"
-    """No execution ends, so that there is no final state."""
+    """No execution ends, so there is no final state."""
 
 
 _LIMITS = frozenset({Cause.TIME, Cause.MEMORY, Cause.DIED})

@@ -1,4 +1,4 @@
-"""By which means the tests of a run get their results: processes here, or machines elsewhere, and a store."""
+"""Where the tests of a run are computed: worker processes here, or other machines, with a cache of results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mcheck.base.records import dataclass
 from mcheck.checking.run.case import Case, Settings
-from mcheck.checking.run.pool import Lost, Task, default_jobs, run_cases
+from mcheck.checking.run.pool import OnLost, Task, default_jobs, run_cases
 
 if TYPE_CHECKING:
     from mcheck.checking.cache.database import Store
@@ -17,10 +17,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """``jobs`` tests at a time (``None``: as many as there are cores), on this machine or by the workers of the
-    ``scheduler`` of Dask at an address (``mcheck.checking.machines``), with the certificates in the folder ``tls``.
-    What ``store`` has is not asked again; ``resumes``: it is that of an interrupted run, which limits are a part of.
-    ``say`` hears what a person may have to know meanwhile.
+    """How the tests of a run are computed.
+
+    ``jobs`` tests at a time (``None``: one for each core), on this machine or by the workers of the Dask ``scheduler``
+    at an address (``mcheck.checking.machines``), with the certificates in the folder ``tls``. Results in ``store`` are
+    not computed again; ``resumes``: the store is that of an interrupted run, whose limits are part of the key. ``say``
+    receives progress messages for the user.
     """
 
     jobs: int | None = None
@@ -31,17 +33,19 @@ class Backend:
     say: Callable[[str], None] = lambda _: None
 
 
-def compute(
+def compute_cases(
     cases: Sequence[Case],
     settings: Settings,
     means: Backend,
     task: Task[T],
-    lost: Lost[T],
+    lost: OnLost[T],
     prepare: Callable[[], None],
     others: tuple[str, ...] = (),
 ) -> Iterator[T]:
-    """The results of ``cases`` in their order. ``prepare`` imports what ``task`` needs, before processes are forked;
-    ``others`` are models that it needs beside a test's own.
+    """The results of ``cases``, in their order.
+
+    ``prepare`` imports what ``task`` needs before processes are forked; ``others`` are models needed beside a test's
+    own.
     """
     if not cases:
         return iter(())

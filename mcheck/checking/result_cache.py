@@ -1,8 +1,8 @@
-"""Nothing twice: results that a store has are taken from it, and those that are computed are kept there.
+"""Cached results: results in the store are reused, others are computed and stored.
 
-A result stands under the text of its test, that of the model with its includes, the options and mcheck's own code,
-never under a path. What was cut by a limit of time or memory, or ended in a problem, is not kept, so the limits are no
-part of the key.
+The key of a result is made of the text of its test, that of the model with its includes, the options and mcheck's own
+code, never of a path. Results that a limit of time or memory cut, or that ended in a problem, are not stored, so limits
+are not part of the key.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from mcheck.base.records import dataclass
 from mcheck.checking.backends import Backend
 from mcheck.checking.run.case import DEFAULT_MODEL, Case, Settings
 from mcheck.checking.run.pool import default_jobs, run_cases
-from mcheck.checking.run.single import model_for
+from mcheck.checking.run.single import choose_model
 
 if TYPE_CHECKING:
     from mcheck.checking.cache.database import Store
-    from mcheck.checking.cache.entries import Made
+    from mcheck.checking.cache.entries import KeyInputs
 
 BEYOND = ("model", "timeout", "memory")
-"""Settings that are no part of a key: the model's text is, and a limit that cut an answer keeps it out."""
+"""Settings that are not part of a key: the model's text is, and a result that a limit cut is not stored."""
 SHARE = 4
-"""The part of a test's time that making its key may take."""
+"""The divisor of a test's time limit for making its key."""
 
 
 class CacheableResult(Protocol):
-    """What results have in common. ``source`` and ``digest`` are those of the texts that the answer is about."""
+    """What cacheable results have in common. ``source`` and ``digest`` identify the texts that the result is about."""
 
     @property
     def path(self) -> str: ...
@@ -41,50 +41,50 @@ class CacheableResult(Protocol):
     @property
     def digest(self) -> str: ...
     @property
-    def lasting(self) -> bool: ...
+    def cacheable(self) -> bool: ...
     @property
     def cut(self) -> bool: ...
     @property
     def reasons(self) -> Reasons: ...
-    def named(self, path: str, model: str) -> Self: ...
+    def with_names(self, path: str, model: str) -> Self: ...
 
 
 T = TypeVar("T", bound=CacheableResult)
 Compute = Callable[[Sequence[Case]], Iterator[T]]
-"""The results of cases, in their order."""
+"""Computes the results of cases, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The texts that a file's result rests on, the ``source`` first, and what its head says of it.
+    """The texts that the result for a file depends on, the ``source`` first, and its name and model.
 
-    ``tells``: places in other files are what the text itself says of them, whatever these hold.
+    ``names_other_files``: locations in other files come from the text itself, whatever those files hold.
     """
 
     source: str
     name: str = ""
     model: str | None = None
     others: tuple[str, ...] = ()
-    tells: bool = False
+    names_other_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What a test's result is kept under and what that is made of, the model's name, and whether places in other files
-    are what the text itself says.
+    """The cache key of a test with its inputs, the model's name, and whether the text itself names locations in other
+    files.
     """
 
     key: bytes
-    made: Made
+    made: KeyInputs
     model: str
-    tells: bool
+    names_other_files: bool
 
 
-class Memory(Generic[T]):
-    """The results, of a ``kind``, of one command under one set of options, in a store.
+class ResultCache(Generic[T]):
+    """The cached results, of a ``kind``, of one command under one set of options.
 
-    ``texts`` reads what a file's result rests on. ``resumes``: of a run that may be interrupted and goes on with what
-    it has, what its limits cut included; the limits are part of the key then. ``jobs`` keys are made at a time.
+    ``texts`` reads what a file's result depends on. ``resumes``: the results are those of an interrupted run, including
+    results that its limits cut, so the limits are part of the key. ``jobs``: the number of processes that make keys.
     """
 
     def __init__(
@@ -99,24 +99,24 @@ class Memory(Generic[T]):
         jobs: int = 1,
         **more: object,
     ) -> None:
-        from mcheck.checking.cache.keys import head_of
+        from mcheck.checking.cache.keys import options_text
 
         self._store = store
         self._kind = kind
-        self._texts = texts or texts_of
+        self._texts = texts or read_texts
         self._settings = settings
         self._jobs = jobs
         self._all = resumes
         beyond = BEYOND[:1] if resumes else BEYOND
         kept = {name: value for name, value in asdict(settings).items() if name not in beyond}
-        self._head = head_of({"command": command, **kept, **more})
+        self._head = options_text({"command": command, **kept, **more})
         self._digests: dict[tuple[str | None, str], str] = {}
 
     def keys(self, cases: Sequence[Case], more: Callable[[Case], tuple[str, ...]]) -> list[Key | None]:
-        """The keys of tests, read within the limits of a test: what may take long there may take long here.
+        """The keys of tests, computed within the limits of a test: what is slow there may be slow here.
 
-        A part of the time has to do, and a test whose key is not made until then has none: it is for its own process
-        to say what is the matter.
+        A part of the time limit has to do; a test whose key takes longer has none, and its own process reports the
+        problem.
         """
         settings = self._settings
         if settings.timeout is not None:
@@ -132,10 +132,11 @@ class Memory(Generic[T]):
         return list(run_cases(cases, settings, self._jobs if limited else 1, made, lambda *_: None))
 
     def key(self, case: Case, *more: str) -> Key | None:
-        """The key of a test, and of what ``more`` its result rests on; none if its head or model cannot be read, or
-        only once, as a pipe.
+        """The key of a test, with ``more`` that its result depends on.
+
+        ``None`` if its head or model cannot be read, or only once, as a pipe.
         """
-        from mcheck.checking.cache.entries import Made
+        from mcheck.checking.cache.entries import KeyInputs
         from mcheck.checking.cache.keys import digest
 
         if not is_regular_file(case.path):
@@ -146,15 +147,15 @@ class Memory(Generic[T]):
         except (McheckError, RecursionError):
             return None
         parts = (texts.source, texts.name, model, *texts.others, *more)
-        made = Made(self._head, tuple(map(digest, parts)))
-        return Key(made.key(), made, self._settings.model or texts.model or DEFAULT_MODEL, texts.tells)
+        made = KeyInputs(self._head, tuple(map(digest, parts)))
+        return Key(made.key(), made, self._settings.model or texts.model or DEFAULT_MODEL, texts.names_other_files)
 
     def _digest(self, model: str | None, path: str) -> str:
-        """That of the model of a test that names ``model``, as it stood when the first one of a folder asked for it."""
+        """The digest of the model that a test names, as it was when the first test of a folder named it."""
         known = (self._settings.model, "") if self._settings.model else (model, os.path.dirname(path))
         found = self._digests.get(known)
         if found is None:
-            found = self._digests[known] = model_for(self._settings.model, model, path).digest
+            found = self._digests[known] = choose_model(self._settings.model, model, path).digest
         return found
 
     def has(self, key: Key) -> bool:
@@ -162,75 +163,79 @@ class Memory(Generic[T]):
         return key.key in self._store
 
     def recall(self, key: Key, case: Case) -> T | None:
-        """The result about the file of ``case``; none of what is damaged, or about other texts."""
-        from mcheck.checking.cache.entries import parted
-        from mcheck.checking.cache.packing import Foreign, unpack
+        """The stored result for the file of ``case``; ``None`` if it is damaged, or about other texts."""
+        from mcheck.checking.cache.entries import unpack_entry
+        from mcheck.checking.cache.packing import InvalidAnswer, unpack
 
         data = self._store.get(key.key)
         if data is None:
             return None
         try:
-            made, answer = parted(data)
-            found = unpack(self._kind, answer, case.path, elsewhere=key.tells)
-        except Foreign:
+            made, answer = unpack_entry(data)
+            found = unpack(self._kind, answer, case.path, elsewhere=key.names_other_files)
+        except InvalidAnswer:
             found = None
-        if found is None or made != key.made or not (made.fits(found) or (self._all and unread(found))):
+        if found is None or made != key.made or not (made.fits(found) or (self._all and is_stopped_result(found))):
             self._store.remove(key.key)
             return None
-        return found.named(case.path, key.model)
+        return found.with_names(case.path, key.model)
 
     def keep(self, key: Key, result: T) -> None:
-        """Keeps a result, if it lasts and is about the texts of its key: a file may be edited while tests run."""
-        from mcheck.checking.cache.entries import entry
-        from mcheck.checking.cache.packing import Foreign, pack
+        """Stores a result if it can be cached and is about the texts of its key.
 
-        about = key.made.fits(result) or (self._all and unread(result))
+        A file may be edited while tests run.
+        """
+        from mcheck.checking.cache.entries import pack_entry
+        from mcheck.checking.cache.packing import InvalidAnswer, pack
+
+        about = key.made.fits(result) or (self._all and is_stopped_result(result))
         died = any(r.cause is Cause.DIED for r in result.reasons)
-        if not about or died or not (result.lasting or (self._all and result.cut)):
+        if not about or died or not (result.cacheable or (self._all and result.cut)):
             return
         try:
-            data = pack(result, result.path, elsewhere=key.tells)
-        except Foreign:
+            data = pack(result, result.path, elsewhere=key.names_other_files)
+        except InvalidAnswer:
             return
-        self._store.put(key.key, entry(key.made, data))
+        self._store.put(key.key, pack_entry(key.made, data))
 
 
-def unread(result: CacheableResult) -> bool:
-    """Whether this stands for the result of a process that was stopped by a limit."""
+def is_stopped_result(result: CacheableResult) -> bool:
+    """Whether this is the placeholder of a process that a limit stopped."""
     return result.cut and not result.source
 
 
-def texts_of(path: str) -> Texts:
-    """Those of a litmus test, with what it includes; raises ``McheckError``."""
+def read_texts(path: str) -> Texts:
+    """The texts of a litmus test and its includes; raises ``McheckError``."""
     from mcheck.frontend import litmus
 
     head = litmus.read_header(path)
     return Texts(head.source.text, head.name, head.model, tuple(litmus.read_included_texts(head.source)))
 
 
-def memory_of(
+def open_result_cache(
     means: Backend,
     kind: type[T],
     command: str,
     settings: Settings,
     texts: Callable[[str], Texts] | None = None,
     **more: object,
-) -> Memory[T] | None:
-    """The memory that a run has by its means for results of a ``kind``, if any."""
+) -> ResultCache[T] | None:
+    """The cache for results of a ``kind``, if the run has a store."""
     if means.store is None:
         return None
     jobs = means.jobs or default_jobs()
-    return Memory(means.store, kind, command, settings, resumes=means.resumes, texts=texts, jobs=jobs, **more)
+    return ResultCache(means.store, kind, command, settings, resumes=means.resumes, texts=texts, jobs=jobs, **more)
 
 
 def compute_uncached(
     cases: Sequence[Case],
-    memory: Memory[T] | None,
+    memory: ResultCache[T] | None,
     compute: Compute[T],
     more: Callable[[Case], tuple[str, ...]] = lambda _: (),
 ) -> Iterator[T]:
-    """The results of ``cases`` in their order: recalled, or computed and kept. ``more`` is what else the result of a
-    case rests on.
+    """The results of ``cases`` in their order, from the cache or computed and stored.
+
+    ``more``: what else the result of a case depends on.
     """
     if memory is None:
         yield from compute(cases)

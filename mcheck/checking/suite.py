@@ -1,4 +1,4 @@
-"""A whole suite: its results in order, counted."""
+"""Runs a suite: results in order, and counts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from time import perf_counter
 
-from mcheck.checking.backends import Backend, compute
-from mcheck.checking.result_cache import compute_uncached, memory_of
+from mcheck.checking.backends import Backend, compute_cases
+from mcheck.checking.result_cache import compute_uncached, open_result_cache
 from mcheck.checking.run.case import DEFAULT_MODEL, Case, Result, Settings, Summary
-from mcheck.checking.run.single import crashed_result, model_of, preload, run_case
+from mcheck.checking.run.single import crashed_result, load_model, preload, run_case
 
 
 def run_suite(
@@ -19,7 +19,7 @@ def run_suite(
     each: Callable[[Result], None],
     started: float | None = None,
 ) -> Summary:
-    """Runs ``cases``, gives every result to ``each`` in the order of the cases, and counts."""
+    """Runs ``cases``, passes every result to ``each`` in the order of the cases, and counts."""
     started = perf_counter() if started is None else started
     counts = {"ok": 0, "mismatch": 0, "unknown": 0, "error": 0}
     crashes = unjudged = found = 0
@@ -44,10 +44,10 @@ def run_suite(
 
 def compute_results(cases: Sequence[Case], settings: Settings, means: Backend) -> Iterator[Result]:
     """The results of ``cases`` in their order. An unreadable model raises at once."""
-    model_of(settings.model or DEFAULT_MODEL)
+    load_model(settings.model or DEFAULT_MODEL)
 
     def fresh(these: Sequence[Case]) -> Iterator[Result]:
-        return compute(these, settings, means, run_case, crashed_result, lambda: preload(settings))
+        return compute_cases(these, settings, means, run_case, crashed_result, lambda: preload(settings))
 
-    answers = zip(cases, compute_uncached(cases, memory_of(means, Result, "run", settings), fresh), strict=True)
+    answers = zip(cases, compute_uncached(cases, open_result_cache(means, Result, "run", settings), fresh), strict=True)
     return (answer if case.expected is None else replace(answer, expected=case.expected) for case, answer in answers)

@@ -99,8 +99,12 @@ def describe(
     """
     expected = " (as expected)" if result.headline == "finding" and result.status == "ok" and result.expected else ""
     covers = result.covers
-    part = f" ({covers.clusters} of {covers.of} clusters)" if covers is not None and covers.clusters < covers.of else ""
-    ignored = f" ({result.left_out})" if result.left_out else ""
+    part = (
+        f" ({covers.clusters} of {covers.total} clusters)"
+        if covers is not None and covers.clusters < covers.total
+        else ""
+    )
+    ignored = f" ({result.ignored_text})" if result.ignored_text else ""
     yield (f"{result.headline:<8}", VERDICT_STYLES[result.headline]), f" {result.path}{part}{expected}{ignored}"
     if result.status == "finding" and result.expected and not result.as_expected:
         kinds = sorted({f"{f.kind} ({f.severity})" for f in result.findings}) or ["nothing"]
@@ -168,12 +172,12 @@ def _result(result: Checked) -> dict[str, Any]:
 
 
 def _covers(covers: Covers) -> dict[str, int]:
-    return {"clusters": covers.clusters, "of": covers.of, "together": covers.together}
+    return {"clusters": covers.clusters, "of": covers.total, "together": covers.together}
 
 
 def _left_out(result: Checked) -> dict[str, Any]:
     return {
-        "headline": result.left_out or result.headline,
+        "headline": result.ignored_text or result.headline,
         "suppressed": len(result.suppressed),
         "ignored": [_ignored(result, f) for f in result.ignored],
     }
@@ -207,8 +211,8 @@ def github(results: list[Checked], tally: Tally) -> str:
     lines = []
     for result in results:
         lines += [annotate_finding(f, result.path, expected=result.status == "ok") for f in result.findings]
-        if result.left_out:
-            lines.append(annotation("notice", place_of(None, result.path), "ignored", result.left_out))
+        if result.ignored_text:
+            lines.append(annotation("notice", place_of(None, result.path), "ignored", result.ignored_text))
         if result.status in ("unknown", "error"):
             level = "error" if result.status == "error" else "warning"
             lines += [
@@ -246,7 +250,7 @@ def _case(result: Checked) -> Case:
     from mcheck.report.junit import Case, error_case
 
     if result.status == "ok":
-        return Case(result.path, result.seconds, "ok", result.left_out)
+        return Case(result.path, result.seconds, "ok", result.ignored_text)
     if result.verdict is Verdict.ERROR and result.problem is not None:
         return error_case(result.path, result.seconds, result.status, result.reason, result.problem)
     text = "\n".join(plain(line) for line in describe(result))

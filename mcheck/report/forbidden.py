@@ -36,7 +36,7 @@ def document(path: str, model: str, states: Sequence[Forbidden], *, complete: bo
         {
             "state": dict(f.state),
             "forbidden_by": f.axiom,
-            "cycle": list(f.told),
+            "cycle": list(f.cycle_steps),
             "explanation": f.explanation or None,
         }
         for f in states

@@ -46,7 +46,7 @@ def document(results: Iterable[Result], when: datetime | None = None) -> str:
 
 def _case(result: Result) -> Case:
     if result.ok:
-        found = f"{', '.join(result.unasked)} found" if result.unasked else ""
+        found = f"{', '.join(result.unexpected_errors)} found" if result.unexpected_errors else ""
         return Case(result.path, result.seconds, "ok", found)
     if result.verdict is Verdict.ERROR and result.problem is not None:
         return error_case(result.path, result.seconds, result.status, result.reason, result.problem)

@@ -13,7 +13,7 @@ from mcheck.report.trace import texts
 def write(result: Result, printer: Printer) -> None:
     """Every state, each with an execution that ends in it, then what is wrong in some execution."""
     states = count(len(result.outcomes), "state", "states")
-    told = NOTHING_NAMED if result.names_nothing else f"{states}{'' if result.complete else ', not all of them'}"
+    told = NOTHING_NAMED if result.observes_nothing else f"{states}{'' if result.complete else ', not all of them'}"
     printer.line((result.name, "bold"), f" under {result.model}: {told}")
     if any(value == UNKNOWN for outcome in result.outcomes for _, value in outcome.state):
         printer.line(f"({MEANING})")

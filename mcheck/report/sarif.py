@@ -199,8 +199,8 @@ def _notifications(result: Checked) -> Iterator[Object]:
     elif result.verdict.is_open:
         why = f"{result.verdict}: {result.reason or 'not every execution was checked'}"
         yield notification("warning", why, _where(result), result.path)
-    if result.left_out:
-        yield notification("note", result.left_out, None, result.path)
+    if result.ignored_text:
+        yield notification("note", result.ignored_text, None, result.path)
     if result.status == "finding" and not result.findings:
         unmet = f"expected {describe_kinds(result.expected)}, found nothing"
         yield notification("error", unmet, result.expectation_span, result.path)

@@ -86,10 +86,10 @@ def describe(
     ``errors``: an error is told here and not beside it; ``findings``: so are they.
     """
     status = result.status
-    verdict = result.verdict if result.verdict.is_of_condition and not result.comes_to_nothing else ""
-    found = f" ({', '.join(result.unasked)} found)" if status == "ok" and result.unasked else ""
+    verdict = result.verdict if result.verdict.is_of_condition and not result.is_vacuous else ""
+    found = f" ({', '.join(result.unexpected_errors)} found)" if status == "ok" and result.unexpected_errors else ""
     yield (f"{result.headline:<9}", STATUS_STYLES[result.headline]), f"{verdict:<5}", f"{result.path}{found}"
-    if result.comes_to_nothing and not result.reason:
+    if result.is_vacuous and not result.reason:
         yield (f"{_INDENT}{NOTHING_ENDS}",)
     if result.expected is not None and result.verdict.is_of_condition and result.expected != result.verdict:
         yield (f"{_INDENT}expected {result.expected}, found {result.verdict}",)
@@ -108,7 +108,7 @@ def _answer(result: Result, most: int | None, width: int | None, findings: tuple
     yield _INDENT, (result.condition or "no condition", "cyan"), f" under {result.model}"
     executions = count(result.executions, "execution", "executions")
     engine = "" if result.engine == "explicit" else f", by {result.engine}"
-    if result.names_nothing:
+    if result.observes_nothing:
         yield (f"{_INDENT}{executions}{engine}",)
         yield (f"{_INDENT}{NOTHING_NAMED}",)
     else:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcheck.answers.number_text import ranges
+from mcheck.answers.number_text import format_ranges
 from mcheck.findings.finding import Access
 from mcheck.tools.cli.main import main
 
@@ -143,6 +143,6 @@ w@cta 0, warp 0 { if (%laneid % 16 == 0) { st.global.u32 [x + 64], 1; } }
 
 
 def test_numbers_as_ranges() -> None:
-    assert ranges([0, 16]) == "0, 16"
-    assert ranges([0, 1, 2, 5, 7, 8]) == "0..2, 5, 7..8"
-    assert ranges(range(0, 12, 2)) == "0, 2, 4, 6, …"
+    assert format_ranges([0, 16]) == "0, 16"
+    assert format_ranges([0, 1, 2, 5, 7, 8]) == "0..2, 5, 7..8"
+    assert format_ranges(range(0, 12, 2)) == "0, 2, 4, 6, …"

@@ -12,12 +12,12 @@ from mcheck.base.budget import processor_time
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.checking.check.case import Checked, Options, Settings
-from mcheck.checking.check.selection import answered, selected
+from mcheck.checking.check.selection import find_all, is_selected
 from mcheck.checking.check.single import conclude
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Question
 from mcheck.checking.run.case import DEFAULT_MODEL
-from mcheck.checking.run.single import model_of
+from mcheck.checking.run.single import load_model
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Finding
 from mcheck.ir.program import Program
@@ -59,7 +59,7 @@ def held(program: Program, seconds: float) -> Held:
     for name, settings, options in ways:
         checked, _ = _check(program, seconds, settings, options)
         found = {_found(f) for f in checked.findings}
-        wanted = {one for one, f in every.items() if selected(f, options)}
+        wanted = {one for one, f in every.items() if is_selected(f, options)}
         more |= found - wanted
         if wanted - found:
             lost[name] = frozenset(wanted - found)
@@ -81,14 +81,14 @@ def _ways(findings: Iterable[Finding]) -> Iterator[tuple[str, Settings, Options]
 
 
 def _check(program: Program, seconds: float, settings: Settings, options: Options) -> tuple[Checked, Answer]:
-    model = model_of(program.model or DEFAULT_MODEL)
+    model = load_model(program.model or DEFAULT_MODEL)
     started = perf_counter()
 
     def asking(question: Question) -> Answer:
         with processor_time():
             return ask(program, model, replace(question, timeout=seconds), options.engine)
 
-    given = answered(asking, program, settings, options, started)
+    given = find_all(asking, program, settings, options, started)
     return conclude(program.path, program, given, options, 0.0), given
 
 

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from mcheck.checking.run.collect import collect
+from mcheck.checking.run.collect import collect_tests
 from mcheck.report.picture.shapes import DRAWN, FILLS, LIGHT
 from mcheck.report.picture.svg import DARK
 from mcheck.report.site.build import plan
@@ -282,7 +282,7 @@ def test_names_that_file_systems_take_for_one(tmp_path: Path) -> None:
         path = tmp_path / "suite" / f"{stem}.litmus"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(ODD)
-    found = plan(collect([str(tmp_path / "suite")]), [str(tmp_path / "suite")])
+    found = plan(collect_tests([str(tmp_path / "suite")]), [str(tmp_path / "suite")])
     files = [p.file for p in found]
     assert len(files) == len(stems)
     assert len({unicodedata.normalize("NFKC", f).casefold() for f in files}) == len(stems)

@@ -9,7 +9,7 @@ import pytest
 from mcheck.answers.number_text import MEANING, format_contents
 from mcheck.checking.policy.executions import executions
 from mcheck.checking.policy.question import Question
-from mcheck.checking.run.single import load, model_of
+from mcheck.checking.run.single import load_model, load_program
 from mcheck.report.trace import abridge_registers
 from mcheck.tools.cli.main import main
 
@@ -61,8 +61,8 @@ def test_unknown_is_explained_once(command: list[str], capsys: pytest.CaptureFix
 def test_wide_values_are_elements(capsys: pytest.CaptureFixture[str]) -> None:
     main(["outcomes", "copied.litmus"])
     assert "reads src = {7 x8} from the initial value" in capsys.readouterr().out
-    program = load("copied.litmus")
-    shown = executions(program, model_of("ptx-9.0"), Question(), forbidden=0, drawn=1)
+    program = load_program("copied.litmus")
+    shown = executions(program, load_model("ptx-9.0"), Question(), forbidden=0, drawn=1)
     (execution,) = shown.allowed.values()
     assert "R src = {7 x8}" in [line for box in execution.boxes for line in box.lines]
 
@@ -120,7 +120,7 @@ exists (P:r0 == 0)
 def test_what_forbids_a_state_is_shown_without_unwritten_contents(tmp_path: Path) -> None:
     path = tmp_path / "replaced.litmus"
     path.write_text(REPLACED, encoding="utf-8")
-    shown = executions(load(str(path)), model_of("ptx-9.0"), Question(), forbidden=1, drawn=0)
+    shown = executions(load_program(str(path)), load_model("ptx-9.0"), Question(), forbidden=1, drawn=0)
     (forbidden,) = shown.forbidden
     assert forbidden.execution is not None
     assert not [line for box in forbidden.execution.boxes for line in box.lines if "unknown" in line]

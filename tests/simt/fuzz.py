@@ -26,7 +26,7 @@ from mcheck.base.budget import processor_time
 from mcheck.base.errors import InputError
 from mcheck.checking.check.case import Checked, Options, Settings
 from mcheck.checking.check.modules import check_text
-from mcheck.checking.check.single import crashed_check, failed
+from mcheck.checking.check.single import crashed_check, failed_result
 from mcheck.checking.policy.engines import preload
 from mcheck.checking.run.case import Case
 from mcheck.checking.run.pool import run_cases
@@ -103,7 +103,7 @@ def check(text: str, launch: str, settings: Settings, *, apart: bool) -> tuple[C
             try:
                 given = launch_reader.from_json(launch, "mutated.json")
             except InputError as error:
-                result = failed(case.path, None, error, settings, 0.0)
+                result = failed_result(case.path, None, error, settings, 0.0)
             else:
                 result = check_text(text, case.path, given, settings, Options())
         return result, time.process_time() - started

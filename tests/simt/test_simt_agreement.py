@@ -6,7 +6,7 @@ import pytest
 
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
-from mcheck.checking.run.single import model_of
+from mcheck.checking.run.single import load_model
 from mcheck.frontend.ptx import launch_reader, reader
 from mcheck.simt.trace_extraction import extract_traces
 
@@ -90,6 +90,6 @@ def test_the_engines_agree(name: str) -> None:
     given = launch_reader.from_object({"grid": [1], "block": [2], "params": {"buf": {"buffer": 64}}})
     way = next(extract_traces(module, launch_reader.build_launch(module, given)))
     for engine in ("protocol", "explicit"):
-        answer = ask(way.program, model_of("ptx-9.0"), Question(about=Completeness.FINDINGS), engine)
+        answer = ask(way.program, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS), engine)
         assert {f.code for f in answer.findings if f.severity == "error"} == expected, engine
         assert answer.verdict == ("finding" if expected else "proved"), engine

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcheck.cat import load_model
-from mcheck.checking.modules.answer import answer
+from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
@@ -34,7 +34,7 @@ def test_a_chain_of_flags(old: str, new: str, verdict: str, code: str) -> None:
     text = (CORPUS / "flag_chain.ptx").read_text(encoding="utf-8")
     read = parse_module(re.sub(old, new, text, count=1) if old else text)
     given = build_launch(read, from_object(json.loads((CORPUS / "flag_chain.json").read_text(encoding="utf-8"))))
-    found = answer(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
+    found = answer_launch(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
     assert found.verdict == verdict, found.reason
     assert not code or code in {f.code for f in found.findings}
 
@@ -123,7 +123,7 @@ def test_who_comes_last_reads_what_the_others_wrote(order: str, verdict: str) ->
     """Control follows one order of the atomics, so the engine does too: the last one is the last."""
     read = parse_module(LAST.replace("acq_rel", order))
     given = build_launch(read, from_object({"grid": 1}))
-    found = answer(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
+    found = answer_launch(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
     assert found.verdict == verdict, (found.reason, found.findings)
     assert verdict == "finding" or "only one order is followed" in (found.reason or "")
 
@@ -176,7 +176,7 @@ ONCE = "ld.acquire.cta.shared.u32 %r2, [flag]; setp.eq.u32 %p3, %r2, 0; @%p3 bra
 def test_what_lies_behind_a_flag_is_read_only_where_the_flag_was_seen(body: str, verdict: str) -> None:
     read = parse_module(PUBLISHED.replace("BODY", body))
     given = build_launch(read, from_object({"grid": 1, "block": 64}))
-    found = answer(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
+    found = answer_launch(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
     assert found.verdict == verdict, (found.reason, found.findings)
     assert {f.code for f in found.findings} <= ({"RACE001"} if verdict == "finding" else set())
 

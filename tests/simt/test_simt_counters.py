@@ -8,7 +8,7 @@ import pytest
 
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model
-from mcheck.checking.modules.answer import answer
+from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
@@ -41,7 +41,7 @@ def ask(count: str, use: str, *, grid: int = 1, threads: int = 64, size: int | N
     read = parse_module(TEXT.replace("COUNT", count).replace("USE", use))
     given = {"grid": [grid], "block": [threads], "params": {"out": {"buffer": size}}}
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    return answer(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    return answer_launch(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
 
 
 @pytest.mark.parametrize("grid", [1, 4])
@@ -103,7 +103,7 @@ def test_what_the_launch_gives_of_a_buffer_may_be_its_beginning() -> None:
     init = {"buffer": 64, "init": {"hex": "00000000"}}
     given = json.loads(json.dumps({"grid": [1], "block": [64], "params": {"out": init}}))
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    found = answer(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    found = answer_launch(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
     assert not found.findings
     assert found.verdict == "bounded"
     assert "was assumed" not in (found.reason or "")

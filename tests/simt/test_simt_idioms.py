@@ -8,7 +8,7 @@ import pytest
 
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
-from mcheck.checking.run.single import model_of
+from mcheck.checking.run.single import load_model
 from mcheck.frontend import litmus
 from mcheck.ptx import check
 from tests.simt.idioms import Kernel, kernels
@@ -23,7 +23,7 @@ def test_both_engines_find_what_is_wrong(kernel: Kernel) -> None:
     module = check(kernel.text, kernel.launch)
     assert (module.verdict, errors(module.findings)) == (verdict, kernel.codes)
     program = litmus.parse(sketch(kernel.text, kernel.launch), kernel.name)
-    answer = ask(program, model_of("ptx-9.0"), Question(about=Completeness.FINDINGS), "explicit")
+    answer = ask(program, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS), "explicit")
     assert (answer.verdict, errors(answer.findings)) == (verdict, kernel.codes)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model
-from mcheck.checking.modules.answer import answer
+from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
@@ -59,7 +59,7 @@ def ask(text: str, *, ctas: int = 2, threads: int = 1, sums: str = "") -> Answer
     }
     given = {"grid": [ctas], "block": [threads], "cluster": [ctas], "params": params}
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    return answer(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    return answer_launch(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
 
 
 def codes(found: Answer) -> set[str]:
@@ -291,6 +291,6 @@ def test_engines_that_follow_no_order_of_atomics_say_so(engine: str) -> None:
     read = parse_module(HEAD + TICKET)
     params = {"lock": {"buffer": 16, "init": {"hex": "00" * 16}}, "sums": {"buffer": 256}, "in": {"buffer": 64}}
     given = build_launch(read, from_object({"grid": [2], "block": [1], "cluster": [2], "params": params}))
-    found = answer(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60), engine)
+    found = answer_launch(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60), engine)
     assert (found.verdict, found.findings) == ("unknown", ())
     assert "what an atomic returns" in (found.reason or "")

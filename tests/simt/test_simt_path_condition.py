@@ -6,7 +6,7 @@ import pytest
 
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model
-from mcheck.checking.modules.answer import answer
+from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
@@ -56,7 +56,7 @@ def ask(text: str, *, threads: int = 64) -> Answer:
     given = {"grid": [1], "block": [threads], "params": {"src": {"buffer": 4096}, "out": {"buffer": 4096},
              "count": {"buffer": 4, "init": {"hex": "00000000"}}}}  # fmt: skip
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    return answer(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    return answer_launch(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
 
 
 def codes(found: Answer) -> set[str]:

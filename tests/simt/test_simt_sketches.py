@@ -11,7 +11,7 @@ from benchmarks.modules import FOLDER, Case, cases
 from mcheck.base.errors import Unsupported
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
-from mcheck.checking.run.single import model_of
+from mcheck.checking.run.single import load_model
 from mcheck.frontend.litmus import parse
 from mcheck.frontend.ptx import launch_reader, reader
 from mcheck.simt.sketches.emit import sketch
@@ -29,7 +29,7 @@ def emitted(case: Case) -> tuple[str, frozenset[str]]:
     """The sketch of the first way, and the codes that are found in that way."""
     module = reader.parse_module(case.text(), str(case.path))
     way = next(extract_traces(module, launch_reader.build_launch(module, launch_reader.from_object(case.launch()))))
-    return sketch(way, {}), codes(ask(way.program, model_of("ptx-9.0"), QUESTION, "protocol").findings)
+    return sketch(way, {}), codes(ask(way.program, load_model("ptx-9.0"), QUESTION, "protocol").findings)
 
 
 QUESTION = Question(about=Completeness.FINDINGS)
@@ -44,7 +44,7 @@ def codes(findings: object) -> frozenset[str]:
 def test_same_findings(label: str) -> None:
     """Of modules of the corpus, with and without a bug."""
     text, expected = emitted(next(case for case in cases() if case.label == label))
-    found = ask(parse(text, "<sketch>"), model_of("ptx-9.0"), QUESTION, "protocol")
+    found = ask(parse(text, "<sketch>"), load_model("ptx-9.0"), QUESTION, "protocol")
     assert codes(found.findings) == expected
     assert found.verdict == ("finding" if expected else "proved")
 

@@ -9,7 +9,7 @@ import pytest
 
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model
-from mcheck.checking.modules.answer import answer
+from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
@@ -123,7 +123,7 @@ def ask(text: str, given: Mapping[str, object]) -> Answer:
     """The answer about a module, as ``mcheck check`` has it."""
     read = parse_module(text)
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    return answer(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    return answer_launch(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
 
 
 def found_lines(text: str, found: Answer) -> list[str]:

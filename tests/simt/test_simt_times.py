@@ -76,6 +76,6 @@ def test_an_answer_that_the_time_cut_is_not_kept(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(answering, "extract_traces", ways)
     checked = check_text(case.text(), str(case.path), from_object(case.launch()), Settings(timeout=60), Options())
-    assert (checked.cut, checked.lasting) == (True, False)
+    assert (checked.cut, checked.cacheable) == (True, False)
     assert checked.reason is not None
     assert checked.reason.startswith("no answer within 60 s; a lane is in iteration 7")

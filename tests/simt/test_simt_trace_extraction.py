@@ -11,7 +11,7 @@ import pytest
 from mcheck.answers.result import Answer
 from mcheck.base.errors import InputError
 from mcheck.cat import load_model
-from mcheck.checking.modules.answer import answer
+from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx.lane_arithmetic import lane_function
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
@@ -107,7 +107,7 @@ def ask(text: str, given: Mapping[str, object]) -> Answer:
     """The answer about a module, as ``mcheck check`` has it."""
     read = parse_module(text)
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    return answer(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    return answer_launch(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
 
 
 def line_of(text: str, part: str, number: int = 0) -> int:
@@ -345,7 +345,7 @@ def test_what_ran_when_the_time_was_over() -> None:
     question = Question(about=Completeness.FINDINGS, timeout=0.3)
     read = parse_module(LONG, "counts.ptx")
     started = build_launch(read, from_object({"grid": 1, "block": 32, "params": {"p": {"buffer": 16}}}))
-    given = answer(read, started, load_model("ptx-9.0"), question, "protocol")
+    given = answer_launch(read, started, load_model("ptx-9.0"), question, "protocol")
     assert given.verdict == "unknown"
     assert re.search(r"^no answer within 0.3 s; a lane is in iteration \d+ of its loops", given.reason or "")
 

@@ -11,7 +11,7 @@ import pytest
 
 from mcheck.answers.result import Answer, Covers
 from mcheck.cat import load_model
-from mcheck.checking.modules.answer import answer
+from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
@@ -34,7 +34,7 @@ def ask(name: str, text: str, **more: object) -> Answer:
     read = parse_module(text)
     given = {**json.loads((CORPUS / f"{name}.json").read_text(encoding="utf-8")), **more}
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    return answer(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    return answer_launch(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
 
 
 def test_a_map_is_copied_edited_published_and_used() -> None:
@@ -138,7 +138,7 @@ LOOP:
     read = parse_module(text)
     given = {"entry": "k", "grid": [1, 1, 1], "block": [32, 1, 1], "params": {"src": {"buffer": 64}}}
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    found = answer(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    found = answer_launch(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
     assert found.verdict == "bounded"
     assert "control depends on data" in (found.reason or "")
 
@@ -168,7 +168,7 @@ OVER:
     read = parse_module(text)
     given = {"entry": "k", "grid": [1, 1, 1], "block": [1, 1, 1], "params": {"src": {"buffer": 64}}}
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    found = answer(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    found = answer_launch(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
     assert found.verdict == verdict, found.reason
 
 
@@ -194,7 +194,7 @@ def test_a_tensor_map_that_nobody_knows_is_told_with_the_line_of_its_copy() -> N
     read = parse_module(text)
     given = {"grid": [1], "block": [1], "params": {"map": {"buffer": 128}}}
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    found = answer(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
+    found = answer_launch(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
     assert (found.verdict, found.reason) == ("unknown", "<ptx>:15:3: a tensor map with unknown contents")
 
 
@@ -219,7 +219,7 @@ READ_ONLY = """.version 8.0
 def test_a_load_that_is_not_coherent_is_of_memory_that_nobody_writes(offset: str, verdict: str) -> None:
     read = parse_module(READ_ONLY.replace("OFFSET", offset))
     given = from_object({"grid": [1], "block": [1], "params": {"g": {"buffer": 16}}})
-    found = answer(
+    found = answer_launch(
         read, build_launch(read, given), load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60)
     )
     assert found.verdict == verdict, found.reason

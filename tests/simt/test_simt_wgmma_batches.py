@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.modules import FOLDER
-from mcheck.checking.modules.answer import answer
+from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
-from mcheck.checking.run.single import model_of
+from mcheck.checking.run.single import load_model
 from mcheck.frontend.ptx import launch_reader, reader
 from mcheck.ir import ops
 from mcheck.simt.trace_extraction import ClusterTrace, extract_traces
@@ -57,9 +57,9 @@ def test_findings_name_the_line_of_the_one_that_races() -> None:
     launch = launch_reader.build_launch(
         module, launch_reader.from_object(json.loads(TILE.with_suffix(".json").read_text()))
     )
-    model = model_of("ptx-9.0")
+    model = load_model("ptx-9.0")
     question = Question(about=Completeness.FINDINGS)
-    found = answer(module, launch, model, question)
+    found = answer_launch(module, launch, model, question)
     program = followed(text).program
     plain = ask(program, model, question, "protocol")
     assert {f.code for f in found.findings} == {f.code for f in plain.findings}

@@ -1,8 +1,7 @@
-"""What is kept under a key: of what the key was made, and the answer. The one has to fit the other.
+"""Cache entries: an answer with the inputs of its key, which are checked when it is read.
 
-A key is a digest, so that an answer under it says nothing of the texts that it is about; an answer that somebody
-copied from another key would be taken for this one's. So an entry says of which texts it is, and the answer is held
-against that.
+A key is a digest, which does not say which texts the answer is about; an answer copied from another key would pass for
+this one's. So an entry records its texts, and the answer is checked against them.
 """
 
 from __future__ import annotations
@@ -11,16 +10,16 @@ import json
 from typing import Protocol
 
 from mcheck.base.records import dataclass
-from mcheck.checking.cache.keys import SIZE, digest, key_of
-from mcheck.checking.cache.packing import Foreign
+from mcheck.checking.cache.keys import SIZE, cache_key, digest
+from mcheck.checking.cache.packing import InvalidAnswer
 
 _LENGTH = 4
 SOURCE, MODEL = 0, 2
-"""Which of the texts of a key are the program's and (its digest) the model's."""
+"""Indices of the program's text and of the model's digest among the texts of a key."""
 
 
 class About(Protocol):
-    """What is held against a key: the program's text, and the digest of the model's."""
+    """An answer that names its texts: the program's source, and the digest of the model."""
 
     @property
     def source(self) -> str: ...
@@ -29,15 +28,15 @@ class About(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """Of what a key is made: options as a text, and the digests of texts."""
+class KeyInputs:
+    """The inputs of a key: options as text, and the digests of texts."""
 
     head: str
     parts: tuple[bytes, ...]
 
     def key(self) -> bytes:
         """The key."""
-        return key_of(self.head, self.parts)
+        return cache_key(self.head, self.parts)
 
     def fits(self, answer: About) -> bool:
         """Whether an answer is about these texts."""
@@ -45,7 +44,7 @@ class Made:
 
     @property
     def command(self) -> str:
-        """The command whose answer stands under the key; empty if nothing says so."""
+        """The command whose answer is stored under the key; empty if it is not recorded."""
         try:
             options = json.loads(self.head)
         except (ValueError, RecursionError):
@@ -54,23 +53,23 @@ class Made:
         return found if isinstance(found, str) else ""
 
 
-def entry(made: Made, answer: bytes) -> bytes:
-    """The bytes of an entry."""
+def pack_entry(made: KeyInputs, answer: bytes) -> bytes:
+    """An entry as bytes."""
     head = made.head.encode("utf-8", "surrogatepass")
     lengths = len(head).to_bytes(_LENGTH, "big") + len(made.parts).to_bytes(_LENGTH, "big")
     return b"".join((lengths, head, *made.parts, answer))
 
 
-def parted(data: bytes) -> tuple[Made, bytes]:
-    """What a key was made of, and the answer; ``Foreign`` if these are not the bytes of an entry."""
+def unpack_entry(data: bytes) -> tuple[KeyInputs, bytes]:
+    """Splits an entry into the inputs of its key and the answer; ``InvalidAnswer`` if the bytes are not an entry."""
     length = int.from_bytes(data[:_LENGTH], "big")
     count = int.from_bytes(data[_LENGTH : 2 * _LENGTH], "big")
     start = 2 * _LENGTH + length
     end = start + count * SIZE
     if count <= MODEL or end > len(data):
-        raise Foreign("an entry is cut off")
+        raise InvalidAnswer("an entry is cut off")
     try:
         head = data[2 * _LENGTH : start].decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
-        raise Foreign(str(error)) from None
-    return Made(head, tuple(data[at : at + SIZE] for at in range(start, end, SIZE))), data[end:]
+        raise InvalidAnswer(str(error)) from None
+    return KeyInputs(head, tuple(data[at : at + SIZE] for at in range(start, end, SIZE))), data[end:]

@@ -1,4 +1,4 @@
-"""What an answer is kept under: a digest of everything that it depends on."""
+"""Cache keys: a digest of everything that an answer depends on."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 _PACKAGE = Path(__file__).resolve().parents[2]
 _READ = (".py", ".cat")
 SIZE = 32
-"""Bytes of a key, and of the digest of a text."""
+"""The size of a key, and of the digest of a text, in bytes."""
 
 
 @cache
 def version() -> bytes:
-    """A digest of mcheck's own code: in a checkout that is edited the number of the version stays."""
+    """A digest of mcheck's own code; the version number stays the same while a checkout is edited."""
     found = hashlib.blake2b(digest_size=16)
     for path in sorted(p for p in _PACKAGE.rglob("*") if p.suffix in _READ and "_data" not in p.parts):
         text = path.read_bytes()
@@ -25,15 +25,13 @@ def version() -> bytes:
     return found.digest()
 
 
-def head_of(options: Mapping[str, object]) -> str:
-    """Options as a text."""
+def options_text(options: Mapping[str, object]) -> str:
+    """Options as text."""
     return json.dumps(options, sort_keys=True, default=list)
 
 
-def key_of(head: str, parts: Iterable[bytes]) -> bytes:
-    """The key of the answer to a question of this version, put with the options of ``head`` about the texts of which
-    these are the digests.
-    """
+def cache_key(head: str, parts: Iterable[bytes]) -> bytes:
+    """The cache key of a question: its options ``head`` and the digests of the texts it is about."""
     found = hashlib.blake2b(version(), digest_size=SIZE)
     for part in (digest(head), *parts):
         found.update(len(part).to_bytes(8, "big"))
@@ -42,5 +40,5 @@ def key_of(head: str, parts: Iterable[bytes]) -> bytes:
 
 
 def digest(text: str) -> bytes:
-    """What a text is recognised by."""
+    """The digest of a text."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=SIZE).digest()

@@ -1,8 +1,8 @@
-"""Answers as bytes, and back: JSON by the declared types of their data classes, compressed.
+"""Serialisation of answers: JSON by the declared types of their data classes, compressed.
 
-Whoever can write to the store could put anything there. So reading makes nothing but the values that the fields of an
-answer may have, of a bounded size, and takes everything else for no answer. Places in the program's file are kept
-without its path, which is that of whoever asks.
+Anybody who can write to the cache could put anything there. So reading creates nothing but values that the fields of an
+answer may have, of a bounded size, and rejects everything else. Locations in the program's file are stored without its
+path, and get that of the file in question.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from mcheck.base.errors import Span
 from mcheck.findings.finding import Access
 
-MOST = 8 << 20
-"""Bytes of the JSON of an answer; a longer one is not kept."""
-MOST_LISTS = 1_000_000
-"""Lists in it: each takes many times the bytes of its brackets."""
+MAX_SIZE = 8 << 20
+"""The maximum size of an answer's JSON in bytes; a longer one is not stored."""
+MAX_LISTS = 1_000_000
+"""The maximum number of lists in it: each takes many times the memory of its brackets."""
 LEVEL = 1
-"""Of the compression: its time counts more than its bytes."""
+"""The compression level: time matters more than size."""
 _TOLD = (Access, "source")
-"""The field whose places are in other files, if any are: those that a module says it was compiled from."""
+"""The field whose locations may be in other files: the sources that a module says it was compiled from."""
 
 T = TypeVar("T")
 
 
-class Foreign(Exception):
-    """Something that answers are not made of, or a place in another file."""
+class InvalidAnswer(Exception):
+    """Data that is no part of an answer, or a location in another file."""
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """Of which file an answer speaks, and whether it may tell places in others."""
+    """The file that an answer is about, and whether locations in other files are allowed."""
 
     path: str
     elsewhere: bool
@@ -45,9 +45,9 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The two ways between the values of a type and those of JSON; either raises ``Foreign``.
+    """The codec of a type: both functions raise ``InvalidAnswer``.
 
-    ``takes`` are the types of JSON that its values become, ``cls`` is its data class, if it has one.
+    ``takes``: the types of JSON that its values become. ``cls``: its data class, if it has one.
     """
 
     write: Callable[[Any, _File], Any]
@@ -57,39 +57,41 @@ class _Form:
 
 
 def pack(answer: object, path: str, *, elsewhere: bool = False) -> bytes:
-    """``answer`` about the file at ``path`` as bytes; ``Foreign`` if it speaks of other files too, unless places
-    ``elsewhere`` are what the file itself says, or if it is too long.
+    """``answer`` about the file at ``path`` as bytes.
+
+    ``InvalidAnswer`` if it is too long, or has locations in other files that the file itself does not name
+    (``elsewhere``).
     """
     kind: Any = type(answer)
     written = _form(kind).write(answer, _File(path, elsewhere))
     text = json.dumps(written, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     data = text.encode("utf-8", "surrogatepass")
-    if len(data) > MOST or data.count(b"[") > MOST_LISTS:
-        raise Foreign("it is too long")
+    if len(data) > MAX_SIZE or data.count(b"[") > MAX_LISTS:
+        raise InvalidAnswer("it is too long")
     return zlib.compress(data, LEVEL)
 
 
 def unpack(kind: type[T], data: bytes, path: str, *, elsewhere: bool = False) -> T:
-    """What was packed, as about the file at ``path``; ``Foreign`` if these are not the bytes of a ``kind``."""
+    """Restores a packed ``kind`` for the file at ``path``; ``InvalidAnswer`` if the bytes are invalid."""
     try:
         asked: Any = kind
         found: T = _form(asked).read(_json(data), _File(path, elsewhere))
     except (ValueError, TypeError, LookupError, RecursionError, zlib.error) as error:
-        raise Foreign(str(error)) from None
+        raise InvalidAnswer(str(error)) from None
     return found
 
 
 def _json(data: bytes) -> Any:
-    """The value of the JSON, which is looked at before any of it is made."""
+    """Parses the JSON, after checking its size."""
     unpacked = zlib.decompressobj()
-    text = unpacked.decompress(data, MOST)
-    if unpacked.unconsumed_tail or not unpacked.eof or unpacked.unused_data or text.count(b"[") > MOST_LISTS:
-        raise Foreign("it is too long, or cut off")
+    text = unpacked.decompress(data, MAX_SIZE)
+    if unpacked.unconsumed_tail or not unpacked.eof or unpacked.unused_data or text.count(b"[") > MAX_LISTS:
+        raise InvalidAnswer("it is too long, or cut off")
     return json.loads(text.decode("utf-8", "surrogatepass"), object_pairs_hook=_refuse, parse_constant=_refuse)
 
 
 def _refuse(found: object) -> Any:
-    raise Foreign(f"{type(found).__name__} in an answer")
+    raise InvalidAnswer(f"{type(found).__name__} in an answer")
 
 
 # --- forms by types ---------------------------------------------------------------------------------------------
@@ -97,7 +99,7 @@ def _refuse(found: object) -> Any:
 
 @cache
 def _form(hint: Any) -> _Form:
-    """The form of a type, as a field declares it."""
+    """The codec of a type, as a field declares it."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is None or hint is type(None):
         return _literal((None,))
@@ -123,7 +125,7 @@ def _plain(kind: type) -> _Form:
 
     def same(value: Any, _: _File) -> Any:
         if type(value) is not kind and type(value) is not other:
-            raise Foreign(f"{type(value).__name__} in place of {kind.__name__}")
+            raise InvalidAnswer(f"{type(value).__name__} in place of {kind.__name__}")
         return value
 
     return _Form(same, same, frozenset({kind, other}))
@@ -132,14 +134,14 @@ def _plain(kind: type) -> _Form:
 def _literal(values: tuple[Any, ...]) -> _Form:
     def same(value: Any, _: _File) -> Any:
         if not any(type(value) is type(known) and value == known for known in values):
-            raise Foreign(f"{value!r:.40} is none of {values}")
+            raise InvalidAnswer(f"{value!r:.40} is none of {values}")
         return value
 
     return _Form(same, same, frozenset(map(type, values)))
 
 
 def _several(inner: Any) -> _Form:
-    """A tuple of any length."""
+    """The codec of a tuple of any length."""
     form = cache(lambda: _form(inner))  # when it is used: a class may hold others of its own kind
 
     def write(value: Any, file: _File) -> Any:
@@ -168,7 +170,7 @@ def _tuple(inner: tuple[Any, ...]) -> _Form:
 
 
 def _one_of(forms: tuple[_Form, ...]) -> _Form:
-    """A union. Of several data classes each stands behind its name."""
+    """The codec of a union; members of several data classes are tagged with their class names."""
     classes = {form.cls.__name__: form for form in forms if form.cls is not None}
     named = len(classes) > 1
     plain = [form for form in forms if form.cls is None or not named]
@@ -191,12 +193,12 @@ def _one_of(forms: tuple[_Form, ...]) -> _Form:
 
 
 def _first(forms: Sequence[_Form], way: str, value: Any, file: _File) -> Any:
-    """By the first form that takes the value."""
-    why: Foreign = Foreign(f"{type(value).__name__} is none of a union")
+    """Converts by the first codec that accepts the value."""
+    why: InvalidAnswer = InvalidAnswer(f"{type(value).__name__} is none of a union")
     for form in forms:
         try:
             return getattr(form, way)(value, file)
-        except Foreign as error:
+        except InvalidAnswer as error:
             why = error
     raise why
 
@@ -212,7 +214,7 @@ def _enumeration(cls: type[Enum]) -> _Form:
 
 
 def _record(cls: type[Any]) -> _Form:
-    """A data class: the values of its fields in their order."""
+    """The codec of a data class: the values of its fields, in order."""
 
     @cache
     def parts() -> list[tuple[str, _Form]]:
@@ -231,17 +233,17 @@ def _record(cls: type[Any]) -> _Form:
 
 
 def _nothing(hint: Any) -> _Form:
-    """What no answer that is kept has: exceptions."""
+    """The codec of types that no cached answer has: exceptions."""
 
     def refuse(_: Any, __: _File) -> Any:
-        raise Foreign(f"no answer that is kept has a {hint}")
+        raise InvalidAnswer(f"no answer that is kept has a {hint}")
 
     return _Form(refuse, refuse, frozenset())
 
 
 def _a(kind: type, value: Any) -> Any:
     if type(value) is not kind:
-        raise Foreign(f"{type(value).__name__} in place of {kind.__name__}")
+        raise InvalidAnswer(f"{type(value).__name__} in place of {kind.__name__}")
     return value
 
 
@@ -251,7 +253,7 @@ def _a(kind: type, value: Any) -> Any:
 def _write_place(span: Any, file: _File) -> Any:
     _a(Span, span)
     if span.path != file.path:
-        raise Foreign(f"a place in {span.path}")
+        raise InvalidAnswer(f"a place in {span.path}")
     return [span.line, span.column, span.length]
 
 
@@ -262,13 +264,13 @@ def _read_place(value: Any, file: _File) -> Any:
 
 def _write_told(spans: Any, file: _File) -> Any:
     if spans and not file.elsewhere:
-        raise Foreign(f"a place in {spans[0].path}")
+        raise InvalidAnswer(f"a place in {spans[0].path}")
     return [[span.path, span.line, span.column, span.length] for span in _a(tuple, spans)]
 
 
 def _read_told(value: Any, file: _File) -> Any:
     if value and not file.elsewhere:
-        raise Foreign("a place in another file")
+        raise InvalidAnswer("a place in another file")
     return tuple(Span(_a(str, path), *(_a(int, number) for number in rest)) for path, *rest in _a(list, value))
 
 

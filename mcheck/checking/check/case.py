@@ -1,4 +1,4 @@
-"""What is checked, how, and what came of it."""
+"""``mcheck check``: options, the result for a file, and counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mcheck.ir.program import CLEAN, Expectation, Kinds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How files are checked, beside what ``Settings`` say. ``select`` and ``ignore`` are codes or their beginnings."""
+    """Options of ``mcheck check`` beside ``Settings``. ``select`` and ``ignore`` are codes or their prefixes."""
 
     engine: str = "auto"
     select: tuple[str, ...] = ()
@@ -28,9 +28,9 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchText:
-    """What was said of the launch of a module: the text of a JSON file and its path, and options in words.
+    """The launch of a module as given by the user: the text and path of a JSON file, and command-line options.
 
-    ``fields`` and ``params`` are pairs of a name and what it is to be, as on the command line.
+    ``fields`` and ``params`` are (name, value) pairs, as on the command line.
     """
 
     text: str | None = None
@@ -41,7 +41,7 @@ class LaunchText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What an answer is about, in the words of reports; a ``Program`` is one."""
+    """What an answer is about, as reports name it; a ``Program`` is one."""
 
     path: str
     name: str
@@ -52,7 +52,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """A file's answer."""
+    """The result of checking one file."""
 
     path: str
     name: str
@@ -81,50 +81,52 @@ class Checked:
 
     @property
     def reason(self) -> str | None:
-        """The reasons in words."""
+        """The reasons as text."""
         return format_reasons(self.reasons)
 
     @property
-    def lasting(self) -> bool:
-        """Whether the same texts and options have this answer whenever they are asked about."""
+    def cacheable(self) -> bool:
+        """Whether the same texts and options always give this result, so that it can be cached."""
         return self.verdict is not Verdict.ERROR and self.problem is None and not self.cut
 
-    def named(self, path: str, model: str) -> Checked:  # noqa: ARG002 - a report names the model once, at its head
-        """The same of the same texts, where they are called so."""
+    def with_names(self, path: str, model: str) -> Checked:  # noqa: ARG002 - a report names the model once, at its head
+        """The same result for a file and a model of other names."""
         return replace(self, path=path)
 
     @property
     def ignored(self) -> tuple[Finding, ...]:
-        """What was found and is left out of the answer, though it would decide the verdict."""
+        """Deselected and suppressed findings that would decide the verdict."""
         return tuple(f for f in (*(g for g, _ in self.suppressed), *self.deselected) if is_decisive(f))
 
     @property
-    def nothing_else(self) -> bool:
-        """Whether all that was found and would decide the verdict is left out."""
+    def all_ignored(self) -> bool:
+        """Whether all findings that would decide the verdict are deselected or suppressed."""
         return bool(self.ignored) and not any(map(is_decisive, self.findings))
 
     @property
     def headline(self) -> str:
-        """The verdict in a word: ``ignored`` for findings that are all left out of the answer."""
-        return "ignored" if self.verdict is Verdict.FINDING and self.nothing_else else self.verdict
+        """The verdict in a word: ``ignored`` if all findings are deselected or suppressed."""
+        return "ignored" if self.verdict == "finding" and self.all_ignored else self.verdict
 
     @property
-    def left_out(self) -> str:
-        """How many findings are left out of the answer, and their codes, in words; empty if there are none."""
+    def ignored_text(self) -> str:
+        """The number of ignored findings and their codes, as text; empty if there are none."""
         if not self.ignored:
             return ""
         said = f"{len(self.ignored)} ignored: {', '.join(sorted({f.code for f in self.ignored}))}"
-        return f"no finding but {said}" if self.nothing_else else f"besides {said}"
+        return f"no finding but {said}" if self.all_ignored else f"besides {said}"
 
     @property
     def as_expected(self) -> bool:
-        """Whether what was found is what the file expects; without an ``expect`` line, that nothing grave was."""
+        """Whether the findings are those that the file expects; without ``expect`` lines, whether none decides the
+        verdict.
+        """
         kinds = self.expected or CLEAN
         return kinds_hold(kinds, self.findings)
 
     @property
     def status(self) -> str:
-        """``ok``, ``finding`` (or an expected one that is not there), ``unknown`` or ``error``."""
+        """``ok``, ``finding`` (or an expected one is missing), ``unknown`` or ``error``."""
         if self.verdict is Verdict.ERROR:
             return "error"
         if self.verdict.is_open:
@@ -135,15 +137,13 @@ class Checked:
 
     @property
     def crashed(self) -> bool:
-        """Whether the error is our own."""
+        """Whether the error is a bug of mcheck."""
         return isinstance(self.problem, InternalError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Counts by verdict, and the exit status that follows from the statuses; ``ignored``: of the files with findings
-    those where all are left out.
-    """
+    """Counts by verdict, and the exit status. ``ignored``: files with findings that are all ignored."""
 
     files: int
     clean: int
@@ -156,7 +156,7 @@ class Tally:
 
 
 def tally(results: list[Checked], seconds: float) -> Tally:
-    """What all files together say; 2 beats 1 beats 3, and an internal error (70) beats all."""
+    """Counts the results; for the exit status 2 beats 1 beats 3, and an internal error (70) beats all."""
     statuses = {r.status for r in results}
     status = 70 if any(r.crashed for r in results) else 2 if "error" in statuses else 1 if "finding" in statuses else 0
     if status == 0 and "unknown" in statuses:

@@ -1,4 +1,4 @@
-"""Which files are checked: tests, and PTX modules with the launch that lies beside them."""
+"""The files to check: tests, and PTX modules with the launch file beside them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from mcheck.base.errors import InputError, McheckError
 from mcheck.base.files import is_in_folder_of
 from mcheck.checking.check.case import LaunchText
 from mcheck.checking.run.case import Case
-from mcheck.checking.run.collect import collect, is_test
+from mcheck.checking.run.collect import collect_tests, is_test
 
 MODULE_SUFFIX = ".ptx"
 LAUNCH_SUFFIX = ".json"
 SHOWN = 3
-"""Modules that a message names."""
+"""The maximum number of modules in a message."""
 
 
 def is_module(path: str) -> bool:
@@ -23,13 +23,13 @@ def is_module(path: str) -> bool:
 
 
 def launch_file(module: str) -> str | None:
-    """The launch that lies beside a module: of its name, ending in ``.json``."""
+    """The path of the launch file of a module: the same name, ending in ``.json``."""
     path = os.path.splitext(module)[0] + LAUNCH_SUFFIX
     return path if os.path.isfile(path) else None
 
 
-def launch_beside(module: str) -> LaunchText | None:
-    """What is said of the launch of a module by the file beside it; raises ``InputError`` if that cannot be read."""
+def read_launch_beside(module: str) -> LaunchText | None:
+    """The launch in the file beside a module; raises ``InputError`` if that cannot be read."""
     from mcheck.frontend.litmus.source import read_source
 
     path = launch_file(module)
@@ -40,9 +40,9 @@ def launch_beside(module: str) -> LaunchText | None:
 
 
 def collect_files(paths: Sequence[str], *, launched: bool = False) -> tuple[list[Case], list[str]]:
-    """The files under ``paths``, and the modules of folders that are left out because nothing says how to launch them.
+    """The files under ``paths``, and the modules in folders that are skipped for lack of a launch file.
 
-    ``launched``: a launch was given for the modules that are named, so that those of folders are not looked for.
+    ``launched``: a launch was given for the modules that are named, so modules in folders are not collected.
     """
     bare: list[str] = []
 
@@ -57,7 +57,7 @@ def collect_files(paths: Sequence[str], *, launched: bool = False) -> tuple[list
         return True
 
     try:
-        return collect(paths, takes=takes), sorted(bare)
+        return collect_tests(paths, takes=takes), sorted(bare)
     except InputError as error:
         if bare:
             raise InputError(f"{error.message}, and {explain_skipped_modules(sorted(bare))}") from None
@@ -65,16 +65,16 @@ def collect_files(paths: Sequence[str], *, launched: bool = False) -> tuple[list
 
 
 def explain_skipped_modules(bare: Sequence[str]) -> str:
-    """Why the modules are left out."""
+    """The message about modules that are skipped."""
     more = f" and {len(bare) - SHOWN} more" if len(bare) > SHOWN else ""
     return f"no launch lies beside {', '.join(bare[:SHOWN])}{more}"
 
 
 def has_any_constant(case: Case) -> bool:
-    """Whether a test has a constant that is any number, so that ``mcheck check`` alone has an answer."""
-    from mcheck.checking.run.single import load
+    """Whether a test has a ``const N = any``, which only ``mcheck check`` supports."""
+    from mcheck.checking.run.single import load_program
 
     try:
-        return load(case.path, (), case.text, every=True).parameter is not None
+        return load_program(case.path, (), case.text, every=True).parameter is not None
     except McheckError:
         return False

@@ -1,4 +1,4 @@
-"""One PTX module with its launch: read both, follow a cluster, say what was found in terms of the source."""
+"""Checks one PTX module with its launch: reads both, executes a cluster, reports findings by source line."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from time import perf_counter
 from mcheck.base.errors import Span
 from mcheck.base.reasons import with_total_time
 from mcheck.checking.check.case import Checked, LaunchText, Options, Settings, Subject
-from mcheck.checking.check.files import launch_beside
-from mcheck.checking.check.selection import answered
-from mcheck.checking.check.single import conclude, failed
+from mcheck.checking.check.files import read_launch_beside
+from mcheck.checking.check.selection import find_all
+from mcheck.checking.check.single import conclude, failed_result
 from mcheck.checking.modules.any_parameter import answer_for_every
 from mcheck.checking.run.case import DEFAULT_MODEL, Case
-from mcheck.checking.run.single import model_of
+from mcheck.checking.run.single import load_model
 from mcheck.findings.finding import Access, Finding
 from mcheck.frontend.ptx import launch_reader, reader
 from mcheck.frontend.ptx.launch import Buffer, Extent, Launch
@@ -24,27 +24,28 @@ from mcheck.frontend.ptx.targets import check_target
 
 
 def check_file(case: Case, settings: Settings, options: Options) -> Checked:
-    """The answer about a module in a file, launched as the options or the file beside it say; raises nothing but
-    ``KeyboardInterrupt``.
+    """Checks a module in a file, launched as the options or the file beside it say.
+
+    Raises only ``KeyboardInterrupt``.
     """
     started = perf_counter()
     try:
-        text, given = inputs(case, options)
+        text, given = read_inputs(case, options)
     except Exception as error:  # noqa: BLE001 - likewise
-        return failed(case.path, None, error, settings, perf_counter() - started)
+        return failed_result(case.path, None, error, settings, perf_counter() - started)
     return check_text(text, case.path, given, settings, options, started)
 
 
-def inputs(case: Case, options: Options) -> tuple[str, LaunchDescription]:
+def read_inputs(case: Case, options: Options) -> tuple[str, LaunchDescription]:
     """The text of a module, and its launch as the options or the file beside it say; raises ``InputError``."""
     text = reader.read_text(case.path) if case.text is None else case.text
-    return text, launch_of(options.launch or launch_beside(case.path))
+    return text, combine_launch(options.launch or read_launch_beside(case.path))
 
 
 def check_text(
     text: str, path: str, given: LaunchDescription, settings: Settings, options: Options, started: float | None = None
 ) -> Checked:
-    """The answer about a module; raises nothing but ``KeyboardInterrupt``."""
+    """Checks the text of a module; raises only ``KeyboardInterrupt``."""
     started = perf_counter() if started is None else started
     subject = Subject(path=path, name=path.rpartition("/")[2].rpartition(".")[0] or path, source=text)
     try:
@@ -53,13 +54,13 @@ def check_text(
         check_target(module)
         launch = replace(launch, assume=tuple(dict.fromkeys((*launch.assume, *settings.assume))))
         subject = replace(subject, name=launch.entry)
-        model = model_of(settings.model or DEFAULT_MODEL)
-        found = answered(
+        model = load_model(settings.model or DEFAULT_MODEL)
+        found = find_all(
             lambda asked: answer_for_every(module, launch, model, asked, options.engine),
             subject, settings, options, started,
         )  # fmt: skip
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
-        return failed(path, subject, error, settings, perf_counter() - started)
+        return failed_result(path, subject, error, settings, perf_counter() - started)
     lines = source_lines(module, launch.entry)
     found = replace(
         found,
@@ -71,8 +72,8 @@ def check_text(
     return replace(checked, digest=model.digest)
 
 
-def launch_of(said: LaunchText | None) -> LaunchDescription:
-    """What a launch file and options say, the options over the file."""
+def combine_launch(said: LaunchText | None) -> LaunchDescription:
+    """The launch from a launch file and options; options override the file."""
     if said is None:
         return LaunchDescription()
     options = launch_reader.from_words(said.fields, said.params)
@@ -83,7 +84,7 @@ def launch_of(said: LaunchText | None) -> LaunchDescription:
 
 
 def assumptions(launch: Launch) -> tuple[str, ...]:
-    """What the launch decides, in words."""
+    """The assumptions that state the launch."""
     found = [
         (
             f"the launch: entry {launch.entry}, grid {_extent(launch.grid)}, block {_extent(launch.block)}, "
@@ -115,7 +116,7 @@ Place = tuple[int, int]
 
 
 def source_lines(module: Module, entry: str) -> Mapping[Place, SourceLine]:
-    """What the statements of a module were compiled from."""
+    """The source locations that the statements of a module were compiled from."""
     functions = [f for f in module.functions.values() if f.name == entry or not f.entry]
     return {(s.span.line, s.span.column): s.source for f in functions for s in f.body if s.source is not None}
 

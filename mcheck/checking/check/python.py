@@ -1,4 +1,4 @@
-"""``mcheck.ptx.check``: a module and a launch as Python has them."""
+"""``mcheck.ptx.check``: checks a module with a launch given as Python values."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from mcheck.base.errors import InputError
 from mcheck.checking.check.case import Checked, Options, Settings
-from mcheck.checking.check.files import launch_beside
-from mcheck.checking.check.modules import check_text, launch_of
-from mcheck.checking.check.single import crashed_check, failed
+from mcheck.checking.check.files import read_launch_beside
+from mcheck.checking.check.modules import check_text, combine_launch
+from mcheck.checking.check.single import crashed_check, failed_result
 from mcheck.checking.run.case import Case
 from mcheck.checking.run.pool import run_cases
 from mcheck.frontend.ptx import launch_reader, reader
@@ -29,7 +29,7 @@ def check_python(
     select: tuple[str, ...],
     ignore: tuple[str, ...],
 ) -> Checked:
-    """The answer; ``mcheck.ptx.check`` says what is what."""
+    """Checks a module; see ``mcheck.ptx.check`` for the parameters."""
     settings = Settings(model=model, profile=profile, timeout=timeout)
     options = Options(engine=engine, select=select, ignore=ignore)
     given = os.fspath(text_or_path)
@@ -38,7 +38,7 @@ def check_python(
         text = given if path == TEXT else reader.read_text(path)
         said = _launch(launch, path)
     except InputError as error:
-        return failed(path, None, error, settings, 0.0)
+        return failed_result(path, None, error, settings, 0.0)
 
     def run(case: Case, settings: Settings) -> Checked:
         return check_text(text, case.path, said, settings, options)
@@ -47,13 +47,13 @@ def check_python(
 
 
 def is_text(text_or_path: str) -> bool:
-    """Whether it is the text of a module: no path has several lines, or begins like one."""
+    """Whether the argument is the text of a module and no path: it has several lines, or begins like a module."""
     return "\n" in text_or_path or text_or_path.lstrip().startswith(".version")
 
 
 def _launch(launch: Mapping[str, Any] | str | os.PathLike[str] | None, module: str) -> LaunchDescription:
     if launch is None:
-        return launch_of(None if module == TEXT else launch_beside(module))
+        return combine_launch(None if module == TEXT else read_launch_beside(module))
     return (
         launch_reader.from_object(launch) if isinstance(launch, Mapping) else launch_reader.from_file(os.fspath(launch))
     )

@@ -1,8 +1,8 @@
-"""Which findings are wanted, and how far is looked for them.
+"""Selection of findings by code, and how it affects the search.
 
-A selection is a filter: a file is asked about as if everything were wanted, and what is not wanted is left out of the
-answer. An engine stops soon after its first error, so where all errors that it came to are left out it is asked once
-more, to look past them; what was found first stays found.
+A selection is a filter: the file is checked as if all findings were wanted, and unwanted ones are removed from the
+answer. An engine stops soon after its first error; so if all errors of the first search are unwanted, it is asked once
+more to search past them. Findings of the first search stay.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from mcheck.findings.suppress import apply_suppressions, suppressions
 from mcheck.ir.program import CLEAN, Program
 
 
-def selected(finding: Finding, options: Options) -> bool:
-    """Whether the code is among those that are wanted."""
+def is_selected(finding: Finding, options: Options) -> bool:
+    """Whether the finding's code is selected."""
     if options.select and not finding.code.startswith(options.select):
         return False
     return not (options.ignore and finding.code.startswith(options.ignore))
 
 
-def answered(
+def find_all(
     ask: Callable[[Question], Answer], program: Program | Subject, settings: Settings, options: Options, started: float
 ) -> Answer:
-    """What is found in a file, wanted or not, by whoever answers a question about it."""
+    """Finds everything in a file, selected or not, with as many searches as the selection needs."""
 
     def question(excused: Excused, *, thorough: bool = False) -> Question:
         return Question(
@@ -47,7 +47,7 @@ def answered(
         )
 
     def unwanted(finding: Finding) -> bool:
-        wanted = finding.severity == "error" and selected(finding, options)
+        wanted = finding.severity == "error" and is_selected(finding, options)
         return not wanted or not apply_suppressions((finding,), program.source, program.path)[0]
 
     given = ask(question(_nothing))
@@ -67,13 +67,13 @@ def _nothing(_: Finding) -> bool:
 
 
 def _expected(program: Program | Subject, given: Answer) -> bool:
-    """Whether the answer has findings of the kinds that the file asks for, if it asks for any."""
+    """Whether the answer has findings of the kinds that the file expects, if it expects any."""
     kinds = program.expectation.kinds
     return kinds in ((), CLEAN) or kinds_hold(kinds, given.findings)
 
 
 def _joined(first: Answer, more: Answer) -> Answer:
-    """The second answer, with what the first one has beside."""
+    """The second answer with the additional findings of the first."""
     errors = any(f.severity == "error" for f in first.findings)
     return replace(
         more,

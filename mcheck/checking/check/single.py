@@ -1,4 +1,4 @@
-"""One file: load it, ask an engine or several, hold the answer against what the file expects."""
+"""Checks one file: loads it, asks one or several engines, compares the findings with what the file expects."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mcheck.base.errors import InputError, McheckError, Unsupported
 from mcheck.base.reasons import Cause, Reason, error_reason, with_total_time
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.case import Checked, Options, Settings, Subject
-from mcheck.checking.check.selection import answered, selected
+from mcheck.checking.check.selection import find_all, is_selected
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.run.case import Case
-from mcheck.checking.run.single import crash_error, load, model_for, out_of_memory, traceback_of
+from mcheck.checking.run.single import choose_model, crash_error, load_program, out_of_memory, traceback_of
 from mcheck.findings.finding import Finding
 from mcheck.findings.ordering import sort_by_cause
 from mcheck.findings.suppress import apply_suppressions
@@ -22,28 +22,28 @@ from mcheck.ir.program import Program
 
 
 def check_case(case: Case, settings: Settings, options: Options) -> Checked:
-    """The answer about one file; raises nothing but ``KeyboardInterrupt``."""
+    """The result of checking one file; raises only ``KeyboardInterrupt``."""
     started = perf_counter()
     program: Program | None = None
     try:
-        program = load(case.path, settings.assume, case.text, every=True)
-        model = model_for(settings.model, program.model, program.path, program.model_span)
-        given = answered(lambda asked: ask(program, model, asked, options.engine), program, settings, options, started)
+        program = load_program(case.path, settings.assume, case.text, every=True)
+        model = choose_model(settings.model, program.model, program.path, program.model_span)
+        given = find_all(lambda asked: ask(program, model, asked, options.engine), program, settings, options, started)
         given = replace(given, reasons=with_total_time(given.reasons, settings.timeout))
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
-        return failed(case.path, program, error, settings, perf_counter() - started)
+        return failed_result(case.path, program, error, settings, perf_counter() - started)
     concluded = conclude(case.path, program, given, options, perf_counter() - started)
     return replace(concluded, digest=model.digest)
 
 
 def conclude(path: str, program: Program | Subject, given: Answer, options: Options, seconds: float) -> Checked:
-    """The answer without what is not asked for and what the file suppresses, which it still counts."""
+    """The result with deselected and suppressed findings set apart; they are still counted."""
     others, left, warnings = apply_suppressions(
         given.findings, program.source, program.path, all_found=given.verdict is not Verdict.FINDING or given.covered
     )
-    kept = tuple(f for f in others if selected(f, options))
-    suppressed = tuple((f, reason) for f, reason in left if selected(f, options))
-    deselected = tuple(f for f in given.findings if not selected(f, options))
+    kept = tuple(f for f in others if is_selected(f, options))
+    suppressed = tuple((f, reason) for f, reason in left if is_selected(f, options))
+    deselected = tuple(f for f in given.findings if not is_selected(f, options))
     assumptions = list(given.assumptions)
     assumptions += [f"{f.code} is suppressed in line {_line(f)}: {reason}" for f, reason in suppressed]
     if deselected:
@@ -81,10 +81,10 @@ def _line(finding: Finding) -> int:
 # --- failures -------------------------------------------------------------------------------------------------
 
 
-def failed(
+def failed_result(
     path: str, program: Program | Subject | None, error: Exception, settings: Settings, seconds: float
 ) -> Checked:
-    """The answer about a file where something was raised; ``program`` is what was known of it."""
+    """The result for a file if an exception was raised; ``program`` is what was known by then."""
     verdict, problem, debug = _failure(error, settings)
     return Checked(
         path=path,
@@ -101,7 +101,7 @@ def failed(
 
 
 def _failure(error: Exception, settings: Settings) -> tuple[Verdict, McheckError, str]:
-    """The verdict, the problem in words, and the traceback of an error of ours where it is asked for."""
+    """The verdict, the message and, for a bug of mcheck, the traceback if it is requested."""
     match error:
         case InputError():
             return Verdict.ERROR, error, ""
@@ -115,7 +115,7 @@ def _failure(error: Exception, settings: Settings) -> tuple[Verdict, McheckError
 
 
 def crashed_check(case: Case, _: Settings, reason: Reason, seconds: float) -> Checked:
-    """The answer about a file whose process had to be stopped or died."""
+    """The result for a file whose process was stopped or died."""
     name = case.path.rpartition("/")[2].rpartition(".")[0]
     return Checked(
         path=case.path, name=name, verdict=Verdict.UNKNOWN, reasons=(reason,), seconds=seconds, cut=True

@@ -1,4 +1,4 @@
-"""The sketch of a PTX module: what one cluster does, in mcheck's own language."""
+"""Translates a PTX module to a sketch of what one cluster does, in mcheck's own language."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from collections.abc import Iterator
 from mcheck.base.budget import Limit
 from mcheck.cat.ast import Model
 from mcheck.checking.check.case import Options, Settings
-from mcheck.checking.check.modules import inputs, source_lines
+from mcheck.checking.check.modules import read_inputs, source_lines
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.checking.run.case import DEFAULT_MODEL, Case
-from mcheck.checking.run.single import model_of
+from mcheck.checking.run.single import load_model
 from mcheck.frontend.ptx import launch_reader, reader
 from mcheck.simt.sketches.emit import sketch
 from mcheck.simt.trace_extraction import ClusterTrace, extract_traces
 
 
 def skeleton(case: Case, settings: Settings, options: Options, *, wrong: bool = False) -> str:
-    """The sketch of a module with its launch, in block form; of the first way with an error if something is ``wrong``.
+    """The sketch of a module with its launch, in block form; with ``wrong``, of the first path that has an error, if
+    one has.
 
-    Raises ``InputError`` for what is wrong with the files, ``Unsupported`` with the line for what a sketch cannot say.
+    Raises ``InputError`` for invalid files, ``Unsupported`` with the line for what a sketch cannot express.
     """
-    text, given = inputs(case, options)
+    text, given = read_inputs(case, options)
     module = reader.parse_module(text, case.path)
     launch = launch_reader.build_launch(module, given)
     ways = extract_traces(module, launch, Limit(settings.timeout))
@@ -30,12 +31,12 @@ def skeleton(case: Case, settings: Settings, options: Options, *, wrong: bool = 
     way = first
     if wrong:
         question = Question(about=Completeness.FINDINGS, profile=settings.profile, timeout=settings.timeout, brief=True)
-        way = _wrong(first, ways, model_of(settings.model or DEFAULT_MODEL), question)
+        way = _wrong(first, ways, load_model(settings.model or DEFAULT_MODEL), question)
     return sketch(way, source_lines(module, launch.entry))
 
 
 def _wrong(first: ClusterTrace, others: Iterator[ClusterTrace], model: Model, question: Question) -> ClusterTrace:
-    """The first way in which something is wrong; where there is but one nobody need ask."""
+    """The first path with an error; a single path is not checked."""
     second = next(others, None)
     if second is None or _fails(first, model, question):
         return first

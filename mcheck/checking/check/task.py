@@ -1,4 +1,4 @@
-"""Which function checks a file: modules have one of their own."""
+"""Selects the function that checks a file: PTX modules have their own."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from mcheck.checking.check.single import check_case
 from mcheck.checking.run.case import Case
 
 
-def task(options: Options) -> Callable[[Case, Settings], Checked]:
-    """The function that checks one file with these options; other machines can be told of it."""
+def select_task(options: Options) -> Callable[[Case, Settings], Checked]:
+    """The function that checks one file with these options; it can be sent to other machines."""
     return partial(check_one, options=options)
 
 
 def check_one(case: Case, settings: Settings, options: Options) -> Checked:
-    """The answer about one file; raises nothing but ``KeyboardInterrupt``."""
+    """The result of checking one file; raises only ``KeyboardInterrupt``."""
     if is_module(case.path):
         from mcheck.checking.check.modules import check_file  # imports what reads modules, which tests never need
 

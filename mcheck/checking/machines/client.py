@@ -1,7 +1,7 @@
-"""The run's side: batches go to a scheduler of Dask, results come back and are given in the order of the tests.
+"""The client side of a distributed run: sends batches to a Dask scheduler and yields results in the order of the tests.
 
-Dask does a lost worker's batches again by itself. Where the scheduler goes away, this side waits for it to come back
-and sends again what it has no results of. A batch whose workers die again and again is sent test by test.
+Dask repeats a lost worker's batches by itself. If the scheduler disappears, the client waits for it to come back and
+sends again what has no results yet. A batch whose workers die repeatedly is sent test by test.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from mcheck.base.errors import InputError
 from mcheck.base.reasons import Cause, Reason
 from mcheck.checking.cache.keys import version
 from mcheck.checking.machines.batches import Batches
-from mcheck.checking.machines.parcel import Item, Parcel, Unpacked, item
-from mcheck.checking.machines.worker import Done, Foreign, end, work
+from mcheck.checking.machines.parcel import Item, Parcel, Unpacked, pack_item
+from mcheck.checking.machines.worker import Done, VersionMismatch, end, work
 from mcheck.checking.run.case import Case, Settings
-from mcheck.checking.run.pool import Lost, Task, order_results
+from mcheck.checking.run.pool import OnLost, Task, order_results
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
 LOCAL = "local"
 AHEAD = 3
-"""Batches that wait for each thread of a worker."""
+"""Batches queued for each thread of a worker."""
 PATIENCE = 120.0
-"""Seconds that a scheduler may be away."""
+"""Seconds that the scheduler may be unreachable."""
 GLANCE = 1.0
-"""Seconds between two looks whether the scheduler is still there."""
+"""Seconds between two checks whether the scheduler is still there."""
 UNWATCHED = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "5s",
 }
-"""Dask watches itself a hundred times a second, for pages that nobody opens of a cluster that lives for one run: an
-eighth of a core with two workers.
+"""Turns off most of Dask's monitoring, a hundred samples a second for a dashboard that nobody opens of a cluster that
+lives for one run: an eighth of a core with two workers.
 """
 NO_DASK = "pip install '.[distributed]' in a checkout of mcheck installs Dask"
 
@@ -52,12 +52,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job(Generic[T]):
-    """What is done with each test, as functions that can be named elsewhere; ``others``: models that are needed beside
-    the test's own.
+    """What is done with each test, as functions that can be pickled by reference; ``others``: models needed beside the
+    test's own.
     """
 
     task: Task[T]
-    lost: Lost[T]
+    lost: OnLost[T]
     settings: Settings
     others: tuple[str, ...] = ()
 
@@ -72,8 +72,9 @@ class _Batch:
 def run_remote(
     cases: Sequence[Case], job: Job[T], address: str, jobs: int, say: Callable[[str], None], tls: str | None = None
 ) -> Iterator[T]:
-    """The results of ``cases``, in their order, by the workers of the scheduler at ``address``; ``local`` starts one
-    with ``jobs`` workers on this machine. ``say`` hears what a person may have to know meanwhile.
+    """The results of ``cases``, in their order, computed by the workers of the scheduler at ``address``.
+
+    ``local`` starts a scheduler with ``jobs`` workers on this machine. ``say`` receives progress messages for the user.
     """
     certificates = _certificates(address, tls)
     try:
@@ -88,8 +89,8 @@ def run_remote(
 
 
 def _certificates(address: str, folder: str | None) -> Mapping[str, str]:
-    """What Dask is to be told of the certificates in a folder, by its own words; nothing without one, and then Dask
-    goes by its configuration.
+    """Dask's security options for the certificates in a folder; empty without one, so that Dask uses its own
+    configuration.
     """
     if folder is None:
         return {}
@@ -103,7 +104,7 @@ def _certificates(address: str, folder: str | None) -> Mapping[str, str]:
 
 
 class _Cluster:
-    """The way to a scheduler: the connection that there is, and another one when that is lost."""
+    """The connection to a scheduler, which is renewed when it is lost."""
 
     def __init__(
         self, address: str, jobs: int, say: Callable[[str], None], certificates: Mapping[str, str] | None = None
@@ -118,7 +119,7 @@ class _Cluster:
         self._asked = 0.0
 
     def client(self) -> Client:
-        """A connection that works; waits for the scheduler, up to ``PATIENCE``."""
+        """A working connection; waits for the scheduler, up to ``PATIENCE``."""
         if self._client is None:
             for name in ("distributed", "distributed.client", "distributed.worker", "tornado"):
                 logging.getLogger(name).setLevel(logging.CRITICAL)  # what is lost is told here, in other words
@@ -167,7 +168,7 @@ class _Cluster:
         return self._client is None or self._client.status != "running"
 
     def room(self) -> int:
-        """Batches that may be on the way: some for each thread that there is."""
+        """The maximum number of batches in flight: some for each worker thread."""
         if time.monotonic() - self._asked > GLANCE:
             with suppress(OSError, TimeoutError):
                 self._threads = sum(self.client().nthreads().values())
@@ -175,14 +176,14 @@ class _Cluster:
         return AHEAD * max(self._threads, 1)
 
     def drop(self) -> None:
-        """Gives the connection up."""
+        """Closes the connection."""
         client, self._client = self._client, None
         if client is not None:
             with suppress(Exception):
                 client.close(timeout=1)
 
     def close(self) -> None:
-        """Gives up everything."""
+        """Closes the connection and a local cluster."""
         self.drop()
         if self._own is not None:
             with suppress(Exception):
@@ -202,7 +203,7 @@ class _Run(Generic[T]):
         self._done: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def stop(self) -> None:
-        """Takes back what nobody waits for any more."""
+        """Cancels the batches in flight."""
         with suppress(Exception):
             for batch in self._pending.values():
                 if batch.future is not None:
@@ -212,14 +213,14 @@ class _Run(Generic[T]):
         self._cluster.close()
 
     def results(self) -> Iterator[tuple[int, T]]:
-        """(index of the test, result) pairs as they come."""
+        """(index of the test, result) pairs as they arrive."""
         batches = Batches(self._items())
         more = True
         while more or self._again or self._pending:
             if self._cluster.lost():
                 self._reconnect()
             while len(self._pending) < self._cluster.room() and (self._again or more):
-                batch = self._again.pop() if self._again else _Batch(batches.next())
+                batch = self._again.pop() if self._again else _Batch(batches.next_batch())
                 more = more and bool(batch.items)
                 if batch.items:
                     self._send(batch)
@@ -230,14 +231,14 @@ class _Run(Generic[T]):
 
     def _items(self) -> Iterator[Item]:
         for index, case in enumerate(self._cases):
-            found = item(index, case, self._job.settings, self._job.others)
+            found = pack_item(index, case, self._job.settings, self._job.others)
             if isinstance(found, Unpacked):
                 self._here.append(index)
             else:
                 yield found
 
     def _by_itself(self, case: Case) -> T:
-        """The result of a test that does not travel: a process beside this one has it, for limits to hold."""
+        """The result of a test that cannot be sent, computed in a local process so that limits hold."""
         job = self._job
         parcel = Parcel(
             cases=(case,), models=(), settings=job.settings, task=job.task, lost=job.lost, version=version()
@@ -268,7 +269,7 @@ class _Run(Generic[T]):
         batch.future.add_done_callback(lambda future: self._done.put(future.key))
 
     def _received(self, batches: Batches) -> Iterator[tuple[int, T]]:
-        """The results of the next batch that is done; nothing if none is for a while."""
+        """The results of the next finished batch; empty if none finishes for a while."""
         if not self._pending:
             return
         try:
@@ -293,17 +294,17 @@ class _Run(Generic[T]):
         if done is None:
             self._again.append(batch)
             return
-        if isinstance(done, Foreign):
+        if isinstance(done, VersionMismatch):
             raise InputError(
                 "a worker runs another version of mcheck", hint="install the same version wherever a worker runs"
             )
         assert isinstance(done, Done)
-        batches.measured(batch.items, done.seconds)
+        batches.record_time(batch.items, done.seconds)
         for i, data in zip(batch.items, done.results, strict=True):
             yield i.index, pickle.loads(data)  # noqa: S301 - from a worker, which Dask trusts with more than this
 
     def _failed(self, batch: _Batch) -> Iterator[tuple[int, T]]:
-        """What becomes of a batch that ended in an exception: workers that died under it, or an error of ours."""
+        """Handles a batch that ended in an exception: its workers died, or mcheck has a bug."""
         from distributed import KilledWorker
 
         assert batch.future is not None
@@ -320,7 +321,7 @@ class _Run(Generic[T]):
         yield only.index, self._job.lost(only.case, self._job.settings, reason, 0.0)
 
     def _reconnect(self) -> None:
-        """Another connection; what was on its way is sent again, the first tests first."""
+        """Renews the connection and sends the batches in flight again, the first tests first."""
         self._cluster.drop()
         self._cluster.client()
         self._again += sorted(self._pending.values(), key=lambda b: -b.items[0].index)

@@ -1,4 +1,4 @@
-"""What travels: tests and models as text, what is to be done with each test, and results as bytes."""
+"""The parcels that are sent to workers: tests and models as text, the functions to apply, and results as bytes."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from mcheck.base.reasons import Reason
 from mcheck.cat.ast import Texts
 from mcheck.cat.library import own_name
 from mcheck.checking.run.case import DEFAULT_MODEL, Case, Settings
-from mcheck.checking.run.single import model_for, model_of
+from mcheck.checking.run.single import choose_model, load_model
 
-MOST = 256
-"""Tests in a parcel."""
-LARGEST = 1 << 20
-"""Characters of the tests in a parcel, more only if it holds one test."""
+MAX_TESTS = 256
+"""The maximum number of tests in a parcel."""
+MAX_CHARACTERS = 1 << 20
+"""The maximum number of characters of the tests in a parcel, unless it holds a single test."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
-    """Tests with their texts, the models that they ask for by the names that they use, and functions by reference.
+    """Tests with their texts, the models that they use by name, and functions by reference.
 
-    ``task`` gives the result of a test, ``lost`` what stands for it where the process that had it died.
-    ``version`` is that of the mcheck that packed it (``mcheck.checking.cache.keys``).
+    ``task`` gives the result of a test, ``lost`` a replacement if its process died. ``version`` is that of the mcheck
+    that packed it (``mcheck.checking.cache.keys``).
     """
 
     cases: tuple[Case, ...]
@@ -38,7 +38,7 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """A test that nobody has to be asked about elsewhere: it, or its model, cannot be read, and the result says why."""
+    """A test that is not sent: it, or its model, cannot be read, and the result says why."""
 
     index: int
 
@@ -52,8 +52,8 @@ class Item:
     models: tuple[tuple[str, Texts], ...]
 
 
-def item(index: int, case: Case, settings: Settings, others: Sequence[str] = ()) -> Item | Unpacked:
-    """A test ready to travel with its model and ``others``."""
+def pack_item(index: int, case: Case, settings: Settings, others: Sequence[str] = ()) -> Item | Unpacked:
+    """A test packed with its model and ``others``."""
     from mcheck.frontend import litmus
 
     if not is_regular_file(case.path):  # a pipe is read once, and within the limits of its test
@@ -61,16 +61,17 @@ def item(index: int, case: Case, settings: Settings, others: Sequence[str] = ())
     try:
         head = litmus.read_header(case.path)
         own = own_name(head.model, case.path) if head.model else DEFAULT_MODEL
-        first = model_for(settings.model, head.model, case.path)
-        read = {settings.model or own: first, **{name: model_of(name) for name in others}}
+        first = choose_model(settings.model, head.model, case.path)
+        read = {settings.model or own: first, **{name: load_model(name) for name in others}}
         models = tuple((name, model.texts) for name, model in read.items() if model.texts is not None)
     except (McheckError, RecursionError):
         return Unpacked(index)
     return Item(index, Case(case.path, text=head.source.text), models)
 
 
-def cost(case: Case) -> float:
-    """What a test may cost, in units of a text of 1,000 characters. Over the suites the time of a test grows with the
-    square of its length (the exponent of the best fit is 1.94).
+def estimate_cost(case: Case) -> float:
+    """An estimate of a test's cost, in units of a text of 1,000 characters.
+
+    Over the suites the time of a test grows with the square of its length (the exponent of the best fit is 1.94).
     """
     return (len(case.text or "") / 1000) ** 2

@@ -1,7 +1,8 @@
-"""A process of one thread that runs the tests of parcels, one after the other, and answers with each result.
+"""A single-threaded process that runs the tests of parcels one after the other and sends each result.
 
-``python -m mcheck.checking.machines.runner LIFE``: parcels come on standard input, results leave on standard output,
-each a pickle behind its length. It ends with its orders, and with whoever holds the other end of the pipe ``LIFE``.
+``python -m mcheck.checking.machines.runner LIFE``: parcels arrive on standard input, results leave on standard output,
+each a pickle after its length. The process ends when its input ends, or when the holder of the other end of the pipe
+``LIFE`` does.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from mcheck.checking.run.pool import run_cases
 
 
 def main() -> None:
-    """The life of a runner."""
+    """Main loop of a runner."""
     worker_limits.exit_with_pipe(int(sys.argv[1]))
     answers = os.dup(1)
     os.dup2(2, 1)  # what a test prints is no answer

@@ -1,7 +1,8 @@
-"""What a worker of Dask does with a parcel: its tests run in a process beside it, so that none takes the worker along.
+"""The worker side of a distributed run: runs the tests of a parcel in a separate process, so that none can crash the
+worker.
 
-A runner that dies is replaced and goes on with the test that it had; the second time that test is given up, with a
-result that says so.
+A runner that dies is replaced and continues with the test that it had; if that test crashes a second runner, it is
+abandoned with a result that says so.
 """
 
 from __future__ import annotations
@@ -24,32 +25,32 @@ from mcheck.checking.run.case import Case
 from mcheck.checking.run.pipes import receive, send
 
 DEATHS = 2
-"""How many processes a test may take along."""
+"""How many runners a test may crash."""
 GLANCE = 2.0
-"""Seconds between two looks whether anybody still waits for the results."""
+"""Seconds between two checks whether the results are still wanted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
-    """This worker runs another version of mcheck."""
+class VersionMismatch:
+    """The worker has another version of mcheck."""
 
     version: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The results of a parcel, each pickled, and the seconds that they took."""
+    """The pickled results of a parcel, and the seconds that they took."""
 
     results: tuple[bytes, ...]
     seconds: float
 
 
 class Dropped(Exception):
-    """Nobody waits for the results any more."""
+    """The results are no longer wanted."""
 
 
 class _Runner:
-    """A process that runs tests, and this side's ends of its pipes."""
+    """A runner process, and this side's ends of its pipes."""
 
     def __init__(self) -> None:
         life, self._life = os.pipe()
@@ -79,7 +80,7 @@ class _Runner:
         return receive(self._answers)
 
     def end(self) -> int:
-        """Ends it, if it has not yet; its exit status, negative for a signal."""
+        """Ends the process if it is still running; its exit status, negative for a signal."""
         os.close(self._life)
         self.process.kill()
         with self.process:
@@ -87,22 +88,22 @@ class _Runner:
 
 
 _OWN = threading.local()
-"""A worker may have several threads; each has a runner, which lives from parcel to parcel."""
+"""The runner of each worker thread, which is kept from parcel to parcel."""
 
 
-def work(data: bytes, wanted: Callable[[], bool] | None = None) -> Done | Foreign:
-    """The results of a pickled parcel, in its order. ``wanted`` says whether anybody waits for them still."""
+def work(data: bytes, wanted: Callable[[], bool] | None = None) -> Done | VersionMismatch:
+    """The results of a pickled parcel, in its order. ``wanted`` says whether they are still wanted."""
     own = version()
     parcel: Parcel = pickle.loads(data)  # noqa: S301 - from the client, as is this call
     if parcel.version != own:
-        return Foreign(own)
+        return VersionMismatch(own)
     started = perf_counter()
     results = _results(parcel, wanted or _asked)
     return Done(tuple(results), perf_counter() - started)
 
 
 def end() -> None:
-    """Ends the process beside this thread, if there is one."""
+    """Ends the runner of this thread, if there is one."""
     if getattr(_OWN, "runner", None) is not None:
         _end()
 
@@ -148,7 +149,7 @@ def _given_up(parcel: Parcel, case: Case, status: int, seconds: float) -> bytes:
 
 
 def _asked() -> bool:
-    """Whether the scheduler still wants the result of the task that this thread works on."""
+    """Whether the scheduler still wants the result of this thread's task."""
     from distributed import get_worker
 
     try:

@@ -1,4 +1,4 @@
-"""The answer about a launch: what the engine says of every way that its cluster can go, and what was not followed."""
+"""The answer about the launch of a PTX module: the engine's answers about each path of a cluster, and the gaps."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mcheck.base.errors import Unsupported
 from mcheck.base.reasons import Cause, Reason, Reasons, error_reason, timeout_reason, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
-from mcheck.checking.modules.grid_coverage import Coverage, coverage, covers_of
-from mcheck.checking.modules.grid_races import races_of
+from mcheck.checking.modules.grid_coverage import Coverage, compute_coverage, single_cluster_coverage
+from mcheck.checking.modules.grid_races import cluster_race_findings
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Question
 from mcheck.findings.finding import Finding
@@ -28,21 +28,22 @@ from mcheck.simt.traces.dependent_grids import finding_of
 from mcheck.simt.traces.wgmma_batches import batch_wgmma, has_batches
 
 MOST_REASONS = 4
-"""Gaps that a reason names one by one."""
+"""The maximum number of gaps that a reason lists."""
 ONE_CLUSTER = "one cluster of the grid was checked, that of CTA {}; others are assumed not to touch its memory"
 ALL_ALIKE = "one cluster of the grid was checked, that of CTA {}; the others do the same and share no bytes with it"
 BUFFERS = "buffers do not overlap; accesses to buffers of unknown size are assumed in bounds"
 WHY = "the default for modules"
-"""Why the protocol engine is asked where nobody names one."""
+"""Why the protocol engine is used if no engine is named."""
 
 
-def answer(
+def answer_launch(
     module: Module, launch: Launch, model: Model, question: Question, engine: str = "auto", *, alone: bool = False
 ) -> Answer:
-    """What an engine (the protocol engine unless another one is named) finds in the cluster of a launch, and whether
-    that is an answer about all clusters of the grid; of this one only if it is looked at ``alone``.
+    """What an engine (by default the protocol engine) finds in one cluster of a launch, extended to all clusters of the
+    grid if they are covered.
 
-    Raises ``InputError`` where the launch does not say what control or an address of shared memory depends on.
+    ``alone``: only this cluster is in question. Raises ``InputError`` if the launch leaves open what control flow or an
+    address of shared memory depends on.
     """
     limit = Limit(question.timeout)
     found: list[tuple[ClusterTrace, Answer]] = []
@@ -65,9 +66,9 @@ def answer(
                 break  # its reason says so, and what it has found is told before somebody stops this process
         footprints = [way.footprint for way, _ in found if way.footprint is not None]
         if footprints and not any(_worst(given.findings) for _, given in found):
-            launched = coverage(footprints, launch.cluster, limit)
+            launched = compute_coverage(footprints, launch.cluster, limit)
             sure = len(found) == 1 and found[0][1].verdict in (Verdict.PROVED, Verdict.FINDING) and not found[0][0].gaps
-            races = races_of(launched, module, question.profile) if sure else ()
+            races = cluster_race_findings(launched, module, question.profile) if sure else ()
             found[0] = found[0][0], replace(found[0][1], findings=(*found[0][1].findings, *races))
     except TimeOut as over:
         unknown = (timeout_reason(question.timeout, str(over)),)
@@ -78,8 +79,9 @@ def answer(
 
 
 def _asked(program: Program, model: Model, question: Question, engine: str, limit: Limit) -> Answer:
-    """The answer about one way: from the shorter program with batches if nothing is found in that, or no time is left
-    for the other one.
+    """The answer about one path of the cluster.
+
+    From the shorter program with batched wgmma if that has no finding, or no time is left for the full one.
     """
     if engine == "protocol" and has_batches(program):
         asked = replace(question, timeout=limit.remaining(), brief=not question.thorough)
@@ -87,16 +89,13 @@ def _asked(program: Program, model: Model, question: Question, engine: str, limi
         if not given.findings:
             return given
         if limit.is_over():
-            return add_verdict(
-                replace(
-                    given, covered=False, reasons=unique_reasons(given.reasons, (timeout_reason(question.timeout),))
-                )
-            )
+            late = unique_reasons(given.reasons, (timeout_reason(question.timeout),))
+            return add_verdict(replace(given, covered=False, reasons=late))
     return ask(program, model, replace(question, timeout=limit.remaining()), engine)
 
 
 def _in_the_grid(program: Program, launch: Launch, given: Answer) -> Answer:
-    """The answer where the grid has other clusters: what is waited for in global memory may be theirs to write."""
+    """The answer without deadlocks that another cluster of the grid may resolve by a write to global memory."""
     if not following_clusters(launch, 1):
         return given
     shared = {i.label for i in program.memory.instances if i.object.space == "global"}
@@ -113,8 +112,9 @@ def _in_the_grid(program: Program, launch: Launch, given: Answer) -> Answer:
 
 
 def _by_leader(way: ClusterTrace, other: Answer) -> ClusterTrace:
-    """The way with the first lane as the leader, which says what there would be with the last one. The first one is
-    elected (open question Q23), and CUTLASS counts on it.
+    """The path with the first lane as the leader, with a note on what happens if the last lane is elected.
+
+    The first lane is elected (open question Q23), and CUTLASS relies on it.
     """
     first = next(f for f in other.findings if f.severity == "error")
     lines = [f"line {access.span.line}" for access in first.accesses if access.span is not None]
@@ -137,7 +137,7 @@ def _joined(
     gaps = _told(list(dict.fromkeys(gap for way, _ in found for gap in way.gaps)))
     reasons = unique_reasons(unknown, *(given.reasons for _, given in found if given.verdict is not Verdict.PROVED))
     kept = tuple(findings.values())
-    beyond = () if launched is None else launched.bound
+    beyond = () if launched is None else launched.bound_reasons
     covered = bool(found) and not reasons and not gaps and not beyond and all(given.covered for _, given in found)
     left_out = reasons if _worst(kept) else (*reasons, *gaps, *beyond)
     verdict, reasons = verdict_of(kept, covered=covered, reasons=left_out)
@@ -156,12 +156,12 @@ def _joined(
         executions=sum(given.executions for _, given in found),
         undefined=any(given.undefined for _, given in found),
         cut=any(given.cut for _, given in found),
-        covers=covers_of(launch) if launched is None else launched.covers,
+        covers=single_cluster_coverage(launch) if launched is None else launched.covers,
     )
 
 
 def _told(gaps: list[Gap]) -> Reasons:
-    """What was not followed, in the order of the text; the first places of many."""
+    """The gaps as reasons in the order of the text, the first ``MOST_REASONS`` of them."""
     placed = {(g.span.line, g.span.column, g.span.path, g.reason): g.span for g in gaps if g.span is not None}
     said = [Reason(Cause.GAP, place[3], span=placed[place]) for place in sorted(placed)]
     said += [Reason(Cause.GAP, gap.reason) for gap in gaps if gap.span is None]

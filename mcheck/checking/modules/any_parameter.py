@@ -1,9 +1,9 @@
-"""A parameter that is every number: the answer without it where that suffices, else a proof for all of them.
+"""Modules with a parameter that is any number: a proof for every number, or the answers for some.
 
-The kernel with large numbers is what it is with smaller ones and a loop that runs on
-(``mcheck.simt.parametric.periodic_trace``), which is proved for as many periods as there may be
-(``mcheck.proofs.parametric_proof``); smaller numbers are looked at one by one, as far as they differ. Without a proof
-the first numbers are looked at, and the answer is unknown.
+A kernel with a large number is the kernel with a smaller one whose loop runs on
+(``mcheck.simt.parametric.periodic_trace``). That is proved for any number of periods
+(``mcheck.proofs.parametric_proof``); smaller numbers that differ are checked one by one. Without a proof the first
+numbers are checked, and the answer is unknown.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.reasons import Cause, Reason, Reasons, timeout_reason, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
-from mcheck.checking.modules.answer import answer
-from mcheck.checking.modules.grid_coverage import covers_of
-from mcheck.checking.policy.number_ranges import Looked, Unproved, attempted
+from mcheck.checking.modules.answer import answer_launch
+from mcheck.checking.modules.grid_coverage import single_cluster_coverage
+from mcheck.checking.policy.number_ranges import CheckedNumbers, Unproved, attempt_proof
 from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Launch
 from mcheck.frontend.ptx.module import Module
@@ -38,19 +38,20 @@ if TYPE_CHECKING:
     from mcheck.simt.parametric.periodic_trace import PeriodicTrace
 
 LAST = {1: 8, 2: 3}
-"""The largest number that is tried without a proof, by the number of such parameters; 1 for more of them."""
+"""The largest number that is checked without a proof, by the number of such parameters; 1 for more of them."""
 LARGER = (12, 18, 27, 40, 60, 90)
-"""Further ones of a single parameter."""
+"""Further numbers to check for a single parameter."""
 
 
 def answer_for_every(module: Module, launch: Launch, model: Model, question: Question, engine: str) -> Answer:
-    """``mcheck.checking.modules.answer.answer``. Where control depends on parameters that are ``"any"``, a finding is
-    that of the smallest numbers that have one and names them; without a proof for all of them the answer is
-    ``unknown``.
+    """The answer for every number: ``mcheck.checking.modules.answer.answer_launch`` for parameters that are ``"any"``.
+
+    A finding is that of the smallest numbers that have one, and names them; without a proof for all numbers the answer
+    is ``unknown``.
     """
     names = [a.name for a in launch.arguments if _is_any(a)]
     try:
-        return answer(module, launch, model, question, engine)
+        return answer_launch(module, launch, model, question, engine)
     except MissingParameter:
         if not names:
             raise
@@ -58,17 +59,17 @@ def answer_for_every(module: Module, launch: Launch, model: Model, question: Que
 
 
 def _of_one(given: Answer, module: Module, launch: Launch) -> Answer:
-    """A proof for all numbers is one for the cluster that was looked at, unless all only read and do the same: how what
-    they access goes on with the numbers is not compared.
+    """Limits a proof for all numbers to the cluster that was checked, unless all clusters only read and do the same:
+    how their accesses depend on the number is not compared.
     """
-    covers = covers_of(launch)
+    covers = single_cluster_coverage(launch)
     if only_reads(module, launch.entry):
-        covers = replace(covers, clusters=covers.of)
-    if covers.clusters < covers.of and given.verdict is Verdict.PROVED:
-        said = Reason(Cause.CLUSTERS, f"one of {covers.of} clusters of the grid was looked at, for every number")
+        covers = replace(covers, clusters=covers.total)
+    if covers.clusters < covers.total and given.verdict is Verdict.PROVED:
+        said = Reason(Cause.CLUSTERS, f"one of {covers.total} clusters of the grid was looked at, for every number")
         verdict, bound = verdict_of(given.findings, covered=False, reasons=(said,))
         return replace(given, verdict=verdict, reasons=(*bound, *given.reasons), covered=False, covers=covers)
-    return replace(given, covers=covers, covered=given.covered and covers.clusters == covers.of)
+    return replace(given, covers=covers, covered=given.covered and covers.clusters == covers.total)
 
 
 @dataclass(slots=True)
@@ -80,43 +81,41 @@ class _Every:
     engine: str
     names: list[str]
     limit: Limit = field(init=False)
-    looked: Looked[tuple[int, ...]] = field(init=False)
+    checked: CheckedNumbers[tuple[int, ...]] = field(init=False)
 
     def answer(self) -> Answer:
         """The answer for all numbers."""
         self.limit = Limit(self.question.timeout)
-        self.looked = Looked(self.question.excused)
+        self.checked = CheckedNumbers(self.question.excused)
         why: Reasons = (Reason(Cause.NUMBERS, "several parameters are any number"),)
         try:
             if len(self.names) == 1:
-                given = self.of_one()
+                given = self.prove_single()
                 if isinstance(given, Answer):
                     return given
                 why = given
-            for numbers in self.tried():
-                if self.look(numbers):
-                    self.smallest(numbers)
+            for numbers in self.sample_numbers():
+                if self.check_numbers(numbers):
+                    self.check_smaller(numbers)
                     break
         except TimeOut as over:
-            late = next(iter(self.looked.slow.values()), None)
-            return self.conclusion(
+            late = next(iter(self.checked.slow.values()), None)
+            return self.conclude(
                 late.reasons if late is not None else (timeout_reason(self.question.timeout, str(over)),)
             )
-        return self.conclusion(why)
+        return self.conclude(why)
 
     # --- the proof ------------------------------------------------------------------------------------------------
 
-    def of_one(self) -> Answer | Reasons:
-        """The answer about the only such parameter, by a proof or of a number that shows something, or why there is
-        none.
-        """
+    def prove_single(self) -> Answer | Reasons:
+        """The answer for a single such parameter: a proof or an error for some number, or why there is neither."""
         if self.engine not in ("auto", "protocol"):
             return (Reason(Cause.NUMBERS, f"the {self.engine} engine looks at single numbers"),)
-        ways = attempted(self.limit, self.repeating)
-        return ways.why if isinstance(ways, Unproved) else self.proved(ways)
+        ways = attempt_proof(self.limit, self.find_periodic_traces)
+        return ways.why if isinstance(ways, Unproved) else self.answer_from_proofs(ways)
 
-    def repeating(self, limit: Limit) -> list[PeriodicTrace]:
-        """How the ways of the kernel repeat."""
+    def find_periodic_traces(self, limit: Limit) -> list[PeriodicTrace]:
+        """The periodic trace of each path of the kernel."""
         from mcheck.simt.parametric.periodic_trace import Finder
 
         argument = next(a for a in self.launch.arguments if _is_any(a))
@@ -128,35 +127,35 @@ class _Every:
             todo += [w for w in finder.others() if not ways[-1].way.last_lane_leads]
         return ways
 
-    def proved(self, ways: list[PeriodicTrace]) -> Answer | Reasons:
-        """The answer from proofs for all ways, or of a number that shows something; else why there is none."""
-        proofs = attempted(self.limit, lambda limit: [self.proof(way, limit) for way in ways])
+    def answer_from_proofs(self, ways: list[PeriodicTrace]) -> Answer | Reasons:
+        """The answer if every path is proved, or some number has an error; else why there is no proof."""
+        proofs = attempt_proof(self.limit, lambda limit: [self.prove_trace(way, limit) for way in ways])
         first = ways[0].starts[-1]
         if not isinstance(proofs, Unproved):
             first = max(w.number(p.first) for w, p in zip(ways, proofs, strict=True))
-        for number in self.below(ways, first):
-            if self.look((number,)):
-                return self.conclusion(())
-            given = self.looked.found[(number,)]
+        for number in self.smaller_numbers(ways, first):
+            if self.check_numbers((number,)):
+                return self.conclude(())
+            given = self.checked.found[(number,)]
             if not isinstance(proofs, Unproved) and not is_whole(given):
                 proofs = Unproved(given.reasons or (Reason(Cause.LEFT_OUT),))
         if isinstance(proofs, Unproved):
             return proofs.why
         last = min(way.last for way in ways)
         rounds = max(p.period // len(w.starts) * w.step for w, p in zip(ways, proofs, strict=True))
-        answers = list(self.looked.found.values())
+        answers = list(self.checked.found.values())
         name = self.names[0]
         often = f"every {rounds}" if rounds > 1 else "with every one"
         said = (
             f"for every number of rounds from 0 on: from {name} = {first} on, the state repeats {often}"
             f" ({name} up to {last}: beyond that a register may overflow)"
         )
-        executions = self.looked.executions + sum(p.executions for p in proofs)
+        executions = self.checked.executions + sum(p.executions for p in proofs)
         given = replace(answers[0], assumptions=merge_assumptions(answers))
         return merge_proved(given, [*answers, *(p.answer for p in proofs)], executions, Reason(Cause.PERIODIC, said))
 
-    def proof(self, way: PeriodicTrace, limit: Limit) -> Proof:
-        """That nothing is found however often the loop of a way runs, from some number on."""
+    def prove_trace(self, way: PeriodicTrace, limit: Limit) -> Proof:
+        """The proof for one path that no number of loop iterations, from some number on, has a finding."""
         from mcheck.proofs.parametric_proof import prove
 
         way = replace(
@@ -173,8 +172,8 @@ class _Every:
         program = replace(instance(0), parameter=self.names[0], instance=instance, rounds=lambda: rounds)
         return prove(program, self.model, self.question.profile, self.question.unroll, limit)
 
-    def below(self, ways: list[PeriodicTrace], first: int) -> Iterator[int]:
-        """The numbers below one that differ from those before, in some way."""
+    def smaller_numbers(self, ways: list[PeriodicTrace], first: int) -> Iterator[int]:
+        """The numbers below ``first`` with which some path differs from smaller ones."""
         found: set[int] = set()
         for way in ways:
             found.update(way.below)
@@ -187,61 +186,65 @@ class _Every:
 
     # --- numbers one by one ---------------------------------------------------------------------------------------
 
-    def tried(self) -> Iterator[tuple[int, ...]]:
-        """The numbers that are tried without a proof."""
+    def sample_numbers(self) -> Iterator[tuple[int, ...]]:
+        """The numbers that are checked without a proof."""
         last = LAST.get(len(self.names), 1)
         yield from sorted(product(range(last + 1), repeat=len(self.names)), key=sum)
         if len(self.names) == 1:
             yield from ((number,) for number in LARGER)
 
-    def smallest(self, numbers: tuple[int, ...]) -> None:
-        """Looks at the numbers below those of a finding that were left out."""
+    def check_smaller(self, numbers: tuple[int, ...]) -> None:
+        """Checks the numbers below ``numbers`` that were skipped."""
         if len(numbers) == 1:
             for number in range(numbers[0]):
-                if self.look((number,)):
+                if self.check_numbers((number,)):
                     break
 
     def with_number(self, number: int) -> Launch:
         """The launch with a number for the parameter."""
         return _with(self.launch, {self.names[0]: number})
 
-    def look(self, numbers: tuple[int, ...]) -> bool:
-        """Looks at numbers; whether they have an error, so that others need not be. Raises ``TimeOut``."""
-        if numbers not in self.looked:
+    def check_numbers(self, numbers: tuple[int, ...]) -> bool:
+        """Checks the kernel with ``numbers``; whether it has an error that ends the search. Raises ``TimeOut``."""
+        if numbers not in self.checked:
             asked = replace(self.question, timeout=self.limit.remaining())
             launch = _with(self.launch, dict(zip(self.names, numbers, strict=True)))
-            self.looked.take(numbers, answer(self.module, launch, self.model, asked, self.engine, alone=True))
-        if numbers in self.looked.slow:
+            self.checked.record(numbers, answer_launch(self.module, launch, self.model, asked, self.engine, alone=True))
+        if numbers in self.checked.slow:
             raise TimeOut
-        return self.looked.ends(self.looked.found[numbers])
+        return self.checked.ends_search(self.checked.found[numbers])
 
-    def named(self, numbers: tuple[int, ...]) -> str:
-        """Numbers with the names of their parameters."""
+    def format_numbers(self, numbers: tuple[int, ...]) -> str:
+        """Numbers with the names of their parameters, as text."""
         return ", ".join(f"{name} = {number}" for name, number in zip(self.names, numbers, strict=True))
 
-    def conclusion(self, why: Reasons) -> Answer:
-        """The answer of the smallest numbers that have a finding; else what is known of those that were looked at."""
-        found = self.looked.found
-        wrong = min(self.looked.wrong, key=sum, default=None)
+    def conclude(self, why: Reasons) -> Answer:
+        """The answer for the smallest numbers that have an error; else ``unknown``, with what the checked numbers
+        showed.
+        """
+        found = self.checked.found
+        wrong = min(self.checked.with_errors, key=sum, default=None)
         if wrong is not None:
             given = found[wrong]
-            findings = tuple(replace(f, message=f"{f.message}, with {self.named(wrong)}") for f in given.findings)
+            findings = tuple(
+                replace(f, message=f"{f.message}, with {self.format_numbers(wrong)}") for f in given.findings
+            )
             reasons = unique_reasons(given.reasons, (r for r in why if r.cut))
             return replace(
-                given, findings=findings, covered=False, executions=self.looked.executions, reasons=reasons,
+                given, findings=findings, covered=False, executions=self.checked.executions, reasons=reasons,
                 cut=any(a.cut for a in found.values()),
             )  # fmt: skip
         if not found:
             return Answer(verdict=Verdict.UNKNOWN, engine="protocol", covered=False, reasons=why)
         left = explain_unproved(
             " and ".join(self.names), "number", found, lambda clean: "; ".join(map(_listed, zip(*clean, strict=True))),
-            self.named, Reason(Cause.NOT_PERIODIC, "that others add nothing is not proved", because=why),
+            self.format_numbers, Reason(Cause.NOT_PERIODIC, "that others add nothing is not proved", because=why),
         )  # fmt: skip
         answers = list(found.values())
         return replace(
             answers[-1], verdict=Verdict.UNKNOWN, reasons=(left,), findings=merge_findings(answers[::-1]),
             covered=False, assumptions=merge_assumptions(answers),
-            executions=self.looked.executions, cut=any(a.cut for a in answers),
+            executions=self.checked.executions, cut=any(a.cut for a in answers),
         )  # fmt: skip
 
 
@@ -250,7 +253,7 @@ def _is_any(argument: Argument) -> bool:
 
 
 def _with(launch: Launch, numbers: dict[str, int]) -> Launch:
-    """The launch with numbers in the places of ``Any``."""
+    """The launch with numbers for the parameters that are ``Any``."""
     return replace(launch, arguments=tuple(_given(a, numbers.get(a.name)) for a in launch.arguments))
 
 

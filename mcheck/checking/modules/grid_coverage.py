@@ -1,4 +1,7 @@
-"""What the answer about one cluster says of the launch: whether every other cluster does the same, apart from it."""
+"""Grid coverage: whether the answer about one cluster holds for every cluster of the launch.
+
+It does if all clusters do the same and no two access the same bytes in conflict.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +23,19 @@ from mcheck.simt.grid.regions import Region, first_common_range, regions_interse
 from mcheck.simt.grid.space import Space
 
 MOST_CLUSTERS = 1 << 16
-"""So many clusters are looked at for one that is outside of the class."""
+"""The number of clusters that are searched for one that behaves differently."""
 MOST_REASONS = 3
-"""Reasons that are named one by one."""
+"""The maximum number of reasons that are listed."""
 
 DIM = 2
-"""Where the extents of the tensor stand in the shape of a form."""
+"""The index of the tensor's extents in the shape of a form."""
 
 _DOES = {READ: "reads", WRITE: "writes", REDUCE: "adds to", UPDATE: "updates"}
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One access of a clash: the first CTA of its cluster, where it stands, what it does."""
+    """One access of a race between clusters: the first CTA of its cluster, its location and kind."""
 
     cta: str
     span: Span | None
@@ -41,7 +44,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """Two weak accesses of the same bytes by clusters between which nothing can order anything."""
+    """A race between clusters: two weak accesses of the same bytes that nothing can order."""
 
     sides: tuple[Side, Side]
     object: str
@@ -50,8 +53,10 @@ class Clash:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """``reasons`` are why nothing is said of the other clusters, each with its place; none where all are covered.
-    ``clashes`` are races of two clusters, for sure if the way that was followed is.
+    """How much of the grid an answer covers.
+
+    ``reasons`` say why other clusters are not covered, each with its location; empty if all are. ``clashes`` are
+    definite races between two clusters, if the path that was followed is executed.
     """
 
     covers: Covers
@@ -59,25 +64,25 @@ class Coverage:
     clashes: tuple[Clash, ...] = ()
 
     @property
-    def bound(self) -> Reasons:
-        """That one cluster was looked at, and why; nothing where all are covered."""
+    def bound_reasons(self) -> Reasons:
+        """The reason that only one cluster was checked, and why; empty if all are covered."""
         if not self.reasons:
             return ()
         why = [Reason(Cause.GAP, text, span=span) for span, text in self.reasons]
         more = len(why) - MOST_REASONS
         why = why[:MOST_REASONS] + ([Reason(Cause.GAP, f"{more} more")] if more > 0 else [])
-        said = f"one of {self.covers.of} clusters of the grid was looked at"
+        said = f"one of {self.covers.total} clusters of the grid was looked at"
         return (Reason(Cause.CLUSTERS, said, because=tuple(why)),)
 
 
-def covers_of(launch: Launch) -> Covers:
-    """That one cluster of a launch was looked at."""
+def single_cluster_coverage(launch: Launch) -> Covers:
+    """The coverage if only one cluster of a launch was checked."""
     counts = [n // c for n, c in zip(launch.grid, launch.cluster, strict=True)]
-    return Covers(clusters=1, of=prod(counts))
+    return Covers(clusters=1, total=prod(counts))
 
 
-def coverage(footprints: Sequence[Footprint], cluster: Extent, limit: Limit) -> Coverage:
-    """What the footprints of the ways of one cluster say of the others; ``cluster`` is the extent of one in CTAs."""
+def compute_coverage(footprints: Sequence[Footprint], cluster: Extent, limit: Limit) -> Coverage:
+    """The coverage that follows from the footprints of the paths of one cluster; ``cluster`` is its extent in CTAs."""
     first = footprints[0]
     of = first.space.cluster_count
     found: list[tuple[Span | None, str]] = []
@@ -92,11 +97,11 @@ def coverage(footprints: Sequence[Footprint], cluster: Extent, limit: Limit) -> 
         ]
         found += _meetings(footprint, cluster, limit, clashes, whole=not found)
     reasons = tuple(dict.fromkeys(found))
-    return Coverage(Covers(clusters=1 if reasons else of, of=of, together=1), reasons, tuple(dict.fromkeys(clashes)))
+    return Coverage(Covers(clusters=1 if reasons else of, total=of, together=1), reasons, tuple(dict.fromkeys(clashes)))
 
 
 def _same(a: Footprint, b: Footprint) -> bool:
-    """Whether two ways touch the same."""
+    """Whether two paths have the same footprint."""
     if a.space.quotients != b.space.quotients or set(a.beginnings) != set(b.beginnings):
         return False
     return all(np.array_equal(a.all_beginnings(form), b.all_beginnings(form)) for form in a.beginnings)
@@ -106,7 +111,7 @@ def _same(a: Footprint, b: Footprint) -> bool:
 
 
 def _unlike(space: Space, cluster: Extent) -> Iterator[tuple[Span | None, str]]:
-    """Why clusters of the grid are not like the one that was executed."""
+    """Why other clusters of the grid may behave differently from the one that was executed."""
     for reason, span in space.reasons_lost.items():
         yield span, reason
     if space.reasons_lost or not space.conditions:
@@ -121,7 +126,7 @@ def _unlike(space: Space, cluster: Extent) -> Iterator[tuple[Span | None, str]]:
 
 
 def _cta(space: Space, cluster: Sequence[int], extent: Extent) -> str:
-    """A cluster by its first CTA."""
+    """The name of a cluster: its first CTA."""
     place = ", ".join(str(a * b) for a, b in zip(space.grid_coordinates(cluster), extent, strict=True))
     return f"CTA ({place})"
 
@@ -129,9 +134,11 @@ def _cta(space: Space, cluster: Sequence[int], extent: Extent) -> str:
 # --- what they share ----------------------------------------------------------------------------------------------
 
 
-def conflict(a: Form, b: Form) -> bool:
-    """Whether accesses of one byte by different clusters have to be ordered: not two reads, nor two reductions of the
-    same words that hand nothing on. They are atomic at scope gpu or wider, and so in any order the sum is the same.
+def is_conflict(a: Form, b: Form) -> bool:
+    """Whether accesses of one byte by different clusters have to be ordered.
+
+    Two reads need not be, nor two reductions of the same words that synchronise nothing: they are atomic at scope gpu
+    or wider, so the sum is the same in any order.
     """
     if a.kind == READ and b.kind == READ:
         return False
@@ -141,13 +148,14 @@ def conflict(a: Form, b: Form) -> bool:
 def _meetings(
     footprint: Footprint, cluster: Extent, limit: Limit, clashes: list[Clash], *, whole: bool
 ) -> Iterator[tuple[Span | None, str]]:
-    """Pairs of accesses that two clusters may make of the same bytes, or one cluster otherwise than here; if the class
-    is not the ``whole`` grid, only such as are easy to find. Adds those to ``clashes`` that are races.
+    """Pairs of conflicting accesses of the same bytes by two clusters, or by one cluster other than the one executed.
+
+    If the class is not the ``whole`` grid, only pairs that are easy to find. Definite races are added to ``clashes``.
     """
     space = footprint.space
     regions: dict[Form, tuple[Region, ...]] = {}
     for a, b in combinations_with_replacement(footprint.beginnings, 2):
-        if not conflict(a, b) or (a.buffer != b.buffer and ANY not in (a.buffer, b.buffer)):
+        if not is_conflict(a, b) or (a.buffer != b.buffer and ANY not in (a.buffer, b.buffer)):
             continue
         limit.check()
         if a.whole or b.whole or a.shape != b.shape:
@@ -188,9 +196,7 @@ def _clash(footprint: Footprint, cluster: Extent, a: Form, b: Form, pair: Pair) 
 
 
 def _clipped(footprint: Footprint, form: Form) -> bool:
-    """Whether a box of a tensor lies outside of it in part, in the cluster that is executed: what two copies have in
-    common there is not seen.
-    """
+    """Whether a box is partly outside of its tensor in the executed cluster, so that overlaps there are not seen."""
     if not form.shape:
         return False
     starts, dim = footprint.all_beginnings(form), form.shape[DIM]
@@ -214,7 +220,7 @@ def _told(footprint: Footprint, cluster: Extent, a: Form, b: Form, found: Answer
 
 
 def _places(footprint: Footprint, a: Form, b: Form, found: Answer) -> tuple[Span | None, Span | None]:
-    """The places in the code of a pair of accesses; the first ones where nobody knows which they are."""
+    """The locations of a pair of accesses; the first candidates if it is unknown which they are."""
     first, second = next(iter(footprint.beginnings[a])), next(iter(footprint.beginnings[b]))
     if not isinstance(found, Pair) or len(footprint.beginnings[a]) == len(footprint.beginnings[b]) == 1:
         return first, second
@@ -226,6 +232,6 @@ def _places(footprint: Footprint, a: Form, b: Form, found: Answer) -> tuple[Span
 
 
 def _meet_in(space: Space, mine: Sequence[Region], theirs: Sequence[Region], pair: Pair) -> bool:
-    """Whether regions have something in common in two clusters."""
+    """Whether regions of two clusters overlap."""
     x, y = space.symbols(pair.first), space.symbols(pair.second)
     return any(regions_intersect(p, q, x, y, MAX_ENUMERATED) for p in mine for q in theirs)

@@ -1,4 +1,4 @@
-"""Races of two clusters as findings."""
+"""Findings for races between two clusters of the grid."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ CODE = "RACE001"
 _DONE = {"read": "reads", "write": "writes"}
 
 
-def races_of(coverage: Coverage, module: Module, profile: str) -> tuple[Finding, ...]:
-    """The findings of what clusters do to each other for sure, one for each pair of places in the code."""
+def cluster_race_findings(coverage: Coverage, module: Module, profile: str) -> tuple[Finding, ...]:
+    """The findings for definite races between clusters, one for each pair of source locations."""
     texts = {s.span: s.text for f in module.functions.values() for s in f.body} if coverage.clashes else {}
     return tuple(
         {tuple(side.span for side in clash.sides): _race(clash, texts, profile) for clash in coverage.clashes}.values()

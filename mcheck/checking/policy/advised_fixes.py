@@ -1,4 +1,4 @@
-"""Remedies that the protocol engine has tried, for findings of the engines that list executions."""
+"""Fixes that the protocol engine has tried, for findings of the engines that enumerate executions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from mcheck.ir.program import Program
 
 SMALL = 80
-"""Operations of a program that is looked at once more."""
+"""The maximum size, in operations, of a program that is explored again."""
 FEW = 32
-"""Executions that are looked at."""
+"""The maximum number of executions explored."""
 TRIED = frozenset(("RACE001", "RACE002", "DEAD001", "DEAD002", "DEAD003", "DEAD004"))
 
 
-def advised(given: Answer, program: Program, model: Model, question: Question, timeout: float | None) -> Answer:
-    """The answer with what the protocol engine says is missing where the other one has no more than the catalogue."""
+def add_tried_fixes(given: Answer, program: Program, model: Model, question: Question, timeout: float | None) -> Answer:
+    """The answer with the protocol engine's fixes for findings that only have the general advice of the catalogue."""
     vague = {_key(f) for f in given.findings if f.code in TRIED and _vague(f)}
     small = sum(len(t.code) for t in program.threads) <= SMALL
     if given.engine == "protocol" or not vague or not small or question.brief:

@@ -1,4 +1,4 @@
-"""Answers of several engines to one question, held against each other."""
+"""Comparison of the answers of several engines to one question."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ COUNTED = ("error", "review")
 DISAGREE = "the engines disagree"
 
 
-def kinds_of(findings: tuple[Finding, ...]) -> frozenset[str]:
-    """The kinds of the findings that count in a comparison."""
+def counted_kinds(findings: tuple[Finding, ...]) -> frozenset[str]:
+    """The kinds of the findings that a comparison counts."""
     return frozenset(f.kind for f in findings if f.severity in COUNTED)
 
 
 def agree_on_findings(given: list[Answer]) -> Answer:
-    """The common answer about findings; that engines differ is an error of ours: one finds a kind (for review or worse)
-    that another lacks. Where only one has an answer in full, that is said.
+    """The common answer about findings; raises ``InternalError`` if the engines differ.
+
+    They differ if one reports a kind (for review or worse) that another lacks. If only one has a complete answer, a
+    reason says so.
     """
     full = [a for a in given if a.covered]
     if len(full) < 2:
@@ -35,7 +37,7 @@ def agree_on_findings(given: list[Answer]) -> Answer:
         return replace(best, assumptions=(*best.assumptions, note))
     first, *rest = full
     for other in rest:
-        ours, theirs = (kinds_of(a.findings) for a in (first, other))
+        ours, theirs = (counted_kinds(a.findings) for a in (first, other))
         if ours != theirs:
             names = [", ".join(sorted(kinds)) or "nothing" for kinds in (ours, theirs)]
             raise InternalError(f"{DISAGREE}: {first.engine} finds {names[0]}, {other.engine} finds {names[1]}")
@@ -43,7 +45,7 @@ def agree_on_findings(given: list[Answer]) -> Answer:
 
 
 def agree_on_states(explicit: Answer, z3: Answer, question: Question) -> Answer:
-    """The common answer of the engines that list executions; where only one has one, it is said."""
+    """The common answer of the explicit engine and the z3 engine; if only one has an answer, a reason says so."""
     different = differences(explicit, z3, question)
     if different:
         raise InternalError("the engines differ: " + "; ".join(different))
@@ -56,7 +58,7 @@ def agree_on_states(explicit: Answer, z3: Answer, question: Question) -> Answer:
 
 
 def agree_with_protocol(given: Answer, kernel: Answer, question: Question) -> Answer:
-    """The common answer of the listing engines, held against the protocol engine's where that has all states."""
+    """The common answer of the enumerating engines, compared with the protocol engine's if that has all states."""
     if not kernel.complete:
         return given
     if given.verdict is Verdict.UNKNOWN:
@@ -71,7 +73,7 @@ def agree_with_protocol(given: Answer, kernel: Answer, question: Question) -> An
 
 
 def differences(one: Answer, other: Answer, question: Question | None = None) -> list[str]:
-    """In what two answers contradict each other, in words; an unknown verdict contradicts nothing."""
+    """The contradictions between two answers, as text; an unknown verdict contradicts nothing."""
     about = Completeness.STATES if question is None else question.about
     first, second = one.engine, other.engine
     out = []

@@ -1,4 +1,4 @@
-"""Putting a question: to the engine that is named, to the one that suits the program, or to all that must agree."""
+"""``ask``: puts a question to the named engine, to those that suit the program, or to all for comparison."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mcheck.base.errors import Unsupported
 from mcheck.base.reasons import mark_own_limit, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy import agreement
-from mcheck.checking.policy.advised_fixes import advised
-from mcheck.checking.policy.engine_choice import has_states, is_settled, plan
+from mcheck.checking.policy.advised_fixes import add_tried_fixes
+from mcheck.checking.policy.engine_choice import has_states, is_settled, plan_attempts
 from mcheck.checking.policy.engines import ask_engine
 from mcheck.checking.policy.every_n import Prover, check_every_number, check_written_loops
 from mcheck.checking.policy.question import Completeness, Question
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from mcheck.proofs.parametric_proof import Proof
 
 Asker = Callable[[str, float | None], "Answer"]
-"""An engine's name and the seconds that it has at most -> its answer."""
+"""Maps an engine's name and its time limit in seconds to its answer."""
 
 
 def ask(
     program: Program, model: Model, question: Question, engine: str = "auto", late: set[str] | None = None
 ) -> Answer:  # fmt: skip
-    """The answer; ``Answer.engine`` says whose it is, ``Answer.chosen`` why that one was asked.
+    """The answer to a question about a program; ``Answer.engine`` names the engine, ``Answer.chosen`` says why.
 
-    Engines that are ``late`` have not done with a smaller program of the same family in a short attempt, and get none
-    with this one; the next ones are added. ``both`` raises ``InternalError`` with the answers where engines differ.
+    Engines in ``late`` did not finish a smaller instance of the program in a short attempt, and get no short attempt
+    here; further ones are added. ``both`` raises ``InternalError`` with the answers if the engines differ.
     """
     if program.parameter is not None:
         if question.about is not Completeness.FINDINGS:
@@ -66,14 +66,16 @@ def ask(
         return given if within == left else replace(given, reasons=mark_own_limit(given.reasons))
 
     def told(given: Answer) -> Answer:
-        return advised(given, program, model, question, None if end is None else max(end - time.monotonic(), 0.0))
+        return add_tried_fixes(
+            given, program, model, question, None if end is None else max(end - time.monotonic(), 0.0)
+        )
 
     if engine == "both":
         return _all(program, model, question)
-    chosen = plan(program, question, engine)
+    chosen = plan_attempts(program, question, engine)
     # Another time would have given a first attempt more, and its answer instead of one that is as whole.
-    hurried = question.timeout is not None and chosen != plan(program, replace(question, timeout=None), engine)
-    chosen = chosen.without(late or ())
+    hurried = question.timeout is not None and chosen != plan_attempts(program, replace(question, timeout=None), engine)
+    chosen = chosen.skip_engines(late or ())
     answers: list[Answer] = []
     for attempt in chosen.attempts:
         before = [a for a in answers if a.engine == attempt.engine]
@@ -94,10 +96,10 @@ def ask(
 
 
 def _prover(program: Program, model: Model, question: Question, engine: str) -> Prover:
-    """What proves all large sizes of a program."""
+    """The function that proves all large instances of a program."""
 
     def suffices(one: Program, given: Answer) -> Answer | None:
-        chosen = plan(one, question, engine)
+        chosen = plan_attempts(one, question, engine)
         if chosen.attempts[0].engine != given.engine or not is_settled(given, one, question):
             return None
         return replace(given, chosen=chosen.why)
@@ -120,19 +122,19 @@ def _cut(answers: Iterable[Answer]) -> bool:
 
 
 def _last(answers: list[Answer]) -> Iterable[Answer]:
-    """What each engine said in its last attempt."""
+    """The last answer of each engine."""
     return {a.engine: a for a in answers}.values()
 
 
 def _best_findings(answers: list[Answer]) -> Answer:
-    """An answer with findings before one without, one that is certain before one that is not."""
+    """The best answer about findings: one with findings before one without, a verdict before ``unknown``."""
     known = [a for a in answers if a.verdict is not Verdict.UNKNOWN]
     best = next((a for a in known if a.verdict is Verdict.FINDING), known[0] if known else answers[0])
     return best if best.verdict is Verdict.PROVED else _with_limits(best, answers)
 
 
 def _best(answers: list[Answer]) -> Answer:
-    """The last verdict; where there is none, what was seen, with the reasons of all."""
+    """The last verdict; without one, the fullest answer with the reasons of all."""
     known = [a for a in answers if a.verdict is not Verdict.UNKNOWN]
     if known:
         return _with_limits(known[-1], answers)
@@ -142,13 +144,13 @@ def _best(answers: list[Answer]) -> Answer:
 
 
 def _with_limits(best: Answer, answers: list[Answer]) -> Answer:
-    """The best of several answers, with the limits that each engine met in its last attempt."""
+    """The best of several answers, with the limits that stopped each engine's last attempt."""
     limits = (r for a in _last(answers) for r in a.reasons if r.cut)
     return replace(best, reasons=unique_reasons(best.reasons, limits))
 
 
 def _all(program: Program, model: Model, question: Question) -> Answer:
-    """The common answer of all engines that cover the program."""
+    """The common answer of all engines that support the program."""
     question = replace(question, thorough=True, excused=None)
 
     def each(name: str) -> Answer:

@@ -1,4 +1,7 @@
-"""Whom to ask, in which order, for how long, and why: a pure function of the program's text and the question."""
+"""Engine selection: which engines are tried, in which order, for how long, and why.
+
+A pure function of the program's text and the question.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +12,27 @@ from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import is_decisive
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.policy.program_size import choose
+from mcheck.checking.policy.program_size import choose_enumerator
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.ir.ops import Alu, Branch, Fence, Label, Load, Store
 from mcheck.ir.program import Program
 
 LITMUS_SIZE = 40
-"""Operations of all threads together, up to which an engine that looks at every execution is asked first."""
+"""The maximum size, in operations of all threads, up to which an enumerating engine is tried first."""
 LITMUS_THREADS = 6
 FIRST = 4.0
-"""Seconds of an engine's first attempt where another one may be quicker."""
+"""Seconds of an engine's first attempt if another one may be faster."""
 ALONE = 20.0
-"""Seconds of Z3's first attempt at a classic test, which the protocol engine seldom has an answer to."""
+"""Seconds of Z3's first attempt at a classic test, for which the protocol engine seldom has an answer."""
 BESIDE = 5.0
-"""Seconds of the explicit engine beside the protocol engine's answer about findings."""
+"""Seconds of the explicit engine to supplement the protocol engine's answer about findings."""
 PATIENCE = 10.0
-"""Seconds of the protocol engine's first attempt at a litmus test, which the other one may be done with at once."""
+"""Seconds of the protocol engine's first attempt at a litmus test, which the explicit engine may finish at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An engine and the seconds that it has; ``None``: all that are left."""
+    """An engine and its time limit in seconds; ``None``: all time that is left."""
 
     engine: str
     seconds: float | None = None
@@ -37,26 +40,26 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The attempts in their order; whoever settles the question ends it."""
+    """The attempts, in order, until one settles the question."""
 
     attempts: tuple[Attempt, ...]
     why: str
 
-    def without(self, engines: Collection[str]) -> Plan:
-        """The plan without the short attempts of some engines, which would be in vain."""
+    def skip_engines(self, engines: Collection[str]) -> Plan:
+        """The plan without the short attempts of ``engines``, which would time out again."""
         left = tuple(a for a in self.attempts if a.seconds is None or a.engine not in engines)
         if len(left) == len(self.attempts):
             return self
         return Plan(left, f"the {' and the '.join(sorted(engines))} engine took too long for a smaller one")
 
 
-def plan(program: Program, question: Question, engine: str) -> Plan:
+def plan_attempts(program: Program, question: Question, engine: str) -> Plan:
     """The plan for ``engine``: a name, or ``auto``."""
     if engine != "auto":
         return Plan((Attempt(engine),), "it was asked for")
     match question.about:
         case Completeness.LIVENESS:
-            return Plan((Attempt(choose(program, verdict_only=False)),), "it follows waits exactly")
+            return Plan((Attempt(choose_enumerator(program, verdict_only=False)),), "it follows waits exactly")
         case Completeness.FINDINGS:
             return _for_findings(program, question)
         case _:
@@ -64,8 +67,9 @@ def plan(program: Program, question: Question, engine: str) -> Plan:
 
 
 def _for_findings(program: Program, question: Question) -> Plan:
-    """The protocol engine, whose work grows with the program and not with its executions; small litmus tests also get
-    every execution of the model, before the protocol engine has taken long.
+    """The plan for findings: the protocol engine, whose work grows with the program and not with its executions.
+
+    For small litmus tests the explicit engine also explores every execution, before the protocol engine has taken long.
     """
     if not is_litmus(program):
         return Plan((Attempt("protocol"), Attempt("explicit", BESIDE)), "its work grows with the program alone")
@@ -75,12 +79,14 @@ def _for_findings(program: Program, question: Question) -> Plan:
 
 
 def _for_states(program: Program, question: Question) -> Plan:
-    """A short attempt each, then whoever has not finished has what is left of the time: of a classic test, to which the
-    protocol engine seldom has an answer, the engine that lists executions, which may have been slow on a busy machine.
+    """The plan for states and verdicts: a short attempt of each engine, then the rest of the time for one of them.
+
+    For a classic test that is the engine that enumerates executions, which may have been slow on a busy machine; the
+    protocol engine seldom has an answer to such a test.
     """
-    size = operations(program)
+    size = count_operations(program)
     classic = is_classic(program)
-    lister = choose(program, verdict_only=question.about is Completeness.VERDICT, classic=classic)
+    lister = choose_enumerator(program, verdict_only=question.about is Completeness.VERDICT, classic=classic)
     short = FIRST if question.timeout is None else min(FIRST, question.timeout / 3)
     why = f"a litmus test of {size} operations: engines that list executions come first"
     if classic and lister == "z3":
@@ -96,7 +102,7 @@ def _for_states(program: Program, question: Question) -> Plan:
 
 
 def is_settled(given: Answer, program: Program, question: Question) -> bool:
-    """Whether nothing is left to ask."""
+    """Whether an answer settles the question."""
     if given.verdict is Verdict.UNKNOWN:
         return False
     match question.about:
@@ -109,14 +115,14 @@ def is_settled(given: Answer, program: Program, question: Question) -> bool:
 
 
 def _is_finding(given: Answer, question: Question) -> bool:
-    """Whether the answer has a finding, not only what the asker leaves out: then no other engine is needed."""
+    """Whether the answer has a decisive finding that is not excused, so that no other engine is needed."""
     if given.verdict is not Verdict.FINDING or question.excused is None:
         return given.verdict is Verdict.FINDING
     return any(is_decisive(f) and not question.excused(f) for f in given.findings)
 
 
-def operations(program: Program) -> int:
-    """The operations of all threads together."""
+def count_operations(program: Program) -> int:
+    """The number of operations of all threads."""
     return sum(len(t.code) for t in program.threads)
 
 
@@ -126,15 +132,18 @@ def has_states(program: Program) -> bool:
 
 
 def is_classic(program: Program) -> bool:
-    """Whether threads in warps of their own load, store and fence, and nothing else."""
+    """Whether the threads are in different warps and only load, store and fence."""
     warps = {t.place.own_warp for t in program.threads}
     plain = all(isinstance(op, Load | Store | Fence | Alu) for t in program.threads for op in t.code)
     return plain and len(warps) == len(program.threads)
 
 
 def is_litmus(program: Program) -> bool:
-    """Whether every execution of the model can be looked at as well: few threads that do little but compute. Reads from
-    writes of the reader's future, which the protocol engine does not follow, show there only.
+    """Whether the program is small enough to enumerate every execution: few threads with few operations beside
+    arithmetic.
+
+    Only enumeration shows reads from writes in the reader's future (load buffering), which the protocol engine does not
+    follow.
     """
     if len(program.threads) > LITMUS_THREADS:
         return False

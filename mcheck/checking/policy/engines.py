@@ -1,4 +1,4 @@
-"""The engines by name, each imported when it is first asked."""
+"""The engines by name, each imported on first use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENGINES = ("explicit", "z3", "protocol")
 
 
 def ask_engine(name: str, program: Program, model: Model, question: Question, timeout: float | None) -> Answer:
-    """The answer of one engine, its verdict in the words of the question."""
+    """The answer of one engine, with a verdict that fits the question."""
     about = question.about
     prop = "liveness" if about is Completeness.LIVENESS else "spec"
     verdict_only = about is Completeness.VERDICT
@@ -61,7 +61,7 @@ def ask_engine(name: str, program: Program, model: Model, question: Question, ti
 
 
 def preload(name: str = "explicit") -> None:
-    """Imports an engine, so that forked workers have it already."""
+    """Imports an engine before workers are forked."""
     if name == "protocol":
         import mcheck.engines.protocol.answer
     else:

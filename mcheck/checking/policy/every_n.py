@@ -1,9 +1,8 @@
-"""A program with a constant that is every number from 0 on (``const N = any;``): the programs with each of them.
+"""Sketches with ``const N = any;``: a proof for every N, or the answers for some.
 
-Where the state of the program repeats (``mcheck.proofs.parametric_proof``) all large numbers are proved at once, and
-the smaller ones are looked at one by one. Elsewhere what shows with some number is found if the number is among those
-that are looked at: all small ones, then ever fewer. That larger ones add nothing is then not proved, so that without a
-finding the answer is unknown.
+If the state of the program repeats (``mcheck.proofs.parametric_proof``), all large numbers are proved at once, and the
+smaller ones are checked one by one. Otherwise small numbers are checked, then ever fewer larger ones. Larger numbers
+are then not proved safe, so that without a finding the answer is unknown.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from mcheck.base.errors import InputError
 from mcheck.base.reasons import Cause, Reason, Reasons, cut, mark_own_limit, timeout_reason, unique_reasons
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.policy.number_ranges import Looked, Unproved, attempted
+from mcheck.checking.policy.number_ranges import CheckedNumbers, Unproved, attempt_proof
 from mcheck.findings.finding import Finding
 from mcheck.ir.program import Program, ShortenedLoops
 
@@ -39,39 +38,40 @@ Prover = Callable[[Limit], "Proof"]
 """Proves all numbers from one on; raises ``Aperiodic``, ``Unsupported`` or ``TimeOut``."""
 
 SMALL = 8
-"""Up to this number every one is looked at."""
+"""Every number up to this one is checked."""
 FEW = 2
-"""Up to this one before others are, where there is an error with a number for sure."""
+"""Numbers up to this one are checked first if the proof has met an error with some number."""
 GROWTH = 1.5
 LARGEST = 100
-"""The largest of the others: what flips once in 32 rounds has done so three times."""
+"""The largest of the sampled numbers: what toggles once in 32 rounds has done so three times."""
 OPERATIONS = 150_000
-"""Larger ones are looked at as long as their programs have no more operations: counters of eight bits and more overflow
-in loops of few threads.
+"""Larger numbers are checked while their programs have at most so many operations: counters of eight bits and more
+overflow in loops of few threads.
 """
 PATIENCE = 15.0
-"""Seconds that a number may take, where nobody has given a time, to be followed by larger ones: they take longer, and a
-person waits for the answer.
+"""Seconds that one number may take, without a time limit, for larger ones to be checked: they take longer, and a person
+waits for the answer.
 """
 WAIT = 30.0
-"""Seconds, in that case, for a number where something turns, if it takes as much longer than the one before it as it is
-larger; and for all numbers below one with an error that may show it, too.
+"""Seconds, without a time limit, for a number near a change in behaviour, if it takes as much longer than the one
+before it as it is larger; and for all numbers below one with an error that may show it, too.
 """
 NEXT_TO_IT = 2.0
-"""Seconds, if the number that an error was found with took no more, for those behind it; each of the smaller ones that
-may show it as well has twice that.
+"""Seconds for the numbers after the first one with an error, if that took no more; each smaller number that may show
+the error as well has twice that.
 """
 BEHIND = 4
-"""So many numbers behind the first one with an error are looked at, for errors of another kind,"""
+"""How many numbers after the first one with an error are checked for errors of another kind."""
 MOST = 100_000
-"""No number above this is looked at, of a program that does not grow with it."""
+"""The largest number that is checked, of a program that does not grow with it."""
 EXECUTIONS = 64
-"""as long as the program with the last one had no more executions: there are many of what is wrong."""
+"""They are checked as long as the program with the last one had at most so many executions: an error has many."""
 
 
 def sample_numbers(operations: Callable[[], float], patient: Callable[[], bool] = lambda: True) -> Iterator[int]:
-    """The numbers that are looked at, the smallest first, as long as there is patience; ``operations`` is how many the
-    program with the last one has.
+    """The numbers to check, in ascending order, while ``patient`` holds.
+
+    ``operations`` gives the number of operations of the last program.
     """
     size = 0
     while size <= LARGEST or (size <= MOST and operations() * GROWTH <= OPERATIONS):
@@ -82,7 +82,9 @@ def sample_numbers(operations: Callable[[], float], patient: Callable[[], bool] 
 
 
 def numbers_around(turn: int | None) -> Iterator[int]:
-    """The numbers near one at which something turns: what shows with it alone, with it first, or a little later."""
+    """The numbers near one at which the behaviour changes: an error may occur there alone, from there on, or a little
+    later.
+    """
     if turn is not None and turn <= MOST:
         yield from (turn - 1, turn, turn + 1, turn + SMALL)
 
@@ -91,20 +93,20 @@ def check_every_number(
     program: Program, seconds: float | None, answer: Callable[[Program, float | None], Answer],
     prove: Prover | None = None, excused: Excused = None,
 ) -> Answer:  # fmt: skip
-    """The answer about findings for all numbers, from that about the program with one in so many seconds.
+    """The answer about findings for every N, from answers about the program with one number at a time.
 
-    The first number with an error ends the search, unless it is ``excused``; some behind it are looked at for others.
-    Without a proof, a number that takes more than half of the time that is left is left out: larger ones may be
-    quicker, where an error shows.
+    The first number with an error ends the search, unless the error is ``excused``; some larger numbers are checked for
+    other errors. Without a proof, a number that takes more than half of the remaining time is skipped: larger ones may
+    be faster if they have an error.
     """
     limit = Limit(seconds)
-    looked = Looked[int](excused)
+    looked = CheckedNumbers[int](excused)
     unproved, took = Unproved(), NEXT_TO_IT
     late: Reasons = ()
     try:
         proof = _proof(limit, prove)
         unproved = proof if isinstance(proof, Unproved) else unproved
-        turn = unproved.turn
+        turn = unproved.change
         large, last = 0, 0.0
         share = 0.5 if isinstance(proof, Unproved) else 1.0
 
@@ -136,7 +138,7 @@ def check_every_number(
                 continue
             began = time.monotonic()
             if not isinstance(proof, Unproved) and size in proof.smaller:
-                looked.take(size, proof.smaller[size])
+                looked.record(size, proof.smaller[size])
             elif _look(program, size, limit, look, looked):
                 took = max(NEXT_TO_IT, time.monotonic() - began)
                 break
@@ -145,7 +147,7 @@ def check_every_number(
             if not isinstance(proof, Unproved) and not looked.slow and all(map(is_whole, looked.found.values())):
                 return _proved(program, proof, looked.found)
         largest = max(looked.found, default=0)
-        smaller = [k for k in range(largest) if k not in looked and looked.ends(looked.found[largest])]
+        smaller = [k for k in range(largest) if k not in looked and looked.ends_search(looked.found[largest])]
         waits = limit if seconds is not None else Limit(WAIT)
         for size in smaller:
             waits.check()
@@ -153,7 +155,7 @@ def check_every_number(
                 break
     except TimeOut:
         late = (timeout_reason(seconds),)
-    wrong = min(looked.wrong, default=None)
+    wrong = min(looked.with_errors, default=None)
     if wrong is None:
         return _open(program, looked, unproved.why, late)
     others = _others(program, limit.part(took), answer, looked, wrong)
@@ -167,7 +169,7 @@ def check_written_loops(
     answer: Callable[[Program, float | None], Answer],
     prove: Prover | None,
 ) -> Answer:
-    """The answer for loops that run often as they are written: by a proof, or else from the whole program."""
+    """The answer for loops with a large fixed trip count: by a proof, or else from the whole program."""
     limit = Limit(seconds)
     try:
         proof = _proof(limit, prove)
@@ -183,11 +185,11 @@ def check_written_loops(
 
 
 def _proof(limit: Limit, prove: Prover | None) -> Proof | Unproved:
-    """The proof for large numbers, or why there is none."""
+    """The proof for all large numbers, or why there is none."""
     if prove is None:
         return Unproved()
     try:
-        return attempted(limit, prove)
+        return attempt_proof(limit, prove)
     except InputError:  # said with the number that makes no program, by whoever looks at the numbers
         return Unproved()
 
@@ -211,9 +213,10 @@ def _often(proof: Proof) -> str:
 
 
 def _look(
-    program: Program, size: int, limit: Limit, answer: Callable[[Program, float | None], Answer], looked: Looked[int]
+    program: Program, size: int, limit: Limit, answer: Callable[[Program, float | None], Answer],
+    looked: CheckedNumbers[int],
 ) -> bool:  # fmt: skip
-    """Looks at a number; whether it ends the search."""
+    """Checks the program with one number; whether it ends the search."""
     left = limit.remaining()
     assert program.instance is not None
     try:
@@ -221,13 +224,13 @@ def _look(
     except InputError as error:
         error.message = f"{error.message} (with {program.parameter} = {size}, which is any number from 0 on)"
         raise
-    return looked.take(size, answer(replace(one, assumptions=program.assumptions), left))
+    return looked.record(size, answer(replace(one, assumptions=program.assumptions), left))
 
 
 @dataclass(frozen=True, slots=True)
 class _Others:
-    """By numbers behind the first one with an error, errors of a kind that no smaller number has; and what of them was
-    not looked at, as the time was over.
+    """Errors of other kinds found with numbers after the first one with an error, and what was not checked for lack of
+    time.
     """
 
     errors: dict[int, list[Finding]]
@@ -235,7 +238,8 @@ class _Others:
 
 
 def _others(
-    program: Program, limit: Limit, answer: Callable[[Program, float | None], Answer], looked: Looked[int], wrong: int
+    program: Program, limit: Limit, answer: Callable[[Program, float | None], Answer],
+    looked: CheckedNumbers[int], wrong: int,
 ) -> _Others:  # fmt: skip
     found = looked.found
     known = {f.code for f in found[wrong].findings}
@@ -265,8 +269,10 @@ def _cut_at(program: Program, size: int, why: Reasons) -> Reason:
     return Reason(Cause.NUMBERS, f"with {program.parameter} = {size}", because=tuple(r for r in why if r.cut))
 
 
-def _wrong(program: Program, looked: Looked[int], wrong: int, others: _Others) -> Answer:
-    """The answer of a number with an error, with what smaller ones have for review and what larger ones have beside."""
+def _wrong(program: Program, looked: CheckedNumbers[int], wrong: int, others: _Others) -> Answer:
+    """The answer for the first number with an error, with review findings of smaller and other errors of larger
+    numbers.
+    """
     found = looked.found
     given = found[wrong]
     missed = [k for k in range(wrong) if k not in found]
@@ -290,7 +296,7 @@ def _wrong(program: Program, looked: Looked[int], wrong: int, others: _Others) -
 
 
 def _earliest(program: Program, wrong: int) -> int:
-    """The first round that some loop makes with a number and not with the one before; 0 where nobody knows."""
+    """The earliest loop iteration that exists with a number and not with the one before; 0 if unknown."""
     assert program.instance is not None
     before, behind = ([dict(t.rounds) for t in program.instance(k).threads] for k in (wrong - 1, wrong))
     counts = [
@@ -302,8 +308,8 @@ def _earliest(program: Program, wrong: int) -> int:
     return min(counts, default=0)
 
 
-def _open(program: Program, looked: Looked[int], why: Reasons, late: Reasons) -> Answer:
-    """The answer where no number that was looked at ends the search, and others may."""
+def _open(program: Program, looked: CheckedNumbers[int], why: Reasons, late: Reasons) -> Answer:
+    """The answer if no number that was checked ends the search, and there is no proof."""
     name = str(program.parameter)
     found = looked.found
     left = explain_unproved(
@@ -315,13 +321,13 @@ def _open(program: Program, looked: Looked[int], why: Reasons, late: Reasons) ->
     return replace(
         last, verdict=Verdict.UNKNOWN, findings=merge_findings([found[k] for k in sorted(found, reverse=True)]),
         covered=False, assumptions=merge_assumptions([last]), executions=looked.executions,
-        reasons=unique_reasons((left,), looked.limits(lambda number: f"{name} = {number}") or late),
+        reasons=unique_reasons((left,), looked.cut_reasons(lambda number: f"{name} = {number}") or late),
         cut=any(a.cut for a in found.values()),
     )  # fmt: skip
 
 
 def _listed(numbers: list[int]) -> str:
-    """Numbers, neighbours as a range."""
+    """Numbers as text, leading consecutive ones as a range."""
     end = 0
     while end + 1 < len(numbers) and numbers[end + 1] == numbers[end] + 1:
         end += 1

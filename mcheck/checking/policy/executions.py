@@ -1,4 +1,4 @@
-"""Executions themselves, for those who draw or explain them: only some engines keep any."""
+"""Executions for drawing and explanation, from the engines that keep them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from mcheck.ir.program import Program
 
 BUDGET = 5.0
-"""Seconds for what is not allowed, beyond the time of the answer itself."""
+"""Seconds for forbidden states, beyond the time of the answer itself."""
 
 
 def preload() -> None:
-    """Imports what shows executions, before processes are forked."""
+    """Imports what draws executions, before workers are forked."""
     import mcheck.engines.explicit.exploration  # noqa: F401 - imported for the workers
 
 
@@ -32,8 +32,9 @@ def executions(
     budget: float = BUDGET,
     networks: bool = False,
 ) -> Exploration:
-    """Every outcome with an execution, and states that none has with what forbids them: by the explicit engine, which
-    alone looks at executions one by one.
+    """Every outcome with an execution, and forbidden states with the violated axioms.
+
+    By the explicit engine, the only one that enumerates executions one by one.
     """
     from mcheck.engines.explicit.exploration import explore
 
@@ -51,14 +52,14 @@ def executions(
 
 
 def explain_forbidden(program: Program, model: Model, state: State, question: Question) -> Forbidden | None:
-    """What forbids a state, by the explicit engine."""
+    """Why the model forbids a state, by the explicit engine."""
     from mcheck.engines.explicit.exploration import forbidden_state
 
     return forbidden_state(program, model, state, profile=question.profile, unroll=question.unroll)
 
 
 def schedule(program: Program, model: Model, question: Question) -> Trace:
-    """One schedule from its beginning, by the engine that follows schedules; empty if there is none to show."""
+    """One schedule from its beginning, by the protocol engine; empty if there is none."""
     from mcheck.engines.protocol.schedule import sample
 
     return sample(program, model, profile=question.profile, unroll=question.unroll)

@@ -1,7 +1,7 @@
-"""Numbers of which something is any: what was looked at one by one, and what that comes to.
+"""Bookkeeping for programs with a parameter that is any number: the numbers checked, and attempts at a proof.
 
-Shared by sketches with a constant that is any number (``mcheck.checking.policy.every_n``) and by modules with such a
-parameter (``mcheck.checking.modules.any_parameter``).
+Shared by sketches with ``const N = any`` (``mcheck.checking.policy.every_n``) and by modules with such a parameter
+(``mcheck.checking.modules.any_parameter``).
 """
 
 from __future__ import annotations
@@ -20,19 +20,21 @@ from mcheck.ir.loop_unrolling import Aperiodic
 K = TypeVar("K")
 T = TypeVar("T")
 SHARE = 0.5
-"""The share of the time that is left which a proof may take."""
+"""The fraction of the remaining time that a proof may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unproved:
-    """That there is no proof for all large numbers, why, and near which number that shows, where it is known."""
+    """A failed proof for all large numbers: the reasons, and the number near which the behaviour changes, if known."""
 
     why: Reasons = ()
-    turn: int | None = None
+    change: int | None = None
 
 
-def attempted(limit: Limit, prove: Callable[[Limit], T]) -> T | Unproved:
-    """A proof, made within half of the time that is left; raises ``TimeOut`` where none is left afterwards."""
+def attempt_proof(limit: Limit, prove: Callable[[Limit], T]) -> T | Unproved:
+    """The result of an attempt at a proof within half of the remaining time; raises ``TimeOut`` if no time is left
+    afterwards.
+    """
     left = limit.remaining()
     try:
         return prove(Limit(None if left is None else left * SHARE))
@@ -46,39 +48,42 @@ def attempted(limit: Limit, prove: Callable[[Limit], T]) -> T | Unproved:
 
 
 @dataclass(slots=True)
-class Looked(Generic[K]):
-    """The answers by the numbers that were looked at: those that stand, and those that the time cut (``slow``)."""
+class CheckedNumbers(Generic[K]):
+    """The answers by number: those that are complete (``found``), and those that the time limit cut (``slow``)."""
 
     excused: Excused = None
     found: dict[K, Answer] = field(default_factory=dict)
     slow: dict[K, Answer] = field(default_factory=dict)
 
-    def take(self, number: K, given: Answer) -> bool:
-        """Keeps an answer; whether it has an error that ends the search, which counts though the time cut it."""
-        ends = self.ends(given)
+    def record(self, number: K, given: Answer) -> bool:
+        """Records an answer; whether it has an error that ends the search.
+
+        Such an error counts even if the time limit cut the answer.
+        """
+        ends = self.ends_search(given)
         where = self.slow if given.cut and not ends and not is_whole(given) else self.found
         where[number] = given
         return ends
 
-    def ends(self, given: Answer) -> bool:
-        """Whether there is an error that counts, so that other numbers need not be looked at."""
+    def ends_search(self, given: Answer) -> bool:
+        """Whether the answer has an error that ends the search."""
         return ends_search(given, self.excused)
 
     def __contains__(self, number: K) -> bool:
         return number in self.found or number in self.slow
 
     @property
-    def wrong(self) -> list[K]:
-        """The numbers with an error that counts."""
-        return [number for number, given in self.found.items() if self.ends(given)]
+    def with_errors(self) -> list[K]:
+        """The numbers with an error that ends the search."""
+        return [number for number, given in self.found.items() if self.ends_search(given)]
 
     @property
     def executions(self) -> int:
-        """How many executions were looked at for numbers that stand."""
+        """The number of executions explored for complete answers."""
         return sum(a.executions for a in self.found.values())
 
-    def limits(self, named: Callable[[K], str]) -> Reasons:
-        """What the time cut, the first number of it."""
+    def cut_reasons(self, named: Callable[[K], str]) -> Reasons:
+        """The reason for the first number whose answer the time limit cut."""
         first = next(iter(self.slow.items()), None)
         if first is None:
             return ()

@@ -1,7 +1,7 @@
-"""How large a program is, judged by its text alone, and which engine suits it.
+"""An estimate of a program's number of executions, from its text alone, and which enumerating engine suits it.
 
-The explicit engine is quickest while what it has to combine (whom each read reads from, the orders of writes and of
-fences) stays small; Z3 pays a price for every state that it lists, and next to none for what the verdict does not need.
+The explicit engine is fastest while the number of combinations (rf, co, the order of fences) is small; Z3 pays for
+every state that it lists, and little for what does not matter to the verdict.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from mcheck.ir.program import Program
 
 VERDICT_LIMIT = 48.0
 STATES_LIMIT = 64.0
-"""Beyond so many combinations (as powers of two), Z3: for a verdict, and for all states."""
+"""The numbers of combinations (as powers of two) above which Z3 is used: for a verdict, and for all states."""
 CLASSIC_LIMIT = 34.0
-"""The same for the verdict of a classic test, whose orders of writes and fences Z3 is quick with."""
+"""The limit for the verdict of a classic test, whose coherence and fence orders Z3 solves fast."""
 
 
-def combinations(program: Program) -> float:
-    """The logarithm (base 2) of how many executions there may be, roughly: every access counted in every place."""
+def estimate_combinations(program: Program) -> float:
+    """A rough estimate of log2 of the number of executions."""
     reads = writes = fences = 0
     places: set[object] = set()
     for thread in program.threads:
@@ -42,7 +42,7 @@ def _factorial(n: float) -> float:
     return lgamma(n + 1) / log(2)
 
 
-def choose(program: Program, *, verdict_only: bool, classic: bool = False) -> str:
-    """``explicit`` or ``z3``; ``classic``: the program loads, stores and fences, and nothing else."""
+def choose_enumerator(program: Program, *, verdict_only: bool, classic: bool = False) -> str:
+    """``explicit`` or ``z3``; ``classic``: the program only loads, stores and fences."""
     limit = STATES_LIMIT if not verdict_only else CLASSIC_LIMIT if classic else VERDICT_LIMIT
-    return "z3" if combinations(program) > limit else "explicit"
+    return "z3" if estimate_combinations(program) > limit else "explicit"

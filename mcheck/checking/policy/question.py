@@ -1,4 +1,4 @@
-"""What may be asked about a program under a model."""
+"""Questions about a program under a model."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ class Completeness(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """``timeout`` in seconds for all engines together; ``witnesses``: each state with an execution; ``findings``: those
-    of executions that never end too, whatever the file expects; ``thorough``: no stop soon after the first error,
-    or only after the first that is not ``excused``; ``brief``: the protocol engine stops at it;
-    ``limit``: executions that the protocol engine looks at.
+    """A question about a program under a model.
+
+    ``timeout``: seconds for all engines together. ``witnesses``: each state comes with an execution. ``findings``:
+    report those of executions that never end too, whatever the file expects. ``thorough``: do not stop soon after the
+    first error, or only after the first that is not ``excused``. ``brief``: the protocol engine stops at the first
+    error. ``limit``: the maximum number of executions that the protocol engine explores.
     """
 
     about: Completeness = Completeness.STATES
@@ -38,6 +40,6 @@ class Question:
     findings: bool = False
     thorough: bool = False
     excused: Callable[[Finding], bool] | None = None
-    """Which findings end no search (``mcheck.answers.merged_answers``)."""
+    """Findings that do not end the search (``mcheck.answers.merged_answers``)."""
     brief: bool = False
     limit: int | None = None

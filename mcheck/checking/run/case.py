@@ -1,4 +1,4 @@
-"""What is run and what came of it."""
+"""``mcheck run``: a test to run, settings, its result, and counts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ DEFAULT_MODEL = "ptx-9.0"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A file to run; ``expected`` is the verdict that a CSV file asks for (it outweighs the file's own line).
+    """A file to run; ``expected`` is the verdict from a CSV file, which overrides the file's own line.
 
-    ``text`` is what stands in it where that is known already, as in an editor, and nothing is to be read.
+    ``text``: the contents of the file if they are known already, as in an editor; then the file is not read.
     """
 
     path: str
@@ -30,11 +30,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How tests are run. ``model`` is ``None`` where the file, or else the default, decides.
+    """How tests are run. ``model`` is ``None`` if the file, or else the default, decides.
 
-    ``timeout`` is in seconds, ``memory`` in bytes, each for a test from reading it to its answer.
-    ``witnesses``: each outcome is to come with an execution in words. ``assume`` names what is assumed
-    (``mcheck.ir.assumptions``).
+    ``timeout`` (seconds) and ``memory`` (bytes) are for each test, from reading it to its answer. ``witnesses``: each
+    outcome comes with a trace. ``assume`` names assumptions (``mcheck.ir.assumptions``).
     """
 
     model: str | None = None
@@ -52,13 +51,12 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One test's answer beside its expectation.
+    """The result of one test, with its expectation.
 
-    ``problem`` is the exception behind an error or an unknown.
-    ``assumptions`` are those that were asked for. ``ends`` is ``mcheck.answers.result.Answer.ends``.
-    ``debug`` holds the traceback of an internal error and is shown on request only. ``source`` is the program's text,
-    empty where it could not be read, ``digest`` that of the model (``mcheck.cat.ast.Model``). ``cut``: a limit of time
-    or memory kept the answer from being more.
+    ``problem``: the exception behind an error or an unknown verdict. ``assumptions``: those that the user chose.
+    ``ends``: ``mcheck.answers.result.Answer.ends``. ``debug``: the traceback of an internal error, shown on request
+    only. ``source``: the program's text, empty if it could not be read; ``digest``: that of the model
+    (``mcheck.cat.ast.Model``). ``cut``: a limit of time or memory kept the answer from being more.
     """
 
     path: str
@@ -94,78 +92,80 @@ class Result:
 
     @property
     def reason(self) -> str | None:
-        """The reasons in words."""
+        """The reasons as text."""
         return format_reasons(self.reasons)
 
     @property
-    def lasting(self) -> bool:
-        """Whether the same texts and options have this result whenever they are asked about."""
+    def cacheable(self) -> bool:
+        """Whether the same texts and options always give this result, so that it can be cached."""
         return self.verdict is not Verdict.ERROR and self.problem is None and not self.cut
 
-    def named(self, path: str, model: str) -> Result:
-        """The same of the same texts, where they are called so."""
+    def with_names(self, path: str, model: str) -> Result:
+        """The same result for a file and a model of other names."""
         return replace(self, path=path, model=model)
 
     @property
     def status(self) -> str:
-        """``ok``, ``mismatch``, ``unknown`` or ``error``; a broken ``expect clean`` is certain, verdict or not."""
+        """``ok``, ``mismatch``, ``unknown`` or ``error``; a violated ``expect clean`` is certain, verdict or not."""
         if self.verdict is Verdict.ERROR:
             return "error"
         if self.verdict is Verdict.UNKNOWN:
             clean_broken = self.expected_kinds == CLEAN and not kinds_hold(self.expected_kinds, self.findings)
             return "mismatch" if clean_broken else "unknown"
-        if self.comes_to_nothing or (self.expected is not None and self.expected != self.verdict):
+        if self.is_vacuous or (self.expected is not None and self.expected != self.verdict):
             return "mismatch"
         return "ok" if kinds_hold(self.expected_kinds, self.findings) else "mismatch"
 
     @property
-    def comes_to_nothing(self) -> bool:
-        """Whether no execution ends, each being undefined or waiting forever, of a test that asks for nothing and
-        expects nothing: what passes so is no answer.
+    def is_vacuous(self) -> bool:
+        """Whether a test without condition and expectation has no execution that ends, each being undefined or stuck:
+        then ``pass`` says nothing.
         """
         asks = self.kind != "none" or self.expected is not None or self.expected_kinds
         return self.verdict is Verdict.PASS and not self.ends and not asks
 
     @property
-    def unasked(self) -> tuple[str, ...]:
-        """The codes of errors of which no ``expect`` line speaks."""
+    def unexpected_errors(self) -> tuple[str, ...]:
+        """The codes of errors that no ``expect`` line mentions."""
         spoken = {kind for line in self.expected_kinds for kind in line}
         return tuple(sorted({f.code for f in self.findings if f.severity == "error" and f.kind not in spoken}))
 
     @property
     def headline(self) -> str:
-        """The status in a word: ``undefined`` or ``deadlock`` where no execution ends for that, and ``found`` where all
-        is well but that errors were found of which the test says nothing, nor anything else that it expects.
+        """The status in a word.
+
+        ``undefined`` or ``deadlock`` if no execution ends for that reason; ``found`` if all is well except for errors
+        in a test without expectations.
         """
-        if self.comes_to_nothing:
+        if self.is_vacuous:
             kinds = {f.kind for f in self.findings if f.severity == "error"}
             return next((kind for kind in ("undefined", "deadlock") if kind in kinds), self.status)
         nothing_expected = self.expected is None and not self.expected_kinds
-        return "found" if self.status == "ok" and nothing_expected and self.unasked else self.status
+        return "found" if self.status == "ok" and nothing_expected and self.unexpected_errors else self.status
 
     @property
     def was_read(self) -> bool:
-        """Whether there was a program to ask about; what it asks and expects is not known otherwise."""
+        """Whether the program could be read; otherwise its condition and expectations are unknown."""
         return bool(self.source) or self.verdict.is_of_condition
 
     @property
-    def names_nothing(self) -> bool:
-        """Whether there are no states because the test names nothing to look at."""
+    def observes_nothing(self) -> bool:
+        """Whether there are no states because the test names nothing to observe."""
         return self.kind == "none" and not self.reasons and not self.outcomes
 
     @property
     def ok(self) -> bool:
-        """Whether the test says what it should."""
+        """Whether the result is as expected."""
         return self.status == "ok"
 
     @property
     def crashed(self) -> bool:
-        """Whether the error is our own."""
+        """Whether the error is a bug of mcheck."""
         return isinstance(self.problem, InternalError)
 
 
 def kinds_hold(kinds: Kinds, findings: tuple[Finding, ...]) -> bool:
-    """Whether one of the kinds of each ``expect`` line holds: ``clean`` bears review and advice."""
+    """Whether every ``expect`` line holds: one of its kinds was found; ``clean`` permits review and advice."""
     grave = {f.kind for f in findings if f.severity in ("error", "review")}
     clean = not any(f.severity == "error" for f in findings)
     return all(any(clean if kind == "clean" else kind in grave for kind in line) for line in kinds)
@@ -173,8 +173,10 @@ def kinds_hold(kinds: Kinds, findings: tuple[Finding, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Counts by status; ``internal``: errors that are our own; ``unjudged``: tests that nothing is expected of, and
-    ``found`` those of them with errors.
+    """Counts by status.
+
+    ``internal``: errors that are bugs of mcheck. ``unjudged``: tests without expectations, ``found`` of them with
+    errors.
     """
 
     tests: int

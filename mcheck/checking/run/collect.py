@@ -1,4 +1,4 @@
-"""From paths and expectation files to the tests to run."""
+"""Collects the tests to run from paths and expectation files."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ _VERDICTS = {"1": "pass", "0": "fail"}
 
 
 def is_test(file: str) -> bool:
-    """Whether a file of a folder is a litmus test, by its name."""
+    """Whether a file in a folder is a litmus test, by its name."""
     return file.endswith(SUFFIX)
 
 
-def collect(paths: Iterable[str], expect: str | None = None, *, takes: Callable[[str], bool] = is_test) -> list[Case]:
-    """The tests under ``paths`` in a fixed order, each once, with the verdicts that the CSV file ``expect`` asks for.
+def collect_tests(
+    paths: Iterable[str], expect: str | None = None, *, takes: Callable[[str], bool] = is_test
+) -> list[Case]:
+    """The tests under ``paths`` in a fixed order, each once, with the verdicts from the CSV file ``expect``.
 
-    Without paths the rows of the CSV file are the tests; ``takes`` says which files of a folder are. A path or a folder
-    without a test is an error: nothing passes by not being there.
+    Without paths the rows of the CSV file are the tests. ``takes`` selects the files of a folder. A missing path, or a
+    folder without tests, is an error: nothing passes by being absent.
     """
     rows = read_expectations(expect) if expect is not None else {}
     given = list(paths)
@@ -60,7 +62,7 @@ def _unreadable(error: OSError) -> None:
 
 
 def read_expectations(path: str) -> dict[str, str]:
-    """The rows ``path,1`` (pass) and ``path,0`` (fail) of a CSV file; paths are taken relative to the file."""
+    """The rows ``path,1`` (pass) and ``path,0`` (fail) of a CSV file; paths are relative to the file."""
     table = read_text(path)
     folder = os.path.dirname(path)
     rows: dict[str, str] = {}
@@ -88,7 +90,7 @@ def read_expectations(path: str) -> dict[str, str]:
 
 
 def read_text(path: str) -> str:
-    """The contents of a UTF-8 file; ``InputError`` where there is none."""
+    """The contents of a UTF-8 file; raises ``InputError`` if it cannot be read."""
     try:
         return read_text_file(path, encoding="utf-8-sig")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""One test under two models: what each allows alone, and by which axiom the other forbids it."""
+"""Compares one test under two models: the states that only one allows, and the other model's axiom against each."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OneSidedState:
-    """A state that ``model`` alone allows: an execution, and what the other model has against it, each step of the
-    ``cycle`` by itself and all of it in one line.
+    """A state that only ``model`` allows: an execution, and the other model's violated axiom with its ``cycle``, step
+    by step and on one line.
     """
 
     model: str
@@ -38,8 +38,10 @@ class OneSidedState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Verdicts are (first model's, second model's). ``unknown``: why the comparison is not complete, ``silent``: why
-    there is nothing to compare.
+    """The comparison of one test under two models.
+
+    Pairs are (first model's, second model's). ``unknown``: why the comparison is incomplete; ``silent``: why there is
+    nothing to compare.
     """
 
     path: str
@@ -56,7 +58,7 @@ class Comparison:
 
     @property
     def differs(self) -> bool:
-        """Verdicts, states, or what is undefined."""
+        """Whether the verdicts, the states or the undefined executions differ."""
         verdicts = Verdict.UNKNOWN not in self.verdicts and self.verdicts[0] != self.verdicts[1]
         return not self.problem and (
             verdicts or bool(self.alone) or (not self.unknown and self.undefined[0] != self.undefined[1])
@@ -71,13 +73,15 @@ def compare_all(
     jobs: int,
     each: Callable[[Comparison], None] = lambda _: None,
 ) -> list[Comparison]:
-    """All comparisons, those that differ first, the smallest program leading; ``each`` hears of them as they come."""
+    """All comparisons, those that differ first, the smallest program leading; ``each`` is called with each as it is
+    ready.
+    """
     from mcheck.checking.policy.executions import preload as preload_executions
     from mcheck.checking.run.pool import run_cases
-    from mcheck.checking.run.single import model_of, preload
+    from mcheck.checking.run.single import load_model, preload
 
     preload(settings)
-    models = (model_of(first), model_of(second))
+    models = (load_model(first), load_model(second))
     preload_executions()
 
     def task(case: Case, given: Settings) -> Comparison:
@@ -94,11 +98,11 @@ def compare_all(
 
 
 def compare(case: Case, settings: Settings, names: tuple[str, str], models: tuple[Model, Model]) -> Comparison:
-    """One test; raises nothing."""
-    from mcheck.checking.run.single import crash_error, format_located, load
+    """The comparison of one test; raises nothing."""
+    from mcheck.checking.run.single import crash_error, format_located, load_program
 
     try:
-        program = load(case.path)
+        program = load_program(case.path)
         for name, model in zip(names, models, strict=True):
             if lacking := find_missing_rules(program, model):
                 return Comparison(path=case.path, name=program.name, silent=f"{name} has no rules for {lacking}")
@@ -152,7 +156,7 @@ def _question(settings: Settings) -> Question:
 
 
 def _against(program: Program, model: Model, state: State, settings: Settings) -> tuple[str, tuple[str, ...], str, int]:
-    """The axiom of ``model`` that forbids the state, the cycle by steps and in one line, and the number of boxes in its
+    """Why ``model`` forbids the state: the axiom, the cycle by steps and on one line, and the number of boxes in its
     execution.
     """
     from mcheck.checking.policy.executions import explain_forbidden
@@ -160,4 +164,4 @@ def _against(program: Program, model: Model, state: State, settings: Settings) -
     found = explain_forbidden(program, model, state, _question(settings))
     if found is None or found.execution is None:
         return "", (), "", 0
-    return found.axiom, found.told, found.explanation, len(found.execution.boxes)
+    return found.axiom, found.cycle_steps, found.explanation, len(found.execution.boxes)

@@ -1,4 +1,4 @@
-"""One execution from the file to its result: objects filled from files before, and what files are to hold after."""
+"""``mcheck exec``: runs one execution of a file, with objects loaded from and dumped to files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import Exceeded, Span
 from mcheck.base.reasons import format_reasons, timeout_reason
 from mcheck.base.records import dataclass
-from mcheck.checking.run.single import load
+from mcheck.checking.run.single import load_program
 from mcheck.engines.concrete import array_files
 from mcheck.engines.concrete.machine import machine
 from mcheck.engines.concrete.result import Execution
@@ -16,7 +16,7 @@ from mcheck.semantics.chip_behaviour import behaviour as behaviour_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecRequest:
-    """What is asked for. ``loads`` and ``dumps`` are pairs of an object's name and a file."""
+    """The options of an execution. ``loads`` and ``dumps`` are (object name, file) pairs."""
 
     loads: tuple[tuple[str, str], ...] = ()
     dumps: tuple[tuple[str, str], ...] = ()
@@ -27,7 +27,7 @@ class ExecRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExecResult:
-    """An execution, what the program is warned of, and the contents of files that are to be written."""
+    """An execution, the program's warnings, and the contents of the files to write."""
 
     execution: Execution
     warnings: tuple[tuple[str, Span | None], ...]
@@ -37,7 +37,7 @@ class ExecResult:
 def execute(path: str, wanted: ExecRequest, timeout: float | None = None) -> ExecResult:
     """Runs the program in the file at ``path``; ``Exceeded`` if that takes longer than ``timeout`` seconds."""
     limit = Limit(timeout)
-    program = load(path)
+    program = load_program(path)
     how = behaviour_of(wanted.behaviour)
     m = machine(program, seed=wanted.seed, profile=wanted.profile, how=how, deadline=limit.check)
     for name, file in wanted.loads:

@@ -1,4 +1,4 @@
-"""One piece of work in a process of its own, where a limit asks for that."""
+"""Runs one piece of work in a separate process, if a limit requires that."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Done(Generic[T]):
 
 
 def run_isolated(path: str, settings: Settings, work: Callable[[], T]) -> T:
-    """What ``work`` gives or raises about the file at ``path``; ``Exceeded`` if a limit of ``settings`` stops it."""
+    """The result of ``work``, or its exception; ``Exceeded`` if a limit of ``settings`` stops it."""
 
     def task(_: Case, __: Settings) -> _Done[T] | McheckError:
         try:

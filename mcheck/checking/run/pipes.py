@@ -1,4 +1,4 @@
-"""Messages between processes of our own: data behind its length, on a pipe."""
+"""Messages between our processes: length-prefixed data on a pipe."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ HEADER = struct.Struct("<Q")
 
 
 def frame_message(data: bytes) -> bytes:
-    """``data`` behind its length."""
+    """``data`` with its length in front."""
     return HEADER.pack(len(data)) + data
 
 
 def send(descriptor: int, data: bytes) -> None:
-    """Writes ``data`` behind its length; raises ``BrokenPipeError`` if nobody reads."""
+    """Writes a message; raises ``BrokenPipeError`` if nobody reads."""
     view = memoryview(frame_message(data))
     while view:
         view = view[os.write(descriptor, view) :]
 
 
 def receive(descriptor: int) -> bytes | None:
-    """What came behind its length; ``None`` if the pipe ended before."""
+    """Reads a message; ``None`` if the pipe is closed."""
     header = read_exactly(descriptor, HEADER.size)
     return None if header is None else read_exactly(descriptor, HEADER.unpack(header)[0])
 
 
 def read_exactly(descriptor: int, size: int) -> bytes | None:
-    """The next ``size`` bytes; ``None`` if the pipe ended before."""
+    """The next ``size`` bytes; ``None`` if the pipe is closed before."""
     parts: list[bytes] = []
     while size:
         part = os.read(descriptor, min(size, 1 << 20))

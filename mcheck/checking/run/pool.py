@@ -1,8 +1,8 @@
-"""Independent tests on several processes, results in the order of the tests.
+"""A pool of worker processes for independent tests; results are in the order of the tests.
 
-Workers are forked after everything that they need is imported and the model is read, get one test at a time through a
-pipe and answer with a pickle. A worker that overruns a limit or dies is replaced, and the test it had is unknown: the
-engine keeps its time by itself, this is the net below it. No worker outlives this process, however it ends.
+Workers are forked after everything that they need is imported and the model is read. Each gets one test at a time
+through a pipe and answers with a pickle. A worker that exceeds a limit or dies is replaced, and its test is unknown: an
+engine watches its time itself, this is the safety net. No worker outlives this process, however it ends.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from mcheck.checking.run.case import Case, Settings
 from mcheck.checking.run.pipes import read_exactly, receive, send
 
 _ORDER = struct.Struct("<I")
-"""The number of a case."""
+"""The index of a case."""
 GRACE = 0.5
 """Seconds that an engine may take to notice that its time is over."""
 GLANCE = 0.05
-"""Seconds between two looks at the memory of the workers, where that is limited."""
+"""Seconds between two checks of the workers' memory, if that is limited."""
 
 T = TypeVar("T")
 Task = Callable[[Case, Settings], T]
-Lost = Callable[[Case, Settings, Reason, float], T]
-"""What stands for a result whose process was stopped or died: the test, why, and after how many seconds."""
+OnLost = Callable[[Case, Settings, Reason, float], T]
+"""Makes the result for a test whose process was stopped or died, from the reason and the seconds elapsed."""
 
 
 def default_jobs() -> int:
@@ -45,10 +45,10 @@ def default_jobs() -> int:
     return os.cpu_count() or 1
 
 
-def run_cases(cases: Sequence[Case], settings: Settings, jobs: int, task: Task[T], lost: Lost[T]) -> Iterator[T]:
-    """The results of ``cases``, in their order, as they come.
+def run_cases(cases: Sequence[Case], settings: Settings, jobs: int, task: Task[T], lost: OnLost[T]) -> Iterator[T]:
+    """The results of ``cases``, in their order, as they are ready.
 
-    In this process where one job suffices; a limit wants a process of its own, which can be stopped.
+    In this process if one job suffices; a limit needs a separate process, which can be stopped.
     """
     workers = min(jobs, len(cases))
     limited = settings.timeout is not None or settings.memory is not None
@@ -65,7 +65,7 @@ def _of(pool: _Pool[T]) -> Iterator[T]:
 
 
 def order_results(results: Iterable[tuple[int, T]]) -> Iterator[T]:
-    """Results that come with their numbers in any order, from 0 on as soon as each is due."""
+    """Reorders (index, result) pairs: yields the results from index 0 on, as soon as each is available."""
     early: dict[int, T] = {}
     due = 0
     for number, result in results:
@@ -77,9 +77,10 @@ def order_results(results: Iterable[tuple[int, T]]) -> Iterator[T]:
 
 @dataclass(slots=True)
 class _Worker:
-    """A process and this side's ends of its pipes; ``life`` carries nothing, its end tells the worker of ours.
+    """A worker process and this side's ends of its pipes; ``life`` carries nothing, but tells the worker when this
+    process ends.
 
-    ``inherited``: the bytes that it shares with this process, of which it is a copy; a limit is for what comes to them.
+    ``inherited``: the bytes that it shares with this process, of which it is a fork; a limit applies to the rest.
     """
 
     pid: int
@@ -96,7 +97,7 @@ class _Worker:
 
 
 class _Pool(Generic[T]):
-    def __init__(self, cases: Sequence[Case], settings: Settings, workers: int, task: Task[T], lost: Lost[T]) -> None:
+    def __init__(self, cases: Sequence[Case], settings: Settings, workers: int, task: Task[T], lost: OnLost[T]) -> None:
         self._cases = cases
         self._settings = settings
         self._task = task
@@ -118,7 +119,7 @@ class _Pool(Generic[T]):
             yield from self._overdue()
 
     def stop(self) -> None:
-        """Ends all workers, whatever they are doing."""
+        """Kills all workers."""
         for worker in list(self._workers.values()):
             self._remove(worker, kill=True)
         gc.unfreeze()
@@ -155,7 +156,7 @@ class _Pool(Generic[T]):
         self._order(worker)
 
     def _order(self, worker: _Worker) -> None:
-        """The next test for ``worker``, or its end."""
+        """Sends the next test to ``worker``, or ends it."""
         if self._next >= len(self._cases):
             self._remove(worker, kill=False)
             return
@@ -184,7 +185,7 @@ class _Pool(Generic[T]):
         return index, self._without(worker, ended)
 
     def _overdue(self) -> Iterator[tuple[int, T]]:
-        """The tests of workers beyond a limit, which end with it."""
+        """Stops the workers that exceed a limit, and gives results for their tests."""
         for worker in list(self._workers.values()):
             reason = self._beyond(worker)
             if reason is not None:
@@ -201,7 +202,7 @@ class _Pool(Generic[T]):
         return None
 
     def _patience(self) -> float | None:
-        """How long nothing has to be looked at unless an answer comes."""
+        """Seconds until the next check of limits, if no answer arrives before."""
         glance = None if self._settings.memory is None else GLANCE
         if self._limit is None:
             return glance
@@ -226,7 +227,7 @@ class _Pool(Generic[T]):
 
 
 def _work(cases: Sequence[Case], settings: Settings, task: Task[T], orders: int, answers: int) -> None:
-    """The life of a worker: until its orders end."""
+    """Main loop of a worker."""
     while (order := read_exactly(orders, _ORDER.size)) is not None:
         result = task(cases[_ORDER.unpack(order)[0]], settings)
         send(answers, pickle.dumps(result, pickle.HIGHEST_PROTOCOL))

@@ -1,4 +1,4 @@
-"""What a program does for which a model has no rules: an answer about it would mean nothing."""
+"""Operations of a program for which a model has no rules, so that its answer would be meaningless."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ RULES = (
     ("asynchronous operations", re.compile(r"\b(cp\.async|cp\.reduce\.async|st\.async|red\.async|wgmma)\b"), "issue"),
     ("mbarriers", re.compile(r"\bmbarrier\."), "phase"),
 )
-"""What it is, how a program uses it, the base relation that a rule for it needs."""
+"""Kinds of operations: a name, a pattern of their text, the base relation that a model needs to give them rules."""
 
 
 def find_missing_rules(program: Program, model: Model) -> str:
-    """What the program does and the model is silent about, in words; empty if there is nothing."""
+    """The operations of the program for which the model has no rules, as text; empty if there are none."""
     from mcheck.cat.algebra.compiled_models import tape_of
 
     bases = tape_of(model).bases

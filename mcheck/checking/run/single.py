@@ -1,4 +1,4 @@
-"""One test: load it, ask the engine, keep whatever goes wrong inside its result."""
+"""Runs one test: loads it, asks the engine, and turns any error into a result."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from mcheck.ir.program import Program
 
 
-def model_of(name: str) -> Model:
-    """The model of this name or path; reading it twice costs nothing."""
+def load_model(name: str) -> Model:
+    """The model of this name or path, cached."""
     from mcheck.cat import load_model
 
     return load_model(name)
 
 
-def model_for(asked: str | None, own: str | None, path: str, span: Span | None = None) -> Model:
-    """The model of a test at ``path``: the one that is ``asked`` for, or else its ``own``, which it names at ``span``,
-    or else the default.
+def choose_model(asked: str | None, own: str | None, path: str, span: Span | None = None) -> Model:
+    """The model of a test at ``path``: the one ``asked`` for, or else its ``own``, named at ``span``, or else the
+    default.
     """
     from mcheck.cat.library import load_own
 
     if asked is not None or own is None:
-        return model_of(asked or DEFAULT_MODEL)
+        return load_model(asked or DEFAULT_MODEL)
     try:
         return load_own(own, path)
     except McheckError as error:
@@ -43,18 +43,18 @@ def model_for(asked: str | None, own: str | None, path: str, span: Span | None =
 
 
 def preload(settings: Settings) -> None:
-    """Imports what every test needs and reads the model, so that forked workers have them already."""
+    """Imports what every test needs and reads the model, before workers are forked."""
     import mcheck.frontend.litmus  # noqa: F401 - imported for the workers
     from mcheck.checking.policy import engines
 
     engines.preload()
-    model_of(settings.model or DEFAULT_MODEL)
+    load_model(settings.model or DEFAULT_MODEL)
 
 
-def load(path: str, assume: tuple[str, ...] = (), text: str | None = None, *, every: bool = False) -> Program:
-    """The program of a file, under assumptions by their names; whatever makes it unreadable is an ``InputError``.
+def load_program(path: str, assume: tuple[str, ...] = (), text: str | None = None, *, every: bool = False) -> Program:
+    """The program of a file, under assumptions given by name; raises ``InputError`` if it is unreadable.
 
-    ``text`` stands for what is in the file, which is not read then. ``every``: a constant may be any number.
+    ``text``: the contents of the file, which is then not read. ``every``: a constant may be any number.
     """
     from mcheck.frontend import litmus
 
@@ -70,20 +70,20 @@ def load(path: str, assume: tuple[str, ...] = (), text: str | None = None, *, ev
 
 
 def run_case(case: Case, settings: Settings) -> Result:
-    """The result of one test; raises nothing but ``KeyboardInterrupt``."""
+    """The result of one test; raises only ``KeyboardInterrupt``."""
     from mcheck.checking.policy.ask import ask
 
     started = perf_counter()
     model = settings.model or DEFAULT_MODEL
     program: Program | None = None
     try:
-        program = load(case.path, settings.assume, case.text)
+        program = load_program(case.path, settings.assume, case.text)
         model = settings.model or program.model or DEFAULT_MODEL
         if settings.warnings_as_errors and program.warnings:
             message, span = program.warnings[0]
             raise InputError(message, span, hint="a warning, which --warnings-as-errors makes an error")
-        named = model_for(settings.model, program.model, program.path, program.model_span)
-        asked = question(program, replace(settings, timeout=remaining_time(settings.timeout, started)))
+        named = choose_model(settings.model, program.model, program.path, program.model_span)
+        asked = make_question(program, replace(settings, timeout=remaining_time(settings.timeout, started)))
         given = ask(program, named, asked, settings.engine)
         given = replace(given, reasons=with_total_time(given.reasons, settings.timeout))
     except InputError as error:
@@ -99,7 +99,7 @@ def run_case(case: Case, settings: Settings) -> Result:
 
 
 def conclude(path: str, program: Program, given: Answer, model: str, seconds: float) -> Result:
-    """The answer beside what the test expects."""
+    """The result: the answer with the test's expectation."""
     return Result(
         path=path,
         name=program.name,
@@ -129,20 +129,20 @@ def conclude(path: str, program: Program, given: Answer, model: str, seconds: fl
 
 
 def remaining_time(timeout: float | None, started: float) -> float | None:
-    """What reading has left of the time; never nothing, so that it is the engine that says that there is too little."""
+    """The rest of the time limit after reading; never 0, so that the engine is the one to report the time-out."""
     return None if timeout is None else max(timeout - (perf_counter() - started), 0.001)
 
 
 def out_of_memory(limit: int | None) -> OutOfMemory:
-    """Why there is no answer where the memory was used up."""
+    """The reason for an answer that the memory limit prevented."""
     from mcheck.checking.run.worker_limits import no_memory
 
     return OutOfMemory("out of memory" if limit is None else no_memory(limit))
 
 
-def question(program: Program, settings: Settings) -> Question:
-    """What is asked about a test. Findings take part in the result where the file expects some, so that the engine may
-    not stop at the verdict there.
+def make_question(program: Program, settings: Settings) -> Question:
+    """The question about a test. Findings are included if the file expects some; then the engine may not stop at the
+    verdict.
     """
     from mcheck.checking.policy.question import Completeness, Question
 
@@ -160,14 +160,14 @@ def question(program: Program, settings: Settings) -> Question:
 
 
 def crash_error(error: BaseException) -> InternalError:
-    """The one line that stands for a crash of ours."""
+    """The one-line error for a bug of mcheck."""
     if isinstance(error, InternalError):
         return error
     return InternalError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
 
 def crashed_result(case: Case, settings: Settings, reason: Reason, seconds: float) -> Result:
-    """The result of a test whose process had to be stopped or died."""
+    """The result of a test whose process was stopped or died."""
     return Result(
         path=case.path,
         name=_stem(case.path),
@@ -207,12 +207,12 @@ def _failed(
 
 
 def format_located(problem: McheckError) -> str:
-    """``path:line:column: message`` in one line, of the first mistake if there are several."""
+    """``path:line:column: message`` on one line, for the first of several errors."""
     return format_reasons((error_reason(problem),)) or ""
 
 
 def list_reasons(reason: str | None, problem: McheckError | None) -> list[str]:
-    """Why there is no answer: the reason, and the further mistakes of a text that has several."""
+    """Why there is no answer: the reason, or all errors of a text that has several."""
     return [*([reason] if reason else []), *(format_located(other) for other in (problem.others if problem else ()))]
 
 
@@ -229,7 +229,7 @@ def _stem(path: str) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """The traceback, where ``MCHECK_DEBUG`` asks for it."""
+    """The traceback, if ``MCHECK_DEBUG`` requests it."""
     if not os.environ.get("MCHECK_DEBUG"):
         return ""
     import traceback

@@ -1,4 +1,4 @@
-"""What holds for a worker process: how much memory it may take, and that it does not outlive its parent."""
+"""Limits of a worker process: its memory, and its life, which ends with its parent's."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ UNITS = {"T": 1 << 40, "G": 1 << 30, "M": 1 << 20}
 
 
 def format_size(count: int) -> str:
-    """A number of bytes in words: ``1 GiB``, ``1.5 GiB``, ``600 MiB``."""
+    """A number of bytes as text: ``1 GiB``, ``1.5 GiB``, ``600 MiB``."""
     unit = next((u for u in UNITS if count >= UNITS[u] and count * 10 % UNITS[u] == 0), "M")
     return f"{count / UNITS[unit]:.4g} {unit}iB"
 
 
 def no_memory(limit: int) -> str:
-    """Why there is no answer where the memory was used up."""
+    """The message for an answer that the memory limit prevented."""
     return f"more than {format_size(limit)} of memory"
 
 
 def limit_memory(limit: int) -> None:
-    """From now on this process cannot get more than ``limit`` bytes of memory beyond those it was copied with.
+    """Limits this process to ``limit`` bytes of memory beyond those it was forked with.
 
-    Mapped files are not counted; the parent looks at what is resident as well.
+    Mapped files are not counted; the parent checks the resident memory as well.
     """
     import resource
 
@@ -35,12 +35,12 @@ def limit_memory(limit: int) -> None:
 
 
 def resident_memory(pid: int) -> int:
-    """The bytes that process ``pid`` holds in memory; 0 where the system does not tell."""
+    """The bytes that process ``pid`` holds in memory; 0 if the system does not say."""
     return _statm(pid, _RESIDENT)
 
 
 def _statm(pid: int, field: int) -> int:
-    """A count of ``/proc/PID/statm``, in bytes; 0 where there is none."""
+    """A field of ``/proc/PID/statm``, in bytes; 0 if there is none."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as file:
             return int(file.read().split()[field]) * _PAGE
@@ -49,10 +49,10 @@ def _statm(pid: int, field: int) -> int:
 
 
 def exit_with_pipe(life: int) -> None:
-    """This process ends when the other end of the pipe ``life`` does: with its holder, however that one ends.
+    """Makes this process end when the other end of the pipe ``life`` is closed: with its holder, however that ends.
 
-    The system tells by SIGIO, whose default action is the end, even while the process is inside a solver. Where that is
-    not so (outside Linux), a worker ends after its test, when its orders do.
+    The system signals SIGIO, whose default action ends the process even inside a solver. Elsewhere than on Linux, a
+    worker ends after its test, when its input does.
     """
     if not hasattr(os, "O_ASYNC"):
         return

@@ -1,4 +1,4 @@
-"""Instructions of wgmma that not all lanes of a warp execute (PTX ISA 9.0 section 9.7.15)."""
+"""Detection of aligned wgmma instructions that not all lanes of a warp execute (PTX ISA 9.0 section 9.7.15)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from mcheck.ir.ops import Op
 
 
 def check_aligned(m: Machine, runner: Runner, op: Op) -> None:
-    """The next aligned instruction of a lane; reports it if another one has executed a different one, or has exited. Of
-    two barriers it is the barriers that tell (``mcheck.engines.concrete.execution_barriers``).
+    """Records the next aligned instruction of a lane; reports it if another lane has executed a different one, or has
+    exited.
+
+    For two barriers, the barriers report it (``mcheck.engines.concrete.execution_barriers``).
     """
     if not (is_wgmma(op) or (isinstance(op, ops.Barrier) and op.aligned)):
         return
@@ -27,7 +29,7 @@ def check_aligned(m: Machine, runner: Runner, op: Op) -> None:
 
 
 def check_exited_lane(m: Machine, runner: Runner) -> None:
-    """A lane has exited; reports an instruction of wgmma that another one has executed and it has not."""
+    """For a lane that exits, reports a wgmma instruction that another lane has executed and it has not."""
     for mate in _mates(m, runner):
         for k in range(len(runner.aligned), len(mate.aligned)):
             if not mate.aligned[k][-1]:
@@ -40,10 +42,10 @@ def _mates(m: Machine, runner: Runner) -> list[Runner]:
 
 
 def _report(m: Machine, runner: Runner, k: int, instead: Statement | None) -> None:
-    """Reports the ``k``-th aligned instruction of a lane, once for each warp: what comes behind is out of step too."""
+    """Reports the ``k``-th aligned instruction of a lane, once for each warp: later ones are out of step too."""
     warp = runner.thread.place.own_warp
-    if warp not in m.parted:
-        m.parted.add(warp)
+    if warp not in m.diverged_warps:
+        m.diverged_warps.add(warp)
         op = next(op for op in runner.thread.code if aligned_statement(op) == runner.aligned[k])
         m.report(
             "UB307", explain_divergent_wgmma(instead), runner.thread.index, op, f"PTX ISA 9.0 section {op.section}"

@@ -1,4 +1,4 @@
-"""Contents of objects from files and to files: raw bytes, or arrays of NumPy (``.npy``)."""
+"""Loads and dumps the contents of objects: raw bytes, or NumPy arrays (``.npy``)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _DAMAGE = (
     RecursionError,
     MemoryError,
 )
-"""What reading a header ends in that nobody wrote as one: it is an expression of Python."""
+"""Exceptions from reading a damaged header, which is a Python expression."""
 _DTYPES = {"f16": "<f2", "f32": "<f4", "f64": "<f8"}
 
 
 def pair(text: str, option: str) -> tuple[str, str]:
-    """``name=file`` as its two parts."""
+    """Splits ``name=file``."""
     name, equals, path = text.partition("=")
     if not equals or not name or not path:
         raise InputError(f"bad {option} {text!r}", expected="name=file")
@@ -40,7 +40,7 @@ def pair(text: str, option: str) -> tuple[str, str]:
 
 
 def instances(program: Program, name: str) -> list[Instance]:
-    """The places of object ``name``, or the one place called ``name@rank``."""
+    """The instances of object ``name``, or the single one called ``name@rank``."""
     names = labels(program)
     found = [i for i in program.memory.instances if name in (i.object.name, names[i.base])]
     if not found:
@@ -56,7 +56,7 @@ def instances(program: Program, name: str) -> list[Instance]:
 
 
 def load(program: Program, memory: Memory, name: str, path: str) -> None:
-    """Fills object ``name`` from its start with what is in the file at ``path``."""
+    """Fills object ``name`` from its start with the contents of the file at ``path``."""
     found = instances(program, name)
     room = min(instance.object.size for instance in found)
     data = _contents(path, room)
@@ -67,7 +67,7 @@ def load(program: Program, memory: Memory, name: str, path: str) -> None:
 
 
 def _contents(path: str, room: int) -> bytes:
-    """The bytes in the file, of one that holds more than ``room`` at least one more."""
+    """The bytes in the file; at least ``room`` + 1 of them if it holds more."""
     try:
         with open(path, "rb") as file:
             return _array_in(file, path, room) if path.endswith(".npy") else file.read(room + 1)
@@ -76,7 +76,7 @@ def _contents(path: str, room: int) -> bytes:
 
 
 def _array_in(file: BinaryIO, path: str, room: int) -> bytes:
-    """The bytes of the array in a file of NumPy. The header may promise any size, so it is read first, by itself."""
+    """The bytes of the array in a NumPy file. The header may claim any size, so it is read first, by itself."""
     from numpy import frombuffer
     from numpy.lib import format as npy
 
@@ -103,7 +103,9 @@ def _array_in(file: BinaryIO, path: str, room: int) -> bytes:
 
 
 def dump(program: Program, execution: Execution, name: str, path: str) -> bytes:
-    """What the file at ``path`` is to hold: the final contents of object ``name``, unknown bytes as zeros."""
+    """The contents of the file to be written at ``path``: the final contents of object ``name``, with unknown bytes as
+    zeros.
+    """
     found = instances(program, name)
     if len(found) > 1:
         raise InputError(f"{name} is in several CTAs", hint=f"name one: {', '.join(_labels(program, found))}")

@@ -1,6 +1,6 @@
-"""Asynchronous operations with their data (PTX ISA 9.0 sections 9.7.9.12, 9.7.9.25 to 9.7.9.27).
+"""Concrete execution of asynchronous operations (PTX ISA 9.0 sections 9.7.9.12, 9.7.9.25 to 9.7.9.27).
 
-The conditions are tested when the instruction executes; source and destination are accessed later, in two steps.
+Preconditions are checked when the instruction executes; source and destination are accessed later, in two steps.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ MAP_BYTES = 128
 
 def _free(m: Machine, address: int, size: int) -> None:
     if m.barriers and size:
-        m.untouched(address, size)
+        m.check_untouched(address, size)
 
 
 def _signal(m: Machine, address: int, tx: int) -> None:
-    """complete-tx on the mbarrier of a copy."""
+    """Executes the complete-tx of a copy on its mbarrier."""
     state = m.barriers.get(address)
     if state is None:
         raise Misuse("UB215", "a copy signals an mbarrier that is no longer valid", "PTX ISA 9.0 section 9.7.13.15")
@@ -38,14 +38,14 @@ def _signal(m: Machine, address: int, tx: int) -> None:
 
 
 def _signals(m: Machine, made: Plan) -> tuple[Signal, ...]:
-    """The signals of a copy; their objects have to be valid already when it is issued."""
+    """The signals of a copy; their mbarrier objects have to be valid already when it is issued."""
     for signal in made.signals:
-        m.live(signal.mbar)
+        m.mbarrier_state(signal.mbar)
     return made.signals
 
 
 def note_unwaited(m: Machine, thread: int, op: Op, address: int, state: mbarrier.State) -> None:
-    """An arrive of a phase although no wait returned true for the one before (9.7.13.15.4)."""
+    """Notes an arrive in a phase although no wait returned true for the phase before (9.7.13.15.4)."""
     if state.phase > 0 and m.waited.get(address, -1) < state.phase - 1:
         m.report(
             "UB212",
@@ -60,8 +60,8 @@ def note_unwaited(m: Machine, thread: int, op: Op, address: int, state: mbarrier
 
 def _cp_async(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.CpAsync)
-    planned = m.plan(runner, op)
-    runs = m.effect(planned, planned.runs or None)
+    planned = m.plan_of(runner, op)
+    runs = m.require_part(planned, planned.runs or None)
     dst, size = runs[0].dst, sum(run.size for run in runs)
     src, copied = next(((run.src, run.size) for run in runs if run.src is not None), (dst, 0))
     _free(m, dst, size)
@@ -75,7 +75,7 @@ def _cp_async(m: Machine, runner: Runner, op: Op) -> None:
     task = Task(
         op, runner.thread.index, lambda: held.append(m.memory.read(src, copied)), finish, destinations=((dst, size),)
     )
-    m.launch(task)
+    m.issue_task(task)
     runner.cp_async = [t for t in runner.cp_async if not t.done]
     runner.cp_async.append(task)
     runner.groups.setdefault("cp.async", Groups()).open.append(task)
@@ -83,24 +83,27 @@ def _cp_async(m: Machine, runner: Runner, op: Op) -> None:
 
 
 def _cp_async_arrive(m: Machine, runner: Runner, op: Op) -> None:
-    """An arrive-on once all earlier cp.async of the thread are done; without .noinc the count is raised first."""
+    """Executes an arrive-on when all earlier cp.async of the thread are done.
+
+    Without .noinc the pending count is raised first.
+    """
     assert isinstance(op, ops.CpAsyncArrive)
-    address = m.object_of(runner, op)
+    address = m.mbarrier_address(runner, op)
     _of_one_group(m, runner, op)
-    m.advance(address, mbarrier.async_arrive_begin(m.live(address), noinc=op.noinc))
+    m.advance(address, mbarrier.async_arrive_begin(m.mbarrier_state(address), noinc=op.noinc))
     earlier = list(runner.cp_async)
 
     def finish() -> None:
         for task in earlier:
             while not task.done:
-                m.perform(task)
+                m.perform_half(task)
         state = m.barriers.get(address)
         if state is None:
             raise Misuse("UB215", "an asynchronous arrive on an mbarrier that is no longer valid", op.section)
         note_unwaited(m, runner.thread.index, op, address, state)
         m.advance(address, mbarrier.async_arrive_end(state))
 
-    m.launch(Task(op, runner.thread.index, lambda: None, finish))
+    m.issue_task(Task(op, runner.thread.index, lambda: None, finish))
     runner.pc += 1
 
 
@@ -118,42 +121,42 @@ def _close(m: Machine, runner: Runner, op: Op, family: str) -> None:
     if family == "cp.async":
         _of_one_group(m, runner, op)
     groups.committed.append(groups.open)
-    groups.open, groups.told = [], 0
+    groups.open, groups.tracked = [], 0
 
 
 def _of_one_group(m: Machine, runner: Runner, op: Op) -> None:
-    """The copies since the last commit, or the last arrive that tells of copies, must not write one place."""
+    """Checks that copies of one group, or of one arrive that tracks copies, do not write the same bytes."""
     groups = runner.groups.setdefault("cp.async", Groups())
-    written = [place for task in groups.open[groups.told :] for place in task.destinations]
-    m.admitted(runner, op, async_copies.one_group(written))
-    groups.told = len(groups.open)
+    written = [place for task in groups.open[groups.tracked :] for place in task.destinations]
+    m.check_plan(runner, op, async_copies.one_group(written))
+    groups.tracked = len(groups.open)
 
 
 def _wait_group(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.WaitGroup)
     if op.commits:
         _close(m, runner, op, op.family)
-    pending = m.number(runner, op.pending)
+    pending = m.known_value(runner, op.pending)
     groups = runner.groups.setdefault(op.family, Groups())
     number = groups.count - pending
     if op.family == "wgmma":
-        runner.waits = lambda: all(_committed_over(r, number) for r in _warpgroup(m, runner))
+        runner.wake_condition = lambda: all(_committed_over(r, number) for r in _warpgroup(m, runner))
     elif op.read:
         wanted = [task for group in groups.committed[: max(number - groups.forgotten, 0)] for task in group]
-        runner.waits = lambda: all(task.fetched for task in wanted)
+        runner.wake_condition = lambda: all(task.fetched for task in wanted)
     else:
-        runner.waits = lambda: groups.over(number)
+        runner.wake_condition = lambda: groups.is_complete(number)
     runner.pc += 1
 
 
 def _committed_over(runner: Runner, number: int) -> bool:
-    """Whether the first wgmma-groups of a thread are over; one that has exited commits no more."""
+    """Whether the first ``number`` wgmma-groups of a thread are complete; a thread that has exited commits no more."""
     groups = runner.groups.setdefault("wgmma", Groups())
-    return groups.over(min(number, groups.count) if runner.ended else number)
+    return groups.is_complete(min(number, groups.count) if runner.ended else number)
 
 
 def _warpgroup(m: Machine, runner: Runner) -> list[Runner]:
-    """Those who make the wgmma-groups of a warpgroup together: its wait is one for all of them (9.7.15.7.2)."""
+    """The threads that form the wgmma-groups of a warpgroup together: its wait is one for all of them (9.7.15.7.2)."""
     return [m.runners[k] for k in committers(m.program, runner.thread.place.warpgroup)]
 
 
@@ -162,7 +165,7 @@ def _warpgroup(m: Machine, runner: Runner) -> list[Runner]:
 
 def _bulk(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.BulkCopy)
-    made = m.plan(runner, op)
+    made = m.plan_of(runner, op)
     signals = _signals(m, made)
     for run in made.runs:
         _free(m, run.dst, run.size)
@@ -182,19 +185,19 @@ def _bulk(m: Machine, runner: Runner, op: Op) -> None:
         for signal in signals:
             _signal(m, signal.mbar, signal.bytes)
 
-    task = m.launch(Task(op, runner.thread.index, fetch, finish))
+    task = m.issue_task(Task(op, runner.thread.index, fetch, finish))
     if op.mbar is None:
         runner.groups.setdefault("bulk", Groups()).open.append(task)
     runner.pc += 1
 
 
 def _reduce(m: Machine, op: str, type_: str, target: int, data: bytes, known: bytes | None) -> None:
-    """Element by element at the destination; results that depend on unknown bytes are unknown."""
+    """Reduces element by element at the destination; results that depend on unknown bytes are unknown."""
     import numpy as np
 
     old, old_known = m.memory.read(target, len(data))
     before, operand = (np.frombuffer(x, np.uint8) for x in (old, data))
-    new = arrays.reduce_array(op, type_, before, operand, flush=m.how.flushes_f32)
+    new = arrays.reduce_array(op, type_, before, operand, flush=m.behaviour.flushes_f32)
     marks = None
     if known is not None or old_known is not None:
         both = np.ones(len(data), bool)
@@ -211,7 +214,7 @@ def _reduce(m: Machine, op: str, type_: str, target: int, data: bytes, known: by
 
 def _async_store(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.AsyncStore)
-    made = m.plan(runner, op)
+    made = m.plan_of(runner, op)
     for access in made.accesses:
         _free(m, access.address, access.size)
     values = [m.value(runner, src) for src in op.srcs]
@@ -226,7 +229,7 @@ def _async_store(m: Machine, runner: Runner, op: Op) -> None:
         for signal in signals:
             _signal(m, signal.mbar, signal.bytes)
 
-    m.launch(Task(op, runner.thread.index, lambda: None, finish))
+    m.issue_task(Task(op, runner.thread.index, lambda: None, finish))
     runner.pc += 1
 
 
@@ -234,19 +237,21 @@ def _async_store(m: Machine, runner: Runner, op: Op) -> None:
 
 
 def _tensor(m: Machine, runner: Runner, op: Op) -> None:
-    """The map is read when the instruction executes; the programs that replace it must have ordered that anyway."""
+    """Executes a tensor copy. The map is read at issue; correct programs order replacements of the map before it
+    anyway.
+    """
     assert isinstance(op, ops.TensorCopy)
     from mcheck.semantics.tensor_map_values import decode
 
-    found = m.plan(runner, op)
-    (place,) = m.effect(found, found.accesses or None)
+    found = m.plan_of(runner, op)
+    (place,) = m.require_part(found, found.accesses or None)
     contents = m.memory.load(place.address, MAP_BYTES)
     spec = None if contents is None else decode(contents)
-    made = m.admitted(runner, op, tensor_plan(op, m.operands(runner, op), m.site(runner), spec))
-    spec, box = m.effect(made, spec), m.effect(made, made.box)
+    made = m.check_plan(runner, op, tensor_plan(op, m.operands(runner, op), m.position(runner), spec))
+    spec, box = m.require_part(made, spec), m.require_part(made, made.box)
     shared = box.targets[0]
     what = plan(spec, op.mode, box.coords, shared, kind=op.kind, info=box.info, reduce=op.reduce)
-    if op.kind == "store" and m.how.pads_stores:
+    if op.kind == "store" and m.behaviour.pads_stores:
         tensor_transfer.check_tensor(m.memory, tensor_transfer.padded(what))
     low, high = int(what.shared.min()), int(what.shared.max()) + what.unit
     for target in box.targets if op.kind == "load" else ():
@@ -263,11 +268,11 @@ def _tensor(m: Machine, runner: Runner, op: Op) -> None:
             for target in box.targets:
                 tensor_transfer.deposit(m.memory, what, held[0], target - shared)
         else:
-            tensor_transfer.scatter(m.memory, what, held[0], op.reduce, m.how)
+            tensor_transfer.scatter(m.memory, what, held[0], op.reduce, m.behaviour)
         for signal in signals:
             _signal(m, signal.mbar, signal.bytes)
 
-    task = m.launch(Task(op, runner.thread.index, fetch, finish))
+    task = m.issue_task(Task(op, runner.thread.index, fetch, finish))
     if op.mbar is None:
         runner.groups.setdefault("bulk", Groups()).open.append(task)
     runner.pc += 1
@@ -277,11 +282,11 @@ def _replace(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.TensormapReplace)
     from mcheck.semantics.tensor_map_values import decode, encode
 
-    made = m.plan(runner, op)
-    where = m.effect(made, made.accesses or None)[0].address
+    made = m.plan_of(runner, op)
+    where = m.require_part(made, made.accesses or None)[0].address
     contents = m.memory.load(where, MAP_BYTES)
     spec = None if contents is None else decode(contents)
-    value, ordinal = m.number(runner, op.value, "new value"), m.maybe(runner, op.ordinal, "ordinal")
+    value, ordinal = m.known_value(runner, op.value, "new value"), m.optional_value(runner, op.ordinal, "ordinal")
     if spec is not None:
         m.memory.store(where, MAP_BYTES, encode(replace_field(spec, op.field_name, value, ordinal)))
     m.changes += 1
@@ -290,8 +295,8 @@ def _replace(m: Machine, runner: Runner, op: Op) -> None:
 
 def _copy_fence(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.TensormapCopyFence)
-    made = m.plan(runner, op)
-    source, target = m.effect(made, made.accesses or None)
+    made = m.plan_of(runner, op)
+    source, target = m.require_part(made, made.accesses or None)
     data, known = m.memory.read(source.address, source.size)
     m.memory.write(target.address, data, known)
     m.changes += 1
@@ -301,8 +306,8 @@ def _copy_fence(m: Machine, runner: Runner, op: Op) -> None:
 def _wgmma(m: Machine, runner: Runner, op: Op) -> None:
     """Reads ranges of shared memory; the product itself is not computed."""
     assert isinstance(op, ops.Wgmma)
-    m.plan(runner, op)
-    task = m.launch(Task(op, runner.thread.index, lambda: None, lambda: None))
+    m.plan_of(runner, op)
+    task = m.issue_task(Task(op, runner.thread.index, lambda: None, lambda: None))
     runner.groups.setdefault("wgmma", Groups()).open.append(task)
     runner.pc += 1
 

@@ -1,4 +1,4 @@
-"""What each operation does at once: local computation, generic memory, mbarriers, barriers, waits.
+"""Concrete execution of synchronous operations: arithmetic, generic memory, mbarriers, barriers, waits.
 
 Asynchronous operations are in ``mcheck.engines.concrete.async_operations``.
 """
@@ -50,8 +50,8 @@ def _alu(m: Machine, runner: Runner, op: Op) -> None:
         m.notes.add(f"which lanes execute '{op.text}' together is not known")
         results = (None,)
     elif op.op == "mapa":
-        made = m.plan(runner, op)
-        results = (m.effect(made, made.result),)
+        made = m.plan_of(runner, op)
+        results = (m.require_part(made, made.result),)
     elif op.op == "mov" and op.type.startswith("b"):
         results = tuple(values)
     elif any(v is None for v in values):
@@ -76,23 +76,23 @@ def _branch(m: Machine, runner: Runner, op: Op) -> None:
         if taken is None:
             taken = m.choose(f"the branch '{op.text}'")
     if taken:
-        m.jump(runner, runner.thread.labels[op.target])
+        m.branch_to(runner, runner.thread.labels[op.target])
     else:
         runner.pc += 1
 
 
 def _exit(m: Machine, runner: Runner, op: Op) -> None:  # noqa: ARG001 - handlers have one signature
-    m.end(runner)
+    m.end_thread(runner)
 
 
 def _nothing(m: Machine, runner: Runner, op: Op) -> None:  # noqa: ARG001 - handlers have one signature
-    """Labels and fences: memory is sequentially consistent here."""
+    """Labels and fences have no effect: memory is sequentially consistent here."""
     runner.pc += 1
 
 
 def _proxy_fence(m: Machine, runner: Runner, op: Op) -> None:
-    """Orders nothing here, but its operands have to be legal."""
-    m.plan(runner, op)
+    """Orders nothing here, but its operands are checked."""
+    m.plan_of(runner, op)
     runner.pc += 1
 
 
@@ -108,11 +108,11 @@ def _parted(m: Machine, runner: Runner, op: Op) -> None:
 
 
 def _accesses(m: Machine, runner: Runner, op: Op) -> tuple[Access, ...]:
-    """The scalars that an instruction accesses; valid mbarrier objects are none."""
-    made = m.plan(runner, op)
-    accesses = m.effect(made, made.accesses or None) if isinstance(op, ops.Atomic) else made.accesses
+    """The scalars that an instruction accesses; none may overlap a valid mbarrier object."""
+    made = m.plan_of(runner, op)
+    accesses = m.require_part(made, made.accesses or None) if isinstance(op, ops.Atomic) else made.accesses
     for access in accesses if m.barriers else ():
-        m.untouched(access.address, access.size)
+        m.check_untouched(access.address, access.size)
     return accesses
 
 
@@ -162,10 +162,10 @@ def _atomic(m: Machine, runner: Runner, op: Op) -> None:
 
 def _init(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.MbarrierInit)
-    address = m.object_of(runner, op)
+    address = m.mbarrier_address(runner, op)
     if any(place < address + 8 and address < place + 8 for place in m.barriers):
         raise Misuse("UB202", "mbarrier.init of memory that holds a valid mbarrier object", op.section)
-    m.advance(address, mbarrier.init(m.number(runner, op.count, "count")))
+    m.advance(address, mbarrier.init(m.known_value(runner, op.count, "count")))
     m.memory.store(address, 8, None)
     m.waited[address] = -1
     runner.pc += 1
@@ -173,8 +173,8 @@ def _init(m: Machine, runner: Runner, op: Op) -> None:
 
 def _inval(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.MbarrierInval)
-    address = m.object_of(runner, op)
-    m.live(address)
+    address = m.mbarrier_address(runner, op)
+    m.mbarrier_state(address)
     del m.barriers[address]
     m.changes += 1
     runner.pc += 1
@@ -182,17 +182,17 @@ def _inval(m: Machine, runner: Runner, op: Op) -> None:
 
 def _tx(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.MbarrierTx)
-    address = m.object_of(runner, op)
+    address = m.mbarrier_address(runner, op)
     step = mbarrier.expect_tx if op.kind == "expect" else mbarrier.complete_tx
-    m.advance(address, step(m.live(address), m.number(runner, op.tx, "tx-count")))
+    m.advance(address, step(m.mbarrier_state(address), m.known_value(runner, op.tx, "tx-count")))
     runner.pc += 1
 
 
 def _arrive(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.MbarrierArrive)
-    address = m.object_of(runner, op)
-    count, tx = m.maybe(runner, op.count, "count"), m.maybe(runner, op.tx, "tx-count")
-    state = m.live(address)
+    address = m.mbarrier_address(runner, op)
+    count, tx = m.optional_value(runner, op.count, "count"), m.optional_value(runner, op.tx, "tx-count")
+    state = m.mbarrier_state(address)
     n = 1 if count is None else count
     if op.drop:
         step = mbarrier.arrive_drop(state, n, tx=tx or 0, no_complete=op.no_complete)
@@ -210,10 +210,10 @@ def _arrive(m: Machine, runner: Runner, op: Op) -> None:
 
 def wait_result(m: Machine, runner: Runner, op: ops.MbarrierWait) -> bool:
     """The predicate of a test_wait or try_wait (9.7.13.15.16)."""
-    address = m.object_of(runner, op)
-    state = m.live(address)
+    address = m.mbarrier_address(runner, op)
+    state = m.mbarrier_state(address)
     if op.parity is not None:
-        done = mbarrier.wait_parity(state, m.number(runner, op.parity, "parity"))
+        done = mbarrier.wait_parity(state, m.known_value(runner, op.parity, "parity"))
     else:
         assert op.state is not None
         token = m.value(runner, op.state)
@@ -241,7 +241,7 @@ def _pending(m: Machine, runner: Runner, op: Op) -> None:
 
 
 def handler_of(op: Op) -> Handler:
-    """Who executes an operation: its handler, or its plan."""
+    """The function that executes an operation: its own handler, or the one that applies its effect."""
     found = HANDLERS.get(type(op)) or (_planned if type(op) in PLANS else None)
     if found is None:
         raise InternalError(f"no execution of {type(op).__name__}")
@@ -249,10 +249,10 @@ def handler_of(op: Op) -> Handler:
 
 
 def _planned(m: Machine, runner: Runner, op: Op) -> None:
-    """An operation that its plan says all of: the operands are legal, and what it stores is there."""
-    for stored in m.plan(runner, op).stores:
+    """Executes an operation that its effect describes completely: checks the operands, then stores."""
+    for stored in m.plan_of(runner, op).stores:
         if m.barriers and stored.size:
-            m.untouched(stored.address, stored.size)
+            m.check_untouched(stored.address, stored.size)
         m.memory.write(stored.address, stored.value.to_bytes(stored.size, "little"), None)
         m.changes += 1
     runner.pc += 1
@@ -262,7 +262,7 @@ def _planned(m: Machine, runner: Runner, op: Op) -> None:
 
 
 def _await(m: Machine, runner: Runner, op: Op) -> None:
-    """Blocks until the awaited operation gives what is asked for; while it does not, it is tried again later."""
+    """Blocks until the awaited operation gives the expected result, which is tried again after each change."""
     assert isinstance(op, ops.Await)
     inner = op.inner
     if isinstance(inner, ops.MbarrierWait):
@@ -270,7 +270,7 @@ def _await(m: Machine, runner: Runner, op: Op) -> None:
         if wait_result(m, runner, wait):
             runner.pc += 1
             return
-        runner.waits = lambda: wait_result(m, runner, wait)
+        runner.wake_condition = lambda: wait_result(m, runner, wait)
         runner.pc += 1
         return
     here = runner.pc

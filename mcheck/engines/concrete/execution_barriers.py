@@ -21,7 +21,7 @@ Key = tuple[object, ...]
 def barrier(m: Machine, runner: Runner, op: ops.Barrier) -> None:
     """``bar``/``barrier.cta`` sync, arrive and red."""
     cta = runner.thread.place.cta.number
-    number, count = m.plan(runner, op).result, m.maybe(runner, op.count)
+    number, count = m.plan_of(runner, op).result, m.optional_value(runner, op.count)
     key: Key = ("bar", cta, number) if op.instance is None else ("inst", cta, op.instance, number)
     predicate: Value = None
     if op.src is not None:
@@ -45,21 +45,21 @@ def cluster(m: Machine, runner: Runner, op: ops.ClusterBarrier) -> None:
         raise Misuse("UB306", "a thread waits at the cluster barrier without having arrived", op.section)
     arrived = runner.cluster_arrived
     runner.cluster_arrived = None
-    runner.waits = lambda: m.gatherings[key].number > arrived
+    runner.wake_condition = lambda: m.gatherings[key].number > arrived
     runner.pc += 1
 
 
 def warp(m: Machine, runner: Runner, op: ops.WarpSync) -> None:
-    """``bar.warp.sync``; its mask regards the declared lanes."""
+    """``bar.warp.sync``; its mask applies to the declared lanes."""
     place = runner.thread.place
-    mask = m.plan(runner, op).result
+    mask = m.plan_of(runner, op).result
     _arrive(m, runner, op, ("warp", place.cta.number, place.warp, mask), None, None, wait=True)
 
 
 def collective(m: Machine, runner: Runner, op: ops.Collective) -> None:
-    """``elect.sync`` and its like: the declared lanes of the mask meet, and each gets what all of them bring."""
+    """``elect.sync`` and other collectives: the declared lanes of the mask synchronise and exchange values."""
     place = runner.thread.place
-    mask = m.plan(runner, op).result
+    mask = m.plan_of(runner, op).result
     assert mask is not None
     key = ("lanes", place.cta.number, place.warp, mask, op.op, op.type)
     own = tuple(m.value(runner, x) for x in op.srcs[1:])
@@ -75,14 +75,16 @@ def collective(m: Machine, runner: Runner, op: ops.Collective) -> None:
                 runner.registers[reg.name] = value
         return True
 
-    runner.waits = passed
+    runner.wake_condition = passed
 
 
 def _brought(m: Machine, op: ops.Collective, key: Key, number: int) -> dict[int, Value]:
-    """What the lanes bring that have come; it is the same lane of a mask that is elected, whoever comes (9.7.13.14)."""
+    """The values of the lanes that have arrived; the elected lane of a mask is always the same, whoever arrives
+    (9.7.13.14).
+    """
     if op.op == "elect":
         return {runner.thread.place.lane: 0 for runner in _members(m, key)}
-    return m.met[key, number]
+    return m.exchanged[key, number]
 
 
 def _arrive(
@@ -105,7 +107,7 @@ def _arrive(
                 runner.registers[dst.name] = m.results[key, arrival.round]
             return True
 
-        runner.waits = passed
+        runner.wake_condition = passed
     _settle(m, key, gathering)
     return arrival
 
@@ -113,7 +115,7 @@ def _arrive(
 def _given(
     op: ops.Collective, mask: int, lane: int, brought: dict[int, Value], own: tuple[Value, ...]
 ) -> tuple[Value, Value]:
-    """The value and the predicate of a lane, unknown where they depend on what is."""
+    """The value and the predicate that a lane gets, unknown if they depend on unknown values."""
     known = {k: v for k, v in brought.items() if v is not None}
     operands = tuple(v for v in own if v is not None)
     if len(operands) < len(own) or (len(known) < len(brought) and not op.op.startswith("shfl")):
@@ -123,7 +125,9 @@ def _given(
 
 
 def _check_uses(m: Machine, gathering: Gathering, runner: Runner, op: Op, count: int | None) -> None:
-    """One generation has one kind of instruction and one count; the lanes of a warp one aligned instruction."""
+    """Checks that one generation has one kind of instruction and one count, and the lanes of a warp one aligned
+    instruction.
+    """
     assert isinstance(op, ops.Barrier)
     place = runner.thread.place
     own = len(gathering.arrived.get(runner.thread.index, ()))
@@ -135,7 +139,7 @@ def _check_uses(m: Machine, gathering: Gathering, runner: Runner, op: Op, count:
             assert isinstance(theirs, ops.Barrier)
             if (theirs.kind == "red") != (op.kind == "red") or (op.kind == "red" and op.red_op != theirs.red_op):
                 raise Misuse("UB304", "bar.red meets another kind of barrier instruction", op.section)
-            if m.maybe(m.runners[other], theirs.count) != count:
+            if m.optional_value(m.runners[other], theirs.count) != count:
                 raise Misuse("UB304", "threads give one barrier different counts", op.section)
             if same_warp and k == own and op.aligned and theirs.aligned and _statement(op) != _statement(theirs):
                 raise Misuse("UB305", DIVERGENT_BARRIERS, op.section)
@@ -167,7 +171,7 @@ def _settle(m: Machine, key: Key, gathering: Gathering, *, partial: bool = False
         return False
     first, arrivals = next(iter(gathering.arrived.items()))
     op = arrivals[0].op
-    count = m.maybe(m.runners[first], op.count) if isinstance(op, ops.Barrier) else None
+    count = m.optional_value(m.runners[first], op.count) if isinstance(op, ops.Barrier) else None
     members = _members(m, key)
     if count is None:
         if any(not r.ended and r.thread.index not in gathering.arrived for r in members):
@@ -197,7 +201,7 @@ def _whole_warps(members: list[Runner], gathering: Gathering, *, partial: bool) 
 
 
 def _complete(m: Machine, key: Key, gathering: Gathering, taken: dict[int, int]) -> None:
-    """Ends a generation with the first arrivals of each thread, so many as are taken."""
+    """Ends a generation with the first ``taken`` arrivals of each thread."""
     done = [arrival for thread, n in taken.items() for arrival in gathering.arrived.get(thread, ())[:n]]
     reds = [a for a in done if isinstance(a.op, ops.Barrier) and a.op.kind == "red"]
     if reds:
@@ -208,7 +212,7 @@ def _complete(m: Machine, key: Key, gathering: Gathering, taken: dict[int, int])
     for arrival in done:
         arrival.round = gathering.number
     if key[0] == "lanes":
-        m.met[key, gathering.number] = {
+        m.exchanged[key, gathering.number] = {
             m.runners[thread].thread.place.lane: arrivals[0].predicate for thread, arrivals in gathering.arrived.items()
         }
     gathering.arrived = {t: left for t, a in gathering.arrived.items() if (left := a[taken.get(t, 0) :])}
@@ -217,12 +221,12 @@ def _complete(m: Machine, key: Key, gathering: Gathering, taken: dict[int, int])
 
 
 def release_exited(m: Machine, runner: Runner) -> None:
-    """A thread that has exited is no longer waited for."""
+    """Completes barriers that only waited for a thread that has exited."""
     del runner
     for key, gathering in list(m.gatherings.items()):
         _settle(m, key, gathering)
 
 
 def release_partial_warps(m: Machine) -> bool:
-    """Nothing else can go on: a counted barrier may complete although some lanes of its warps are elsewhere."""
+    """Completes a counted barrier although some lanes of its warps are elsewhere; called when no thread can proceed."""
     return any(_settle(m, key, gathering, partial=True) for key, gathering in list(m.gatherings.items()))

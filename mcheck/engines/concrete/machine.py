@@ -1,8 +1,8 @@
-"""The state of one execution.
+"""The state of one concrete execution.
 
 An asynchronous operation becomes a ``Task``: it reads its source at one point and writes its destination and signals
-its completion at a later one. Memory is sequentially consistent here; what a weaker order would allow is for the
-engines to say.
+its completion at a later one. Memory is sequentially consistent here; weaker orders are the subject of the other
+engines.
 """
 
 from __future__ import annotations
@@ -50,23 +50,24 @@ class Task:
 
 @dataclass(slots=True)
 class Groups:
-    """Tasks of one family: not yet committed, and the committed groups, oldest first, without the ``forgotten`` first
-    ones, which are over.
+    """Tasks of one family: those not yet committed, and the committed groups, oldest first.
+
+    The ``forgotten`` first groups, which are complete, have been dropped.
     """
 
     open: list[Task] = field(default_factory=list)
     committed: list[list[Task]] = field(default_factory=list)
     forgotten: int = 0
-    told: int = 0
-    """How many of those that are open an mbarrier tells of."""
+    tracked: int = 0
+    """How many of the open tasks are tracked by an mbarrier."""
 
     @property
     def count(self) -> int:
         """How many groups have been committed."""
         return self.forgotten + len(self.committed)
 
-    def over(self, number: int) -> bool:
-        """Whether the first ``number`` groups have been committed and are done."""
+    def is_complete(self, number: int) -> bool:
+        """Whether the first ``number`` groups have been committed and are complete."""
         while self.committed and all(task.done for task in self.committed[0]):
             del self.committed[0]
             self.forgotten += 1
@@ -75,30 +76,30 @@ class Groups:
 
 @dataclass(slots=True, eq=False)
 class Runner:
-    """A thread: where it is, its registers, what it waits for."""
+    """A thread: its position, its registers, and its wait condition."""
 
     thread: Thread
     registers: dict[str, Value]
     pc: int = 0
     ended: bool = False
-    waits: Callable[[], bool] | None = None
+    wake_condition: Callable[[], bool] | None = None
     groups: dict[str, Groups] = field(default_factory=dict)
     cp_async: list[Task] = field(default_factory=list)
     cluster_arrived: int | None = None
-    turns: dict[int, tuple[int, set[tuple[Value, ...]]]] = field(default_factory=dict)
+    loop_states: dict[int, tuple[int, set[tuple[Value, ...]]]] = field(default_factory=dict)
     asleep_at: int = -1
-    """The number of changes at which the thread was found to repeat itself."""
+    """The value of ``Machine.changes`` when the thread was found to repeat itself."""
     aligned: list[Statement] = field(default_factory=list)
     """The aligned instructions that it has executed."""
 
 
 class Undefined(Exception):
-    """Undefined behaviour: the execution ends."""
+    """Undefined behaviour, which ends the execution."""
 
 
 @dataclass(slots=True, eq=False)
 class Arrival:
-    """An arrival at a barrier: the instruction, its predicate, the number of the generation that it counted in."""
+    """An arrival at a barrier: the instruction, its predicate, the generation that it counted in."""
 
     op: Op
     predicate: Value = None
@@ -107,7 +108,7 @@ class Arrival:
 
 @dataclass(slots=True)
 class Gathering:
-    """What has arrived at a barrier, by thread, since its last generation, which had the number before this one."""
+    """The arrivals at a barrier since its last generation, by thread; ``number`` is that of the next generation."""
 
     arrived: dict[int, list[Arrival]] = field(default_factory=dict)
     number: int = 0
@@ -115,7 +116,7 @@ class Gathering:
 
 @dataclass(slots=True, eq=False)
 class Machine:
-    """Everything that changes. ``changes`` counts effects, so that a thread that spins can sleep until there is one."""
+    """The state of an execution. ``changes`` counts effects, so that a spinning thread can sleep until there is one."""
 
     program: Program
     profile: str
@@ -129,17 +130,17 @@ class Machine:
     """The states that arrives have returned, each with the address of its mbarrier."""
     gatherings: dict[tuple[object, ...], Gathering] = field(default_factory=dict)
     results: dict[tuple[tuple[object, ...], int], int] = field(default_factory=dict)
-    met: dict[tuple[tuple[object, ...], int], dict[int, Value]] = field(default_factory=dict)
-    """What the lanes have brought to each meeting of a mask."""
+    exchanged: dict[tuple[tuple[object, ...], int], dict[int, Value]] = field(default_factory=dict)
+    """The values that the lanes have brought to each collective of a mask."""
     tasks: list[Task] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     changes: int = 0
     steps: int = 0
     notes: set[str] = field(default_factory=set)
-    parted: set[tuple[int, int]] = field(default_factory=set)
+    diverged_warps: set[tuple[int, int]] = field(default_factory=set)
     """The warps whose lanes do not execute the same aligned instructions."""
     open_points: set[str] = field(default_factory=set)
-    how: Behaviour = DOCUMENTED
+    behaviour: Behaviour = DOCUMENTED
     deadline: Callable[[], None] = lambda: None
     """Raises when the time is over."""
 
@@ -165,45 +166,45 @@ class Machine:
         operand = self.value(runner, expr.operand)
         return None if operand is None else apply_unary(expr.op, operand)
 
-    def number(self, runner: Runner, expr: Expr, what: str = "operand") -> int:
-        """An operand that decides what the instruction touches; it must be known."""
+    def known_value(self, runner: Runner, expr: Expr, what: str = "operand") -> int:
+        """The value of an operand that decides what the instruction accesses; it must be known."""
         value = self.value(runner, expr)
         if value is None:
             op = runner.thread.code[runner.pc]
             raise Unsupported(f"the {what} of '{op.text}' depends on contents that nothing has written", op.span)
         return value
 
-    def maybe(self, runner: Runner, expr: Expr | None, what: str = "operand") -> int | None:
-        """``number`` of an operand that may be missing."""
-        return None if expr is None else self.number(runner, expr, what)
+    def optional_value(self, runner: Runner, expr: Expr | None, what: str = "operand") -> int | None:
+        """``known_value`` of an optional operand."""
+        return None if expr is None else self.known_value(runner, expr, what)
 
-    def site(self, runner: Runner) -> Site:
-        """Where a thread executes."""
+    def position(self, runner: Runner) -> Site:
+        """The position of a thread, for messages."""
         return Site(self.layout, runner.thread.place)
 
     def operands(self, runner: Runner, op: Op) -> Operands:
-        """The values of the operands that decide what an instruction touches."""
-        return evaluate_operands(op, lambda expr: self.number(runner, expr))
+        """The values of the operands that decide what an instruction accesses."""
+        return evaluate_operands(op, lambda expr: self.known_value(runner, expr))
 
-    def plan(self, runner: Runner, op: Op) -> Plan:
-        """What an instruction touches; undefined behaviour if a precondition is violated."""
-        return self.admitted(runner, op, plan(op, self.operands(runner, op), self.site(runner)))
+    def plan_of(self, runner: Runner, op: Op) -> Plan:
+        """The effect of an instruction; undefined behaviour if a precondition is violated."""
+        return self.check_plan(runner, op, plan(op, self.operands(runner, op), self.position(runner)))
 
-    def admitted(self, runner: Runner, op: Op, made: Plan) -> Plan:
-        """A plan whose preconditions hold, or are violated in a way after which the thread goes on."""
+    def check_plan(self, runner: Runner, op: Op, made: Plan) -> Plan:
+        """Checks the preconditions of an effect: reports those after which the thread goes on, raises for others."""
         for fault in made.faults:
             if not continues_after(self.program, fault.code, op):
                 raise Misuse(fault.code, fault.message, "")
             self.report(fault.code, fault.message, runner.thread.index, op)
         return made
 
-    def object_of(self, runner: Runner, op: Op) -> int:
-        """The address of the mbarrier object that an instruction works on."""
-        made = self.plan(runner, op)
-        return self.effect(made, made.mbarrier)
+    def mbarrier_address(self, runner: Runner, op: Op) -> int:
+        """The address of the mbarrier object of an instruction."""
+        made = self.plan_of(runner, op)
+        return self.require_part(made, made.mbarrier)
 
-    def effect(self, made: Plan, found: T | None) -> T:
-        """A part of a plan without which there is no effect to go on from."""
+    def require_part(self, made: Plan, found: T | None) -> T:
+        """A part of an effect that must be present."""
         if found is None:
             raise Misuse(made.faults[0].code, made.faults[0].message, "")
         return found
@@ -230,8 +231,8 @@ class Machine:
         if finding not in self.findings:
             self.findings.append(finding)
 
-    def undefined(self, misuse: Misuse, thread: int, op: Op) -> Undefined:
-        """Reports a violated condition; the execution cannot go on."""
+    def report_undefined(self, misuse: Misuse, thread: int, op: Op) -> Undefined:
+        """Reports undefined behaviour; the execution cannot go on."""
         section = misuse.section
         if section and not section.startswith("PTX"):
             section = f"PTX ISA 9.0 section {section}"
@@ -240,7 +241,7 @@ class Machine:
 
     # --- mbarriers ----------------------------------------------------------------------------------
 
-    def live(self, address: int) -> mbarrier.State:
+    def mbarrier_state(self, address: int) -> mbarrier.State:
         """The state of the mbarrier object at ``address``."""
         state = self.barriers.get(address)
         if state is None:
@@ -248,12 +249,12 @@ class Machine:
         return state
 
     def advance(self, address: int, step: mbarrier.Step) -> None:
-        """Stores the state after an operation."""
+        """Applies an operation to an mbarrier and stores its new state."""
         self.barriers[address] = step[0]
         self.changes += 1
 
-    def untouched(self, address: int, size: int) -> None:
-        """An access that is no mbarrier operation must leave valid mbarrier objects alone (9.7.13.15)."""
+    def check_untouched(self, address: int, size: int) -> None:
+        """Raises ``Misuse`` for an ordinary access to a valid mbarrier object (9.7.13.15)."""
         for place in self.barriers:
             if place < address + size and address < place + MBARRIER:
                 raise Misuse(
@@ -262,14 +263,14 @@ class Machine:
 
     # --- tasks --------------------------------------------------------------------------------------
 
-    def launch(self, task: Task) -> Task:
-        """An asynchronous operation has been issued."""
+    def issue_task(self, task: Task) -> Task:
+        """Issues an asynchronous operation."""
         self.tasks.append(task)
         self.changes += 1
         return task
 
-    def perform(self, task: Task) -> None:
-        """The next half of an asynchronous operation."""
+    def perform_half(self, task: Task) -> None:
+        """Performs the next half of an asynchronous operation."""
         try:
             if not task.fetched:
                 task.fetched = True
@@ -279,31 +280,32 @@ class Machine:
                 self.tasks.remove(task)
                 task.finish()
         except Misuse as misuse:
-            raise self.undefined(misuse, task.thread, task.op) from None
+            raise self.report_undefined(misuse, task.thread, task.op) from None
         self.changes += 1
 
     # --- threads --------------------------------------------------------------------------------------
 
     def choose(self, what: str) -> int:
-        """One of both ways, where the outcome depends on contents that nothing has written."""
+        """A random decision that depends on contents that nothing has written."""
         self.notes.add(f"{what} depends on contents that nothing has written; the seed decided")
         return self.rng.getrandbits(1)
 
-    def end(self, runner: Runner) -> None:
-        """The thread has exited."""
+    def end_thread(self, runner: Runner) -> None:
+        """Ends a thread."""
         runner.ended = True
         self.changes += 1
 
-    def jump(self, runner: Runner, target: int) -> None:
-        """A branch. One backwards whose registers are as they were there before, with no effect of anyone since, will
+    def branch_to(self, runner: Runner, target: int) -> None:
+        """Executes a taken branch.
 
-        come back forever unless another thread does something: until then the thread sleeps.
+        After a backward branch with the same registers as at an earlier one, and no effect of any thread since, the
+        thread would loop forever unless another thread acts: it sleeps until then.
         """
         if target <= runner.pc:
-            seen = runner.turns.get(target)
+            seen = runner.loop_states.get(target)
             state = tuple(runner.registers.values())
             if seen is None or seen[0] != self.changes:
-                runner.turns[target] = (self.changes, {state})
+                runner.loop_states[target] = (self.changes, {state})
             elif state in seen[1]:
                 runner.asleep_at = self.changes
             else:
@@ -319,7 +321,7 @@ def machine(
     how: Behaviour = DOCUMENTED,
     deadline: Callable[[], None] = lambda: None,
 ) -> Machine:
-    """A machine before its first step: memory initialised, every thread at its first instruction."""
+    """A machine in its initial state: memory initialised, every thread at its first instruction."""
     from mcheck.semantics.tensor_map_values import MAP_SIZE, encode
 
     memory = Memory(program.memory)
@@ -333,4 +335,4 @@ def machine(
         registers.update(thread.init)
         runners.append(Runner(thread, registers))
     layout = layout_of(program)
-    return Machine(program, profile, Random(seed), memory, layout, runners, how=how, deadline=deadline)  # noqa: S311 - a schedule, no secret
+    return Machine(program, profile, Random(seed), memory, layout, runners, behaviour=how, deadline=deadline)  # noqa: S311 - a schedule, no secret

@@ -1,4 +1,4 @@
-"""What one execution leaves behind: registers, memory, mbarriers, findings, and whether the condition holds."""
+"""The result of one execution: registers, memory, mbarriers, findings, and whether the condition holds."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from mcheck.semantics.memory import changed_ranges
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """The final contents of an object. ``known`` has a 0 for every unknown byte (``None``: all known), ``changed``
-    ranges
+    """The final contents of an object.
 
-    that differ from the start. ``opaque`` objects are tensor maps.
+    ``known`` has a 0 for every unknown byte (``None``: all known); ``changed``: the ranges that differ from the start.
+    ``opaque`` objects are tensor maps.
     """
 
     label: str
@@ -35,7 +35,7 @@ class Object:
 
     @property
     def hex(self) -> str:
-        """All bytes, two digits each, ``??`` where nothing has been written."""
+        """All bytes, two digits each, ``??`` for unknown ones."""
         if self.opaque:
             return "??" * len(self.data)
         if self.known is None:
@@ -45,7 +45,7 @@ class Object:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One finished execution. ``registers`` are by ``thread:register``, ``barriers`` by object and offset."""
+    """A finished execution. ``registers`` are named ``thread:register``, ``barriers`` by object and offset."""
 
     path: str
     seed: int
@@ -63,8 +63,9 @@ class Execution:
 
 
 def labels(program: Program) -> dict[int, str]:
-    """By base address, what results call each object: ``buf@0`` by rank in the cluster, or by CTA where that is
-    unclear."""
+    """The names of objects by base address: ``buf@0`` with the rank in the cluster, or with the CTA if that is
+    ambiguous.
+    """
     counts = Counter(instance.label for instance in program.memory.instances)
     out = {}
     for instance in program.memory.instances:
@@ -90,7 +91,7 @@ def snapshot(machine: Machine) -> dict[int, tuple[bytes, bytes | None]]:
 
 
 def execute(machine: Machine, seed: int) -> Execution:
-    """Runs a machine to its end; the result."""
+    """Runs a machine to its end and returns the result."""
     before = snapshot(machine)
     run(machine)
     return collect(machine, before, seed)
@@ -156,7 +157,7 @@ def _term(machine: Machine, term: Term) -> Value:
 
 
 def _holds(machine: Machine, formula: Formula) -> bool | None:
-    """Does the formula hold in the final state? ``None`` if that depends on unknown contents."""
+    """Whether the formula holds in the final state; ``None`` if that depends on unknown contents."""
     match formula:
         case Truth():
             return formula.value

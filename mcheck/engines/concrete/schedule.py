@@ -1,5 +1,7 @@
-"""The schedule of one execution: threads run a few instructions each in turn, tasks go on at some point in between, at
-the latest when nothing else can.
+"""The scheduler of a concrete execution: threads run a few instructions in turn, tasks proceed at random points
+between.
+
+Tasks proceed at the latest when no thread can.
 """
 
 from __future__ import annotations
@@ -16,17 +18,17 @@ from mcheck.ir.ops import Op
 from mcheck.semantics.undefined import Misuse
 
 QUANTA = (1, 2, 4, 16, 64)
-"""Instructions that a thread may run before the next one has its turn."""
+"""Numbers of instructions that a thread may run before the next thread."""
 MAX_STEPS = 20_000_000
 
 
 def run(m: Machine) -> None:
-    """Until every thread has ended and every asynchronous operation is done, or nothing can go on."""
+    """Runs until every thread has ended and every asynchronous operation is complete, or nothing can proceed."""
     try:
         while _round(m):
             pass
         while m.tasks:
-            m.perform(m.rng.choice(m.tasks))
+            m.perform_half(m.rng.choice(m.tasks))
     except Undefined:
         return
     if any(not r.ended for r in m.runners):
@@ -34,7 +36,7 @@ def run(m: Machine) -> None:
 
 
 def _round(m: Machine) -> bool:
-    """Every thread that can run has a turn; did anything happen?"""
+    """Runs every thread that can proceed once; whether anything happened."""
     order = [r for r in m.runners if not r.ended]
     if not order:
         return False
@@ -44,11 +46,11 @@ def _round(m: Machine) -> bool:
     for runner in order:
         _turn(m, runner)
         while m.tasks and m.rng.random() < 0.25:
-            m.perform(m.rng.choice(m.tasks))
+            m.perform_half(m.rng.choice(m.tasks))
     if (m.changes, m.steps) != before:
         return True
     if m.tasks:
-        m.perform(m.rng.choice(m.tasks))
+        m.perform_half(m.rng.choice(m.tasks))
         return True
     return release_partial_warps(m)
 
@@ -59,28 +61,28 @@ def _turn(m: Machine, runner: Runner) -> None:
     for _ in range(m.rng.choice(QUANTA)):
         if runner.ended:
             return
-        if runner.waits is not None:
+        if runner.wake_condition is not None:
             if not _may_go_on(m, runner):
                 return
-            runner.waits = None
+            runner.wake_condition = None
         _step(m, runner)
         if runner.asleep_at == m.changes:
             return
 
 
 def _may_go_on(m: Machine, runner: Runner) -> bool:
-    assert runner.waits is not None
+    assert runner.wake_condition is not None
     try:
-        return runner.waits()
+        return runner.wake_condition()
     except Misuse as misuse:
         op = runner.thread.code[max(runner.pc - 1, 0)]
-        raise m.undefined(misuse, runner.thread.index, op) from None
+        raise m.report_undefined(misuse, runner.thread.index, op) from None
 
 
 def _step(m: Machine, runner: Runner) -> None:
     code = runner.thread.code
     if runner.pc >= len(code):
-        m.end(runner)
+        m.end_thread(runner)
         release_exited(m, runner)
         aligned_execution.check_exited_lane(m, runner)
         return
@@ -103,14 +105,14 @@ def _step(m: Machine, runner: Runner) -> None:
             release_exited(m, runner)
             aligned_execution.check_exited_lane(m, runner)
     except Misuse as misuse:
-        undefined = m.undefined(misuse, runner.thread.index, op)
+        undefined = m.report_undefined(misuse, runner.thread.index, op)
         if isinstance(op, ops.Await) or not is_suppressed(m.program.source, m.program.path, misuse.code, op.span):
             raise undefined from None
         runner.pc = here + 1  # what the file accepts has no effect here
 
 
 def _stuck(m: Machine) -> None:
-    """Nothing can go on although threads have not ended: a deadlock of this execution."""
+    """Reports the deadlock of this execution: nothing can proceed although threads have not ended."""
     groups: dict[tuple[str, str], list[Runner]] = {}
     for runner in m.runners:
         if runner.ended:
@@ -126,7 +128,7 @@ def _stuck(m: Machine) -> None:
 
 
 def _standing_at(runner: Runner) -> Op:
-    at = runner.pc - 1 if runner.waits is not None else runner.pc
+    at = runner.pc - 1 if runner.wake_condition is not None else runner.pc
     code = runner.thread.code
     at = min(max(at, 0), len(code) - 1)
     while isinstance(code[at], ops.Label) and at + 1 < len(code):

@@ -1,6 +1,6 @@
-"""One candidate execution in full: the orders of its writes and fences.
+"""Consistency of a single candidate execution, with the coherence and fence orders that show it.
 
-The engine decides whole batches and keeps no order; whoever draws an execution settles that one again here. Why a
+The engine decides whole batches and keeps no orders; to draw an execution, its orders are found again here. Why a
 candidate is forbidden: ``mcheck.engines.explicit.refutation``.
 """
 
@@ -18,19 +18,19 @@ from mcheck.events.choices.candidate import Candidate
 from mcheck.events.choices.prepared import Prepared
 
 MAX_LEAVES = 48
-"""Orders of writes and fences that are tried for one candidate."""
+"""The maximum number of coherence and fence orders tried for one candidate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The chosen relations of an execution as rows; ``violation`` is the axiom that fails, if one does."""
+    """The chosen relations of an execution; ``violation`` is the axiom that fails, if one does."""
 
     relations: dict[str, Rows]
     violation: Violation | None = None
 
 
 class Evaluator:
-    """The value of every node of a tape on executions of one structure; what none of them chooses is computed once."""
+    """Evaluates a tape on executions of one structure; nodes that do not depend on choices are computed once."""
 
     def __init__(self, tape: Tape, prepared: Prepared) -> None:
         self.tape = tape
@@ -48,7 +48,7 @@ class Evaluator:
         return out
 
     def values(self, chosen: dict[str, Rows]) -> list[Rows]:
-        """The nodes that the axioms need, where the chosen relations are ``chosen``."""
+        """The values of the nodes that the axioms need, for the chosen relations."""
         code = self.tape.code
         values: list[Rows] = [[]] * len(code)
         at = 0
@@ -96,7 +96,7 @@ class Evaluator:
 
 
 class Trial:
-    """One candidate of a prepared under the axioms of a tape (which need not be those that the prepared ran with)."""
+    """The search for the orders of one candidate under the axioms of a tape, which may be another model's."""
 
     def __init__(self, evaluator: Evaluator, prepared: Prepared, candidate: Candidate) -> None:
         self.tape = evaluator.tape
@@ -127,17 +127,17 @@ class Trial:
         sr = self.evaluator.prepared.base("sr")[0] if len(nodes) > 1 else []
         return [(i, j) for i in nodes for j in nodes if i < j and sr[i] >> j & 1]
 
-    def initial(self) -> Rows:
-        """co as every execution has it: the initial write of a location comes first."""
+    def initial_order(self) -> Rows:
+        """The coherence order of every execution: the initial write of a location comes first."""
         co = bits.empty(self.n)
         for first, *others in self.s.writes.values():
             for w in others:
                 co[first] |= 1 << w
         return co
 
-    def chosen(self, co: Rows, sf: Rows) -> dict[str, Rows]:
-        """The relations of an execution whose orders are these, both transitive; of fences only pairs that must be
-        ordered are related.
+    def chosen_relations(self, co: Rows, sf: Rows) -> dict[str, Rows]:
+        """The chosen relations with these orders, both transitive; of fences only pairs that must be ordered are
+        related.
         """
         fences = bits.empty(self.n)
         for i, j in self.fences:
@@ -145,39 +145,39 @@ class Trial:
             fences[j] |= sf[j] & 1 << i
         return {**self.decided, "co": co, "sync_fence": fences}
 
-    def settle(self) -> Settled:
-        """Orders writes and fences so that all axioms hold; if there is no such order, one of those tried."""
+    def find_orders(self) -> Settled:
+        """Coherence and fence orders with which all axioms hold; if there are none, some that were tried."""
         last: dict[str, Rows] = {}
-        for holds, chosen in self._orders(self.initial(), bits.empty(self.n)):
+        for holds, chosen in self._orders(self.initial_order(), bits.empty(self.n)):
             last = chosen
             if holds or self.leaves >= MAX_LEAVES:
                 break
         return Settled(last)
 
     def _orders(self, co: Rows, sf: Rows) -> Iterator[tuple[bool, dict[str, Rows]]]:
-        """Every way to decide the open pairs, each with whether all axioms hold."""
+        """All ways to order the open pairs, each with whether all axioms hold."""
         while True:
             co, sf = bits.closure(co), bits.closure(sf)
-            chosen = self.chosen(co, sf)
+            chosen = self.chosen_relations(co, sf)
             circular = any(co[i] >> i & 1 or sf[i] >> i & 1 for i in range(self.n))
             if circular or any(co[i] >> j & 1 for i, j in self.not_co):
                 self.leaves += 1
                 yield False, chosen
                 return
             values = self.evaluator.values(chosen)
-            if any(self.failing(values, monotone=True)):
+            if any(self.failing_axioms(values, monotone=True)):
                 self.leaves += 1
                 yield False, chosen
                 return
-            demanded = list(self.demanded(values, co))
+            demanded = list(self.missing_demands(values, co))
             if not demanded:
                 break
             for _, i, j in demanded:
                 co[i] |= 1 << j
-        pending = self.pending(values, co, sf)
+        pending = self.pending_pair(values, co, sf)
         if pending is None:
             self.leaves += 1
-            yield not any(self.failing(values, monotone=False)), chosen
+            yield not any(self.failing_axioms(values, monotone=False)), chosen
             return
         name, i, j = pending
         for a, b in ((i, j), (j, i)):
@@ -186,21 +186,21 @@ class Trial:
             if self.leaves >= MAX_LEAVES:
                 return
 
-    def failing(self, values: list[Rows], *, monotone: bool) -> Iterator[Axiom]:
-        """The axioms that fail, but for those that ask for pairs of co."""
+    def failing_axioms(self, values: list[Rows], *, monotone: bool) -> Iterator[Axiom]:
+        """The axioms that fail, except those that demand pairs of co."""
         for a in self.tape.axioms:
             if a.role == "forbid" and a.monotone is monotone and _fails(a, values[a.node]):
                 yield a
 
-    def demanded(self, values: list[Rows], co: Rows) -> Iterator[tuple[Axiom, int, int]]:
-        """The pairs that must be in co and are not, each with the axiom that asks for it."""
+    def missing_demands(self, values: list[Rows], co: Rows) -> Iterator[tuple[Axiom, int, int]]:
+        """The pairs that an axiom demands in co and that are missing, each with the axiom."""
         for a in self.tape.axioms:
             if a.role == BOUND:
                 for i, row in enumerate(values[a.node]):
                     for j in bits.bits(row & ~co[i]):
                         yield a, i, j
 
-    def pending(self, values: list[Rows], co: Rows, sf: Rows) -> tuple[str, int, int] | None:
+    def pending_pair(self, values: list[Rows], co: Rows, sf: Rows) -> tuple[str, int, int] | None:
         """A pair that must be ordered and is not yet."""
         for a in self.tape.axioms:
             if a.role == TOTAL:
@@ -208,12 +208,12 @@ class Trial:
                     for j in bits.bits(row):
                         if i != j and not (co[i] >> j & 1) | (co[j] >> i & 1):
                             return "co", i, j
-        if self.tape.total_co and (open_ := next(self.unordered(co), None)):
+        if self.tape.total_co and (open_ := next(self.unordered_pairs(co), None)):
             return "co", *open_
         return next((("sync_fence", i, j) for i, j in self.fences if not (sf[i] >> j & 1) | (sf[j] >> i & 1)), None)
 
-    def unordered(self, co: Rows) -> Iterator[tuple[int, int]]:
-        """The pairs of writes of one location that co leaves open."""
+    def unordered_pairs(self, co: Rows) -> Iterator[tuple[int, int]]:
+        """The pairs of writes of one location that co leaves unordered."""
         for writes in self.s.writes.values():
             for i in writes:
                 for j in writes:

@@ -1,8 +1,8 @@
-"""co and the order of fences, for all candidates of a batch at once.
+"""Coherence order and fence order of all candidates of a batch at once.
 
-co is the least relation that the model demands: what an axiom forces or forbids is inferred from the masks, and a
-pair that must
-be ordered and may be ordered either way is decided by search. The same goes for the pairs of morally strong fence.sc.
+co is the least relation that the model demands: what an axiom forces or forbids is inferred from the masks, and a pair
+that must be ordered and may be ordered either way is decided by search. The same holds for the pairs of morally strong
+fence.sc.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mcheck.findings.undefined_effects import OF_THE_MISUSED
 
 @dataclass(slots=True)
 class Flagged:
-    """A pair that a ``flag`` check reports, and a candidate that shows it."""
+    """A pair that a ``flag`` of the model reports, and a candidate that shows it."""
 
     name: str
     pair: tuple[int, int]
@@ -30,10 +30,11 @@ class Flagged:
 
 @dataclass(slots=True)
 class Solution:
-    """What the flags of the model report about the consistent candidates of a batch.
+    """The flags that hold in the consistent candidates of a batch.
 
-    ``defined`` is the mask of those that are looked at: what follows a misuse is no execution of the program. Of the
-    others, by the event of their only misuse in ``misused``, only that event is: see ``OF_THE_MISUSED``.
+    ``defined``: the mask of the candidates without misuse; what follows a misuse is no execution of the program.
+    ``misused``: the masks of the others by the event of their only misuse; only that event is examined, see
+    ``OF_THE_MISUSED``.
     """
 
     defined: int = -1
@@ -43,19 +44,17 @@ class Solution:
 
 @dataclass(slots=True)
 class Orders:
-    """The search on one structure.
+    """The search for the orders of the candidates of one structure.
 
-    ``checks`` are the monotone axioms and the demands on co that may fail here, ``late`` those that only a complete
-    execution
-    can answer, ``flags`` the reports. co lies between ``co_low`` and ``co_high``, the fence order within ``sf_high``.
-    ``failed``
-    counts the candidates that each axiom removed.
+    ``checks``: the monotone axioms and the demands on co that may fail here; ``final_checks``: axioms that only a
+    complete execution can answer; ``flags``: the flags of the model. co lies between ``co_low`` and ``co_high``, the
+    fence order within ``sf_high``. ``failed`` counts the candidates that each axiom removed.
     """
 
     s: Structure
     plan: Plan
     checks: list[Axiom]
-    late: list[Axiom]
+    final_checks: list[Axiom]
     flags: list[Axiom]
     co_low: Rows
     co_high: Rows
@@ -68,7 +67,7 @@ class Orders:
 
     @property
     def n(self) -> int:
-        """How many events there are."""
+        """The number of events."""
         return self.s.size
 
     def search(
@@ -81,7 +80,7 @@ class Orders:
         candidates: list[Candidate],
         solution: Solution,
     ) -> int:
-        """The candidates for which some co and fence order is consistent; flags are recorded on the way."""
+        """The candidates for which some coherence and fence order is consistent; their flags go to ``solution``."""
         self.deadline()
         alive, co, sf, pending = self.propagate(alive, bases, co, sf, not_co, infer=True)
         if not alive:
@@ -112,10 +111,10 @@ class Orders:
     def _leaf(
         self, alive: int, bases: dict[str, Masks], co: Masks, sf: Masks, candidates: list[Candidate], solution: Solution
     ) -> int:
-        if not self.late and not self.flags:
+        if not self.final_checks and not self.flags:
             return alive
         evaluation = Evaluation(self.plan, alive, {**bases, "co": co, "sync_fence": sf})
-        for a in self.late:
+        for a in self.final_checks:
             bad = evaluation.violated(a.test, a.node)
             alive &= bad if a.negated else ~bad
         shown = alive & solution.defined
@@ -153,8 +152,7 @@ class Orders:
     ) -> tuple[int, Masks, Masks, list[tuple[str, int, int, int]]]:
         """Applies the monotone axioms and the demands on co until nothing changes.
 
-        Returns the surviving candidates, co, the fence order, and what is still to be decided (relation, i, j,
-        candidates).
+        Returns the remaining candidates, co, the fence order, and the pairs to be decided (relation, i, j, candidates).
         """
         forbidding = [a for a in self.checks if a.role == "forbid"]
         demands = [a for a in self.checks if a.role in (BOUND, TOTAL)]
@@ -217,7 +215,7 @@ class Orders:
                 return alive, co, sf, pending
 
     def _unrelated(self, alive: int, co: Masks, not_co: Masks) -> Iterator[tuple[str, int, int, int]]:
-        """The pairs of writes of one location about which nothing has been decided."""
+        """The undecided pairs of writes of one location."""
         for writes in self.s.writes.values():
             for x, i in enumerate(writes[1:]):
                 for j in writes[x + 2 :]:
@@ -240,8 +238,9 @@ class Orders:
                     yield i, j, m & alive
 
     def _close_co(self, alive: int, co: Masks, not_co: Masks) -> int:
-        """Transitive closure of co, location by location; kills the candidates in which it has a cycle or a forbidden
-        edge.
+        """The transitive closure of co, location by location.
+
+        Removes the candidates in which co has a cycle or a forbidden edge.
         """
         for writes in self.s.writes.values():
             if len(writes) > 2:
@@ -262,7 +261,9 @@ class Orders:
         return alive
 
     def _close_sf(self, alive: int, sf: Masks) -> int:
-        """Kills the candidates whose fence order has a cycle, and orders the pairs that transitivity decides."""
+        """Orders the pairs of fences that transitivity decides, and removes the candidates whose fence order has a
+        cycle.
+        """
         reach = _copy(sf)
         fences = [i for i in range(self.n) if self.sf_high[i]]
         for k in fences:
@@ -291,7 +292,7 @@ class Orders:
         sf: Masks,
         not_co: Masks,
     ) -> tuple[bool, int]:
-        """Orients the pairs of which one direction would violate an axiom at once."""
+        """Orders the pairs of which one direction would violate an axiom at once."""
         seeds: dict[int, Masks] = {}
         for a in forbidding:
             seed = seeds.setdefault(a.node, {})

@@ -1,12 +1,10 @@
-"""All consistent executions of one event structure under one model.
+"""Finds all consistent executions of one event structure under one model.
 
-1. Choices with one option become static edges; static bounds of the tape settle what they can.
-2. The remaining choices are made a few at a time, all combinations side by side as the bits of a batch; a monotone
-axiom
-   that is violated removes its candidates at once.
+1. Choices with one option become static edges; static bounds of the tape decide what they can.
+2. The remaining choices are made a few at a time, all combinations side by side as the bits of a batch; a violated
+   monotone axiom removes its candidates at once.
 3. co is the least relation that the model demands and sync_fence an order of its pairs: what an axiom forbids is
-inferred by
-   the backward evaluation, what is left is decided by search, for all candidates at the same time.
+   inferred by the backward evaluation, the rest is decided by search, for all candidates at the same time.
 """
 
 from __future__ import annotations
@@ -24,14 +22,14 @@ from mcheck.events.choices.prepared import Prepared
 from mcheck.semantics.terms import Term, Unknown
 
 BATCH = 4096
-"""How many candidates are evaluated side by side."""
+"""The number of candidates that are evaluated side by side."""
 
 MAX_BYTE = 256
 
 
 @cache
 def _digits(option: int) -> bytes:
-    """Translates a column of options into binary digits: 1 where it is ``option``."""
+    """A translation table from a column of options to binary digits: 1 for ``option``."""
     return bytes(49 if k == option else 48 for k in range(MAX_BYTE))
 
 
@@ -60,7 +58,7 @@ class Solver(Prepared):
     # --- making the choices ---------------------------------------------------------------------------
 
     def solve(self) -> Iterator[tuple[list[Candidate], Solution]]:
-        """Batches of consistent candidates, with the findings of the flags on them."""
+        """Batches of consistent candidates, with the flags that hold in them."""
         if not self.possible:
             return
         open_choices = [k for k, c in enumerate(self.choices) if len(c.options) > 1]
@@ -111,7 +109,7 @@ class Solver(Prepared):
                 candidates = self._prune(candidates)
 
     def _check_grounded(self, candidate: Candidate, constraints: list[tuple[Term, bool]]) -> None:
-        """A circular value that the axioms let through has no value that could be told."""
+        """Raises ``Unsupported`` for a circular value that the axioms permit: it has no determined value."""
         if self.misstep(candidate):
             return
         valuation = self.valuation(candidate)
@@ -126,7 +124,9 @@ class Solver(Prepared):
     def _constrain(
         self, candidates: list[Candidate], constraints: list[tuple[Term, bool]]
     ) -> tuple[list[Candidate], list[tuple[Term, bool]]]:
-        """Drops the candidates that violate a path's constraint; keeps the constraints that are not decided yet."""
+        """Removes the candidates that violate a constraint of a path, and returns the constraints that are still
+        undecided.
+        """
         pending = []
         for term, truth in constraints:
             kept, undecided, circular = [], False, False
@@ -150,9 +150,9 @@ class Solver(Prepared):
         return candidates, pending
 
     def _misused_twice(self, candidate: Candidate) -> bool:
-        """Only the first misuse is of interest: after it nothing is known that could justify another.
+        """Whether a candidate has two misuses; only the first counts, for nothing after it is known.
 
-        What cannot go well is a misuse whatever else is misused.
+        A misuse that every option has counts in any case.
         """
         chosen = zip(self.choices, candidate, self.inevitable, strict=True)
         return sum(t >= 0 and not always and c.options[t].misstep is not None for c, t, always in chosen) > 1
@@ -167,7 +167,7 @@ class Solver(Prepared):
         return out
 
     def _masks(self, candidates: list[Candidate]) -> Iterator[tuple[Choice, int, int]]:
-        """(choice, option, mask of the candidates that take it), for the choices that are open."""
+        """(choice, option, mask of the candidates that take it) for the choices that are open."""
         for k, choice in enumerate(self.choices):
             if len(choice.options) == 1:
                 continue
@@ -183,7 +183,7 @@ class Solver(Prepared):
                     yield choice, o, int("".join(["1" if x == o else "0" for x in column]), 2)
 
     def _prune(self, candidates: list[Candidate]) -> list[Candidate]:
-        """Removes the candidates whose choices so far already violate a monotone axiom."""
+        """Removes the candidates whose choices so far violate a monotone axiom."""
         if not any(a.role == "forbid" for a in self.checks) or len(candidates) == 0:
             return candidates
         alive = (1 << len(candidates)) - 1
@@ -211,13 +211,13 @@ class Solver(Prepared):
             yield found, solution
 
     def _defined(self, candidates: list[Candidate]) -> int:
-        """The mask of the candidates that misuse no mbarrier and no barrier."""
+        """The mask of the candidates without a misuse of an mbarrier or a barrier."""
         if not self.misusable:
             return (1 << len(candidates)) - 1
         return sum(1 << k for k, c in enumerate(candidates) if not self.misstep(c))
 
     def _misused_once(self, candidates: list[Candidate]) -> dict[int, int]:
-        """By the event of a misuse, the mask of the candidates in which nothing else is misused."""
+        """The mask of the candidates with exactly one misuse, by its event."""
         out: dict[int, int] = {}
         for k, candidate in enumerate(candidates if self.misusable and self.flags else ()):
             if (culprit := self.culprit(candidate)) is not None:

@@ -1,4 +1,4 @@
-"""From a candidate to the picture of an execution: events joined into boxes, relations reduced to edges."""
+"""Turns a candidate into a drawable execution: events are grouped into boxes, relations reduced to edges."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from mcheck.answers.missing_arrivals import lack_of, phases_of
+from mcheck.answers.missing_arrivals import find_lack, phases_of
 from mcheck.answers.number_text import UNKNOWN, format_contents, format_number
 from mcheck.answers.result import State
-from mcheck.answers.witnesses import element_at
+from mcheck.answers.witnesses import element_size
 from mcheck.cat.algebra import bits
 from mcheck.cat.algebra.bits import Rows
 from mcheck.cat.algebra.explanation import Step
@@ -26,7 +26,7 @@ from mcheck.semantics.terms import Uid, Unknown
 
 MAX_LINES = 4
 DRAWN_AS = {"syncbar": "barrier", "meet": "barrier"}
-"""Relations that a picture shows as one."""
+"""Relations that a picture shows under another name."""
 Pair = tuple[int, int]
 
 
@@ -67,10 +67,11 @@ def execution_of(
     note: str = "",
     stops: Iterable[tuple[int, Op, str]] = (),
 ) -> Execution:
-    """The execution of a candidate. ``explain``: the model forbids it, and the axiom and its edges are wanted.
+    """The execution of a candidate for drawing. ``explain``: the model forbids it, and the axiom with its edges is
+    wanted.
 
-    ``marked`` are nodes to point out, the two accesses of a race, with a ``note`` in their boxes; ``stops`` are the
-    operations at which threads end, each with what is said of it.
+    ``marked``: nodes to highlight, the two accesses of a race, with a ``note`` in their boxes. ``stops``: the
+    operations at which threads stop, each with a text.
     """
     d = _Drawing(prepared, candidate, settled, prepared.valuation(candidate))
     d.phases = phases_of(prepared, candidate)
@@ -113,7 +114,7 @@ def _names() -> Iterator[str]:
 
 
 def _key(s: Structure, node: Node) -> tuple[object, ...] | None:
-    """What is drawn as one box: an instruction; the reads, the writes, the signal of an asynchronous operation."""
+    """The key of a node's box: its instruction, or the reads, writes or signal of an asynchronous operation."""
     event = node.source
     if event is None:
         return ("init", node.address)
@@ -131,7 +132,7 @@ def _updates(s: Structure, event: Event) -> bool:
 
 
 def _group(d: _Drawing, needed: set[int]) -> None:
-    """Boxes in the order of the events, and their columns: asynchronous operations stand beside their thread."""
+    """The boxes in the order of the events, and their columns; asynchronous operations are beside their thread."""
     s = d.s
     by_key: dict[tuple[object, ...], _Group] = {}
     for node in s.nodes:
@@ -176,7 +177,7 @@ def _place(place: object) -> str:
 
 
 def _stopped(d: _Drawing, boxes: list[Box], thread: int, op: Op, told: str) -> tuple[Edge, ...]:
-    """Adds a box for the operation at which a thread ends without an event; its place in program order."""
+    """Adds a box for an operation without events at which a thread stops; returns its position in program order."""
     column = next((k for k, c in enumerate(d.columns) if c.thread == thread and not c.asynchronous), -1)
     if column < 0:
         t = d.s.program.threads[thread]
@@ -190,7 +191,7 @@ def _stopped(d: _Drawing, boxes: list[Box], thread: int, op: Op, told: str) -> t
 
 
 ENDS = {Tag.START: ("start", "the thread begins"), Tag.EXIT: ("exit", "the thread ends")}
-"""Events of no instruction, drawn where they show why an execution is forbidden."""
+"""Events without an instruction, drawn where they show why an execution is forbidden."""
 
 
 def _box(d: _Drawing, g: _Group, name: str, note: str | None) -> Box:
@@ -221,7 +222,7 @@ def _box(d: _Drawing, g: _Group, name: str, note: str | None) -> Box:
 
 
 def _ends(nodes: list[Node]) -> list[Node]:
-    """Without the reads of read-modify-writes: their line is told by the write."""
+    """The nodes without the reads of read-modify-writes, which the lines of their writes show."""
     halves = {n.source.rmw for n in nodes if n.source is not None and n.source.rmw is not None}
     return [n for n in nodes if n.source is None or n.source.uid not in halves]
 
@@ -240,7 +241,7 @@ def _kind(tags: frozenset[Tag]) -> str:
 
 
 COMES, LEAVES = frozenset({Tag.BARRIVE, Tag.MEET}), frozenset({Tag.BWAIT, Tag.MET})
-"""Arrivals at a barrier or a meeting of lanes, and departures from it."""
+"""Arrivals at a barrier or a warp-level synchronisation, and departures from it."""
 
 
 def _plain(tags: frozenset[Tag]) -> str:
@@ -256,7 +257,7 @@ def _plain(tags: frozenset[Tag]) -> str:
 
 
 def _line(d: _Drawing, node: Node) -> str:
-    """What an event does with a value or a barrier, short."""
+    """A short text for the effect of an event."""
     event = node.source
     assert event is not None
     if event.mbarrier is not None:
@@ -305,15 +306,15 @@ def _mbarrier_line(d: _Drawing, event: Event) -> str:
 
 
 def _pending(d: _Drawing, node: Node) -> list[str]:
-    """What the phase lacks that a wait waits for, where the events tell."""
+    """What the phase that a wait waits for still lacks, if known."""
     event = node.source
     if event is None or event.mbarrier is None or event.mbarrier.kind != "wait":
         return []
-    lack = lack_of(d.s, d.phases, event.mbarrier.address)
+    lack = find_lack(d.s, d.phases, event.mbarrier.address)
     if lack is None:
         return []
     told = [f"phase {lack.phase}: {lack.arrived} of {lack.count} arrivals"]
-    missing = lack.expected - lack.came
+    missing = lack.expected - lack.received
     return told + ([f"{missing} bytes pending"] if missing else [])
 
 
@@ -326,7 +327,7 @@ def _answer(compute: Callable[[], bool]) -> str:
 
 def _value(d: _Drawing, node: Node, compute: Callable[[], int]) -> str:
     try:
-        return format_contents(compute(), node.size, element_at(d.s, node))
+        return format_contents(compute(), node.size, element_size(d.s, node))
     except (Unknown, NotYet, Circular):
         return UNKNOWN
 
@@ -336,7 +337,9 @@ def _object(s: Structure, node: Node) -> str:
 
 
 def _object_of(s: Structure, address: int, size: int) -> str:
-    """``x``, ``buf[2]``, ``buf[bytes 0..16]``; the CTA only where objects of several CTAs are in play."""
+    """The name of an object: ``x``, ``buf[2]``, ``buf[bytes 0..16]``; with the CTA only if objects of several CTAs
+    occur.
+    """
     shared = {i.cta.number for i in s.program.memory.instances if i.cta is not None}
     for instance in s.program.memory.instances:
         start, data = address - instance.physical, instance.object
@@ -400,7 +403,7 @@ def _edges(d: _Drawing, steps: tuple[Step, ...]) -> tuple[Edge, ...]:
 
 
 def _pairs(d: _Drawing) -> Iterable[tuple[int, int, str]]:
-    """The relations that are drawn, reduced to what tells something."""
+    """The relations to draw, reduced to the informative pairs."""
     s, n = d.s, d.s.size
     chosen = d.settled.relations
     none = bits.empty(n)
@@ -451,7 +454,7 @@ def _tracked(d: _Drawing, signal: Uid) -> bool:
 
 
 def _completions(d: _Drawing) -> Iterable[tuple[int, int, str]]:
-    """From the last accesses of an operation to its signal, or to the first wait of its group."""
+    """Edges from the last accesses of an asynchronous operation to its signal, or to the first wait of its group."""
     s = d.s
     for path in d.s.paths:
         tracked = [m for m, _ in path.tracked]
@@ -469,12 +472,12 @@ def _completions(d: _Drawing) -> Iterable[tuple[int, int, str]]:
 
 
 def _feeds(s: Structure, memory: Uid, others: list[Uid]) -> bool:
-    """Whether one of the others depends on this read, so that its completion tells of both."""
+    """Whether one of the others depends on this read, so that the completion of that implies its completion."""
     return any(memory in s.events[o].data for o in others)
 
 
 def _waits(d: _Drawing, chosen: dict[str, Rows]) -> Iterable[tuple[int, int, str]]:
-    """Phase edges: from what counts in the phase that a wait saw complete, to the first such wait of each thread."""
+    """Phase edges: from the operations that count in a phase to the first wait of each thread that sees it complete."""
     s = d.s
     seen: set[tuple[int, int, int]] = set()
     for j, sources in enumerate(bits.inverse(chosen.get("phase", bits.empty(s.size)))):
@@ -498,13 +501,13 @@ def _of(rows: Rows) -> Iterable[Pair]:
 
 
 def _reduced(rows: Rows) -> Rows:
-    """Without the pairs that others imply."""
+    """The transitive reduction of the pairs."""
     two = bits.compose(rows, rows)
     return [row & ~far for row, far in zip(rows, two, strict=True)]
 
 
 def _bands(d: _Drawing) -> tuple[Band, ...]:
-    """The phases of each mbarrier with the operations that count in them."""
+    """The phases of each mbarrier, with the operations that count in them."""
     members: dict[tuple[int, int], list[int]] = {}
     for uid, phase in d.phases.items():
         event = d.s.events[uid]
@@ -519,7 +522,7 @@ def _bands(d: _Drawing) -> tuple[Band, ...]:
 
 
 def _walk(d: _Drawing, steps: tuple[Step, ...]) -> tuple[Hop, ...]:
-    """The steps between boxes. Those within a box are not shown, unless there are no others."""
+    """The steps of a cycle between boxes; steps within a box are omitted, unless there are no others."""
     hops = []
     for step in steps:
         kind, back = step.kind.removesuffix("^-1"), step.kind.endswith("^-1")
@@ -529,7 +532,7 @@ def _walk(d: _Drawing, steps: tuple[Step, ...]) -> tuple[Hop, ...]:
 
 
 def _told(d: _Drawing, n: int) -> str:
-    """What a node does, of a read-modify-write both halves."""
+    """A text for the effect of a node; both halves of a read-modify-write."""
     node = d.s.nodes[n]
     if node.source is None:
         return f"W {_effect(d, node)}"

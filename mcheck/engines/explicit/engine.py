@@ -1,4 +1,4 @@
-"""The explicit engine's answer about one program."""
+"""Entry point of the explicit engine."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ def answer(
     witnesses: bool = False,
     kept: Kept | None = None,
 ) -> Answer:
-    """What the model allows of the program; never raises for a time-out or an unmodelled construct (verdict
-    ``unknown``).
+    """The explicit engine's answer about a program; a time-out or an unsupported construct gives the verdict
+    ``unknown``.
 
-    ``prop`` is ``spec`` (the final condition) or ``liveness``; ``findings`` asks for deadlocks too (default: if the
-    file expects
-    findings); ``witnesses`` gives each outcome an execution in words; ``kept`` is
-    filled with the executions themselves, for those who draw or explain them.
+    ``prop`` is ``spec`` (the final condition) or ``liveness``. ``findings``: search for deadlocks too (default: if the
+    file expects findings). ``witnesses``: give each outcome a trace. ``kept`` collects the executions themselves, for
+    drawing and explanation.
     """
     limit = Limit(timeout)
     wanted = bool(program.expectation.kinds) if findings is None else findings

@@ -1,4 +1,4 @@
-"""The explicit engine's way with a question: all consistent executions of every combination of paths, in batches."""
+"""Enumeration of all consistent executions of every combination of paths, in batches."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ from mcheck.ir.condition import Compare, Not
 
 @dataclass(slots=True)
 class Enumeration(Run):
-    """One question about one program, all executions of its structures looked at."""
+    """A run of the explicit engine: one question about one program."""
 
     def solve_all(self, complete: list[list[Path]]) -> None:
-        """The executions of all combinations of paths that end, until the verdict is known if that is all."""
+        """Enumerates the executions of all combinations of complete paths, or until the verdict is known if only that
+        is asked.
+        """
         if self.kept is not None:
             self.kept.combinations = lambda: (found for c in product(*complete) for found in self.structures(c))
             self.kept.restrict = restrict
@@ -58,21 +60,21 @@ class Enumeration(Run):
                         self.executions += 1
                         if solver.misusable and self._misused(solver, c):
                             continue
-                        state = states.of(c)
-                        self.reach(state, solver, c)
+                        state = states.state_of(c)
+                        self.record_state(state, solver, c)
                         if unfinished:
                             self._unfinished(solver, c, paths)
                             unfinished = False
                     self._report_flagged(solver, solution)
-                    self.hit = self.hit or (self.verdict_only and self._decided(states, candidates))
-                    if self.hit:
+                    self.decided = self.decided or (self.verdict_only and self._decided(states, candidates))
+                    if self.decided:
                         self.complete = False
                         return
                 for name, count in solver.failed.items():
                     self.failed[name] = self.failed.get(name, 0) + count
 
     def _undefined_beside(self, paths: tuple[Path, ...]) -> bool:
-        """Whether an execution that the condition does not ask for may settle the verdict, being undefined."""
+        """Whether an execution outside of the condition may decide the verdict by being undefined."""
         if is_undefined_by_paths(self.program, paths):
             return True
         for s, choices in self.structures(paths):
@@ -85,7 +87,7 @@ class Enumeration(Run):
         return False
 
     def _decided(self, states: States, candidates: list[Candidate]) -> bool:
-        """Whether one of these executions settles the verdict."""
+        """Whether one of these executions decides the verdict."""
         condition = self.program.condition
         if condition.kind == "none":
             return not self.findings_wanted
@@ -94,10 +96,10 @@ class Enumeration(Run):
             return True
         if self.findings_wanted:
             return False
-        return any(wanted in truth_of(condition, states.of(c)) for c in candidates)
+        return any(wanted in truth_of(condition, states.state_of(c)) for c in candidates)
 
     def _races_of(self, s: Structure, choices: list[Choice]) -> None:
-        """The races, and the misuses, of a structure whose executions do not end."""
+        """Reports the races and misuses of a structure whose executions do not end."""
         solver = Solver(self.tape, s, choices, self.deadline)
         unfinished = is_undefined_by_paths(self.program, s.paths)
         if solver.misusable or unfinished or prefixes.may_show_new_race(solver, self.seen):
@@ -110,7 +112,7 @@ class Enumeration(Run):
                 self._report_flagged(solver, solution)
 
     def consistent(self, s: Structure, choices: list[Choice]) -> tuple[Prepared, Candidate] | None:
-        """An execution of the structure that is consistent and misuses nothing."""
+        """A consistent execution of the structure without misuse, if there is one."""
         solver = Solver(self.tape, s, choices, self.deadline)
         for candidates, solution in solver.solve():
             if solution.defined:

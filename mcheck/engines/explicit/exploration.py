@@ -1,4 +1,4 @@
-"""All outcomes of a program with executions: the allowed ones, and the forbidden ones with what forbids them."""
+"""All outcomes of a program with example executions: allowed states, and forbidden states with the violated axioms."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
     import networkx as nx
 
 TRIED = 4
-"""Explanations of one forbidden state of which the shortest is taken."""
+"""The number of explanations of one forbidden state of which the shortest is used."""
 
 KEPT = 64
-"""Executions of one state that are kept for that: of those in which a value justifies itself not all are forbidden."""
+"""The number of executions of one state that are kept for that: of out-of-thin-air executions not all are forbidden."""
 
 SHORTEST = 2
-"""Edges in a cycle that no other beats."""
+"""The length of a cycle that no other beats."""
 
 THIN_AIR: Value = "out of thin air"  # type: ignore[assignment]
-"""Stands for the values of an execution in which a value justifies itself."""
+"""The value of a term in an execution in which a value depends on itself."""
 
 MAX_CANDIDATES = 20_000
-"""Executions without axioms that are looked at for states that no consistent execution has."""
+"""The maximum number of candidates, without axioms, that are searched for states that no consistent execution has."""
 
 
 class _Explorer:
@@ -76,13 +76,13 @@ class _Explorer:
         return found[1]
 
     def structures(self) -> list[tuple[Structure, list[Choice]]]:
-        """Every event structure with its choices; whoever narrows the choices down does so in a copy."""
+        """Every event structure with its choices; callers that restrict the choices work on a copy."""
         if self._structures is None:
             self._structures = list(self.kept.combinations())
         return [(s, [replace(c, options=list(c.options)) for c in choices]) for s, choices in self._structures]
 
-    def settle(self, solver: Prepared, candidate: Candidate, *, explain: bool = False) -> Settled:
-        return (Refutation if explain else Trial)(self.evaluator(solver), solver, candidate).settle()
+    def find_orders(self, solver: Prepared, candidate: Candidate, *, explain: bool = False) -> Settled:
+        return (Refutation if explain else Trial)(self.evaluator(solver), solver, candidate).find_orders()
 
     def draw(
         self, solver: Prepared, candidate: Candidate, state: State, settled: Settled | None = None, **more: object
@@ -92,7 +92,7 @@ class _Explorer:
             candidate,
             model=self.model.name,
             state=state,
-            settled=settled or self.settle(solver, candidate),
+            settled=settled or self.find_orders(solver, candidate),
             explain=settled is not None,
             **more,  # type: ignore[arg-type]
         )
@@ -100,14 +100,16 @@ class _Explorer:
     def network(self, solver: Prepared, candidate: Candidate, state: State, settled: Settled) -> nx.MultiDiGraph:
         return network(solver, candidate, settled, model=self.model.name, state=state)
 
-    def told(self, tried: list[tuple[Prepared, Candidate]], state: State, *, wanted: bool) -> Forbidden | None:
-        """Of some executions of a forbidden state the one with the shortest explanation."""
+    def best_explanation(
+        self, tried: list[tuple[Prepared, Candidate]], state: State, *, wanted: bool
+    ) -> Forbidden | None:
+        """The execution of a forbidden state with the shortest explanation, out of ``tried``."""
         best: tuple[Violation, Prepared, Candidate, Settled] | None = None
         explained = 0
         for solver, candidate in sorted(tried, key=lambda pair: (_unwritten(*pair), _ends(*pair))):
             try:
                 self.deadline()
-                settled = self.settle(solver, candidate, explain=True)
+                settled = self.find_orders(solver, candidate, explain=True)
             except (TimeOut, RecursionError):
                 break
             failed = settled.violation
@@ -126,7 +128,7 @@ class _Explorer:
         return Forbidden(state, drawn.axiom or "", drawn.cycle, drawn, wanted, graph)
 
     def candidates(self, *, wanted: bool) -> Iterator[tuple[Prepared, States, Candidate]]:
-        """Executions that need not satisfy any axiom: all of them, or those in which the condition's formula holds."""
+        """Candidates regardless of axioms: all of them, or those in which the condition's formula holds."""
         condition = self.program.condition
         formula = Not(condition.formula) if condition.kind == "forall" else condition.formula
         restrictions = (clauses(formula) or [[]]) if wanted else [[]]
@@ -146,7 +148,7 @@ class _Explorer:
     def collect(
         self, known: set[State], into: dict[State, list[tuple[Prepared, Candidate]]], *, wanted: bool, most: int
     ) -> bool:
-        """Adds states that are not ``known``, with some executions of each; whether it saw them all."""
+        """Adds states that are not ``known``, with some executions of each; whether the search was complete."""
         condition = self.program.condition
         seen = 0
         try:
@@ -155,7 +157,7 @@ class _Explorer:
                 if seen > MAX_CANDIDATES:
                     return False
                 try:
-                    state = states.of(c)
+                    state = states.state_of(c)
                 except Unsupported:
                     state = tuple((label, THIN_AIR) for label in states.labels)
                 else:
@@ -174,7 +176,7 @@ class _Explorer:
 
 
 def _may_be(state: State, known: set[State]) -> bool:
-    """Whether unknown contents of the state may be what makes it one that is allowed: then nothing forbids it."""
+    """Whether unknown contents make it possible that the state equals an allowed one; then nothing forbids it."""
     if not any(value == "unknown" for _, value in state):
         return False
     return any(
@@ -184,14 +186,14 @@ def _may_be(state: State, known: set[State]) -> bool:
 
 
 def _unwritten(solver: Prepared, candidate: Candidate) -> int:
-    """Reads of contents that nobody knows: an execution with fewer of them shows what the state is about."""
+    """The number of reads of uninitialised memory: an execution with fewer of them is the better example."""
     taken = (solver.choices[k].options[candidate[k]] for k in solver.reader.values() if candidate[k] >= 0)
     nodes = (solver.s.nodes[option.source] for option in taken)
     return sum(node.source is None and not isinstance(node.value, int) for node in nodes)
 
 
 def _ends(solver: Prepared, candidate: Candidate) -> list[int]:
-    """Writes that are the last of their locations: where several may be, those that stand later in the text."""
+    """The final writes of all locations: of several candidates those later in the text are preferred."""
     chosen = zip(solver.choices, candidate, strict=True)
     return [-c.options[t].source for c, t in chosen if c.kind == "final" and t >= 0]
 
@@ -212,10 +214,10 @@ def explore(
     budget: float = 5.0,
     networks: bool = False,
 ) -> Exploration:
-    """The answer with up to ``drawn`` executions of allowed states, and up to ``forbidden`` states that are not.
+    """The answer with up to ``drawn`` executions of allowed states, and up to ``forbidden`` forbidden states.
 
-    ``networks``: as graphs of networkx too. ``budget`` bounds the seconds spent on what is not allowed, beyond the
-    ``timeout`` of the answer itself.
+    ``networks``: as graphs of networkx too. ``budget``: seconds for forbidden states, beyond the ``timeout`` of the
+    answer itself.
     """
     kept = Kept()
     given = answer(
@@ -233,7 +235,7 @@ def explore(
     out = Exploration(given, allowed, findings=pictures)
     for state in allowed if networks else ():
         solver, candidate = kept.outcomes[state]
-        out.networks[state] = explorer.network(solver, candidate, state, explorer.settle(solver, candidate))
+        out.networks[state] = explorer.network(solver, candidate, state, explorer.find_orders(solver, candidate))
     if forbidden and given.complete:
         _forbidden(explorer, out, set(kept.outcomes), forbidden)
     out.cut = explorer.late or given.cut
@@ -249,7 +251,7 @@ def _forbidden(explorer: _Explorer, out: Exploration, known: set[State], most: i
     out.all_forbidden = explorer.collect(known, found, wanted=False, most=most)
     entries = []
     for state, tried in found.items():
-        told = explorer.told(tried, state, wanted=state in wanted)
+        told = explorer.best_explanation(tried, state, wanted=state in wanted)
         if told is not None:
             entries.append(told)
     out.forbidden = tuple(sorted(entries, key=lambda f: (not f.wanted, state_sort_key(f.state))))
@@ -258,7 +260,7 @@ def _forbidden(explorer: _Explorer, out: Exploration, known: set[State], most: i
 def forbidden_state(
     program: Program, model: Model, state: State, *, profile: str = "ptx", unroll: int = 2, budget: float = 5.0
 ) -> Forbidden | None:
-    """Why the model forbids one state: its axiom and cycle, ``None`` if no execution at all has the state."""
+    """Why the model forbids one state: its axiom and cycle; ``None`` if no candidate has the state."""
     kept = Kept()
     given = answer(program, model, unroll=unroll, timeout=budget, profile=profile, kept=kept)
     explorer = _Explorer(program, model, kept, budget)
@@ -269,4 +271,4 @@ def forbidden_state(
     explorer.collect(known, found, wanted=False, most=1000)
     if state not in found:
         return None
-    return explorer.told(found[state], state, wanted=False)
+    return explorer.best_explanation(found[state], state, wanted=False)

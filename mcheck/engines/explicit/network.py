@@ -1,4 +1,4 @@
-"""An execution as a graph of networkx: every event a node, every pair of a relation an edge."""
+"""An execution as a networkx graph: a node for every event, an edge for every pair of a relation."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     import networkx as nx
 
 STATIC = ("po", "rmw", "addr", "data", "ctrl", "issue")
-"""The relations that no execution chooses; those that one does are there besides, fr, and what an axiom fails by."""
+"""The relations that do not depend on choices; the chosen ones, fr, and the edges of a violated axiom are added."""
 
 
 def network(prepared: Prepared, candidate: Candidate, settled: Settled, *, model: str, state: State) -> nx.MultiDiGraph:
-    """The graph; its attributes are the test, the model, the final state, and of a forbidden execution the axiom that
-    it fails with the edges that show it.
+    """The graph of an execution.
+
+    Its attributes are the test, the model, the final state and, of a forbidden execution, the violated axiom with the
+    edges that show it.
     """
     import networkx as nx
 
@@ -46,7 +48,7 @@ def network(prepared: Prepared, candidate: Candidate, settled: Settled, *, model
 
 
 def _event(prepared: Prepared, candidate: Candidate, node: Node) -> dict[str, Any]:
-    """What a node says: whose it is, its instruction and line, its sets of cat, and what it does to which object."""
+    """The attributes of a node: its thread, instruction, line, tags of cat, and its effect on which object."""
     s, source = prepared.s, node.source
     effect = effect_of(s, prepared.valuation(candidate), node)
     initial = node.initial if source is None and isinstance(node.initial, int) else None

@@ -1,4 +1,4 @@
-"""The options that a part of a condition leaves: with fewer to try, a verdict comes sooner."""
+"""Restricts choices to the options that a part of the condition permits, so that a verdict needs fewer candidates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcheck.semantics.terms import Term, Unknown, evaluate, typed
 
 
 def restrict(s: Structure, choices: list[Choice], clause: list[Compare]) -> bool:
-    """Keeps only the options that the comparisons of a clause allow; whether any execution is left."""
+    """Keeps only the options that the comparisons of a clause permit; whether any execution remains."""
 
     readers = {c.node: c for c in choices if c.kind == "rf"}
     finals = {c.address: c for c in choices if c.kind == "final"}

@@ -1,4 +1,4 @@
-"""The executions behind an answer, for those who draw or explain them."""
+"""The executions behind an answer, for drawing and explanation."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An execution that shows a finding: ``note`` is said of the events ``marked``; ``stops`` are threads that end at
-    an operation that gave no event, with what is said of it.
+    """An execution that shows a finding.
+
+    ``note`` is the text for the events ``marked``; ``stops`` are threads that stop at an operation without events, with
+    a text.
     """
 
     prepared: Prepared
@@ -37,10 +39,10 @@ def _none() -> Iterator[tuple[Structure, list[Choice]]]:
 
 @dataclass(slots=True)
 class Kept:
-    """``outcomes``: one execution of each state; ``findings``: one that shows the finding.
+    """Example executions of an answer: ``outcomes``, one of each state, and ``findings``, one that shows each finding.
 
-    ``combinations`` gives every event structure of the program anew, ``restrict`` keeps of one only what the
-    comparisons of a clause allow (and says whether anything is left).
+    ``combinations`` yields every event structure of the program anew; ``restrict`` keeps only what the comparisons of a
+    clause permit (and says whether anything remains).
     """
 
     outcomes: dict[State, tuple[Prepared, Candidate]] = field(default_factory=dict)

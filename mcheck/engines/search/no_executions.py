@@ -1,6 +1,6 @@
-"""Programs of which no execution ends: an answer about nothing has to say why there is nothing.
+"""Programs without complete executions: the answer has to say why there are none.
 
-Two engines that share a mistake agree, and a program without any execution satisfies whatever is asked of all of them.
+Two engines that share a mistake agree, and a program without any execution satisfies every condition on all of them.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ STOPPED = Reason(Cause.NONE_ENDS, "no execution ends: every one stops at what is
 
 
 def why_none_ends(run: Run) -> Reason | None:
-    """Why no execution of an explored program ends, ``None`` if one does or if the answer says more already.
+    """Why no execution of an explored program ends; ``None`` if one does, or the answer says more already.
 
-    Some thread waits forever, does what is undefined, or the model forbids all that they do. Where nothing of that is
-    so the engine has lost the executions, which is an error of its own.
+    Some thread waits forever or is undefined, or the model forbids all executions. Otherwise the engine has lost the
+    executions, which is a bug.
     """
     if run.undefined or run.bounded:
         return None
-    every = run.every
+    every = run.thread_paths
     complete = [[p for p in paths if p.end == "end"] for paths in every]
     try:
         if _some_end(run, complete):
             return None
         if not run.blocking_wanted and run.prop != "liveness":
-            run.liveness(every, first=True)
+            run.search_deadlocks(every, first=True)
     except (TimeOut, Unsupported) as error:
         why = timeout_reason(run.limit.seconds) if isinstance(error, TimeOut) else error_reason(error)
         return Reason(Cause.NONE_ENDS, "it was not settled whether any execution ends", because=(why,))
@@ -39,7 +39,7 @@ def why_none_ends(run: Run) -> Reason | None:
         return Reason(Cause.NONE_ENDS, f"no execution ends: {found[0].code}, {found[0].message}")
     if run.note:
         return Reason(Cause.NONE_ENDS, "no execution ends", because=run.note)
-    if run.parted or any(p.end == "undefined" for paths in every for p in paths):
+    if run.diverged or any(p.end == "undefined" for paths in every for p in paths):
         return STOPPED
     if any(True for combination in product(*complete) for _ in run.structures(combination)):
         axioms = f" ({', '.join(sorted(run.failed))})" if run.failed else ""
@@ -48,17 +48,17 @@ def why_none_ends(run: Run) -> Reason | None:
 
 
 def some_end(run: Run) -> bool:
-    """Whether some execution of a program that was explored ends, as far as that is known."""
+    """Whether some execution of an explored program ends, as far as known."""
     if run.bounded:
         return True
     try:
-        return _some_end(run, [[p for p in paths if p.end == "end"] for paths in run.every])
+        return _some_end(run, [[p for p in paths if p.end == "end"] for paths in run.thread_paths])
     except (TimeOut, Unsupported):
         return True
 
 
 def _some_end(run: Run, complete: list[list[Path]]) -> bool:
-    """Whether some execution ends and misuses nothing."""
+    """Whether some execution ends without a misuse."""
     if run.ends or (run.complete and run.prop != "liveness"):
         return run.ends
     return any(

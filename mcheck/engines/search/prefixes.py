@@ -1,8 +1,8 @@
-"""Executions that stop early: in a deadlock, or where a thread does what is undefined.
+"""Executions that stop early: in a deadlock, or where a thread has undefined behaviour.
 
-A thread that does what is undefined stops there; the others go on as far as they do not need it. Whatever two accesses
-race in such a beginning of an execution race in all that it may become, so races are looked for there as well; states
-and deadlocks are not (interface: states are those of executions in which every thread ends).
+A thread with undefined behaviour stops there; the others go on as far as they do not depend on it. Two accesses that
+race in such a prefix race in every execution that extends it, so races are searched for there as well; states and
+deadlocks are not (states are those of executions in which every thread ends).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mcheck.events.structure import Structure
 from mcheck.semantics.terms import Uid, reads_of
 
 MAX_COMBINATIONS = 5_000
-"""Combinations of paths, some of which stop early, that are looked at for races."""
+"""The maximum number of combinations of paths, some of which stop early, that are searched for races."""
 
 Cut = dict[object, Path]
 """The paths that a misuse cuts short, by ``name_of``."""
@@ -32,9 +32,10 @@ AT_THE_END = frozenset({"UB216"})
 
 
 def cut_short(path: Path, uid: Uid) -> Path:
-    """The path of a thread that stops before the event ``uid``; without it if it is a signal, for which nobody waits.
+    """The path of a thread that stops before the event ``uid``; if that is a signal, for which no thread waits, the
+    path without it.
 
-    Events keep their names. Conditions on what the thread would have read later are dropped.
+    Events keep their names. Conditions on later reads of the thread are dropped.
     """
     culprit = next(e for e in path.events if e.uid == uid)
     if culprit.order is None:
@@ -62,31 +63,31 @@ def _keeping(path: Path, events: list[Event], end: str) -> Path:
 
 
 def culprits(s: Structure, choices: Iterable[Choice]) -> Iterator[tuple[Path, Uid]]:
-    """The path and the event of every misuse that some choice has among its options."""
+    """The path and the event of every misuse among the options of some choice."""
     found = {option.misstep[2] for choice in choices for option in choice.options if option.misstep is not None}
     for uid in sorted(found):
         yield s.paths[uid[0]], uid
 
 
 def name_of(path: Path) -> object:
-    """What tells the paths of a thread that stop early apart."""
+    """A key that distinguishes the early-stopping paths of a thread."""
     return path.thread, path.end, path.misstep, tuple(e.uid for e in path.events), path.constraints
 
 
 def variants(path: Path, cut: Cut) -> list[Path]:
-    """The paths to the same undefined operation on which some signal never comes."""
+    """The paths to the same undefined operation on which some signal never arrives."""
     return [p for p in cut.values() if p.misstep is not None and p.misstep is path.misstep and p.thread == path.thread]
 
 
 def pools(every: list[list[Path]], cut: Cut) -> list[list[Path]]:
-    """The paths of each thread with those that a misuse cuts short."""
+    """The paths of each thread, with those that a misuse cuts short."""
     return [[*paths, *(p for p in cut.values() if p.thread == k)] for k, paths in enumerate(every)]
 
 
 def combinations_of(every: list[list[Path]], cut: Cut) -> Iterator[tuple[Path, ...]]:
-    """The combinations in which some thread stops at what is undefined, or a signal never comes.
+    """The combinations in which some thread stops at undefined behaviour, or a signal never arrives.
 
-    ``cut`` may grow meanwhile: what is added to it is combined as well. Raises ``Unsupported`` where they are too many.
+    ``cut`` may grow meanwhile: what is added is combined as well. Raises ``Unsupported`` if there are too many.
     """
     tried: set[tuple[int, ...]] = set()
     by_itself = {id(p) for paths in every for p in paths if p.end == "undefined"}
@@ -109,7 +110,7 @@ def may_show_new_race(prepared: Prepared, seen: Seen) -> bool:
 
 
 def key_of(prepared: Prepared, name: str, pair: tuple[int, int]) -> object:
-    """What makes two flagged pairs the same to a reader: the check, the instructions, and which of them write."""
+    """The key by which flagged pairs are reported once: the check, the instructions, and which of them write."""
     parts = []
     for k in pair:
         node = prepared.s.nodes[k]
@@ -119,7 +120,7 @@ def key_of(prepared: Prepared, name: str, pair: tuple[int, int]) -> object:
 
 
 def is_group_overlap(s: Structure, pair: tuple[int, int]) -> bool:
-    """Whether a pair are two copies of one cp.async group that write one place: UB106, and not a race beside it."""
+    """Whether a pair are two copies of one cp.async group that write the same bytes: UB106, and not a race as well."""
     first, second = (s.nodes[k] for k in pair)
     if first.thread != second.thread or not (first.has(Tag.CPASYNC) and second.has(Tag.CPASYNC)):
         return False

@@ -1,4 +1,4 @@
-"""One question about one program, put to its event structures.
+"""The search that the enumerating engines share: one question about one program.
 
 Paths of the threads are combined; every combination is an event structure whose consistent executions an engine finds.
 """
@@ -43,12 +43,12 @@ from mcheck.ir.type_sizes import type_size
 from mcheck.semantics.terms import Uid
 
 MAX_COMBINATIONS = 50_000
-"""Combinations of paths that may wait forever."""
+"""The maximum number of combinations of paths that may wait forever."""
 
 
 @dataclass(slots=True)
 class Reached:
-    """A final state: an execution that ends in it, and how many do."""
+    """A final state that was reached: an execution that ends in it, and their number."""
 
     prepared: Prepared
     candidate: Candidate
@@ -57,13 +57,13 @@ class Reached:
 
 @dataclass(slots=True)
 class Run(ABC):
-    """One question about one program; how its structures are looked at is the engine's."""
+    """One question about one program; subclasses implement the solving of a structure."""
 
     made: ClassVar[tuple[barrier_generations.Quorum, barrier_generations.Rounds]] = (
         barrier_generations.quorum_choice,
         barrier_generations.rounds_choice,
     )
-    """What makes the choices of barriers with a quorum, and of those with rounds."""
+    """Constructors of the choices of barriers with a quorum, and of those with rounds."""
 
     program: Program
     model: Model
@@ -75,7 +75,7 @@ class Run(ABC):
     findings_wanted: bool
     blocking_wanted: bool = False
     note: Reasons = ()
-    every: list[list[Path]] = field(default_factory=list)
+    thread_paths: list[list[Path]] = field(default_factory=list)
     """The paths of each thread."""
     ends: bool = False
     """Whether some execution is known to end."""
@@ -89,17 +89,17 @@ class Run(ABC):
     bounded: bool = False
     failed: dict[str, int] = field(default_factory=dict)
     cut: dict[object, Path] = field(default_factory=dict)
-    parted: dict[object, tuple[Path, ...]] = field(default_factory=dict)
-    """Paths of two lanes of a warp that come to different aligned barriers, the last one of which stops there."""
+    diverged: dict[object, tuple[Path, ...]] = field(default_factory=dict)
+    """Paths of two lanes of a warp that arrive at different aligned barriers; the last lane stops there."""
     partings_asked: int = 0
-    """How many of them have been looked for."""
+    """How many of them have been searched for."""
     seen: prefixes.Seen = field(default_factory=set)
     complete: bool = True
-    early: bool = False
-    """Whether executions may be asked for that stop early."""
-    hit: bool = False
-    beside: bool = False
-    """Whether some misuse was found only beside another one, which may be what leads to it."""
+    explore_prefixes: bool = False
+    """Whether executions that stop early may be searched."""
+    decided: bool = False
+    only_with_others: bool = False
+    """Whether some misuse was found only together with another one, which may be its cause."""
 
     def __post_init__(self) -> None:
         self.tape = tape_of(self.model)
@@ -115,8 +115,10 @@ class Run(ABC):
     # --- paths ------------------------------------------------------------------------------------------
 
     def paths(self) -> list[list[Path]]:
-        """The paths of each thread, found again until the values that operands may take no longer grow, and it
-        is known what reads of rounds in vain may race with.
+        """The paths of each thread.
+
+        They are computed again until the values that operands may take no longer grow, and it is known what the reads
+        of failed loop iterations may race with.
         """
         wanted = self._wanted_registers()
         values, rounds = PossibleValues(self.program), RoundsInVain(self.program)
@@ -149,7 +151,7 @@ class Run(ABC):
     # --- structures ---------------------------------------------------------------------------------------
 
     def structures(self, paths: tuple[Path, ...], *, partial: bool = False) -> Iterator[tuple[Structure, list[Choice]]]:
-        """The event structure of a combination of paths with its choices; none if it is no execution at all."""
+        """The event structure of a combination of paths with its choices; none if it has no execution."""
         condition = self.program.condition
         s = build(self.program, paths, memory_ranges(condition))
         stuck = frozenset[Uid]() if partial else frozenset(u for p in paths if p.end == "stuck" for u in p.stuck)
@@ -164,26 +166,26 @@ class Run(ABC):
             yield s, choices + assigned + final_choices(s, final_addresses(s, condition))
 
     def phase_choices(self, s: Structure, stuck: frozenset[Uid]) -> list[Choice] | None:
-        """Into which phases the operations on mbarriers may fall, ``None`` if these paths cannot be."""
+        """The choices of the phases of mbarrier operations; ``None`` if these paths are impossible."""
         return mbarrier_phases.choices(s, stuck, self.deadline)
 
     def _barriers(self, s: Structure) -> list[Choice] | None:
-        """How the barriers are filled, ``None`` if these paths cannot be."""
+        """The choices of the barriers; ``None`` if these paths are impossible."""
         parting = [] if self.semantics.static_barriers else barrier_generations.find_divergent_arrivals(s)
         for lanes in parting:
             self._part(s, lanes)
-        met = None if parting else self.meetings(s)
+        met = None if parting else self.barrier_choices(s)
         if met is None:  # a thread may stop before it comes to what cannot be
-            possible = filter(None, barrier_generations.each_choice(s, *self.made) if self.early else ())
-            self.beside = self._cut_short(s, list(possible)) or self.beside
+            possible = filter(None, barrier_generations.each_choice(s, *self.made) if self.explore_prefixes else ())
+            self.only_with_others = self._cut_short(s, list(possible)) or self.only_with_others
             return None
         if not self.program.assumptions.converged:
             return met
         together = convergence.converge_lanes(s)
         return None if together is None else met + together
 
-    def meetings(self, s: Structure) -> list[Choice] | None:
-        """The choices of the barriers, for which warps are not divided."""
+    def barrier_choices(self, s: Structure) -> list[Choice] | None:
+        """The choices of the barriers at which warps are not divided."""
         quorum, rounds = self.made
         dynamic = barrier_generations.dynamic_choices(s, quorum, rounds)
         if dynamic is None or not self.semantics.static_barriers:
@@ -194,24 +196,26 @@ class Run(ABC):
     # --- questions ------------------------------------------------------------------------------------------
 
     def explore(self) -> None:
-        """All complete executions (and, where findings are wanted, those that never end)."""
-        every = self.every = self.paths()
+        """Explores all complete executions and, if findings are wanted, those that never end."""
+        every = self.thread_paths = self.paths()
         complete = [[p for p in paths if p.end == "end"] for paths in every]
-        self.early = self.findings_wanted or any(p.end not in ("end", "stuck") for paths in every for p in paths)
+        self.explore_prefixes = self.findings_wanted or any(
+            p.end not in ("end", "stuck") for paths in every for p in paths
+        )
         warps = {t.place.own_warp for t in self.program.threads}
-        self.early = self.early or len(warps) < len(self.program.threads)
+        self.explore_prefixes = self.explore_prefixes or len(warps) < len(self.program.threads)
         if self.prop == "liveness":
-            self.liveness(every)
+            self.search_deadlocks(every)
             return
         self.solve_all(complete)
-        if self.hit:
+        if self.decided:
             return
         self._missteps(every)
         if self.blocking_wanted:
-            self.liveness(every)
+            self.search_deadlocks(every)
             self._partings(every)
         stopped = any(p.end == "undefined" for paths in every for p in paths)
-        undefined = self.beside or any(f.kind == "undefined" for f in self.findings.values())
+        undefined = self.only_with_others or any(f.kind == "undefined" for f in self.findings.values())
         beside = stopped or (self.findings_wanted and undefined)
         if beside:
             self._ill_ended(every)
@@ -221,22 +225,24 @@ class Run(ABC):
             self._ill_ended(every)
 
     def solve_all(self, complete: list[list[Path]]) -> None:
-        """The executions of all combinations of paths that end, until the verdict is known if that is all."""
+        """Explores the executions of all combinations of complete paths, or until the verdict is known if only that is
+        asked.
+        """
         self.solve_each(complete)
 
     def solve_each(self, complete: list[list[Path]]) -> None:
-        """The executions of one combination of paths after the other."""
+        """Explores the executions of one combination of paths after the other."""
         for combination in product(*complete):
             self.deadline()
             self._solve(combination)
-            if self.hit:
+            if self.decided:
                 return
 
     @abstractmethod
     def _solve(self, paths: tuple[Path, ...]) -> None:
-        """All executions of one combination of paths that end, with what is found in them."""
+        """Explores all executions of one combination of complete paths, and reports their findings."""
 
-    def reach(self, state: State, prepared: Prepared, candidate: Candidate) -> None:
+    def record_state(self, state: State, prepared: Prepared, candidate: Candidate) -> None:
         """Counts an execution that ends in this state."""
         self.outcomes.setdefault(state, Reached(prepared, candidate)).executions += 1
         self.ends = True
@@ -244,23 +250,19 @@ class Run(ABC):
     # --- findings -----------------------------------------------------------------------------------------------
 
     def _cut_short(self, s: Structure, choices: list[Choice]) -> bool:
-        """Remembers the paths of threads that stop where they misuse something, if anybody will ask for them; whether
-        there are such.
-        """
-        found = list(self.culprits(s, choices)) if self.early else []
+        """Records the paths of threads that stop at a misuse, if they will be searched; whether there are any."""
+        found = list(self.culprits(s, choices)) if self.explore_prefixes else []
         for path, uid in found:
             short = prefixes.cut_short(path, uid)
             self.cut.setdefault(prefixes.name_of(short), short)
         return bool(found)
 
     def culprits(self, s: Structure, choices: list[Choice]) -> Iterator[tuple[Path, Uid]]:
-        """The path and the event of every misuse that some choice has among its options."""
+        """The path and the event of every misuse among the options of some choice."""
         return prefixes.culprits(s, choices)
 
     def _part(self, s: Structure, lanes: tuple[Node, Node]) -> None:
-        """Remembers the paths of lanes of a warp that stop before different aligned barriers: both, or the one that
-        comes later.
-        """
+        """Records the paths of lanes of a warp that stop before different aligned barriers: both, or the later one."""
         stopped = []
         for node in lanes:
             event = node.source
@@ -270,10 +272,12 @@ class Run(ABC):
             stopped.append(self.cut.setdefault(prefixes.name_of(short), short))
         one, other = stopped
         for ways in ((one, other), (s.paths[one.thread], other), (s.paths[other.thread], one)):
-            self.parted.setdefault(tuple(map(id, ways)), ways)
+            self.diverged.setdefault(tuple(map(id, ways)), ways)
 
     def _ill_ended(self, every: list[list[Path]]) -> None:
-        """Races in executions in which a thread stops because what it does is undefined, and lanes that part there."""
+        """Reports races in executions in which a thread stops at undefined behaviour, and lanes that diverge at aligned
+        barriers.
+        """
         for combination in prefixes.combinations_of(every, self.cut):
             self.deadline()
             for s, choices in self._beginnings(combination):
@@ -282,7 +286,7 @@ class Run(ABC):
 
     @abstractmethod
     def _races_of(self, s: Structure, choices: list[Choice]) -> None:
-        """The races, and the misuses, of a structure whose executions do not end."""
+        """Reports the races and misuses of a structure whose executions do not end."""
 
     def _report(self, prepared: Prepared, flag: FlagReport) -> None:
         self.seen.add(prefixes.key_of(prepared, flag.name, flag.pair))
@@ -296,12 +300,12 @@ class Run(ABC):
     def _show(
         self, finding: Finding, prepared: Prepared, candidate: Candidate, marked: Iterable[int] = (), note: str = ""
     ) -> None:
-        """Keeps the execution that shows a finding, for those who draw."""
+        """Keeps the execution that shows a finding, for drawing."""
         if self.kept is not None:
             self.kept.findings.setdefault(finding, Shown(prepared, candidate, tuple(marked), note))
 
     def _unfinished(self, prepared: Prepared, candidate: Candidate, paths: tuple[Path, ...]) -> None:
-        """Sources in shared memory that an asynchronous copy may still be reading when its thread exits (Q18), and
+        """Reports asynchronous copies that may still read shared memory when their thread exits (Q18), and aligned
         instructions that not all lanes of a warp execute.
         """
         lone = divergent_lanes.find_divergent_wgmma(self.program, paths)
@@ -321,7 +325,7 @@ class Run(ABC):
                 self.undefined = self.undefined or finding.severity == "error"
 
     def _missteps(self, every: list[list[Path]]) -> None:
-        """Undefined behaviour on a path counts if some consistent execution gets there."""
+        """Reports undefined behaviour on a path if some consistent execution reaches it."""
         for thread, paths in enumerate(every):
             for path in paths:
                 if path.end != "undefined" or path.misstep is None:
@@ -334,9 +338,9 @@ class Run(ABC):
         self._partings(every)
 
     def _partings(self, every: list[list[Path]]) -> None:
-        """Lanes of a warp that come to different aligned barriers, if some consistent execution gets there."""
-        while self.partings_asked < len(self.parted):  # more of them may be met on the way
-            lanes = list(self.parted.values())[self.partings_asked]
+        """Reports lanes of a warp that arrive at different aligned barriers, if a consistent execution reaches them."""
+        while self.partings_asked < len(self.diverged):  # more of them may be met on the way
+            lanes = list(self.diverged.values())[self.partings_asked]
             self.partings_asked += 1
             last = lanes[-1].misstep
             if last is None or (last.code, last.op.span) not in self.findings:
@@ -359,8 +363,9 @@ class Run(ABC):
     def _reaching(
         self, every: list[list[Path]], fixed: dict[int, list[Path]]
     ) -> Iterator[tuple[Prepared, Candidate] | None]:
-        """A consistent execution in which paths that do not end occur, the other threads being anywhere; ``None`` for
-        one that has no values. Nothing if there is none.
+        """A consistent execution in which paths that do not end occur, with any prefixes of the other threads.
+
+        ``None`` as the candidate if it has no values; nothing if there is no such execution.
         """
         try:
             for s, choices in self._with(every, fixed):
@@ -372,7 +377,7 @@ class Run(ABC):
             yield None
 
     def _with(self, every: list[list[Path]], fixed: dict[int, list[Path]]) -> Iterator[tuple[Structure, list[Choice]]]:
-        """The structures in which paths that do not end occur, the other threads being anywhere."""
+        """The structures in which paths that do not end occur, with any prefixes of the other threads."""
         tried: set[tuple[int, ...]] = set()
         known = -1
         while known < len(self.cut):  # a misuse that is met on the way gives further paths to try
@@ -388,20 +393,22 @@ class Run(ABC):
                 yield from self._beginnings(combination)
 
     def _beginnings(self, combination: tuple[Path, ...]) -> Iterator[tuple[Structure, list[Choice]]]:
-        """``structures`` of paths that need not end: nothing is asked of the final memory."""
+        """``structures`` of paths that need not end, without choices of the final memory."""
         for s, choices in self.structures(combination, partial=True):
             yield s, [c for c in choices if c.kind != "final"]
 
     @abstractmethod
     def consistent(self, s: Structure, choices: list[Choice]) -> tuple[Prepared, Candidate] | None:
-        """An execution of the structure that is consistent and misuses nothing."""
+        """A consistent execution of the structure without misuse, if there is one."""
 
     @abstractmethod
     def _stuck(self, combination: tuple[Path, ...]) -> Finding | None:
-        """What an execution finds in which these paths wait forever; races and misuses on the way are reported."""
+        """The finding of an execution in which these paths wait forever; reports races and misuses on the way."""
 
-    def liveness(self, every: list[list[Path]], *, first: bool = False) -> None:
-        """Executions in which some threads wait forever and the others end or wait forever too; or the ``first``."""
+    def search_deadlocks(self, every: list[list[Path]], *, first: bool = False) -> None:
+        """Finds executions, or the ``first``, in which some threads wait forever and the others end or wait forever
+        too.
+        """
         candidates = [[p for p in paths if p.end in ("end", "stuck")] for paths in every]
         if prod(len(paths) for paths in candidates) > MAX_COMBINATIONS:
             text = "executions that never end were not looked at: too many ways to wait for each other"
@@ -423,11 +430,12 @@ class Run(ABC):
             self._bound(every)
 
     def _misused(self, prepared: Prepared, candidate: Candidate, *, ended: bool = True) -> bool:
-        """Whether something is misused in this execution; reports it.
+        """Whether this execution has a misuse; reports it.
 
-        What shows when all threads have ended or wait forever is told of executions that misuse nothing before. Of two
-        misuses one may come of what a thread does behind the other, where it has stopped: each is told of executions
-        in which it is the only one, for which the threads of the others stop early (``_ill_ended``).
+        A misuse that shows when all threads have ended or wait forever is reported for executions without another
+        misuse. Of two misuses one may be caused by what a thread does after the other, where it has stopped: each is
+        reported for executions in which it is the only one, for which the threads of the others stop early
+        (``_ill_ended``).
         """
         chosen = [choice.options[taken] for choice, taken in zip(prepared.choices, candidate, strict=True)]
         missteps = [option.misstep for option in chosen if option.misstep is not None]
@@ -436,7 +444,7 @@ class Run(ABC):
             self._show_misuse(prepared, candidate, remark, remark[0])
         blamed = {uid for _, _, uid in before}
         if self.findings_wanted and (len(blamed) > 1 or not all(map(prepared.alone, blamed))):
-            self.beside = True
+            self.only_with_others = True
             return True
         for misuse in missteps if ended and not before else before:
             finding = self._show_misuse(prepared, candidate, misuse, f"{misuse[0]}: undefined")
@@ -446,14 +454,14 @@ class Run(ABC):
     def _show_misuse(
         self, prepared: Prepared, candidate: Candidate, misuse: tuple[str, str, Uid], note: str
     ) -> Finding:
-        """Reports a misuse, or a remark, once for each statement."""
+        """Reports a misuse, or a remark, once for each source location."""
         finding = misuse_finding(prepared, misuse, self.profile)
         finding = self.findings.setdefault((finding.code, finding.accesses[0].span), finding)
         self._show(finding, prepared, candidate, prepared.s.nodes_of[misuse[2]], note)
         return finding
 
     def _bound(self, every: list[list[Path]]) -> None:
-        """Whether the unrolling bound may hide an execution; what a thread misuses that comes to it with that alone."""
+        """Whether the unrolling bound may hide an execution; reports misuse on paths that only the bound cuts."""
         if self.bounded:
             return
         for thread, paths in enumerate(every):
@@ -474,13 +482,13 @@ class Run(ABC):
 
 
 def _line(path: Path) -> str:
-    """Where a path ends."""
+    """The text for the location at which a path ends."""
     return f" (line {path.at.span.line})" if path.at is not None and path.at.span is not None else ""
 
 
 def _may_be_undefined(program: Program) -> bool:
-    """Whether executions that never end must be looked at to know if any is undefined: one may misuse an mbarrier,
-    race with an asynchronous operation, or mix sizes.
+    """Whether executions that never end must be searched to know if any is undefined: one may misuse an mbarrier, race
+    with an asynchronous operation, or mix sizes.
     """
     inner = [ops.performed_operation(op) for op in program.operations]
     sizes = {type_size(op.type) for op in inner if isinstance(op, ops.Load | ops.Store | ops.Atomic)}
@@ -490,4 +498,4 @@ def _may_be_undefined(program: Program) -> bool:
 UNDEFINABLE = (
     ops.MbarrierInit, ops.CpAsync, ops.BulkCopy, ops.TensorCopy, ops.AsyncStore, ops.Wgmma, ops.TensormapReplace,
 )  # fmt: skip
-"""Operations on mbarriers, and those whose accesses are not in program order."""
+"""Operations on mbarriers, and operations whose accesses are not in program order."""

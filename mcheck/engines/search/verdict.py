@@ -1,24 +1,22 @@
-"""What a finished run says: outcomes, findings, the verdict."""
+"""The answer of a finished run: outcomes, findings, the verdict."""
 
 from __future__ import annotations
 
 from mcheck.answers.final_states import truth_of
 from mcheck.answers.result import Answer, Outcome, sort_by_state
 from mcheck.answers.verdict_rules import assumptions
-from mcheck.answers.witnesses import describe
+from mcheck.answers.witnesses import describe_execution
 from mcheck.base.reasons import Cause, Reason, Reasons, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.engines.search.no_executions import STOPPED, some_end, why_none_ends
 from mcheck.engines.search.search import Run
 
 UNROLLED = Reason(Cause.UNROLLING)
-"""Of a loop with effects, or one that counts its tries."""
+"""The reason for a loop with side effects, or one that counts its attempts."""
 
 
 def conclude(run: Run, reason: Reason | None, *, witnesses: bool) -> Answer:
-    """The answer of a run; ``reason`` says why it was not finished, if it was not, which is told also where the verdict
-    is certain all the same.
-    """
+    """The answer of a run. ``reason``: why it was not finished, which is reported even if the verdict is certain."""
     program = run.program
     condition = program.condition
     none_ends = why_none_ends(run) if reason is None else None  # may find the wait that never ends
@@ -27,7 +25,7 @@ def conclude(run: Run, reason: Reason | None, *, witnesses: bool) -> Answer:
         Outcome(
             state=state,
             executions=reached.executions,
-            witness=describe(reached.prepared, reached.candidate) if witnesses else (),
+            witness=describe_execution(reached.prepared, reached.candidate) if witnesses else (),
         )
         for state, reached in sort_by_state(run.outcomes.items(), lambda pair: pair[0])
     )
@@ -51,7 +49,7 @@ def conclude(run: Run, reason: Reason | None, *, witnesses: bool) -> Answer:
 
 
 def _remarks(none_ends: Reason | None, run: Run) -> Reasons:
-    """What is worth a word where the answer is whole."""
+    """Reasons that accompany a complete answer."""
     return (none_ends,) if none_ends is not None else run.note
 
 

@@ -1,8 +1,9 @@
-"""Barriers that choose who meets whom, as constraints: rounds of named barriers, quorums of static ones.
+"""Barriers with a choice of who synchronises with whom, as constraints: rounds of named barriers, quorums of static
+ones.
 
-Listed as in ``mcheck.events.choices.barrier_rounds`` are: rounds in which every warp of the barrier meets, for there is
-one way; and those of a barrier to which threads give different counts or kinds (UB304), or at which they arrive again
-without having waited.
+Enumerated instead, as in ``mcheck.events.choices.barrier_rounds``, are rounds in which every warp of the barrier takes
+part, for there is one way; and those of a barrier to which threads give different counts or kinds (UB304), or at which
+they arrive again without having waited.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from mcheck.semantics.terms import Uid
 
 
 class _Meeting:
-    """What the two kinds have in common: they give one relation, return nothing and are not misused."""
+    """Common part of the two kinds: they give one relation, return nothing and cannot be misused."""
 
     def __init__(self) -> None:
         self.pairs: dict[str, dict[Pair, int]] = {}
 
     def _give(self, relation: str, literal: int, sources: Iterable[int], targets: Iterable[int]) -> None:
-        """Relates all sources with all targets where a literal holds."""
+        """Relates all sources with all targets if a literal holds."""
         self.pairs.setdefault(relation, {}).update({(a, b): literal for a in sources for b in targets})
 
     def may(self, relation: str) -> Iterable[Pair]:
@@ -49,7 +50,7 @@ class _Meeting:
 
 
 class Quorum(_Meeting):
-    """Some arrivals of a given number, with which all that wait synchronise."""
+    """A given number of arrivals with which all waiting threads synchronise."""
 
     def __init__(self, clauses: Clauses, relation: str, sources: list[int], targets: list[int], quorum: int) -> None:
         super().__init__()
@@ -88,7 +89,9 @@ class Rounds(_Meeting):
         return self.units[x[0]][x[1]]
 
     def _in_order(self) -> None:
-        """A warp's arrivals fall into ever later rounds; the place behind all of them is for what is left over."""
+        """A warp's arrivals fall into increasing rounds; the index after the last round is for arrivals that are left
+        over.
+        """
         for (u, k), places in self.place.items():
             self.clauses.exactly_one(places)
             if k:
@@ -96,7 +99,7 @@ class Rounds(_Meeting):
                     self.clauses.add(-x, *self.place[u, k - 1][:t])
 
     def _full(self) -> list[int]:
-        """A round has as many warps as it needs, or there is none from there on."""
+        """A round has as many warps as it needs, or it and all later ones are empty."""
         sums = Comparisons(self.clauses)
         out: list[int] = []
         for t in range(self.most):
@@ -109,7 +112,7 @@ class Rounds(_Meeting):
         return out
 
     def _left_over(self) -> None:
-        """No further round could be filled, and none of its arrivals is resumed; who stands is left."""
+        """Left-over arrivals cannot fill another round, and none of them resumes."""
         last = [self.place[u, len(unit) - 1][-1] for u, unit in enumerate(self.units)]
         self.clauses.add(-Comparisons(self.clauses).at_least(Sum.of((x, 1) for x in last), self.needed))
         for (u, k), places in self.place.items():
@@ -119,7 +122,9 @@ class Rounds(_Meeting):
                 self.clauses.add(-places[-1], *([self.place[u, k - 1][-1]] if k else []))
 
     def _pairs(self) -> None:
-        """Arrivals of a round meet its resumptions; a round comes before the next, the last one before what is left."""
+        """Arrivals of a round synchronise with its resumptions; rounds are ordered, and the last one precedes the
+        left-over arrivals.
+        """
         c = self.clauses
         for x in self.arrivals:
             self._give("rounds", -self.place[x][-1], self.at(x).stopped, self.at(x).targets)
@@ -132,7 +137,7 @@ class Rounds(_Meeting):
                     self._give("rounds", self._next(x, y), self.at(x).sources, self.at(y).sources)
 
     def _next(self, x: tuple[int, int], y: tuple[int, int]) -> int:
-        """The literal of y falling into the round after that of x, or being left after the last one."""
+        """The literal that y falls into the round after that of x, or is left over after the last one."""
         c = self.clauses
         found = []
         first_left = [self.place[y][-1], *([-self.place[y[0], y[1] - 1][-1]] if y[1] else [])]
@@ -144,7 +149,7 @@ class Rounds(_Meeting):
         return c.any_of(found, Side.EXACT)
 
     def decode(self, true: True_) -> Option:
-        """Fills the rounds as the solution says, one after the other."""
+        """Fills the rounds one after the other as the solution says."""
         reached = [0] * len(self.units)
         edges: dict[str, set[Pair]] = {"barrier": set(), "rounds": set()}
         before: list[int] = []
@@ -170,14 +175,14 @@ class Rounds(_Meeting):
 
 
 def quorum(relation: str, sources: list[int], targets: list[int], wanted: int) -> Choice:
-    """The arrivals with which all that wait synchronise."""
+    """The choice of the arrivals with which all waiting threads synchronise."""
     if wanted == len(sources):
         return quorum_choice(relation, sources, targets, wanted)
     return open_choice("barrier", lambda clauses: Quorum(clauses, relation, sources, targets, wanted), rank=0)
 
 
 def rounds(units: Units, leaving: LaneExits) -> Choice:
-    """How the rounds of a barrier with counts are filled."""
+    """The choice of how the rounds of a barrier with counts are filled."""
     uses = {use for unit in units for x in unit for use in x.uses}
     again = any(next_of(unit, k) for unit in units for k in range(len(unit)))
     needed = (units[0][0].step.count or 0) // WARP

@@ -1,9 +1,9 @@
-"""Terms as bit-vectors, in SMT-LIB.
+"""Terms as SMT-LIB bit-vectors.
 
-A term counts on unbounded integers or on those of a PTX type. A ``Vector`` is a signed bit-vector that is wide enough
-for every value that the term can have, so nothing is lost on the way; a literal says whether the value is known.
-Operations without a translation (floating point, tensor maps) become variables, and are corrected where a solution
-shows one of their values to be wrong.
+A term is computed on unbounded integers or on those of a PTX type. A ``Vector`` is a signed bit-vector that is wide
+enough for every value of the term, so no bits are lost; a literal says whether the value is known. Operations without a
+translation (floating point, tensor maps) become variables, which are corrected if a solution gives one of them a wrong
+value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TOKEN_BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """``text`` is a signed bit-vector of ``bits`` bits; ``known`` the literal of having a value."""
+    """A signed bit-vector: its SMT-LIB ``text``, its width ``bits``; ``known`` is the literal that it has a value."""
 
     text: str
     bits: int
@@ -36,7 +36,7 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """A term whose operation has no translation: its variable, and its arguments."""
+    """A term whose operation has no translation: its variable and its arguments."""
 
     term: Term
     vector: Vector
@@ -44,18 +44,18 @@ class Guess:
 
 
 def constant(value: int) -> Vector:
-    """An integer, as narrow as may be."""
+    """An integer as a vector of minimal width."""
     bits = value.bit_length() + 1
     return Vector(literal(value, bits), bits)
 
 
 def literal(value: int, bits: int) -> str:
-    """An integer as a bit-vector of this width."""
+    """An integer as a bit-vector constant of this width."""
     return f"(_ bv{value & ((1 << bits) - 1)} {bits})"
 
 
 class Vectors:
-    """The bit-vectors of one structure's values."""
+    """The bit-vectors of the values of one structure."""
 
     def __init__(self, prepared: Opened, clauses: Clauses, selectors: list[list[int]]) -> None:
         self.prepared = prepared
@@ -71,8 +71,8 @@ class Vectors:
         self.guesses: list[Guess] = []
         self.finals = {c.address: k for k, c in enumerate(prepared.choices) if c.kind == "final"}
 
-    def take(self) -> list[str]:
-        """The lines of SMT-LIB since the last call."""
+    def take_lines(self) -> list[str]:
+        """The SMT-LIB lines since the last call."""
         lines, self.lines = self.lines, []
         return lines
 
@@ -88,14 +88,14 @@ class Vectors:
         return name
 
     def _let(self, text: str, bits: int) -> str:
-        """A name for a definition, so that shared terms stay shared."""
+        """Names a definition, so that shared terms stay shared."""
         if bits > MAX_WIDTH:
             raise Unsupported("a value of too many bits")
         name = self._variable(bits)
         self.lines.append(f"(assert (= {name} {text}))")
         return name
 
-    def widened(self, v: Vector, bits: int) -> str:
+    def widen(self, v: Vector, bits: int) -> str:
         """The value in a wider vector, or the low bits in a narrower one."""
         if bits == v.bits:
             return v.text
@@ -104,40 +104,40 @@ class Vectors:
         return f"((_ extract {bits - 1} 0) {v.text})"
 
     def unsigned(self, v: Vector, bits: int) -> Vector:
-        """The low ``bits`` bits as an integer that is not negative."""
-        return Vector(self._let(f"(concat #b0 {self.widened(v, bits)})", bits + 1), bits + 1, v.known)
+        """The low ``bits`` bits as a non-negative integer."""
+        return Vector(self._let(f"(concat #b0 {self.widen(v, bits)})", bits + 1), bits + 1, v.known)
 
     def signed(self, v: Vector, bits: int) -> Vector:
         """The low ``bits`` bits as a signed integer."""
-        return Vector(self._let(self.widened(v, bits), bits), bits, v.known)
+        return Vector(self._let(self.widen(v, bits), bits), bits, v.known)
 
-    def wrapped(self, type_name: str, v: Vector) -> Vector:
-        """The value brought into the range of a PTX type."""
+    def wrap(self, type_name: str, v: Vector) -> Vector:
+        """The value wrapped into the range of a PTX type."""
         bits = width(type_name)
         return self.signed(v, bits) if type_name[0] == "s" else self.unsigned(v, bits)
 
-    def known(self, *vectors: Vector) -> int:
-        """The literal of all of them having a value."""
+    def all_known(self, *vectors: Vector) -> int:
+        """The literal that all of them have a value."""
         return self.clauses.all_of([v.known for v in vectors], Side.EXACT)
 
-    def truth(self, v: Vector) -> str:
-        """Whether the value is not zero, as a Boolean of SMT-LIB."""
+    def is_nonzero(self, v: Vector) -> str:
+        """Whether the value is not zero, as an SMT-LIB Boolean."""
         return f"(not (= {v.text} {literal(0, v.bits)}))"
 
     def _literal(self, text: str) -> int:
-        """A literal for a Boolean of SMT-LIB."""
+        """A literal for an SMT-LIB Boolean."""
         found = self.clauses.new()
         self.lines.append(f"(assert (= {spell(found)} {text}))")
         return found
 
-    def boolean(self, text: str, known: int) -> Vector:
-        """A Boolean of SMT-LIB as 0 or 1."""
+    def from_boolean(self, text: str, known: int) -> Vector:
+        """An SMT-LIB Boolean as 0 or 1."""
         return Vector(self._let(f"(ite {text} #b01 #b00)", 2), 2, known)
 
-    def compared(self, op: str, a: Vector, b: Vector) -> str:
-        """A comparison, as a Boolean of SMT-LIB."""
+    def compare(self, op: str, a: Vector, b: Vector) -> str:
+        """A comparison as an SMT-LIB Boolean."""
         bits = max(a.bits, b.bits)
-        x, y = self.widened(a, bits), self.widened(b, bits)
+        x, y = self.widen(a, bits), self.widen(b, bits)
         match op:
             case "==":
                 return f"(= {x} {y})"
@@ -148,8 +148,8 @@ class Vectors:
 
     # --- what is read and written ---------------------------------------------------------------------------
 
-    def node(self, read: int) -> Vector:
-        """What a read node returns, raw."""
+    def read_result(self, read: int) -> Vector:
+        """The raw bytes that a read node returns."""
         found = self.nodes.get(read)
         if found is None:
             bits = 8 * self.s.nodes[read].size
@@ -157,17 +157,17 @@ class Vectors:
             found = self.nodes[read] = Vector(self._variable(bits + 1), bits + 1, known)
             k = self.prepared.reader[read]
             for o, option in enumerate(self.prepared.choices[k].options):
-                self._equal(found, self.written(option.source), self.selectors[k][o])
+                self._equal(found, self.write_result(option.source), self.selectors[k][o])
         return found
 
     def _equal(self, a: Vector, b: Vector, under: int) -> None:
-        """Under a literal, two vectors have the same value, or none."""
+        """Constrains two vectors to have the same value, or none, if a literal holds."""
         bits = max(a.bits, b.bits)
-        values = f"(= {self.widened(a, bits)} {self.widened(b, bits)})"
+        values = f"(= {self.widen(a, bits)} {self.widen(b, bits)})"
         body = f"(and {values} (= {spell(a.known)} {spell(b.known)}))"
         self.lines.append(f"(assert {body})" if under == TRUE else f"(assert (=> {spell(under)} {body}))")
 
-    def one_of(self, vectors: list[tuple[Vector, int]]) -> Vector:
+    def select(self, vectors: list[tuple[Vector, int]]) -> Vector:
         """The vector whose literal holds."""
         if len(vectors) == 1:
             return vectors[0][0]
@@ -177,16 +177,16 @@ class Vectors:
             self._equal(found, v, under)
         return found
 
-    def written(self, write: int, offset: int = 0, size: int | None = None) -> Vector:
-        """What a write node writes, or ``size`` bytes of it, raw."""
+    def write_result(self, write: int, offset: int = 0, size: int | None = None) -> Vector:
+        """The raw bytes that a write node writes, or ``size`` of them."""
         node = self.s.nodes[write]
         length = node.size if size is None else size
         if node.source is None:
             return self.piece(node.initial, offset, length)
         return self.piece(node.source.value, node.offset + offset, length)
 
-    def event(self, uid: Uid) -> Vector:
-        """What an event returns: the bytes of a read, or the result that an option gives."""
+    def event_result(self, uid: Uid) -> Vector:
+        """The result of an event: the bytes of a read, or the result that an option gives."""
         found = self.events.get(uid)
         if found is None:
             found = self.events[uid] = self._event(uid)
@@ -195,7 +195,7 @@ class Vectors:
     def _event(self, uid: Uid) -> Vector:
         event = self.s.events[uid]
         if event.size:
-            return self._joined([(self.node(n), self.s.nodes[n].size) for n in self.s.nodes_of[uid]])
+            return self._joined([(self.read_result(n), self.s.nodes[n].size) for n in self.s.nodes_of[uid]])
         if uid in self.prepared.given:
             return self._given(self.prepared.given[uid])
         owners = self.prepared.results.get(uid, ())
@@ -216,7 +216,7 @@ class Vectors:
         return Vector(name, bits, known)
 
     def _given(self, given: dict[int, int] | Token) -> Vector:
-        """What an open choice says that an event returns."""
+        """The result that an open choice gives an event."""
         if isinstance(given, dict):
             known = self.clauses.any_of(given.values(), Side.EXACT)
             return Vector(self._let(f"(ite {spell(given[1])} #b01 #b00)", 2), 2, known)
@@ -227,7 +227,7 @@ class Vectors:
         return Vector(self._let(f"(bvadd {literal(0, bits)} {' '.join(parts)})", bits), bits, given.known)
 
     def _reduction(self, event: Event) -> Vector:
-        """What bar.red returns: the predicates of all that arrived in its generation, counted or joined."""
+        """The result of bar.red: the predicates of all arrivals of its generation, counted or combined."""
         if isinstance(event.op, Collective):
             raise Unsupported(f"the value that {event.op.op.partition('.')[0]}.sync returns", event.op.span)
         here = self.s.nodes_of[event.uid][0]
@@ -236,35 +236,35 @@ class Vectors:
             if k in self.prepared.open:
                 encoding = self.prepared.open[k]
                 met = [(a, b) for name in ("barrier", "syncbar") for a, b in encoding.may(name) if b == here]
-                arrived += [(encoding.literal("barrier", a, b), self.of(self.s.nodes[a].value)) for a, b in met]
+                arrived += [(encoding.literal("barrier", a, b), self.vector_of(self.s.nodes[a].value)) for a, b in met]
             elif choice.kind == "barrier":
                 for option, x in zip(choice.options, selectors, strict=True):
                     for _, pairs in option.edges:
-                        arrived += [(x, self.of(self.s.nodes[a].value)) for a, b in pairs if b == here]
+                        arrived += [(x, self.vector_of(self.s.nodes[a].value)) for a, b in pairs if b == here]
         known = self.clauses.all_of([self.clauses.any_of((-x, v.known), Side.EXACT) for x, v in arrived], Side.EXACT)
         bits = len(arrived).bit_length() + 1
         one, zero = literal(1, bits), literal(0, bits)
         match getattr(event.op, "red_op", None):
             case "popc":
-                terms = [f"(ite (and {spell(x)} {self.truth(v)}) {one} {zero})" for x, v in arrived]
+                terms = [f"(ite (and {spell(x)} {self.is_nonzero(v)}) {one} {zero})" for x, v in arrived]
                 return Vector(self._let(f"(bvadd {zero} {' '.join([zero, *terms])})", bits), bits, known)
             case "and":
-                parts = [f"(or (not {spell(x)}) {self.truth(v)})" for x, v in arrived]
-                return self.boolean(f"(and true {' '.join(parts)})", known)
+                parts = [f"(or (not {spell(x)}) {self.is_nonzero(v)})" for x, v in arrived]
+                return self.from_boolean(f"(and true {' '.join(parts)})", known)
             case "or":
-                parts = [f"(and {spell(x)} {self.truth(v)})" for x, v in arrived]
-                return self.boolean(f"(or false {' '.join(parts)})", known)
+                parts = [f"(and {spell(x)} {self.is_nonzero(v)})" for x, v in arrived]
+                return self.from_boolean(f"(or false {' '.join(parts)})", known)
         return Vector(literal(0, 1), 1, FALSE)
 
     def _joined(self, parts: list[tuple[Vector, int]]) -> Vector:
-        """Bytes joined, the first lowest."""
-        texts = [self.widened(v, 8 * size) for v, size in parts]
+        """The concatenation of bytes, the first lowest."""
+        texts = [self.widen(v, 8 * size) for v, size in parts]
         bits = sum(8 * size for _, size in parts)
         text = f"(concat #b0 {' '.join(reversed(texts))})"
-        return Vector(self._let(text, bits + 1), bits + 1, self.known(*(v for v, _ in parts)))
+        return Vector(self._let(text, bits + 1), bits + 1, self.all_known(*(v for v, _ in parts)))
 
     def piece(self, term: Term, offset: int, size: int) -> Vector:
-        """Some bytes of a term, where the rest of it may be unknown."""
+        """Some bytes of a term, which may be known although other bytes are not."""
         if isinstance(term, int):
             return constant((term >> (8 * offset)) & ((1 << (8 * size)) - 1))
         key = (term, offset, size)
@@ -280,7 +280,7 @@ class Vectors:
                 node = self.s.nodes[n]
                 low, high = max(node.offset, offset), min(node.offset + node.size, offset + size)
                 if low < high:
-                    parts.append((self._bytes(self.node(n), low - node.offset, high - low), high - low))
+                    parts.append((self._bytes(self.read_result(n), low - node.offset, high - low), high - low))
             return self._joined(parts)
         if term[0] == "slice":
             return self.piece(term[1], term[2] + offset, size)
@@ -292,30 +292,30 @@ class Vectors:
                     parts.append((self.piece(inner, low - start, high - low), high - low))
                 start += bytes_
             return self._joined(parts)
-        return self._bytes(self.of(term), offset, size)
+        return self._bytes(self.vector_of(term), offset, size)
 
     def _bytes(self, v: Vector, offset: int, size: int) -> Vector:
         if not offset:
             return self.unsigned(v, 8 * size)
         top = 8 * (offset + size)
-        text = f"((_ extract {top - 1} {8 * offset}) {self.widened(v, max(top, v.bits))})"
+        text = f"((_ extract {top - 1} {8 * offset}) {self.widen(v, max(top, v.bits))})"
         return Vector(self._let(f"(concat #b0 {text})", 8 * size + 1), 8 * size + 1, v.known)
 
-    def final(self, pieces: list[tuple[int, int, int]]) -> Vector:
-        """The last value of some bytes, raw: (chunk, offset into it, length) each."""
+    def final_value(self, pieces: list[tuple[int, int, int]]) -> Vector:
+        """The final raw value of some bytes, from (chunk, offset into it, length) pieces."""
         parts = []
         for address, offset, size in pieces:
             k = self.finals[address]
             known = self.clauses.new()
             v = Vector(self._variable(8 * size + 1), 8 * size + 1, known)
             for o, option in enumerate(self.prepared.choices[k].options):
-                self._equal(v, self.written(option.source, offset, size), self.selectors[k][o])
+                self._equal(v, self.write_result(option.source, offset, size), self.selectors[k][o])
             parts.append((v, size))
         return self._joined(parts)
 
     # --- terms ------------------------------------------------------------------------------------------------
 
-    def of(self, term: Term) -> Vector:
+    def vector_of(self, term: Term) -> Vector:
         """The vector of a term."""
         if isinstance(term, int):
             return constant(term)
@@ -327,23 +327,23 @@ class Vectors:
     def _of(self, term: tuple) -> Vector:  # type: ignore[type-arg]
         match term:
             case ("e", uid):
-                return self.event(uid)
+                return self.event_result(uid)
             case ("?", _):
                 return Vector(literal(0, 1), 1, FALSE)
             case ("typed", type_name, a):
-                return self.signed(self.of(a), 8 * type_size(type_name))
+                return self.signed(self.vector_of(a), 8 * type_size(type_name))
             case ("raw", size, a):
-                return self.unsigned(self.of(a), 8 * size)
+                return self.unsigned(self.vector_of(a), 8 * size)
             case ("cat", parts):
-                return self._joined([(self.of(a), size) for a, size in parts])
+                return self._joined([(self.vector_of(a), size) for a, size in parts])
             case ("slice", a, offset, size):
                 return self.piece(a, offset, size)
             case ("u", op, a):
-                return self._unary(op, self.of(a))
+                return self._unary(op, self.vector_of(a))
             case ("x", op, a, b):
                 return self._binary(term, op, a, b)
             case ("alu", op, type_name, src_type, args, k):
-                return self._alu(term, op, type_name, src_type, [self.of(a) for a in args], args, k)
+                return self._alu(term, op, type_name, src_type, [self.vector_of(a) for a in args], args, k)
             case ("rmw", op, type_name, old, operands):
                 return self._rmw(term, op, type_name, old, operands)
             case ("map", _, old, value, _):
@@ -351,37 +351,37 @@ class Vectors:
         raise TypeError(term[0])
 
     def _guess(self, term: Term, bits: int, arguments: tuple[Term, ...]) -> Vector:
-        vectors = [self.of(a) for a in arguments]
-        found = Vector(self._variable(bits), bits, self.known(*vectors))
+        vectors = [self.vector_of(a) for a in arguments]
+        found = Vector(self._variable(bits), bits, self.all_known(*vectors))
         self.guesses.append(Guess(term, found, tuple(zip(arguments, vectors, strict=True))))
         return found
 
     def _unary(self, op: str, a: Vector) -> Vector:
         bits = a.bits + 1
-        x = self.widened(a, bits)
+        x = self.widen(a, bits)
         match op:
             case "-":
                 return Vector(self._let(f"(bvneg {x})", bits), bits, a.known)
             case "~":
                 return Vector(self._let(f"(bvnot {x})", bits), bits, a.known)
             case "!":
-                return self.boolean(f"(not {self.truth(a)})", a.known)
+                return self.from_boolean(f"(not {self.is_nonzero(a)})", a.known)
         return a
 
     def _binary(self, term: Term, op: str, left: Term, right: Term) -> Vector:
-        a, b = self.of(left), self.of(right)
-        known = self.known(a, b)
+        a, b = self.vector_of(left), self.vector_of(right)
+        known = self.all_known(a, b)
         if op in ("==", "!=", "<", "<=", ">", ">="):
-            return self.boolean(self.compared(op, a, b), known)
+            return self.from_boolean(self.compare(op, a, b), known)
         if op in ("&&", "||"):
             name = "and" if op == "&&" else "or"
-            return self.boolean(f"({name} {self.truth(a)} {self.truth(b)})", known)
+            return self.from_boolean(f"({name} {self.is_nonzero(a)} {self.is_nonzero(b)})", known)
         if op == "<<" and isinstance(right, int):
             bits = a.bits + right
-            return Vector(self._let(f"(bvshl {self.widened(a, bits)} {literal(right, bits)})", bits), bits, known)
+            return Vector(self._let(f"(bvshl {self.widen(a, bits)} {literal(right, bits)})", bits), bits, known)
         if op == ">>":
             bits = max(a.bits, b.bits)
-            return Vector(self._let(f"(bvashr {self.widened(a, bits)} {self.widened(b, bits)})", bits), bits, known)
+            return Vector(self._let(f"(bvashr {self.widen(a, bits)} {self.widen(b, bits)})", bits), bits, known)
         if op in ARITHMETIC:
             return self._arithmetic(op, a, b, known)
         return self._guess(term, a.bits + 64, (left, right))
@@ -389,15 +389,15 @@ class Vectors:
     def _arithmetic(self, op: str, a: Vector, b: Vector, known: int) -> Vector:
         name, wider = ARITHMETIC[op]
         bits = a.bits + b.bits if op == "*" else max(a.bits, b.bits) + wider
-        text = f"({name} {self.widened(a, bits)} {self.widened(b, bits)})"
+        text = f"({name} {self.widen(a, bits)} {self.widen(b, bits)})"
         if op in ("/", "%"):
-            known = self.clauses.all_of([known, self._literal(self.truth(b))], Side.EXACT)
+            known = self.clauses.all_of([known, self._literal(self.is_nonzero(b))], Side.EXACT)
         return Vector(self._let(text, bits), bits, known)
 
     def _saturated(self, type_name: str, v: Vector) -> Vector:
         least, greatest = map(constant, bounds(type_name))
         bits = max(v.bits, least.bits, greatest.bits)
-        x, low, high = (self.widened(u, bits) for u in (v, least, greatest))
+        x, low, high = (self.widen(u, bits) for u in (v, least, greatest))
         text = f"(ite (bvslt {x} {low}) {low} (ite (bvsgt {x} {high}) {high} {x}))"
         return Vector(self._let(text, bits), bits, v.known)
 
@@ -412,24 +412,24 @@ class Vectors:
         k: int,
     ) -> Vector:
         name, _, mode = op.partition(".")
-        known = self.known(*raw)
+        known = self.all_known(*raw)
         if name == "setp":
             return self._setp(mode, type_name, raw, k, known)
         if name == "cvt":
-            source = self.wrapped(src_type or type_name, raw[0])
-            return self._saturated(type_name, source) if mode == "sat" else self.wrapped(type_name, source)
+            source = self.wrap(src_type or type_name, raw[0])
+            return self._saturated(type_name, source) if mode == "sat" else self.wrap(type_name, source)
         if name == "selp":
-            a, b = (self.wrapped(type_name, v) for v in raw[:2])
-            return Vector(self._let(f"(ite {self.truth(raw[2])} {a.text} {b.text})", a.bits), a.bits, known)
+            a, b = (self.wrap(type_name, v) for v in raw[:2])
+            return Vector(self._let(f"(ite {self.is_nonzero(raw[2])} {a.text} {b.text})", a.bits), a.bits, known)
         if name in ("mul", "mad") and mode in ("lo", "wide", "hi"):
             return self._multiply(mode, type_name, raw, known)
         if name in ("shl", "shr"):
             return self._shift(name, type_name, raw, known)
-        values = [self.wrapped(type_name, v) for v in raw]
+        values = [self.wrap(type_name, v) for v in raw]
         found = self._plain(name, values, known)
         if found is None:
             return self._guess(term, width(type_name) + 1, arguments)
-        return self._saturated(type_name, found) if mode == "sat" else self.wrapped(type_name, found)
+        return self._saturated(type_name, found) if mode == "sat" else self.wrap(type_name, found)
 
     def _plain(self, name: str, v: list[Vector], known: int) -> Vector | None:
         match name:
@@ -444,11 +444,9 @@ class Vectors:
             case "abs":
                 n = self._unary("-", v[0])
                 negative = f"(bvslt {v[0].text} {literal(0, v[0].bits)})"
-                return Vector(
-                    self._let(f"(ite {negative} {n.text} {self.widened(v[0], n.bits)})", n.bits), n.bits, known
-                )
+                return Vector(self._let(f"(ite {negative} {n.text} {self.widen(v[0], n.bits)})", n.bits), n.bits, known)
             case "min" | "max":
-                smaller = self.compared("<", v[0], v[1])
+                smaller = self.compare("<", v[0], v[1])
                 x, y = (v[0], v[1]) if name == "min" else (v[1], v[0])
                 return Vector(self._let(f"(ite {smaller} {x.text} {y.text})", v[0].bits), v[0].bits, known)
             case "div" | "rem":
@@ -457,45 +455,45 @@ class Vectors:
 
     def _setp(self, mode: str, type_name: str, raw: list[Vector], k: int, known: int) -> Vector:
         comparison, _, combine = mode.partition(".")
-        a, b = (self.wrapped(type_name, v) for v in raw[:2])
-        text = self.compared(COMPARISONS[comparison], a, b)
+        a, b = (self.wrap(type_name, v) for v in raw[:2])
+        text = self.compare(COMPARISONS[comparison], a, b)
         if k:
             text = f"(not {text})"
         if combine:
-            text = f"({combine} {text} {self.truth(raw[2])})"
-        return self.boolean(text, known)
+            text = f"({combine} {text} {self.is_nonzero(raw[2])})"
+        return self.from_boolean(text, known)
 
     def _multiply(self, mode: str, type_name: str, raw: list[Vector], known: int) -> Vector:
-        a, b = (self.wrapped(type_name, v) for v in raw[:2])
+        a, b = (self.wrap(type_name, v) for v in raw[:2])
         out = self._arithmetic("*", a, b, known)
         result = WIDER[type_name] if mode == "wide" else type_name
         if mode == "hi":
             shift = literal(width(type_name), out.bits)
             out = Vector(self._let(f"(bvashr {out.text} {shift})", out.bits), out.bits, known)
         if len(raw) > 2:
-            out = self._arithmetic("+", out, self.wrapped(result, raw[2]), known)
-        return self.wrapped(result, out)
+            out = self._arithmetic("+", out, self.wrap(result, raw[2]), known)
+        return self.wrap(result, out)
 
     def _shift(self, name: str, type_name: str, raw: list[Vector], known: int) -> Vector:
-        value, amount = self.wrapped(type_name, raw[0]), self.unsigned(raw[1], 32)
+        value, amount = self.wrap(type_name, raw[0]), self.unsigned(raw[1], 32)
         places = width(type_name)
         bits = max(2 * places + 2, amount.bits) if name == "shl" else max(value.bits, amount.bits)
         most = literal(places, bits)
-        x = self.widened(amount, bits)
+        x = self.widen(amount, bits)
         clamped = f"(ite (bvsgt {x} {most}) {most} {x})"
         operator = "bvshl" if name == "shl" else "bvashr"
-        out = Vector(self._let(f"({operator} {self.widened(value, bits)} {clamped})", bits), bits, known)
-        return self.wrapped(type_name, out)
+        out = Vector(self._let(f"({operator} {self.widen(value, bits)} {clamped})", bits), bits, known)
+        return self.wrap(type_name, out)
 
     def _rmw(self, term: Term, op: str, type_name: str, old: Term, operands: tuple[Term, ...]) -> Vector:
         bits = 8 * type_size(type_name)
         if op in ("cas", "add", "sub", "mul", "div", "and", "or", "xor", "min", "max") and is_integer(type_name):
-            before = self.of(old)
-            given = [self.of(a) for a in operands]
-            known = self.known(before, *given)
+            before = self.vector_of(old)
+            given = [self.vector_of(a) for a in operands]
+            known = self.all_known(before, *given)
             if op == "cas":
                 compare, new = (self.unsigned(v, bits) for v in given[:2])
-                x = self.widened(before, bits + 1)
+                x = self.widen(before, bits + 1)
                 return Vector(self._let(f"(ite (= {x} {compare.text}) {new.text} {x})", bits + 1), bits + 1, known)
             type_of = self.signed if type_name[0] == "s" else self.unsigned
             a, b = type_of(before, bits), type_of(given[0], bits)

@@ -1,4 +1,4 @@
-"""An open choice by itself: what it may misuse, whatever the memory model says."""
+"""Misuse within a single open choice, regardless of the memory model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcheck.semantics.terms import Uid
 
 
 class SingleChoice:
-    """The formula of one choice and of nothing else."""
+    """The formula of one choice alone."""
 
     def __init__(self, choice: OpenChoice) -> None:
         import z3
@@ -48,11 +48,11 @@ class SingleChoice:
         return true
 
     def inevitable(self) -> bool:
-        """Whether every option is undefined."""
+        """Whether every option is a misuse."""
         missteps = [x for _, _, x in self.encoding.missteps()]
         return bool(missteps) and self.solve(-self.clauses.any_of(missteps, Side.EXACT)) is None
 
-    def guilty(self, deadline: Callable[[], None]) -> set[Uid]:
+    def blamed_events(self, deadline: Callable[[], None]) -> set[Uid]:
         """The events that some option blames for a misuse."""
         open_: dict[Uid, list[int]] = {}
         for _, uid, x in self.encoding.missteps():

@@ -1,8 +1,8 @@
-"""Clauses over Boolean variables, with gates that say how far they may be trusted.
+"""Clauses over Boolean variables, with one-sided gates (Plaisted-Greenbaum).
 
 A literal is an integer: a variable, or its negation. ``TRUE`` and ``FALSE`` are constants. A gate is *lower* (the
-literal implies what it stands for), *upper* (what it stands for implies the literal) or exact (both). An axiom that
-forbids needs upper gates only, a report that something holds lower ones; so most gates cost half their clauses.
+literal implies its meaning), *upper* (the meaning implies the literal) or exact (both). An axiom that forbids needs
+upper gates only, a report that something holds lower ones; so most gates need half their clauses.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Clause = tuple[int, ...]
 
 
 class Side(Enum):
-    """How a gate relates to its meaning."""
+    """The implications between a gate's literal and its meaning."""
 
     LOWER = "lower"
     UPPER = "upper"
@@ -25,13 +25,13 @@ class Side(Enum):
 
     @property
     def other(self) -> Side:
-        """The side of what is subtracted."""
+        """The side for an operand that is negated."""
         return {Side.LOWER: Side.UPPER, Side.UPPER: Side.LOWER}.get(self, self)
 
 
 @dataclass(slots=True)
 class Clauses:
-    """Collects clauses and lines of SMT-LIB; ``text`` hands over what is new since the last call."""
+    """Collects clauses and SMT-LIB lines; ``text`` returns what is new since the last call."""
 
     variables: int = 1
     declared: int = 1
@@ -40,19 +40,19 @@ class Clauses:
     lines: list[str] = field(default_factory=list)
 
     def new(self) -> int:
-        """A fresh variable."""
+        """Creates a variable."""
         self.variables += 1
         return self.variables
 
     def add(self, *literals: int) -> None:
-        """One of the literals holds."""
+        """Adds a clause: one of the literals holds."""
         if TRUE in literals:
             return
         kept = tuple(x for x in literals if x != FALSE)
         self.clauses.append(kept)
 
     def any_of(self, literals: Iterable[int], side: Side) -> int:
-        """The disjunction."""
+        """A literal for the disjunction."""
         parts = frozenset(literals) - {FALSE}
         if TRUE in parts:
             return TRUE
@@ -70,7 +70,7 @@ class Clauses:
         return gate
 
     def all_of(self, literals: Iterable[int], side: Side) -> int:
-        """The conjunction."""
+        """A literal for the conjunction."""
         parts = frozenset(literals) - {TRUE}
         if FALSE in parts or any(-x in parts for x in parts):
             return FALSE
@@ -88,7 +88,7 @@ class Clauses:
         return gate
 
     def exactly_one(self, literals: list[int]) -> None:
-        """One of the literals holds, and no other; long lists by the bits of the index."""
+        """Requires exactly one of the literals; long lists are encoded by the bits of the index."""
         self.add(*literals)
         if len(literals) <= 6:
             for k, x in enumerate(literals):

@@ -1,4 +1,4 @@
-"""Operations that Z3 is not told about: their results are computed for the arguments that a solution has."""
+"""Corrections for operations without an SMT-LIB translation: their results for the arguments of a solution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def corrections(
     prepared: Prepared, candidate: Candidate, vectors: Vectors, model: z3.ModelRef, solver: Any
 ) -> Iterator[str]:
-    """For every guess that the solution has wrong: its value for these arguments, as SMT-LIB."""
+    """SMT-LIB assertions that give every wrong guess of a solution its value for the solution's arguments."""
     if not vectors.guesses:
         return
     valuation = prepared.valuation(candidate)

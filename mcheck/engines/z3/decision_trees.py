@@ -1,7 +1,7 @@
-"""The value of a term as a decision tree over the choices that it depends on, as long as the tree is small.
+"""The value of a term as a decision tree over the choices that it depends on, while the tree is small.
 
-Most values of a litmus test hang on one or two choices; then no bit-vector is needed: the literal of a value is a
-conjunction of selectors.
+Most values of a litmus test depend on one or two choices; then no bit-vector is needed: the literal of a value is a
+disjunction of conjunctions of selectors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mcheck.events.event import Event
 from mcheck.semantics.terms import Uid, Unknown
 
 Missing = Literal["unknown", "missing", "circular"]
-"""Why a term has no value: unknown contents, a result that the option does not give, a value that depends on itself."""
+"""Why a term has no value: unknown contents, a result that the option does not give, or a circular definition."""
 
 Leaf = int | Missing
 
@@ -31,19 +31,19 @@ class _Needed(Exception):
 
 
 class _TooWide(Exception):
-    """The value depends on a choice whose options are not listed."""
+    """The value depends on a choice whose options are not enumerated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What the waits of open choices return, as further choices behind the others: 0, 1, or nothing."""
+    """The results of waits of open choices, as further choices after the others: 0, 1, or none."""
 
     choice: dict[Uid, int]
     selectors: list[list[int]]
 
 
 def answers(prepared: Opened, clauses: Clauses) -> Answers:
-    """The waits of the open choices."""
+    """The results of the waits of the open choices."""
     choice: dict[Uid, int] = {}
     selectors: list[list[int]] = []
     for uid, given in prepared.given.items():
@@ -54,7 +54,7 @@ def answers(prepared: Opened, clauses: Clauses) -> Answers:
 
 
 class Partial(Valuation):
-    """A valuation that names the choice it lacks."""
+    """A valuation under a partial candidate; raises the choice that it lacks."""
 
     def __init__(self, prepared: Opened, found: Answers, candidate: Candidate) -> None:
         super().__init__(prepared.s, prepared.choices, candidate, prepared.reader, prepared.results)
@@ -66,7 +66,7 @@ class Partial(Valuation):
         return super().source(read)
 
     def final(self, choice: int) -> int:
-        """The last write that a final choice takes."""
+        """The last write that a final choice selects."""
         self._require(choice)
         return self.choices[choice].options[self.candidate[choice]].source
 
@@ -98,14 +98,14 @@ class Partial(Valuation):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """``options`` are the (choice, option) pairs that lead to the leaf."""
+    """A leaf of a decision tree. ``options`` are the (choice, option) pairs that lead to it."""
 
     options: tuple[tuple[int, int], ...]
     leaf: Leaf
 
 
 def cases(prepared: Opened, found: Answers, compute: Callable[[Partial], int], limit: int) -> list[Case] | None:
-    """The leaves of the decision tree of a value, ``None`` if there are more than ``limit`` or too much to look at."""
+    """The leaves of the decision tree of a value; ``None`` if there are more than ``limit``, or too many nodes."""
     start = [0 if len(c.options) == 1 else -1 for c in prepared.choices] + [-1] * len(found.selectors)
     out: list[Case] = []
     todo: list[tuple[tuple[int, int], ...]] = [()]
@@ -138,7 +138,7 @@ def cases(prepared: Opened, found: Answers, compute: Callable[[Partial], int], l
 
 
 def by_leaf(found: list[Case], selectors: list[list[int]], clauses: Clauses) -> dict[Leaf, int]:
-    """leaf -> the exact literal of having it."""
+    """The exact literal of each leaf."""
     paths: dict[Leaf, list[int]] = {}
     for case in found:
         conjunction = clauses.all_of([selectors[k][o] for k, o in case.options], Side.EXACT)

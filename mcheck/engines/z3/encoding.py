@@ -1,8 +1,8 @@
-"""One event structure under one model as a formula, and the questions put to it.
+"""One event structure under one model as a formula, and the queries to it.
 
-The choices are selectors of which exactly one holds; co and the order of fences are a variable per open pair; the nodes
-of the tape are defined where an axiom, a flag or a value asks for them. Every axiom has a switch, so that an answer of
-"impossible" can name the axioms that it needs.
+The choices are selectors of which exactly one holds; co and the fence order are a variable per open pair; the nodes of
+the tape are defined if an axiom, a flag or a value needs them. Every axiom has a switch, so that an unsatisfiable core
+names the axioms that forbid the executions.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Question:
         self.pairs = self._chosen_pairs()
         self.co: dict[tuple[int, int], int] = {}
         self.fences: dict[tuple[int, int], int] = {}
-        self.relations = Relations(prepared, self.clauses, self.base)
+        self.relations = Relations(prepared, self.clauses, self.base_pair)
         self.values = Values(prepared, self.clauses, self.selectors)
         self.condition = ConditionLiterals(self.values, condition)
         self.switches: dict[int, str] = {}
@@ -70,7 +70,7 @@ class Question:
     # --- choices ----------------------------------------------------------------------------------------------
 
     def _one_hot(self, choice: Choice) -> list[int]:
-        """Which option is taken; none by a read that is not in the execution."""
+        """The selectors of a choice, of which exactly one holds; none for a read that is not in the execution."""
         here = self.here(choice.node) if choice.kind == "rf" else TRUE
         if len(choice.options) == 1:
             return [here]
@@ -82,7 +82,7 @@ class Question:
         return selectors
 
     def _constraints(self) -> dict[tuple[Term, bool], int]:
-        """The conditions that paths depend on, with the literal of being on such a path."""
+        """The constraints of the paths, each with the literal that its path is taken."""
         if not isinstance(self.prepared, Guarded):
             return dict.fromkeys(self.prepared.constraints, TRUE)
         found: dict[tuple[int, Term, bool], int] = {}
@@ -91,10 +91,12 @@ class Question:
                 for term, truth in path.constraints:
                     key = (joined.path.thread, joined.term(k, term), truth)
                     found[key] = found.get(key, 0) | 1 << k
-        return {(term, truth): self.prepared.guards.some(thread, mask) for (thread, term, truth), mask in found.items()}
+        return {
+            (term, truth): self.prepared.guards.any_taken(thread, mask) for (thread, term, truth), mask in found.items()
+        }
 
     def _listed(self) -> Iterator[tuple[Choice, list[int]]]:
-        """The choices whose options are listed, with their selectors."""
+        """The choices whose options are enumerated, with their selectors."""
         for k, (choice, selectors) in enumerate(zip(self.prepared.choices, self.selectors, strict=True)):
             if k not in self.prepared.open:
                 yield choice, selectors
@@ -111,7 +113,7 @@ class Question:
                         found.setdefault((relation, i, j), []).append(x)
         return found
 
-    def base(self, name: str, i: int, j: int) -> int:
+    def base_pair(self, name: str, i: int, j: int) -> int:
         """The literal of a pair of a base relation that the execution chooses."""
         if name == "co":
             return self.co[i, j]
@@ -120,9 +122,9 @@ class Question:
         return self.clauses.any_of(self.pairs.get((name, i, j), ()), Side.EXACT)
 
     def _misuse(self) -> None:
-        """Only the first misuse is of interest: after it nothing is known that could justify another.
+        """Excludes executions with two misuses; only the first counts, for nothing after it is known.
 
-        What cannot go well is a misuse whatever else is misused.
+        A misuse that every option has counts in any case.
         """
         found = {k: [x for _, _, x in self._missteps(k)] for k in range(len(self.prepared.choices))}
         some = {k: self.clauses.any_of(missteps, Side.EXACT) for k, missteps in found.items() if missteps}
@@ -132,9 +134,9 @@ class Question:
             self.clauses.add(-x, -y)
 
     def _states(self) -> None:
-        """A wait has the state that an arrive returned if the value is that one.
+        """A wait has the state that an arrive returned if and only if their values agree.
 
-        Where something else is misused, what depends on that has no value, and the wait may have any of them.
+        After another misuse what depends on it has no value, and the wait may have any of the states.
         """
         vectors = self.values.vectors
         self.supposed: list[int] = []
@@ -142,13 +144,13 @@ class Question:
             for wait, arrivals in encoding.states().items():
                 what = self.s.events[wait].mbarrier
                 assert what is not None and what.state is not None
-                value = vectors.unsigned(vectors.of(what.state), TOKEN_BITS)
+                value = vectors.unsigned(vectors.vector_of(what.state), TOKEN_BITS)
                 others = [x for j in range(len(self.prepared.choices)) if j != k for _, _, x in self._missteps(j)]
                 free = self.clauses.all_of((self.clauses.any_of(others, Side.EXACT), -value.known), Side.EXACT)
                 for arrive, same in arrivals.items():
-                    token = vectors.event(arrive)
+                    token = vectors.event_result(arrive)
                     both = self.clauses.all_of((value.known, token.known), Side.EXACT)
-                    equal = self.values.named(f"(and {spell(both)} {vectors.compared('==', value, token)})")
+                    equal = self.values.named(f"(and {spell(both)} {vectors.compare('==', value, token)})")
                     self.clauses.add(free, -same, equal)
                     self.clauses.add(free, same, -equal)
                 for x, y in combinations(arrivals.values(), 2):
@@ -156,23 +158,23 @@ class Question:
                 self.supposed += arrivals.values()
 
     def _inevitable(self, k: int) -> bool:
-        """Whether every option of a choice is undefined."""
+        """Whether every option of a choice is a misuse."""
         choice = self.prepared.choices[k]
         return SingleChoice(choice).inevitable() if isinstance(choice, OpenChoice) else choice.inevitable
 
     def _missteps(self, k: int) -> list[Mishap]:
-        """What misuse a choice may describe."""
+        """The misuses that a choice may have."""
         if k in self.prepared.open:
             return self.prepared.open[k].missteps()
         options = zip(self.prepared.choices[k].options, self.selectors[k], strict=True)
         return [(o.misstep[0], o.misstep[2], x) for o, x in options if o.misstep is not None]
 
     def missteps(self) -> list[Mishap]:
-        """All that is misused in some execution, with its literal."""
+        """All misuses of some execution, each with its literal."""
         return [mishap for k in range(len(self.selectors)) for mishap in self._missteps(k)]
 
     def unfinished(self) -> list[int]:
-        """The literals of paths that are undefined for what they are: a copy may outlive its thread."""
+        """The literals of paths that are undefined in themselves: a copy may outlive its thread."""
         if not isinstance(self.prepared, Guarded):
             return [TRUE] if is_undefined_by_paths(self.s.program, self.s.paths) else []
         taken = self.prepared.guards.taken
@@ -184,7 +186,7 @@ class Question:
         ]
 
     def remarks(self) -> list[Mishap]:
-        """All that is worth a finding and ends nothing."""
+        """All findings that do not end the execution."""
         out = [mishap for encoding in self.prepared.open.values() for mishap in encoding.remarks()]
         for choice, selectors in self._listed():
             for option, x in zip(choice.options, selectors, strict=True):
@@ -194,7 +196,9 @@ class Question:
     # --- orders -----------------------------------------------------------------------------------------------
 
     def _coherence(self) -> None:
-        """A strict partial order of the writes of each location, total where the model says so of every execution."""
+        """co is a strict partial order of the writes of each location, total if the model demands that of every
+        execution.
+        """
         p, add = self.prepared, self.clauses.add
         always = self._always_ordered()
         for writes in self.s.writes.values():
@@ -211,12 +215,12 @@ class Question:
                 if forward and back:
                     add(-self.co[i, j], -self.co[j, i])
             for j in writes:
-                into = [(i, x) for i in writes if i != j and (x := self.order(i, j)) != FALSE]
-                out = [(k, x) for k in writes if k != j and (x := self.order(j, k)) != FALSE]
+                into = [(i, x) for i in writes if i != j and (x := self.co_pair(i, j)) != FALSE]
+                out = [(k, x) for k in writes if k != j and (x := self.co_pair(j, k)) != FALSE]
                 for i, x in into:
                     for k, y in out:
                         if i != k:
-                            add(-x, -y, self.order(i, k), -self.here(i), -self.here(j), -self.here(k))
+                            add(-x, -y, self.co_pair(i, k), -self.here(i), -self.here(j), -self.here(k))
 
     def _always_ordered(self) -> list[int]:
         p = self.prepared
@@ -232,14 +236,14 @@ class Question:
     def _open_pair(low: list[int], high: list[int], i: int, j: int) -> bool:
         return bool(high[i] >> j & 1) and not low[i] >> j & 1
 
-    def order(self, i: int, j: int) -> int:
+    def co_pair(self, i: int, j: int) -> int:
         """The literal of a pair of co."""
         if self.prepared.co_low[i] >> j & 1:
             return TRUE
         return self.co.get((i, j), FALSE)
 
     def _fence_order(self) -> None:
-        """sync_fence orders every pair of its fences, and some total order of all of them agrees with it."""
+        """sync_fence orders every pair of its fences, consistently with some total order of all of them."""
         p = self.prepared
         fences = [i for i in range(p.n) if p.sf_high[i]]
         place: dict[tuple[int, int], int] = {}
@@ -253,11 +257,11 @@ class Question:
             self.clauses.add(place[i, j], place[j, k], -place[i, k])
 
     def _not_last(self) -> None:
-        """What an option says is last is followed by nothing in co."""
+        """No write follows in co after the one that an option selects as the last."""
         for choice, selectors in self._listed():
             for option, x in zip(choice.options, selectors, strict=True):
                 for i, j in option.not_co:
-                    self.clauses.add(-x, -self.order(i, j), -self.here(i), -self.here(j))
+                    self.clauses.add(-x, -self.co_pair(i, j), -self.here(i), -self.here(j))
 
     # --- axioms -----------------------------------------------------------------------------------------------
 
@@ -281,29 +285,29 @@ class Question:
                 continue
             for i, j in cells:
                 if axiom.role == BOUND:
-                    wanted = [self.order(i, j)]
+                    wanted = [self.co_pair(i, j)]
                 elif axiom.role == TOTAL:
-                    wanted = [self.order(i, j), self.order(j, i)]
+                    wanted = [self.co_pair(i, j), self.co_pair(j, i)]
                 else:
                     wanted = []
                 if TRUE not in wanted:
                     there = (-self.here(i), -self.here(j))
                     self.clauses.add(-switch, -self.relations.literal(axiom.node, i, j, side), *there, *wanted)
 
-    def flag(self, node: int, i: int, j: int) -> int:
-        """The literal of a pair that a flag would report."""
+    def flag_pair(self, node: int, i: int, j: int) -> int:
+        """The literal of a pair that a flag reports."""
         found = self.relations.literal(node, i, j, Side.LOWER)
         return self.clauses.all_of((found, self.here(i), self.here(j)), Side.LOWER)
 
     # --- solving ----------------------------------------------------------------------------------------------
 
     def _witness(self, model: z3.ModelRef, candidate: Candidate) -> Witness | None:
-        """The solution held against the evaluator, on its own paths."""
+        """The solution after a check by the evaluator, on its own paths."""
         ordered = partial(self._holds, model)
         if not isinstance(self.prepared, Guarded):
             return recheck(self.prepared, candidate, ordered)
         assert self.singles is not None
-        single = self.singles.of(self._alternatives(model), candidate)
+        single = self.singles.project(self._alternatives(model), candidate)
         witness = recheck(single.prepared, single.candidate, single.ordered(ordered))
         if witness is None:
             return None
@@ -311,7 +315,7 @@ class Question:
         return replace(witness, shared=tuple((shared[i], shared[j]) for i, j in (f.pair for f in witness.flags)))
 
     def _alternatives(self, model: z3.ModelRef) -> dict[int, int]:
-        """Which alternative each thread takes."""
+        """The alternative that each thread takes in a solution."""
         assert isinstance(self.prepared, Guarded)
         return {
             thread: next(k for k, x in enumerate(literals) if self._true(model, x))
@@ -325,16 +329,16 @@ class Question:
         return variable if literal > 0 else self.z3.Not(variable)
 
     def _flush(self) -> None:
-        text = self.clauses.text(self.values.vectors.take())
+        text = self.clauses.text(self.values.vectors.take_lines())
         if text:
             self.solver.from_string(text)
 
-    def block(self, *literals: int) -> None:
-        """From now on these do not hold together."""
+    def exclude(self, *literals: int) -> None:
+        """Excludes assignments in which all of these hold."""
         self.clauses.add(*(-x for x in literals))
 
     def solve(self, *assumptions: int) -> Witness | None:
-        """An execution in which the assumptions hold, checked; ``None`` if there is none."""
+        """A checked execution in which the assumptions hold; ``None`` if there is none."""
         if FALSE in assumptions:
             return None
         while True:
@@ -363,7 +367,7 @@ class Question:
         return tuple(self._taken(model, k) for k in range(len(self.selectors)))
 
     def _taken(self, model: z3.ModelRef, k: int) -> int:
-        """The option of a choice in a solution; one that is not listed yet is added."""
+        """The option of a choice in a solution; a new one is added to the choice."""
         if k not in self.prepared.open:
             selectors = self.selectors[k]
             return next((o for o, x in enumerate(selectors) if self._true(model, x)), -1)
@@ -375,7 +379,7 @@ class Question:
         return options.index(option, 1)
 
     def _compare(self, model: z3.ModelRef, k: int, option: Option) -> None:
-        """The pairs of an option are those of the solution."""
+        """Checks that the pairs of an option are those of the solution."""
         given = {(name, i, j) for name, pairs in option.edges for i, j in pairs}
         encoding = self.prepared.open[k]
         for name in UNKNOWNS:
@@ -387,11 +391,11 @@ class Question:
             raise InternalError(f"the solver knows nothing of {min(given)[0]} as an option has it")
 
     def _holds(self, model: z3.ModelRef, name: str, i: int, j: int) -> bool:
-        literal = self.order(i, j) if name == "co" else self.fences.get((i, j), FALSE)
+        literal = self.co_pair(i, j) if name == "co" else self.fences.get((i, j), FALSE)
         return self._true(model, literal)
 
     def _exclude(self, model: z3.ModelRef, candidate: Candidate) -> None:
-        """Drops an execution whose least co breaks a check: its options with the order of all open pairs."""
+        """Excludes an execution whose least co violates a check: its options with the order of all open pairs."""
         taken = [s[o] for s, o in zip(self.selectors, candidate, strict=True) if len(s) > 1 and o >= 0]
         if isinstance(self.prepared, Guarded):
             taken += [self.prepared.guards.taken[t][k] for t, k in self._alternatives(model).items()]
@@ -400,10 +404,10 @@ class Question:
         taken += [x if self._true(model, x) else -x for x in self.supposed]
         orders = {abs(x): x for x in [*self.co.values(), *self.fences.values()]}
         taken += [x if self._true(model, x) else -x for x in orders.values()]
-        self.block(*taken)
+        self.exclude(*taken)
 
     def _corrected(self, model: z3.ModelRef, candidate: Candidate) -> bool:
-        """Adds what untranslated operations give for the arguments of this solution, where it has them wrong."""
+        """Adds the results of untranslated operations for the arguments of this solution, if they are wrong in it."""
         from mcheck.engines.z3.computed_results import corrections
 
         wrong = False

@@ -1,11 +1,11 @@
-"""Z3's answer about one program: its paths and the models are those of the explicit engine, all else is solved.
+"""The z3 engine: paths and models as in the explicit engine, everything else is solved by Z3.
 
-The paths of a thread that end are laid over each other (``mcheck.engines.z3.path_merge``), so that one formula holds
-all their combinations, each event under the literal of being executed (``mcheck.engines.z3.guards``). Paths that use
-barriers, mbarriers or asynchronous copies differently, or cut memory differently, are asked by themselves, and so is
-what does not end: deadlocks, and what is undefined on the way.
+The complete paths of a thread are merged (``mcheck.engines.z3.path_merge``), so that one formula holds all their
+combinations, each event under the literal that it is executed (``mcheck.engines.z3.guards``). Paths that use barriers,
+mbarriers or asynchronous copies differently, or divide memory differently, are solved separately, and so are paths that
+do not end: deadlocks, and prefixes that end in undefined behaviour.
 
-Every execution that is reported has been held against the explicit engine's evaluator (see
+Every execution that is reported has been checked by the explicit engine's evaluator (see
 ``mcheck.engines.z3.witness_check``).
 """
 
@@ -48,17 +48,17 @@ from mcheck.ir.program import Program
 from mcheck.semantics.terms import Uid
 
 FEW = 2
-"""From so many combinations of paths on, one formula for all of them."""
+"""The minimum number of combinations of paths for a single formula."""
 
 
 @dataclass(slots=True)
 class Z3Run(Run):
-    """One question about one program, its structures solved one after the other."""
+    """A run of the z3 engine: one question about one program."""
 
     made = quorum, rounds
 
     def question(self, s: Structure, choices: list[Choice]) -> Question | None:
-        """The formula of a structure, ``None`` if the bounds alone refute it."""
+        """The formula of a structure; ``None`` if the static bounds refute it."""
         prepared = Opened(self.tape, s, choices, self.deadline)
         if not prepared.possible:
             self._failed(prepared.failed)
@@ -66,19 +66,21 @@ class Z3Run(Run):
         return Question(prepared, self.program.condition, self.limit)
 
     def phase_choices(self, s: Structure, stuck: frozenset[Uid]) -> list[Choice]:
-        """The phases of the mbarriers; what an object does after a misuse that the file accepts is in no formula."""
+        """The choices of the phases of mbarriers; raises ``Unsupported`` if the file accepts a misuse, after which an
+        object's behaviour is in no formula.
+        """
         for event in s.events.values() if "mcheck:" in self.program.source else ():
             if event.mbarrier is not None and accepts_misuse(self.program, event.op):
                 raise Unsupported("a misuse of an mbarrier that the file accepts", event.op.span)
         return phase_choices(s, stuck)
 
     def culprits(self, s: Structure, choices: list[Choice]) -> Iterator[tuple[Path, Uid]]:
-        """The path and the event of every misuse that some choice has among its options."""
+        """The path and the event of every misuse among the options of some choice."""
         yield from prefixes.culprits(s, choices)
         for choice in choices:
             if isinstance(choice, OpenChoice):
                 self.deadline()
-                for uid in sorted(SingleChoice(choice).guilty(self.deadline)):
+                for uid in sorted(SingleChoice(choice).blamed_events(self.deadline)):
                     yield s.paths[uid[0]], uid
 
     def _failed(self, names: dict[str, int] | set[str]) -> None:
@@ -88,19 +90,19 @@ class Z3Run(Run):
     # --- complete executions ----------------------------------------------------------------------------------
 
     def solve_all(self, complete: list[list[Path]]) -> None:
-        """All combinations at once where the paths of a thread use barriers and mbarriers in the same way."""
+        """Solves all combinations at once if the paths of each thread use barriers and mbarriers in the same way."""
         for threads in product(*map(groups, complete)):
             self.deadline()
             if prod(len(joined.alternatives) for joined in threads) >= FEW and self.solve_joined(list(threads)):
-                if self.hit:
+                if self.decided:
                     return
                 continue
             self.solve_each([joined.alternatives for joined in threads])
-            if self.hit:
+            if self.decided:
                 return
 
     def solve_joined(self, threads: list[Joined]) -> bool:
-        """One formula for all combinations of these paths; whether there can be one."""
+        """Solves one formula for all combinations of these paths; whether there can be one."""
         if self.program.assumptions.converged:
             return False  # which statements two lanes execute depends on their paths
         if any(is_wgmma(e.op) for joined in threads for e in joined.path.events):
@@ -110,11 +112,11 @@ class Z3Run(Run):
             not self.semantics.static_barriers and barrier_generations.find_divergent_arrivals(s)
         ):
             return False
-        met = self.meetings(s)
+        met = self.barrier_choices(s)
         if met is None:
             return False
         choices = met + self.phase_choices(s, frozenset())
-        if self.early and any(True for _ in self.culprits(s, choices)):
+        if self.explore_prefixes and any(True for _ in self.culprits(s, choices)):
             return False  # each combination has executions of its own that stop early
         choices += self._plain_choices(s)
         prepared = Guarded(self.tape, s, choices, self.deadline, threads)
@@ -130,7 +132,7 @@ class Z3Run(Run):
         return True
 
     def _plain_choices(self, s: Structure) -> list[Choice]:
-        """Whom reads read from, and what is last."""
+        """The choices of rf and of final writes."""
         return read_choices(s, frozenset()) + final_choices(s, final_addresses(s, self.program.condition))
 
     def _solve(self, paths: tuple[Path, ...]) -> None:
@@ -139,37 +141,37 @@ class Z3Run(Run):
             q = self.question(s, choices)
             if q is not None:
                 self._ask(q)
-                if self.hit:
+                if self.decided:
                     return
 
     def _ask(self, q: Question) -> None:
-        """What is wanted of a structure."""
+        """Puts the queries about a structure that the question needs."""
         if self.verdict_only and not self.findings_wanted:
             self.complete = False
             self._verdict_of(q)
         else:
             self._everything(q)
-        if not self.hit:
+        if not self.decided:
             self._failed(q.refuted)
 
     def _verdict_of(self, q: Question) -> None:
-        """The condition, then whatever makes an execution undefined."""
+        """Queries for a verdict: the condition, then undefined behaviour."""
         condition = self.program.condition
         if condition.kind != "none":
             witness = q.solve(q.condition.target(condition.kind != "forall"), *(-x for x in q.misused))
             if witness is not None:
                 self._outcome(witness)
                 self._unfinished(witness.prepared, witness.candidate, witness.prepared.s.paths)
-                self.hit = True
+                self.decided = True
                 return
         self.ends = self.ends or q.solve(*(-x for x in q.misused)) is not None
         self._misuses(q)
         self._flags(q, undefined_only=True)
         self._left_unfinished(q)
-        self.hit = self.undefined
+        self.decided = self.undefined
 
     def _everything(self, q: Question) -> None:
-        """All states, then all that is flagged or misused in any execution."""
+        """Queries for a full answer: all states, then all flags and misuses of any execution."""
         defined = [-x for x in q.misused]
         new = q.clauses.new()
         listed: set[State] = set()
@@ -180,21 +182,21 @@ class Z3Run(Run):
             listed.add(state)
             self._report_flags(witness)
             self._misused(witness.prepared, witness.candidate)
-            q.block(new, *(q.condition.has(t, v) for t, (_, v) in zip(q.condition.terms, state, strict=True)))
+            q.exclude(new, *(q.condition.equals(t, v) for t, (_, v) in zip(q.condition.terms, state, strict=True)))
         self._misuses(q)
         self._flags(q, undefined_only=False)
         self._left_unfinished(q)
 
     def _left_unfinished(self, q: Question) -> None:
-        """Copies that may outlive their threads count if some execution takes these paths and misuses nothing."""
+        """Reports copies that may outlive their threads, if some execution without misuse takes these paths."""
         for literal in q.unfinished():
             if (witness := q.solve(literal, *(-x for x in q.misused))) is not None:
                 self._unfinished(witness.prepared, witness.candidate, witness.prepared.s.paths)
 
     def _outcome(self, witness: Witness) -> State:
-        state = States(witness.prepared, self.program.condition).of(witness.candidate)
+        state = States(witness.prepared, self.program.condition).state_of(witness.candidate)
         self.executions += 1
-        self.reach(state, witness.prepared, witness.candidate)
+        self.record_state(state, witness.prepared, witness.candidate)
         return state
 
     # --- flags and misuse ---------------------------------------------------------------------------------------
@@ -205,7 +207,7 @@ class Z3Run(Run):
                 self._report(witness.prepared, FlagReport(flag.name, flag.pair, witness.candidate))
 
     def _flags(self, q: Question, *, undefined_only: bool) -> None:
-        """Every pair that some execution flags."""
+        """Reports every pair that some execution flags."""
         for axiom in q.prepared.flags:
             if undefined_only and not self._grave(axiom.name):
                 continue
@@ -217,7 +219,7 @@ class Z3Run(Run):
                 if high[i] >> j & 1 and prefixes.key_of(q.prepared, axiom.name, (i, j)) not in self.seen
                 if not undefined_only or may_be_undefined(q.prepared.s, axiom.name, (i, j))
             }
-            literals = {pair: q.flag(axiom.node, *pair) for pair in open_pairs}
+            literals = {pair: q.flag_pair(axiom.node, *pair) for pair in open_pairs}
             while open_pairs:
                 some = q.clauses.any_of([literals[p] for p in open_pairs], Side.LOWER)
                 witness = q.solve(some, *(-x for x in q.misused))
@@ -238,7 +240,7 @@ class Z3Run(Run):
             return False
 
     def _misuses(self, q: Question, *, ended: bool = True) -> None:
-        """Every misuse that some execution ends in, and every remark on one that misuses nothing."""
+        """Reports every misuse that some execution ends in, and every remark on an execution without misuse."""
         missteps = q.missteps()
         before = [mishap for mishap in missteps if mishap[0] not in prefixes.AT_THE_END]
         none_before = [-x for _, _, x in before]
@@ -264,12 +266,12 @@ class Z3Run(Run):
             witness = q.solve(some, *beside[key])
             if witness is not None:
                 self._misused(witness.prepared, witness.candidate, ended=ended)
-            elif alone and not self.beside:
-                self.beside = q.solve(some) is not None
+            elif alone and not self.only_with_others:
+                self.only_with_others = q.solve(some) is not None
         self._flags_of_the_misused(q, missteps)
 
     def _flags_of_the_misused(self, q: Question, missteps: list[Mishap]) -> None:
-        """What the flags say of an operation that is undefined for another reason: see ``OF_THE_MISUSED``."""
+        """Reports the flags of an operation that is undefined for another reason: see ``OF_THE_MISUSED``."""
         for axiom in q.prepared.flags:
             for code, uid, misused in missteps if axiom.name in OF_THE_MISUSED else ():
                 node = next(iter(q.s.nodes_of[uid]), None)
@@ -280,7 +282,7 @@ class Z3Run(Run):
                 if prefixes.key_of(q.prepared, axiom.name, (node, node)) in self.seen:
                     continue
                 others = [-x for _, other, x in missteps if other != uid]
-                witness = q.solve(misused, q.flag(axiom.node, node, node), *others)
+                witness = q.solve(misused, q.flag_pair(axiom.node, node, node), *others)
                 if witness is None:
                     continue
                 for flag, pair in zip(witness.flags, witness.pairs, strict=True):
@@ -290,13 +292,13 @@ class Z3Run(Run):
     # --- executions that do not end -----------------------------------------------------------------------------
 
     def consistent(self, s: Structure, choices: list[Choice]) -> tuple[Prepared, Candidate] | None:
-        """An execution of the structure that is consistent and misuses nothing."""
+        """A consistent execution of the structure without misuse, if there is one."""
         q = self.question(s, choices)
         witness = None if q is None else q.solve(*(-x for x in q.misused))
         return None if q is None or witness is None else (q.prepared, witness.candidate)
 
     def _races_of(self, s: Structure, choices: list[Choice]) -> None:
-        """The races of a structure whose executions do not end."""
+        """Reports the races of a structure whose executions do not end."""
         q = self.question(s, choices)
         if q is not None:
             self._misuses(q, ended=False)
@@ -341,9 +343,7 @@ def answer(
     findings: bool | None = None,
     witnesses: bool = False,
 ) -> Answer:
-    """What the model allows of the program, by solving; the contract is that of
-    ``mcheck.engines.explicit.engine.answer``.
-    """
+    """The z3 engine's answer about a program; see ``mcheck.engines.explicit.engine.answer`` for the parameters."""
     limit = Limit(timeout)
     wanted = bool(program.expectation.kinds) if findings is None else findings
     run = Z3Run(program, model, prop, verdict_only, unroll, limit, profile, wanted)

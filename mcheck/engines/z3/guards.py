@@ -1,7 +1,7 @@
-"""Which events are in an execution, where one structure holds several paths of a thread.
+"""Guards: which events are in an execution of a structure that holds several paths of a thread.
 
-Every literal of a relation is about executions that have both events; so what always orders two events that exist is a
-constant, as it is on a single path. A third event on the way has to be there too: see ``here``.
+Every literal of a relation is about executions that have both events; so an order that holds whenever both exist is a
+constant, as on a single path. An intermediate event has to exist too: see ``here``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mcheck.semantics.terms import Uid
 
 
 class Guards:
-    """The alternatives of each thread as literals of which one holds, and the events that each has."""
+    """The alternatives of each thread as literals of which one holds, and the events of each."""
 
     def __init__(self, s: Structure, threads: list[Joined], clauses: Clauses) -> None:
         self.clauses = clauses
@@ -32,7 +32,7 @@ class Guards:
         self.n = s.size
         self.thread = [node.thread for node in s.nodes]
         self.mask = [0 if x.source is None else self.by_thread[x.thread].masks[x.source.uid] for x in s.nodes]
-        every = [0 if x.source is None else self.by_thread[x.thread].every for x in s.nodes]
+        every = [0 if x.source is None else self.by_thread[x.thread].all_mask for x in s.nodes]
         self.always = [mask == whole for mask, whole in zip(self.mask, every, strict=True)]
         self.users = self._users(s)
         self.together, self.implied = bits.empty(self.n), bits.empty(self.n)
@@ -46,8 +46,10 @@ class Guards:
         self.implying = bits.inverse(self.implied)
 
     def _users(self, s: Structure) -> dict[int, list[int]]:
-        """The initial writes of bytes that only some alternatives access, each with the accesses: where there is none
-        of these it is no event. Bytes that the condition asks for have one in every execution.
+        """The accesses of bytes that only some alternatives access, by their initial writes.
+
+        Without these accesses the initial write is no event. Bytes that the condition names have one in every
+        execution.
         """
         asked = set(final_addresses(s, s.program.condition))
         found = {}
@@ -58,27 +60,27 @@ class Guards:
                 self.always[first] = False
         return found
 
-    def some(self, thread: int, mask: int) -> int:
-        """The literal of one of these alternatives being taken."""
-        if mask == self.by_thread[thread].every:
+    def any_taken(self, thread: int, mask: int) -> int:
+        """The literal that one of these alternatives is taken."""
+        if mask == self.by_thread[thread].all_mask:
             return TRUE
         return self.clauses.any_of([self.taken[thread][k] for k in bits.bits(mask)], Side.EXACT)
 
     def here(self, i: int) -> int:
-        """The literal of an event being in the execution."""
+        """The literal that an event is in the execution."""
         if i in self.users:
             return self.clauses.any_of([self.here(k) for k in self.users[i]], Side.EXACT)
-        return TRUE if self.always[i] else self.some(self.thread[i], self.mask[i])
+        return TRUE if self.always[i] else self.any_taken(self.thread[i], self.mask[i])
 
-    def both(self, a: Uid, b: Uid) -> int:
-        """The alternatives of a thread that have two events."""
+    def with_both(self, a: Uid, b: Uid) -> int:
+        """The alternatives of a thread that have both events."""
         masks = self.by_thread[a[0]].masks
         return masks[a] & masks[b]
 
     # --- bounds ------------------------------------------------------------------------------------------------
 
     def compose(self, a: Rows, b: Rows) -> Rows:
-        """What is composed for sure: what lies between is there whenever one of the ends is."""
+        """The definite pairs of a composition: the intermediate event exists whenever one of the ends does."""
         out = []
         for i, row in enumerate(a):
             found = 0
@@ -88,7 +90,7 @@ class Guards:
         return out
 
     def closure(self, a: Rows) -> Rows:
-        """A transitive closure of what is sure."""
+        """The transitive closure of definite pairs."""
         out = list(a)
         for k in range(self.n):
             for i in range(self.n):
@@ -97,7 +99,7 @@ class Guards:
         return out
 
     def _low(self, i: Instr, low: list[Rows], high: list[Rows]) -> Rows:
-        """The lower bound of a node, as far as what lies between is there."""
+        """The lower bound of a node, restricted to pairs whose intermediate events exist."""
         zero = bits.empty(self.n)
         match i.op:
             case "sub":
@@ -124,7 +126,7 @@ class Guards:
         return bits.operate(i.op, high[i.a] if i.a >= 0 else zero, second[i.b] if i.b >= 0 else zero, zero)
 
     def bound(self, tape: Tape, bases: Bases) -> Bounds:
-        """The bounds of all nodes, about executions that have both events of a pair."""
+        """The static bounds of all nodes, for executions that have both events of a pair."""
         size, zero = len(tape.code), bits.empty(self.n)
         low: list[Rows] = [zero] * size
         high: list[Rows] = [zero] * size

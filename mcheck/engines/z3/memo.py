@@ -1,4 +1,4 @@
-"""Methods whose results are kept with the object, for as long as it lives."""
+"""Memoised methods, whose results live as long as the object."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def memo(method: F) -> F:
-    """Remembers what a method returns for its positional arguments."""
+    """Caches the results of a method by its positional arguments."""
     name = "_memo_" + method.__name__
 
     def remembered(self: Any, *arguments: Any) -> Any:

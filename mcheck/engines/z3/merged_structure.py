@@ -1,4 +1,4 @@
-"""One structure for all combinations of the paths of a program's threads, and the way back to a single combination."""
+"""One structure for all combinations of paths of the threads, and the projection to a single combination."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Guarded(Opened):
                 choice.options = [o for o in choice.options if together >> o.source & 1]
 
     def here(self, i: int) -> int:
-        """The literal of an event being in the execution."""
+        """The literal that an event is in the execution."""
         return self.guards.here(i)
 
     def compose(self, a: Rows, b: Rows) -> Rows:
-        """What is composed for sure."""
+        """The definite pairs of a composition."""
         return self.guards.compose(a, b)
 
     def base(self, name: str) -> tuple[Rows, Rows]:
@@ -55,14 +55,14 @@ class Guarded(Opened):
         return bits.meet(low, together), bits.meet(high, together)
 
     def opened(self, name: str) -> list[tuple[int, int, int]]:
-        """The pairs of a relation that open choices may give, and those that some alternatives have."""
+        """The pairs of a relation that open choices may give, and those that only some alternatives have."""
         if name in self.candidates:
             return self.candidates[name]
         found = super().opened(name)
         for joined in self.threads if name == "complete" else ():
             for (m, w), mask in joined.completes.items():
-                if mask != self.guards.both(m, w):
-                    literal = self.guards.some(w[0], mask)
+                if mask != self.guards.with_both(m, w):
+                    literal = self.guards.any_taken(w[0], mask)
                     found += [(i, j, literal) for i in self.s.nodes_of[m] for j in self.s.nodes_of[w]]
         return found
 
@@ -72,7 +72,7 @@ class Guarded(Opened):
             ("complete", i, j)
             for joined in self.threads
             for (m, w), mask in joined.completes.items()
-            if mask == self.guards.both(m, w)
+            if mask == self.guards.with_both(m, w)
             for i in s.nodes_of[m]
             for j in s.nodes_of[w]
         )
@@ -102,7 +102,7 @@ class Guarded(Opened):
                 (self.checks if a.monotone else self.late).append(a)
 
     def _forced_co(self, bounds: Bounds) -> bool:
-        """Puts into co's lower bound what every execution with both events must have."""
+        """Adds to co's lower bound the pairs that every execution with both events has."""
         before = list(self.co_low)
         for a in self.tape.axioms:
             for i, row in enumerate(bounds.low[a.node] if a.role == BOUND else ()):
@@ -120,20 +120,22 @@ class Guarded(Opened):
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """An execution of a guarded structure as one of a single combination: its choices, and where its events are."""
+    """An execution of a merged structure as one of a single combination of paths: its choices, and the nodes of its
+    events.
+    """
 
     prepared: Prepared
     candidate: Candidate
     nodes: dict[int, int]
 
     def ordered(self, given: Callable[[str, int, int], bool]) -> Callable[[str, int, int], bool]:
-        """The orders of the solution, about the events of the combination."""
+        """The orders of the solution, on the events of the combination."""
         back = {own: shared for shared, own in self.nodes.items()}
         return lambda name, i, j: given(name, back[i], back[j])
 
 
 class Singles:
-    """The combinations of a guarded structure."""
+    """The single combinations of a merged structure."""
 
     def __init__(
         self,
@@ -145,8 +147,8 @@ class Singles:
         self.known: dict[object, tuple[Structure, dict[Uid, Uid]]] = {}
         self.solvers: dict[object, Prepared] = {}
 
-    def of(self, taken: dict[int, int], candidate: Candidate) -> Single:
-        """The execution with these alternatives of each thread and these options."""
+    def project(self, taken: dict[int, int], candidate: Candidate) -> Single:
+        """The execution with these alternatives of the threads and these options."""
         paths = tuple(j.alternatives[taken[j.path.thread]] for j in self.guarded.threads)
         s, plain = self.structure_of(paths)
         names = {shared: own for j in self.guarded.threads for own, shared in j.names[taken[j.path.thread]].items()}
@@ -179,7 +181,7 @@ class Singles:
         return Single(prepared, tuple(out), nodes)
 
     def _sources(self, candidate: Candidate) -> dict[tuple[str, int], int]:
-        """What is read, and what is last, in the guarded structure."""
+        """The writes that are read or last, in the merged structure."""
         found = {}
         for choice, o in zip(self.guarded.choices, candidate, strict=True):
             if choice.kind in ("rf", "final") and o >= 0:
@@ -187,14 +189,14 @@ class Singles:
         return found
 
     def _last(self, s: Structure, address: int, sources: dict[tuple[str, int], int], nodes: dict[int, int]) -> int:
-        """The last write of a chunk: bytes that no access of the paths divides may be parts of a larger chunk."""
+        """The last write of a chunk; bytes that no access of the paths divides may be parts of a larger chunk."""
         whole = self.guarded.s.chunks(address, 1)[0][0]
         shared = sources["final", whole]
         node = self.guarded.s.nodes[shared]
         return s.writes[address][0] if node.source is None else nodes[shared]
 
     def _nodes(self, s: Structure, names: dict[Uid, Uid]) -> dict[int, int]:
-        """node of the guarded structure -> node of the combination, for those that it has."""
+        """A map from nodes of the merged structure to those of the combination."""
         found: dict[int, int] = {}
         for node in self.guarded.s.nodes:
             if node.source is None:
@@ -208,7 +210,7 @@ class Singles:
 
     @staticmethod
     def _mapped(option: Option, nodes: dict[int, int], names: dict[Uid, Uid]) -> Option:
-        """An option about the events of the combination."""
+        """An option on the events of the combination."""
         edges = tuple(
             (name, tuple((nodes[i], nodes[j]) for i, j in pairs if i in nodes and j in nodes))
             for name, pairs in option.edges
@@ -225,9 +227,11 @@ class Singles:
 
 
 def divides_alike(s: Structure, threads: list[Joined]) -> bool:
-    """Whether every access is cut into the same chunks as on any combination: by what is there whenever it is."""
+    """Whether every access is divided into the same chunks as on any combination: by accesses that exist whenever it
+    does.
+    """
     edges: dict[int, list[tuple[int, Uid]]] = {}
-    masks = {uid: (mask, j.every) for j in threads for uid, mask in j.masks.items()}
+    masks = {uid: (mask, j.all_mask) for j in threads for uid, mask in j.masks.items()}
     for joined in threads:
         for e in joined.path.events:
             if e.size:

@@ -1,8 +1,9 @@
-"""The paths of a thread as one: what they have in common stands once, the rest beside each other.
+"""Merges the paths of a thread: common instructions once, the others side by side.
 
-Paths are rows of instructions. One path is laid over the next: instructions that do the same with the same values and
-for the same reasons become one, in their order. The result is a row of which every path is a part, so one event
-structure holds all combinations of paths (``mcheck.engines.z3.guards`` says which events are in an execution).
+Paths are sequences of instructions. One path is aligned with the next: instructions that do the same with the same
+values under the same conditions become one, in their order. The result is a sequence of which every path is a
+subsequence, so one event structure holds all combinations of paths (``mcheck.engines.z3.guards`` says which events are
+in an execution).
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from mcheck.events.event import Event, Path
 from mcheck.semantics.terms import Term, Uid
 
 HERE = -2
-"""Stands for the thread in the names of events of the same instruction."""
+"""A placeholder for the thread in the names of events of the same instruction."""
 
 PLACES = 64
-"""More than an instruction has places in program order."""
+"""More than the number of positions of an instruction in program order."""
 
 Name = Callable[[Uid], Uid]
 
 
 @dataclass(slots=True)
 class Block:
-    """An instruction: what identifies it, its events, the alternatives that have it (as bits)."""
+    """An instruction: its identity, its events, and the alternatives that have it (as bits)."""
 
     key: object
     events: list[Event]
@@ -34,9 +35,9 @@ class Block:
 
 @dataclass(slots=True)
 class Joined:
-    """The alternatives of a thread: ``path`` has the events of all; ``names`` leads from the events of each to those.
+    """The merged alternatives of a thread. ``path`` has the events of all; ``names`` maps the events of each to those.
 
-    ``masks`` are the alternatives that have an event, ``completes`` those in which a group's wait observes it.
+    ``masks``: the alternatives that have an event; ``completes``: those in which a group's wait observes it.
     """
 
     alternatives: list[Path]
@@ -46,20 +47,20 @@ class Joined:
     completes: dict[tuple[Uid, Uid], int] = field(default_factory=dict)
 
     @property
-    def every(self) -> int:
+    def all_mask(self) -> int:
         """All alternatives."""
         return (1 << len(self.alternatives)) - 1
 
     def term(self, alternative: int, term: Term) -> Term:
-        """A term of an alternative, about the events of all."""
+        """A term of an alternative, on the events of the merged path."""
         return renamed(term, self.names[alternative].__getitem__)
 
     @property
-    def meets_always(self) -> bool:
-        """Whether barriers and mbarriers are used in the same way whichever alternative is taken."""
+    def synchronises_alike(self) -> bool:
+        """Whether all alternatives use barriers and mbarriers in the same way."""
         tracked = [{(n[m], n[s]) for m, s in p.tracked} for p, n in zip(self.alternatives, self.names, strict=True)]
         uses = (self.masks[e.uid] for e in self.path.events if e.barrier is not None or e.mbarrier is not None)
-        return all(mask == self.every for mask in uses) and all(pairs == tracked[0] for pairs in tracked)
+        return all(mask == self.all_mask for mask in uses) and all(pairs == tracked[0] for pairs in tracked)
 
 
 def renamed(term: Term, name: Name) -> Term:
@@ -80,7 +81,7 @@ def _renamed(part: object, name: Name) -> object:
 
 
 def merge_paths(paths: list[Path]) -> Joined:
-    """The alternatives of a thread, one laid over the other."""
+    """Merges the alternatives of a thread."""
     thread = paths[0].thread
     blocks: list[Block] = []
     names: list[dict[Uid, Uid]] = []
@@ -106,7 +107,7 @@ def merge_paths(paths: list[Path]) -> Joined:
 
 
 def _key(events: list[Event], known: dict[Uid, Uid]) -> object:
-    """What an instruction does: equal in two paths if it may be one."""
+    """What an instruction does: equal in two paths if it may be merged."""
     here = {e.uid: (HERE, k) for k, e in enumerate(events)}
     name = {**known, **here}.__getitem__
     base = min((e.order for e in events if e.order is not None), default=0)
@@ -118,7 +119,7 @@ def _key(events: list[Event], known: dict[Uid, Uid]) -> object:
 
 
 def _named(e: Event, name: Name) -> Event:
-    """An event about others of these names."""
+    """An event with its references to other events replaced."""
     what = e.mbarrier
     if what is not None and what.state is not None:
         what = replace(what, state=renamed(what.state, name))
@@ -136,7 +137,7 @@ def _named(e: Event, name: Name) -> Event:
 
 
 def _numbered(paths: list[Path], blocks: list[Block], names: list[dict[Uid, Uid]]) -> Joined:
-    """The whole with names and places in the order of the row."""
+    """The merged path, with names and positions in the order of the sequence."""
     thread = paths[0].thread
     final: dict[Uid, Uid] = {}
     for block in blocks:
@@ -171,5 +172,5 @@ def groups(paths: Iterable[Path]) -> list[Joined]:
     out: list[Joined] = []
     for members in alike.values():
         whole = merge_paths(members)
-        out += [whole] if whole.meets_always else [merge_paths([path]) for path in members]
+        out += [whole] if whole.synchronises_alike else [merge_paths([path]) for path in members]
     return out

@@ -1,7 +1,7 @@
-"""The phases of the mbarriers of a structure as open choices, and each solution of theirs replayed.
+"""The phases of mbarriers as open choices, with a replay of each solution by the state machine.
 
-What a solution says is a row of operations. The state machine takes them one by one; it has to give every operation the
-phase and every wait the answer that the solution has, and to stop where the solution stops.
+A solution is a sequence of operations. The state machine executes them one by one; it has to give every operation the
+phase and every wait the result that the solution has, and to stop where the solution stops.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mcheck.semantics.undefined import Misuse
 
 
 def phase_choices(s: Structure, stuck: frozenset[Uid]) -> list[Choice]:
-    """One choice per mbarrier object."""
+    """One open choice per mbarrier object."""
     return [
         open_choice(
             "phase",
@@ -74,12 +74,12 @@ class Phases:
                 (m, n)
                 for m, signals in self.tracked.items()
                 for w, n in waits
-                if any(o.may("phase", k, w) for k in signals)
+                if any(o.is_possible("phase", k, w) for k in signals)
             ]
         if relation not in ("phase", "phase-order", "phase-fr"):
             return ()
         nodes = list(self.number.items())
-        found = [(i, j) for i, a in nodes for j, b in nodes if o.may(relation, a, b)]
+        found = [(i, j) for i, a in nodes for j, b in nodes if o.is_possible(relation, a, b)]
         return [*found, *self.never] if relation == "phase-order" else found
 
     def literal(self, relation: str, i: int, j: int) -> int:
@@ -105,7 +105,7 @@ class Phases:
         return [x for x in found if x[2] != FALSE]
 
     def results(self) -> dict[Uid, dict[int, int] | Token]:
-        """What waits answer and arrivals return."""
+        """The results of waits and arrivals."""
         o = self.object
         out: dict[Uid, dict[int, int] | Token] = {}
         for a, (event, step) in enumerate(zip(o.events, o.steps, strict=True)):
@@ -114,11 +114,11 @@ class Phases:
             elif step.kind in ("arrive", "drop") and event.order is not None:
                 constant, shift = state_parts(step.address, no_complete=step.no_complete)
                 after = tuple(o.after_phase(a, k) for k in range(o.phases))
-                out[event.uid] = Token(o.pending(a), after, shift, constant, o.taken[a])
+                out[event.uid] = Token(o.pending_count(a), after, shift, constant, o.taken[a])
         return out
 
     def states(self) -> dict[Uid, dict[Uid, int]]:
-        """For each wait whose state is a value, the literals of its being what an arrive returned, by that arrive."""
+        """For each wait whose state is a value: the literals that it is what an arrive returned, by that arrive."""
         uids = [e.uid for e in self.object.events]
         return {uids[w]: {uids[u]: x for u, x in given.items()} for w, given in self.object.valued.items()}
 
@@ -126,7 +126,7 @@ class Phases:
 
     def decode(self, true: True_) -> Option:
         o = self.object
-        place = {a: sum(true(o.before(b, a)) for b in range(o.n) if b != a) for a in range(o.n)}
+        place = {a: sum(true(o.precedes(b, a)) for b in range(o.n) if b != a) for a in range(o.n)}
         if sorted(place.values()) != list(range(o.n)):
             raise InternalError("the solver's order of the operations on an mbarrier is none")
         order = [o.events[a].uid for a in sorted(place, key=place.__getitem__)]
@@ -145,8 +145,9 @@ class Phases:
     def _replayed(
         self, uids: list[Uid], true: True_
     ) -> tuple[dict[Uid, Record], tuple[str, str, Uid] | None, mbarrier_phases.Machine, mbarrier_phases.Beliefs]:
-        """The state machine on these operations in this order: what became of each, the misuse that stops it, or the
-        state that it ends in; and what waits suppose their states to be.
+        """Runs the state machine on these operations in this order.
+
+        Returns a record of each, the misuse that stops it or the final state, and the states that waits assume to have.
         """
         sequences = mbarrier_phases.sequences_of(
             self.s, self.members, mbarrier_phases.allowed_results(self.s), self.stuck
@@ -190,7 +191,7 @@ class Phases:
         return suppositions[0]
 
     def _compare(self, true: True_, records: dict[Uid, Record], misuse: tuple[str, str, Uid] | None) -> None:
-        """The solution says the same as the replay, of every operation and of every pair."""
+        """Checks that the solution and the replay agree on every operation and every pair."""
         o = self.object
         blamed = next(((code, uid) for code, uid, x in self.missteps() if true(x)), None)
         if blamed != (None if misuse is None else (misuse[0], misuse[2])):

@@ -1,4 +1,4 @@
-"""Sums of weights over literals, compared with constants: one pseudo-Boolean constraint each."""
+"""Weighted sums of literals compared with constants: one pseudo-Boolean constraint each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mcheck.engines.z3.clauses import FALSE, TRUE, Clauses, spell
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """A constant and the weights of the literals that hold; no literal is negative, no weight zero."""
+    """A constant plus the weights of the literals that hold; no literal is negative, no weight zero."""
 
     constant: int = 0
     weights: tuple[tuple[int, int], ...] = ()
@@ -37,24 +37,24 @@ class Sum:
 
     @property
     def least(self) -> int:
-        """No assignment gives less."""
+        """The minimum over all assignments."""
         return self.constant + sum(w for _, w in self.weights if w < 0)
 
     @property
     def most(self) -> int:
-        """No assignment gives more."""
+        """The maximum over all assignments."""
         return self.constant + sum(w for _, w in self.weights if w > 0)
 
 
 class Comparisons:
-    """Literals of sums being zero or positive; ``lines`` are their definitions in SMT-LIB."""
+    """Literals for comparisons of sums; ``lines`` are their definitions in SMT-LIB."""
 
     def __init__(self, clauses: Clauses) -> None:
         self.clauses = clauses
         self.known: dict[tuple[str, Sum], int] = {}
 
     def zero(self, x: Sum) -> int:
-        """The literal of a sum being 0."""
+        """The literal that a sum is 0."""
         if x.least > 0 or x.most < 0:
             return FALSE
         if not x.weights:
@@ -62,7 +62,7 @@ class Comparisons:
         return self._gate("pbeq", x)
 
     def at_least(self, x: Sum, bound: int) -> int:
-        """The literal of a sum being ``bound`` or more."""
+        """The literal that a sum is ``bound`` or more."""
         x = x.plus(-bound)
         if x.least >= 0:
             return TRUE

@@ -1,4 +1,4 @@
-"""Shapes of recursive definitions: closures in disguise, and rows that grow by themselves."""
+"""Shapes of recursive definitions: transitive closures, and definitions that are computed row by row."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def doubling(tape: Tape, variable: int, body: int) -> tuple[int, int] | None:
 
 
 def rowwise(tape: Tape, variable: int) -> bool:
-    """Whether what a recursive definition says of the successors of an event needs those of no other event."""
+    """Whether the successors of an event in a recursive relation depend on those of no other event."""
     start, end, _ = tape.groups[tape.group_of[variable]][-1]
     inside = {k for k in range(start, end) if tape.group_of[k] == tape.group_of[variable]}
     for k in inside:

@@ -1,9 +1,10 @@
-"""The nodes of a tape as literals over pairs of events: a pair below the static bounds is true, one above them false.
+"""The nodes of a tape as literals over pairs of events: a pair within the lower bound is true, one outside the upper
+bound false.
 
-Only pairs that are asked for are defined. The *upper* literal of a pair is implied by the pair, so that an axiom which
-forbids the literal forbids the pair; closures and recursive definitions then need no more than their closing clauses,
-for a pair that supports itself makes the axiom no weaker. The *lower* literal implies the pair, so that what a flag
-reports is there; closures are built by elimination of one event after the other, which leaves no circle in them.
+Only pairs that are needed are defined. The *upper* literal of a pair is implied by the pair, so that an axiom which
+forbids the literal forbids the pair; closures and recursive definitions then need only their closing clauses, for a
+pair that supports itself makes the axiom no weaker. The *lower* literal implies the pair, so that a pair that a flag
+reports is there; closures are built by eliminating one event after the other, which leaves no circular support.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from mcheck.engines.z3.symbolic_choices import Opened
 from mcheck.engines.z3.transitive_closure import Elimination
 
 Base = Callable[[str, int, int], int]
-"""(name of an unknown base relation, i, j) -> the literal of the pair"""
+"""(name of an unknown base relation, i, j) -> the literal of the pair."""
 
 MAX_ROUNDS = 64
-"""Rounds of a recursive definition that is no closure."""
+"""The maximum number of iterations of a recursive definition that is no closure."""
 
 
 class Relations:
@@ -49,7 +50,7 @@ class Relations:
         self.shapes: dict[int, tuple[int, int] | None] = {}
 
     def literal(self, node: int, i: int, j: int, side: Side) -> int:
-        """The literal of a pair, with all that defines it."""
+        """The literal of a pair, with its definition."""
         found = self._literal(node, i, j, side, 0)
         while self.todo:
             self.defined += 1
@@ -145,7 +146,7 @@ class Relations:
                     self.clauses.add(-self._literal(a, x, y, Side.UPPER, 0), -rest, -there, literal)
 
     def _sources(self, node: int, a: int) -> list[int]:
-        """Where the undecided edges of a closure begin."""
+        """The sources of the undecided edges of a closure."""
         found = self.sources.get(node)
         if found is None:
             low, high = self.low[node], self.high[a]
@@ -181,8 +182,8 @@ class Relations:
         return self._literal(self._body(node), i, j, Side.LOWER, rounds - 1)
 
     def _undecided(self, node: int, i: int) -> int:
-        """How many undecided pairs may depend on one another, of which each round settles one: those of the row if rows
-        grow by themselves.
+        """The maximum number of undecided pairs that may depend on one another, of which each iteration decides one:
+        those of the row if the definition is computed row by row.
         """
         group = self.tape.groups[self.tape.group_of[node]]
         rows = [i] if rowwise(self.tape, node) else range(self.n)

@@ -1,4 +1,4 @@
-"""Asking Z3: yes, no, or the reason why it has no answer, which is never taken for one."""
+"""Calls of Z3: satisfiable, unsatisfiable, or an exception with the reason why it has no answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def satisfiable(solver: z3.Solver, given: Sequence[z3.BoolRef] = (), seconds: float | None = None) -> bool:
-    """Whether the solver's formulas and those given hold together; ``TimeOut`` if ``seconds`` are not enough."""
+    """Whether the solver's formulas and ``given`` are satisfiable together; ``TimeOut`` after ``seconds``."""
     import z3
 
     if seconds is not None:

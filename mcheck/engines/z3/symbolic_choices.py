@@ -1,4 +1,4 @@
-"""Choices that are not listed but described by constraints: the formula finds their options."""
+"""Open choices, whose options are not enumerated but described by constraints: solutions give their options."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ True_ = Callable[[int], bool]
 """Whether a literal holds in a solution."""
 
 Mishap = tuple[str, Uid, int]
-"""The code of a finding, the event that is to blame, the literal."""
+"""The code of a finding, the event that is to blame, and its literal."""
 
 
 class Encoding(Protocol):
-    """What the variables of a choice mean."""
+    """The meaning of the variables of an open choice."""
 
     def may(self, relation: str) -> Iterable[Pair]:
         """The pairs of a base relation that some option has."""
@@ -32,24 +32,26 @@ class Encoding(Protocol):
         """The literal of such a pair."""
 
     def missteps(self) -> list[Mishap]:
-        """What ends the execution as undefined, exactly one of which is looked at."""
+        """The misuses that end the execution, of which exactly one is examined."""
 
     def remarks(self) -> list[Mishap]:
-        """What is worth a finding and ends nothing."""
+        """The findings that do not end the execution."""
 
     def results(self) -> dict[Uid, dict[int, int] | Token]:
-        """event -> the literals of what it may return, or the parts of a number."""
+        """The literals of the possible results of each event, or the parts of a number."""
 
     def states(self) -> dict[Uid, dict[Uid, int]]:
-        """For each wait whose state is a value, the literals of its being what an arrive returned, by that arrive."""
+        """For each wait whose state is a value: the literals that it is what an arrive returned, by that arrive."""
 
     def decode(self, true: True_) -> Option:
-        """The option that a solution takes, checked; raises ``InternalError`` if it is none."""
+        """The option of a solution, after a check; raises ``InternalError`` if it is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A result put together: a sum, the phases that are complete from bit ``shift`` on, a constant; if it is known."""
+    """A composed result: a sum, the number of complete phases from bit ``shift`` on, a constant; and whether it is
+    known.
+    """
 
     low: Sum
     phases: tuple[int, ...]
@@ -60,7 +62,7 @@ class Token:
 
 @dataclass(slots=True)
 class OpenChoice(Choice):
-    """A choice whose options are found one by one. The first stands for none, and is never taken."""
+    """A choice whose options are found one by one. Option 0 is a placeholder that is never taken."""
 
     encode: Callable[[Clauses], Encoding] = field(kw_only=True)
 
@@ -89,14 +91,14 @@ class Opened(Prepared):
                     self.results.setdefault(uid, []).append(k)
 
     def _prepare(self) -> None:
-        """What has to be known before the open choices become constraints."""
+        """Computes what has to be known before the open choices become constraints."""
 
     def here(self, i: int) -> int:
-        """The literal of an event being in the execution."""
+        """The literal that an event is in the execution."""
         return TRUE if 0 <= i < self.n else FALSE
 
     def compose(self, a: Rows, b: Rows) -> Rows:
-        """What is composed for sure."""
+        """The definite pairs of a composition."""
         return bits.compose(a, b)
 
     def _filter_result(self, term: object, truth: bool, uid: Uid) -> bool:

@@ -1,6 +1,6 @@
-"""A transitive closure as definitions that lead back to its edges: Warshall's elimination, on literals.
+"""Transitive closure as definitions without circular support: Warshall's elimination, on literals.
 
-Edges that are sure are closed beforehand; only events where an undecided edge ends are eliminated.
+Definite edges are closed beforehand; only targets of undecided edges are eliminated.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class Elimination:
         return found
 
     def _there(self, literal: int, *here: int) -> int:
-        """A literal of a path that leads through an event."""
+        """The literal of a path through an event, which has to exist."""
         return self.clauses.all_of((literal, *here), Side.LOWER)
 
     def _first(self, i: int, y: int) -> int:
-        """Sure edges, then one undecided edge that ends at y."""
+        """A path of definite edges, then one undecided edge that ends at y."""
         found = self.direct.get((i, y))
         if found is None:
             starts = [x for x in self.sources if self.open[x] >> y & 1 and (x == i or self.sure[i] >> x & 1)]

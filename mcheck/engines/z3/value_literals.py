@@ -1,4 +1,4 @@
-"""Literals for what values decide: the branches of a path, the terms of a condition."""
+"""Literals for decisions on values: the branches of a path, the terms of a condition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mcheck.semantics.terms import Term as ValueTerm
 from mcheck.semantics.terms import typed
 
 LEAVES = 64
-"""How large the decision tree of a value may be; larger ones become bit-vectors."""
+"""The maximum size of the decision tree of a value; values with a larger one become bit-vectors."""
 
 ABSENT: tuple[Leaf, ...] = ("unknown", "missing", "circular")
 
@@ -32,23 +32,23 @@ class Values:
         self.leaves = LEAVES
         self.vectors = Vectors(prepared, clauses, selectors)
 
-    def small(self, compute: Callable[[Partial], int]) -> dict[Leaf, int] | None:
-        """leaf -> literal, if the value has a small decision tree."""
+    def small_tree(self, compute: Callable[[Partial], int]) -> dict[Leaf, int] | None:
+        """The literal of each value, if the decision tree is small."""
         found = cases(self.prepared, self.answers, compute, self.leaves)
         return None if found is None else by_leaf(found, self.selectors, self.clauses)
 
     def truth(self, term: ValueTerm, wanted: bool) -> int:
-        """The literal of a branch being taken so: where its condition has no value, it goes both ways."""
-        table = self.small(lambda v: v.term(term))
+        """The literal that a branch is taken so; if its condition has no value, it goes both ways."""
+        table = self.small_tree(lambda v: v.term(term))
         if table is not None:
             fits = [x for leaf, x in table.items() if leaf in ABSENT or bool(leaf) is wanted]
             return self.clauses.any_of(fits, Side.EXACT)
-        vector = self.vectors.of(term)
-        text = self.vectors.truth(vector)
+        vector = self.vectors.vector_of(term)
+        text = self.vectors.is_nonzero(vector)
         return self.named(f"(or (not {spell(vector.known)}) {text if wanted else f'(not {text})'})")
 
     def named(self, text: str) -> int:
-        """A variable for a Boolean of SMT-LIB."""
+        """A variable for an SMT-LIB Boolean."""
         variable = self.clauses.new()
         self.vectors.lines.append(f"(assert (= v{variable} {text}))")
         return variable
@@ -69,22 +69,22 @@ class ConditionLiterals:
         self.equal: dict[tuple[Term, Value], int] = {}
 
     def target(self, wanted: bool) -> int:
-        """The literal of the formula being (possibly) ``wanted``, within the filter."""
-        both = (self.may(self.condition.formula, wanted), self.may(self.condition.filter, True))
+        """The literal that the formula is possibly ``wanted``, within the filter."""
+        both = (self.possibly(self.condition.formula, wanted), self.possibly(self.condition.filter, True))
         return self.clauses.all_of(both, Side.EXACT)
 
-    def may(self, formula: Formula, wanted: bool) -> int:
-        """The literal of the formula possibly being ``wanted``: an unknown value may be anything."""
+    def possibly(self, formula: Formula, wanted: bool) -> int:
+        """The literal that the formula is possibly ``wanted``: an unknown value may be anything."""
         match formula:
             case Truth(v):
                 return TRUE if v is wanted else FALSE
             case Not(part):
-                return self.may(part, not wanted)
+                return self.possibly(part, not wanted)
             case And(parts):
-                literals = [self.may(p, wanted) for p in parts]
+                literals = [self.possibly(p, wanted) for p in parts]
                 return self._join(literals, every=wanted)
             case Or(parts):
-                literals = [self.may(p, wanted) for p in parts]
+                literals = [self.possibly(p, wanted) for p in parts]
                 return self._join(literals, every=not wanted)
             case Compare(op, left, right):
                 return self._compare(op, left, right, wanted)
@@ -103,12 +103,12 @@ class ConditionLiterals:
                         fits.append(self.clauses.all_of((x, y), Side.EXACT))
             return self.clauses.any_of(fits, Side.EXACT)
         first, second = self.vector(left), self.vector(right)
-        known = self.values.vectors.known(first, second)
-        text = self.values.vectors.compared(op, first, second)
+        known = self.values.vectors.all_known(first, second)
+        text = self.values.vectors.compare(op, first, second)
         return self.values.named(f"(or (not {spell(known)}) {text if wanted else f'(not {text})'})")
 
-    def has(self, term: Term, value: Value) -> int:
-        """The literal of a term having this value in the final state."""
+    def equals(self, term: Term, value: Value) -> int:
+        """The literal that a term has this value in the final state."""
         found = self.equal.get((term, value))
         if found is None:
             found = self.equal[term, value] = self._has(term, value)
@@ -124,7 +124,7 @@ class ConditionLiterals:
         if isinstance(value, str):
             return -vector.known
         bits = max(vector.bits, value.bit_length() + 1)
-        text = f"(= {self.values.vectors.widened(vector, bits)} {literal(value, bits)})"
+        text = f"(= {self.values.vectors.widen(vector, bits)} {literal(value, bits)})"
         return self.values.named(f"(and {spell(vector.known)} {text})")
 
     def table(self, term: Term) -> dict[Leaf, int] | None:
@@ -137,10 +137,10 @@ class ConditionLiterals:
 
     def _table(self, term: Term) -> dict[Leaf, int] | None:
         if not isinstance(term, RegTerm):
-            return self.values.small(lambda v: self._value(term, v))
+            return self.values.small_tree(lambda v: self._value(term, v))
         found: dict[Leaf, list[int]] = {}
         for register, under in self._registers(term):
-            table = self.values.small(lambda v, register=register: v.term(register))  # type: ignore[misc]
+            table = self.values.small_tree(lambda v, register=register: v.term(register))  # type: ignore[misc]
             if table is None:
                 return None
             for leaf, x in table.items():
@@ -160,7 +160,7 @@ class ConditionLiterals:
         return value
 
     def _registers(self, term: RegTerm) -> list[tuple[ValueTerm, int]]:
-        """What a register holds at the end, with the literal of being on such a path."""
+        """The final values of a register, each with the literal that its path is taken."""
         prepared = self.values.prepared
         if not isinstance(prepared, Guarded):
             return [(self.s.paths[term.thread].registers.get(term.reg, 0), TRUE)]
@@ -169,7 +169,7 @@ class ConditionLiterals:
         for k, path in enumerate(joined.alternatives):
             value = joined.term(k, path.registers.get(term.reg, 0))
             masks[value] = masks.get(value, 0) | 1 << k
-        return [(value, prepared.guards.some(term.thread, mask)) for value, mask in masks.items()]
+        return [(value, prepared.guards.any_taken(term.thread, mask)) for value, mask in masks.items()]
 
     def vector(self, term: Term) -> Vector:
         """The bit-vector of a term."""
@@ -183,6 +183,6 @@ class ConditionLiterals:
         if isinstance(term, ConstTerm):
             return constant(term.value)
         if isinstance(term, RegTerm):
-            return vectors.one_of([(vectors.of(value), under) for value, under in self._registers(term)])
-        raw = vectors.final(self.s.parts(term.address, term.size))
+            return vectors.select([(vectors.vector_of(value), under) for value, under in self._registers(term)])
+        raw = vectors.final_value(self.s.parts(term.address, term.size))
         return vectors.signed(raw, 8 * term.size) if term.type[0] == "s" else raw

@@ -1,4 +1,4 @@
-"""An execution that Z3 found, held against the explicit engine's evaluator before anybody sees it."""
+"""Checks an execution found by Z3 with the explicit engine's evaluator before it is reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ordered = Callable[[str, int, int], bool]
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A pair that a check flags in an execution."""
+    """A pair that a flag of the model reports in an execution."""
 
     name: str
     pair: tuple[int, int]
@@ -27,13 +27,13 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A consistent execution: the options taken, and what the flags of the model say about it."""
+    """A consistent execution: the options taken, and the flags of the model that hold in it."""
 
     prepared: Prepared
     candidate: Candidate
     flags: tuple[Flag, ...]
     shared: tuple[tuple[int, int], ...] = ()
-    """The pairs of the flags in the structure that was solved, where that holds several paths."""
+    """The pairs of the flags in the structure that was solved, if that holds several paths."""
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
@@ -42,11 +42,11 @@ class Witness:
 
 
 def recheck(prepared: Prepared, candidate: Candidate, ordered: Ordered) -> Witness | None:
-    """The witness of a solution; ``None`` if the least co of its choices breaks a check that a larger one keeps, or a
-    wait has another state than it supposes.
+    """The witness of a solution.
 
-    Values, axioms and flags are computed anew from the options and from the order of the pairs that the model leaves
-    open. Raises ``InternalError`` if the execution is not consistent.
+    ``None`` if the least co of its choices violates a check that a larger co satisfies, or a wait has another state
+    than it assumes. Values, axioms and flags are computed anew from the options and from the order of the pairs that
+    the model leaves open. Raises ``InternalError`` if the execution is not consistent.
     """
     _check_values(prepared, candidate)
     if not prepared.believable(candidate):
@@ -82,7 +82,7 @@ def recheck(prepared: Prepared, candidate: Candidate, ordered: Ordered) -> Witne
 
 
 def _check_values(prepared: Prepared, candidate: Candidate) -> None:
-    """The constraints of the paths hold of the values in this execution."""
+    """Checks that the constraints of the paths hold of the values in this execution."""
     valuation = prepared.valuation(candidate)
     misused = any(c.options[taken].misstep for c, taken in zip(prepared.choices, candidate, strict=True))
     for term, truth in prepared.constraints:

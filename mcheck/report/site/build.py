@@ -202,7 +202,7 @@ def _safe(part: str) -> str:
 
 def _pages(site: Site, draft: Path) -> list[Entry]:
     from mcheck.cat.library import model_names
-    from mcheck.checking.backends import Backend, compute
+    from mcheck.checking.backends import Backend, compute_cases
     from mcheck.checking.cache.database import open_store
     from mcheck.checking.result_cache import compute_uncached
     from mcheck.checking.run.pool import run_cases
@@ -252,7 +252,7 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
             means = Backend(jobs=site.jobs, scheduler=site.scheduler, tls=site.tls, store=store, say=site.say)
 
             def fresh(cases: Sequence[Case]) -> Iterator[Page]:
-                return compute(cases, patient, means, task, page_lost, _load_everything, tuple(model_names()))
+                return compute_cases(cases, patient, means, task, page_lost, _load_everything, tuple(model_names()))
 
             pages = compute_uncached(
                 asked, None if store is None else memory(store, settings), fresh, lambda case: (case.path,)
@@ -272,12 +272,12 @@ def _load_everything() -> None:
     import mcheck.report.picture.svg  # noqa: F401 - imported for the workers
     from mcheck.cat.library import model_names
     from mcheck.checking.policy.executions import preload
-    from mcheck.checking.run.single import model_of
+    from mcheck.checking.run.single import load_model
 
     preload()
     _environment("html")
     for name in model_names():
-        model_of(name)
+        load_model(name)
 
 
 def _neighbour(plans: list[_Plan], k: int, step: int) -> _Plan | None:

@@ -34,7 +34,7 @@ class Verdict:
 
 def of_checked(checked: Checked, model: str) -> Verdict:
     """The verdict of what is asked for findings alone."""
-    reason = "; ".join(filter(None, (checked.reason, checked.left_out)))
+    reason = "; ".join(filter(None, (checked.reason, checked.ignored_text)))
     return Verdict(model, checked.headline, 0, True, False, reason, True)
 
 
@@ -135,11 +135,11 @@ class Page:
     reasons: Reasons = ()
 
     @property
-    def lasting(self) -> bool:
+    def cacheable(self) -> bool:
         """Whether the same texts and options have this page whenever it is made."""
         return not self.problem and not self.cut
 
-    def named(self, path: str, model: str) -> Page:
+    def with_names(self, path: str, model: str) -> Page:
         """The page of the same texts, where they are called so."""
         return replace(self, path=path, model=model)
 

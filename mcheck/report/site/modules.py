@@ -8,7 +8,7 @@ from dataclasses import replace
 from mcheck.base import verdicts
 from mcheck.base.errors import InputError, InternalError
 from mcheck.checking.check.case import Options, Settings
-from mcheck.checking.check.files import launch_beside
+from mcheck.checking.check.files import read_launch_beside
 from mcheck.checking.run.case import DEFAULT_MODEL, Case
 from mcheck.report.site.content import Page, of_checked
 from mcheck.report.site.problems import BROKEN, UNREAD, failed
@@ -51,7 +51,7 @@ def module_page(case: Case, settings: Settings, drawn: int) -> Page:
 
 def _launch(path: str) -> str:
     try:
-        said = launch_beside(path)
+        said = read_launch_beside(path)
     except InputError:
         return ""  # the page says why
     return "" if said is None else (said.text or "").strip()

@@ -74,12 +74,12 @@ def page_of(
     """The page of the test at ``path``, or of its ``text``; one that cannot be read, or that breaks an engine, gets a
     page that says so.
     """
-    from mcheck.checking.run.single import crash_error, load
+    from mcheck.checking.run.single import crash_error, load_program
 
     page = Page(name=name_of_file(path), path=path, suite=suite, file=file, source="")
     try:
         page = replace(page, source=read_file(path).decode("utf-8", "replace") if text is None else text)
-        program = load(path, assume, page.source, every=True)
+        program = load_program(path, assume, page.source, every=True)
         if model is not None:
             program = replace(program, model=None)
         if program.parameter is not None:
@@ -142,9 +142,9 @@ def _answered(
 
 def _model(program: Program, name: str) -> Model:
     """The model of this name, or the one that the program itself names so."""
-    from mcheck.checking.run.single import model_for, model_of
+    from mcheck.checking.run.single import choose_model, load_model
 
-    return model_for(None, name, program.path) if name == program.model else model_of(name)
+    return choose_model(None, name, program.path) if name == program.model else load_model(name)
 
 
 def _is_sketch(program: Program) -> bool:
@@ -230,14 +230,14 @@ def _others(program: Program, own: str, profile: str, unroll: int, timeout: floa
     from mcheck.cat.library import model_names
     from mcheck.checking.policy.ask import ask
     from mcheck.checking.run.rules import find_missing_rules
-    from mcheck.checking.run.single import model_of
+    from mcheck.checking.run.single import load_model
 
     out = []
     limit = OTHERS if timeout is None else min(timeout, OTHERS)
     for name in model_names():
         if name == own:
             continue
-        model = model_of(name)
+        model = load_model(name)
         if lacking := find_missing_rules(program, model):
             out.append(Verdict(name, "", 0, True, False, f"this model has no rules for {lacking}", False))
             continue

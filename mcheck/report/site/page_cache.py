@@ -12,13 +12,13 @@ from functools import cache
 from hashlib import sha256
 
 from mcheck.cat.library import model_names
-from mcheck.checking.cache.database import Away, Say, Store, open_store, patience
+from mcheck.checking.cache.database import Say, Store, Unavailable, lock_timeout, open_store
 from mcheck.checking.cache.keys import version
 from mcheck.checking.check.case import Options
-from mcheck.checking.check.suite import texts_of_file
-from mcheck.checking.result_cache import Memory, Texts
+from mcheck.checking.check.suite import read_file_texts
+from mcheck.checking.result_cache import ResultCache, Texts
 from mcheck.checking.run.case import Case, Settings
-from mcheck.checking.run.single import model_of
+from mcheck.checking.run.single import load_model
 from mcheck.report.hardware_results import published
 from mcheck.report.site.content import Page
 
@@ -48,24 +48,24 @@ def once_here(case: Case, folder: str | None, settings: Settings, compute: Calla
 
 
 @cache
-def _kept(folder: str, settings: Settings) -> Memory[Page] | None:
+def _kept(folder: str, settings: Settings) -> ResultCache[Page] | None:
     """The pages in ``folder``, by this process's own connection; none where the surroundings keep it from being used:
     whoever looked at the store before has said so.
     """
     try:
-        return memory(Store(folder, version(), patience=patience(settings.timeout)), settings)
-    except Away:
+        return memory(Store(folder, version(), lock_timeout=lock_timeout(settings.timeout)), settings)
+    except Unavailable:
         return None
 
 
-def memory(store: Store, settings: Settings) -> Memory[Page]:
+def memory(store: Store, settings: Settings) -> ResultCache[Page]:
     """A page rests on all models and on what chips showed, beside what its answer does."""
-    others = {name: model_of(name).digest for name in model_names()}
+    others = {name: load_model(name).digest for name in model_names()}
     seen = published()
     observed = sha256(seen.read_bytes()).hexdigest() if seen.exists() else ""
     options = Options()
 
     def texts(path: str) -> Texts:
-        return texts_of_file(path, options)
+        return read_file_texts(path, options)
 
-    return Memory(store, Page, "doc", settings, texts=texts, others=others, observed=observed)
+    return ResultCache(store, Page, "doc", settings, texts=texts, others=others, observed=observed)

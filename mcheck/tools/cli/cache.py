@@ -38,7 +38,7 @@ def command(folder: str, unused: int | None, others: bool, clear: bool, check: b
         assert store is not None
         bad = _damaged(store) if check else 0
         gone = store.prune(unused=0 if clear else unused, others=others)
-        there = store.contents()
+        there = store.statistics()
     removed = f", {gone} removed" if gone or clear or others or unused is not None else ""
     own = "" if there.own == there.answers else f" ({there.own} of this version)"
     click.echo(f"{there.path}: {count(there.answers, 'answer', 'answers')}{own}, {_size(there.bytes)}{removed}")
@@ -56,10 +56,10 @@ def _damaged(store: Store) -> int:
     """How many entries are damaged, or are no answer of the texts that their key stands for; of other versions, which
     nobody asks for, only whether they are as they were written.
     """
-    from mcheck.checking.cache.entries import parted
-    from mcheck.checking.cache.packing import Foreign, unpack
+    from mcheck.checking.cache.entries import unpack_entry
+    from mcheck.checking.cache.packing import InvalidAnswer, unpack
     from mcheck.checking.check.case import Checked
-    from mcheck.checking.result_cache import unread
+    from mcheck.checking.result_cache import is_stopped_result
     from mcheck.checking.run.case import Result
     from mcheck.report.site.content import Page
 
@@ -67,14 +67,14 @@ def _damaged(store: Store) -> int:
 
     def sound(key: bytes, data: bytes) -> bool:
         try:
-            made, answer = parted(data)
+            made, answer = unpack_entry(data)
             kind = kinds.get(made.command)
             found = None if kind is None else unpack(kind, answer, "", elsewhere=True)
-        except Foreign:
+        except InvalidAnswer:
             return False
-        return found is not None and made.key() == key and (made.fits(found) or unread(found))
+        return found is not None and made.key() == key and (made.fits(found) or is_stopped_result(found))
 
-    return store.damaged() + sum(not sound(key, data) for key, data in store.own())
+    return store.count_damaged() + sum(not sound(key, data) for key, data in store.own_answers())
 
 
 def _size(number: int) -> str:

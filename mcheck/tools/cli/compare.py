@@ -54,13 +54,13 @@ def command(
     mcheck compare ptx-9.0 mine.cat litmus --format json -o differences.json
     """
     from mcheck.checking.run.case import Settings
-    from mcheck.checking.run.collect import collect
+    from mcheck.checking.run.collect import collect_tests
     from mcheck.checking.run.compare import compare_all
     from mcheck.checking.run.pool import default_jobs
     from mcheck.report.output import output, wants_color
     from mcheck.report.progress import Bar
 
-    cases = collect(paths)
+    cases = collect_tests(paths)
     settings = Settings(profile=profile, unroll=unroll, timeout=timeout, memory=memory)
     with Bar(len(cases), None, enabled=sys.stderr.isatty()) as bar:
 

@@ -21,7 +21,7 @@ MOST = 100
 def write_forbidden(path: str, target: str | None, form: str, settings: Settings, *, color: str) -> int:
     """Writes the forbidden states of a test, as text or as JSON; the exit status."""
     from mcheck.base.errors import InputError, Unsupported
-    from mcheck.checking.run.collect import collect
+    from mcheck.checking.run.collect import collect_tests
     from mcheck.checking.run.isolation import run_isolated
     from mcheck.checking.run.single import preload
     from mcheck.report import forbidden
@@ -32,7 +32,7 @@ def write_forbidden(path: str, target: str | None, form: str, settings: Settings
 
     if target is not None and target.endswith(SUFFIXES):
         raise click.UsageError(f"-o {target} is a picture: --graph N says of which forbidden state")
-    cases = collect([path])
+    cases = collect_tests([path])
     if len(cases) != 1:
         raise InputError(f"{path} holds {len(cases)} tests", expected="one test")
     preload(settings)
@@ -73,17 +73,17 @@ def _explore(path: str, settings: Settings) -> _Found:
     from mcheck.checking.policy.executions import executions as explore
     from mcheck.checking.policy.question import Question
     from mcheck.checking.run.case import DEFAULT_MODEL
-    from mcheck.checking.run.single import load, model_for, remaining_time
+    from mcheck.checking.run.single import choose_model, load_program, remaining_time
 
     started = perf_counter()
-    program = load(path, settings.assume)
+    program = load_program(path, settings.assume)
     model = settings.model or program.model or DEFAULT_MODEL
     asked = Question(
         profile=settings.profile, unroll=settings.unroll, timeout=remaining_time(settings.timeout, started)
     )
     explored = explore(
         program,
-        model_for(settings.model, program.model, program.path, program.model_span),
+        choose_model(settings.model, program.model, program.path, program.model_span),
         asked,
         forbidden=MOST,
         drawn=0,

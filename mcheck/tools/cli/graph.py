@@ -29,7 +29,7 @@ def write_graph(
     """Writes the picture of outcome ``number``, or of the forbidden state of that number; the exit status."""
     from mcheck.base.errors import InputError, Unsupported
     from mcheck.checking.run.case import Settings
-    from mcheck.checking.run.collect import collect
+    from mcheck.checking.run.collect import collect_tests
     from mcheck.checking.run.isolation import run_isolated
     from mcheck.checking.run.single import preload
     from mcheck.report.output import output, refuse_unwritable, replace_file
@@ -42,7 +42,7 @@ def write_graph(
         raise click.UsageError(f"--graph draws into a file: {typed} (or {', '.join(SUFFIXES[1:])})")
     if not target.endswith(SUFFIXES):
         raise click.UsageError(f"-o {target} says no kind of picture: with --graph it ends in {', '.join(SUFFIXES)}")
-    cases = collect([path])
+    cases = collect_tests([path])
     if len(cases) != 1:
         raise InputError(f"{path} holds {len(cases)} tests", expected="one test")
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
@@ -82,14 +82,14 @@ def _draw(path: str, target: str, number: int, forbidden: bool, settings: Settin
     from mcheck.base.reasons import format_reasons, with_total_time
     from mcheck.checking.policy.executions import executions as explore
     from mcheck.checking.policy.question import Question
-    from mcheck.checking.run.single import load, model_for, remaining_time
+    from mcheck.checking.run.single import choose_model, load_program, remaining_time
     from mcheck.report.picture.formats import picture
 
     started = perf_counter()
-    program = load(path, settings.assume)
+    program = load_program(path, settings.assume)
     explored = explore(
         program,
-        model_for(settings.model, program.model, program.path, program.model_span),
+        choose_model(settings.model, program.model, program.path, program.model_span),
         Question(profile=settings.profile, unroll=settings.unroll, timeout=remaining_time(settings.timeout, started)),
         forbidden=number if forbidden else 0,
         drawn=0 if forbidden else number,

@@ -75,7 +75,7 @@ def command(
         )
     from mcheck.base.errors import InputError
     from mcheck.checking.run.case import Case, Settings
-    from mcheck.checking.run.collect import collect
+    from mcheck.checking.run.collect import collect_tests
     from mcheck.checking.suite import compute_results
     from mcheck.report.lines import Printer
     from mcheck.report.output import output, wants_color
@@ -86,7 +86,7 @@ def command(
 
         settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
         return write_forbidden(path, target, form, settings, color=color)
-    cases = collect([path])
+    cases = collect_tests([path])
     if len(cases) != 1:
         raise InputError(f"{path} holds {len(cases)} tests", expected="one test")
     settings = Settings(
@@ -122,6 +122,6 @@ def command(
             write(result, Printer(stream, color=wants_color(color, stream)))
     if result.complete:
         return 0
-    if result.problem is None and not result.names_nothing:
+    if result.problem is None and not result.observes_nothing:
         click.echo(f"not all states are known: {result.reason or 'the exploration stopped early'}", err=True)
     return 3

@@ -88,7 +88,7 @@ def command(
     mcheck run --expect suite.csv --property liveness --format junit -o report.xml
     """
     from mcheck.checking.run.case import Settings
-    from mcheck.checking.run.collect import collect
+    from mcheck.checking.run.collect import collect_tests
     from mcheck.report.output import open_second_output, output, wants_color
 
     started = perf_counter()
@@ -98,7 +98,7 @@ def command(
         paths = (*paths, litmus())
     if not paths and expect is None:
         raise click.UsageError("nothing to run: give a PATH, --expect FILE.csv, or --shipped")
-    cases = collect(paths, expect)
+    cases = collect_tests(paths, expect)
     settings = Settings(
         model=model,
         engine=engine,

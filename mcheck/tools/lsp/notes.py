@@ -11,7 +11,7 @@ from mcheck.checking.check.case import Checked, Options
 from mcheck.checking.check.files import explain_skipped_modules, is_module, launch_file
 from mcheck.checking.check.single import check_case
 from mcheck.checking.run.case import Case, Result, Settings
-from mcheck.checking.run.single import load, run_case
+from mcheck.checking.run.single import load_program, run_case
 from mcheck.findings.finding import Finding
 from mcheck.findings.repair import Edit, edits
 from mcheck.ir.program import describe_kinds
@@ -112,7 +112,7 @@ def _problem(error: McheckError, path: str) -> Note:
 
 def _of_findings(checked: Checked, text: str, path: str) -> Iterator[Note]:
     lines = text.split("\n")
-    table = not is_module(path) and load(path, text=text, every=True).dialect
+    table = not is_module(path) and load_program(path, text=text, every=True).dialect
     for finding in checked.findings:
         yield _finding(finding, lines, path, expected=checked.status == "ok", table=table)
     if checked.status == "finding" and checked.expected and not checked.findings:
@@ -152,7 +152,7 @@ def _finding(finding: Finding, lines: list[str], path: str, *, expected: bool, t
 def _of_verdict(case: Case, settings: Settings) -> Iterator[Note]:
     """A verdict that is not the expected one."""
     try:
-        program = load(case.path, text=case.text, every=True)
+        program = load_program(case.path, text=case.text, every=True)
     except McheckError:
         return
     wanted = program.expectation.verdict

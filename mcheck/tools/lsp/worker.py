@@ -51,12 +51,12 @@ def _prepare() -> None:
     import mcheck.frontend.litmus  # noqa: F401
     from mcheck.checking.policy.engines import preload
     from mcheck.checking.run.case import DEFAULT_MODEL
-    from mcheck.checking.run.single import model_of
+    from mcheck.checking.run.single import load_model
     from mcheck.tools.lsp import notes  # noqa: F401
 
     preload("protocol")
     preload()
-    model_of(DEFAULT_MODEL)
+    load_model(DEFAULT_MODEL)
 
 
 def _answer(job: Job) -> object:

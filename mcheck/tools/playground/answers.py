@@ -83,13 +83,13 @@ def pictures(text: str, model: str, forbidden: bool) -> str:
     from mcheck.base.errors import McheckError
     from mcheck.checking.policy.executions import executions
     from mcheck.checking.policy.question import Question
-    from mcheck.checking.run.single import load, model_for
+    from mcheck.checking.run.single import choose_model, load_program
     from mcheck.report.picture.formats import picture
     from mcheck.report.text import state_text
 
     try:
-        program = load(NAME, text=text)
-        named = model_for(model, program.model, program.path, program.model_span)
+        program = load_program(NAME, text=text)
+        named = choose_model(model, program.model, program.path, program.model_span)
         asked = MOST_FORBIDDEN if forbidden else 0
         found = executions(program, named, Question(), forbidden=asked, drawn=0 if forbidden else MOST_PICTURES)
     except McheckError as error:

@@ -21,8 +21,8 @@ from mcheck.cat.library import give, load_model
 from mcheck.checking.cache.keys import version
 from mcheck.checking.machines.batches import SECONDS, Batches
 from mcheck.checking.machines.client import LOCAL, UNWATCHED, Job, _certificates, _Cluster, _Run
-from mcheck.checking.machines.parcel import MOST, Item, Parcel, Unpacked, item
-from mcheck.checking.machines.worker import Done, Dropped, Foreign, end, work
+from mcheck.checking.machines.parcel import MAX_TESTS, Item, Parcel, Unpacked, pack_item
+from mcheck.checking.machines.worker import Done, Dropped, VersionMismatch, end, work
 from mcheck.checking.run.case import Case, Result, Settings
 from mcheck.checking.run.single import crashed_result, run_case
 from tests.fuzz import crashing_tasks
@@ -51,7 +51,7 @@ def litmus(tmp_path: Path) -> Callable[..., Path]:
 
 def parcel(paths: list[Path], settings: Settings | None = None, task: Callable = run_case) -> Parcel:
     settings = settings or Settings()
-    items = [item(k, Case(str(path)), settings) for k, path in enumerate(paths)]
+    items = [pack_item(k, Case(str(path)), settings) for k, path in enumerate(paths)]
     assert all(isinstance(i, Item) for i in items)
     models = {name: texts for i in items if isinstance(i, Item) for name, texts in i.models}
     return Parcel(
@@ -107,13 +107,13 @@ def test_a_model_from_its_texts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_cannot_be_read_does_not_travel(litmus: Callable, tmp_path: Path) -> None:
-    assert item(3, Case(str(tmp_path / "absent")), Settings()) == Unpacked(3)
-    assert item(4, Case(str(litmus("a"))), Settings(model="absent")) == Unpacked(4)
+    assert pack_item(3, Case(str(tmp_path / "absent")), Settings()) == Unpacked(3)
+    assert pack_item(4, Case(str(litmus("a"))), Settings(model="absent")) == Unpacked(4)
 
 
 def test_another_version_is_told(litmus: Callable) -> None:
     sent = replace(parcel([litmus("a")]), version=b"another")
-    assert work(pickle.dumps(sent), always) == Foreign(version())
+    assert work(pickle.dumps(sent), always) == VersionMismatch(version())
 
 
 # --- what dies ----------------------------------------------------------------------------------------------------
@@ -150,15 +150,15 @@ def items(count: int, length: int) -> list[Item]:
 
 def test_batches_are_cut_by_cost() -> None:
     batches = Batches(iter([*items(40, 1000), *items(40, 2000), *items(1000, 10)]))
-    first = batches.next()
+    first = batches.next_batch()
     assert 1 <= len(first) < 40
-    batches.measured(first, 0.1 * len(first))  # a text of 1,000 characters takes a tenth of a second
+    batches.record_time(first, 0.1 * len(first))  # a text of 1,000 characters takes a tenth of a second
     sizes = [len(first)]
-    while batch := batches.next():
-        batches.measured(batch, sum(0.1 * (len(i.case.text or "") / 1000) ** 2 for i in batch))
+    while batch := batches.next_batch():
+        batches.record_time(batch, sum(0.1 * (len(i.case.text or "") / 1000) ** 2 for i in batch))
         sizes.append(len(batch))
     assert sum(sizes) == 1080
-    assert max(sizes) == MOST
+    assert max(sizes) == MAX_TESTS
     assert sizes[1] == pytest.approx(SECONDS / 0.1, abs=1)
     assert min(sizes[4:-1]) >= 2, "a test of twice the length counts four times"
 
@@ -306,7 +306,7 @@ def test_resume_keeps_what_limits_cut(litmus: Callable, tmp_path: Path) -> None:
 def test_what_does_not_travel_has_its_limits(litmus: Callable, tmp_path: Path) -> None:
     """A pipe that nobody writes to, where the client would read it."""
     os.mkfifo(tmp_path / "pipe.litmus")
-    assert isinstance(item(0, Case(str(tmp_path / "pipe.litmus")), Settings()), Unpacked)
+    assert isinstance(pack_item(0, Case(str(tmp_path / "pipe.litmus")), Settings()), Unpacked)
     settings = Settings(timeout=1.0)
     job: Job = Job(task=run_case, lost=crashed_result, settings=settings)
     run: _Run = _Run([], job, _Cluster(LOCAL, 1, print))

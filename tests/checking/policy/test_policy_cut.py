@@ -21,7 +21,7 @@ from mcheck.checking.check.case import Options, Settings
 from mcheck.checking.check.single import check_case
 from mcheck.checking.policy import every_n
 from mcheck.checking.policy.ask import ask
-from mcheck.checking.policy.number_ranges import Looked, Unproved, attempted
+from mcheck.checking.policy.number_ranges import CheckedNumbers, Unproved, attempt_proof
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.checking.run.case import Case
 from mcheck.engines.protocol import exploration
@@ -204,7 +204,7 @@ def test_a_proof_that_takes_too_long_cuts_the_answer() -> None:
     def prove(_: Limit) -> None:
         raise TimeOut
 
-    unproved = attempted(Limit(60.0), prove)
+    unproved = attempt_proof(Limit(60.0), prove)
     assert isinstance(unproved, Unproved)
     assert unproved.why[0].cut
     given = every_n.check_every_number(_ring("(k/S)%2", ""), 60.0, _asks(lambda _, given: given), prove)  # type: ignore[arg-type]
@@ -212,13 +212,13 @@ def test_a_proof_that_takes_too_long_cuts_the_answer() -> None:
 
 
 def test_a_proof_of_answers_that_were_cut_is_not_kept() -> None:
-    whole = Looked[int]()
-    assert not whole.take(0, Answer(verdict=Verdict.PROVED, cut=True))
+    whole = CheckedNumbers[int]()
+    assert not whole.record(0, Answer(verdict=Verdict.PROVED, cut=True))
     assert 0 in whole.found, "nothing is left to say of it"
-    assert not whole.take(1, Answer(verdict=Verdict.UNKNOWN, reasons=(LATE,)))
+    assert not whole.record(1, Answer(verdict=Verdict.UNKNOWN, reasons=(LATE,)))
     assert 1 in whole.slow
-    assert whole.take(2, Answer(verdict=Verdict.FINDING, findings=(RACE,), reasons=(LATE,)))
-    assert whole.wrong == [2]
+    assert whole.record(2, Answer(verdict=Verdict.FINDING, findings=(RACE,), reasons=(LATE,)))
+    assert whole.with_errors == [2]
 
 
 def test_older_maps_that_there_was_no_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +245,7 @@ def test_a_second_question_that_was_cut_cuts_the_first(monkeypatch: pytest.Monke
     monkeypatch.setattr("mcheck.checking.check.single.ask", lambda *_: told.pop(0))
     text = RACY + "expect deadlock\n"
     checked = check_case(Case("racy.litmus", text=text), Settings(timeout=60), Options())
-    assert (checked.verdict, checked.cut, checked.lasting) == (Verdict.FINDING, True, False)
+    assert (checked.verdict, checked.cut, checked.cacheable) == (Verdict.FINDING, True, False)
 
 
 def test_an_attempt_that_the_time_given_made_shorter(monkeypatch: pytest.MonkeyPatch) -> None:

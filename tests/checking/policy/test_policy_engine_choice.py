@@ -14,7 +14,7 @@ from mcheck.base.reasons import Cause, Reason, timeout_reason
 from mcheck.cat import load_model
 from mcheck.checking.policy import agreement
 from mcheck.checking.policy import ask as asking
-from mcheck.checking.policy.engine_choice import plan
+from mcheck.checking.policy.engine_choice import plan_attempts
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.findings.finding import Finding
 from mcheck.frontend.litmus import parse
@@ -56,16 +56,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
 
 def test_a_litmus_test_goes_to_a_listing_engine_first() -> None:
     text = MP.replace("{ st.relaxed", "{ bar.sync 0; st.relaxed", 1)
-    small = plan(parse(text, "mp.litmus"), Question(), "auto")
+    small = plan_attempts(parse(text, "mp.litmus"), Question(), "auto")
     assert [a.engine for a in small.attempts] == ["explicit", "protocol", "protocol", "explicit"]
     assert [a.seconds is None for a in small.attempts] == [False, False, True, True]
-    assert plan(wide(), Question(), "auto").attempts[0].engine == "protocol"
+    assert plan_attempts(wide(), Question(), "auto").attempts[0].engine == "protocol"
 
 
 @pytest.mark.parametrize("about", [Completeness.STATES, Completeness.VERDICT])
 def test_the_time_of_a_classic_test_is_for_the_engine_that_lists(about: Completeness) -> None:
     """A busy machine may let it end later than its first attempt does."""
-    chosen = plan(parse(MP, "mp.litmus"), Question(about=about), "auto").attempts
+    chosen = plan_attempts(parse(MP, "mp.litmus"), Question(about=about), "auto").attempts
     assert [(a.engine, a.seconds) for a in chosen] == [("explicit", 4.0), ("protocol", 4.0), ("explicit", None)]
 
 
@@ -76,11 +76,11 @@ def test_a_wide_classic_test_is_for_z3() -> None:
     rows.append(" | ".join(f"ld.relaxed.gpu r0, x{(k + 1) % 20}" for k in range(20)))
     text = "PTX sbf\n{ }\n" + "".join(f" {row} ;\n" for row in (threads, *rows)) + "exists (P0:r0 == 0)\n"
     program = parse(text, "sbf.litmus")
-    chosen = plan(program, Question(about=Completeness.VERDICT), "auto").attempts
+    chosen = plan_attempts(program, Question(about=Completeness.VERDICT), "auto").attempts
     assert [(a.engine, a.seconds is None) for a in chosen] == [("z3", False), ("protocol", False), ("z3", True)]
     assert chosen[0].seconds is not None
     assert chosen[0].seconds > 10
-    hasty = plan(program, Question(about=Completeness.VERDICT, timeout=6), "auto").attempts
+    hasty = plan_attempts(program, Question(about=Completeness.VERDICT, timeout=6), "auto").attempts
     assert [a.seconds for a in hasty] == [4.0, 2.0, None]
 
 
@@ -91,7 +91,7 @@ def why(text: str) -> Reason:
 
 def test_a_named_engine_is_asked_alone() -> None:
     for name in ("explicit", "z3", "protocol"):
-        (only,) = plan(parse(MP, "mp.litmus"), Question(), name).attempts
+        (only,) = plan_attempts(parse(MP, "mp.litmus"), Question(), name).attempts
         assert (only.engine, only.seconds) == (name, None)
 
 

@@ -21,7 +21,7 @@ from mcheck.base.errors import McheckError
 from mcheck.cat import load_model
 from mcheck.checking.policy.executions import executions
 from mcheck.checking.policy.question import Question
-from mcheck.checking.run.single import load
+from mcheck.checking.run.single import load_program
 
 SHOWN = 6
 """Forbidden states of one test, as many as its page draws."""
@@ -96,7 +96,7 @@ def _coherence(graph: nx.MultiDiGraph) -> Iterator[str]:
 
 def explained(path: str | Path, model: str | None = None, *, timeout: float = 5, budget: float = 3) -> list[Forbidden]:
     """The forbidden states of a test that its page shows."""
-    program = load(str(path))
+    program = load_program(str(path))
     operations = sum(len(t.code) for t in program.threads)
     if len(program.threads) > LARGEST[0] or (program.condition.kind == "none" and operations > LARGEST[1]):
         return []

@@ -38,11 +38,12 @@ def value_of(term: Term) -> int:
     clauses = Clauses()
     prepared: Any = SimpleNamespace(s=None, choices=[])
     vectors = Vectors(prepared, clauses, [])
-    vector = vectors.of(term)
+    vector = vectors.vector_of(term)
     assert not vectors.guesses
     solver = z3.SolverFor("QF_FD")
     solver.from_string(
-        clauses.text(vectors.take()) + f"\n(declare-const it (_ BitVec {vector.bits}))\n(assert (= it {vector.text}))"
+        clauses.text(vectors.take_lines())
+        + f"\n(declare-const it (_ BitVec {vector.bits}))\n(assert (= it {vector.text}))"
     )
     assert solver.check() == z3.sat
     return int(solver.model().eval(z3.BitVec("it", vector.bits), model_completion=True).as_signed_long())

@@ -52,7 +52,7 @@ def test_what_follows_a_branch_stands_once() -> None:
     assert len(first) == 2
     assert sorted(len(p.events) for p in first) == [3, 4]
     assert len(joined.path.events) == 4
-    assert sorted(joined.masks.values()) != [joined.every] * 4
+    assert sorted(joined.masks.values()) != [joined.all_mask] * 4
     for path, names in zip(first, joined.names, strict=True):
         placed = [names[e.uid] for e in path.events]
         assert placed == sorted(placed), "every path is a part of the row"

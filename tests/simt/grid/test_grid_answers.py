@@ -35,7 +35,7 @@ def checked(body: str, *, grid: int = 4, size: int = 4096) -> Checked:
 
 def covers(found: Checked) -> tuple[int, int]:
     assert found.covers is not None
-    return found.covers.clusters, found.covers.of
+    return found.covers.clusters, found.covers.total
 
 
 APART = {

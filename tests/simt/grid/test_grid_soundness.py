@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mcheck.base.budget import Limit
-from mcheck.checking.modules.grid_coverage import coverage
+from mcheck.checking.modules.grid_coverage import compute_coverage
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.simt.grid.footprint import Footprint
 from mcheck.simt.grid.regions import enumerate_beginnings
@@ -65,7 +65,7 @@ def look(seed: int) -> tuple[bool, bool]:
             assert accessed <= perhaps[kind], (cluster, kind)
         if all(form.sure for form in footprint.beginnings):
             assert operations == way.operations
-    given_answer = coverage([footprint], given.cluster, Limit(None))
+    given_answer = compute_coverage([footprint], given.cluster, Limit(None))
     covers = given_answer.covers
     for clash in given_answer.clashes:
         first, second = ({c: b for c, (b, _) in clusters.items() if cta(given, c) == s.cta} for s in clash.sides)
@@ -74,7 +74,7 @@ def look(seed: int) -> tuple[bool, bool]:
         bytes_ = range(base + clash.bytes[0], base + clash.bytes[1])
         assert a[clash.sides[0].kind].issuperset(bytes_)
         assert b[clash.sides[1].kind].issuperset(bytes_)
-    if covers.clusters == covers.of:
+    if covers.clusters == covers.total:
         assert all(map(space.contains, clusters))
         for (one, (a, _)), (other, (b, _)) in product(clusters.items(), clusters.items()):
             if one != other:
@@ -82,7 +82,7 @@ def look(seed: int) -> tuple[bool, bool]:
                 assert not a["write"] & touched
                 assert not a["reduce"] & b["read"]
     alike = all(map(space.contains, clusters))
-    return alike, covers.clusters == covers.of
+    return alike, covers.clusters == covers.total
 
 
 def test_grids_of_all_sorts_are_among_the_kernels() -> None:

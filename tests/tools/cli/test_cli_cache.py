@@ -22,7 +22,7 @@ from mcheck.base.errors import Span
 from mcheck.base.reasons import timeout_reason
 from mcheck.checking.cache import packing
 from mcheck.checking.cache.database import FILE, Store, open_store
-from mcheck.checking.cache.keys import head_of, key_of, version
+from mcheck.checking.cache.keys import cache_key, options_text, version
 from mcheck.checking.run.case import Result
 from mcheck.findings.finding import Access, Finding
 
@@ -153,7 +153,7 @@ def test_a_file_that_is_edited_meanwhile(
         return loader(path, assume, text)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mcheck.checking.run.single.load", late)
+        patch.setattr("mcheck.checking.run.single.load_program", late)
         mcheck("run", path, "--cache", cache)
     path.write_text(real + "// old\n")
     calls.clear()
@@ -270,10 +270,10 @@ class _Evil:
 def test_nothing_is_made_but_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for payload in (_Evil(), Path("x"), print):
-        with pytest.raises(packing.Foreign):
+        with pytest.raises(packing.InvalidAnswer):
             packing.unpack(Result, zlib.compress(pickle.dumps(payload)), "a")
     for data in (b"", zlib.compress(b""), zlib.compress(b"\x80\x05K\x01"), zlib.compress(b"[]")[:-1]):
-        with pytest.raises(packing.Foreign):
+        with pytest.raises(packing.InvalidAnswer):
             packing.unpack(Result, data, "a")
     assert not (tmp_path / "evil").exists()
 
@@ -293,7 +293,7 @@ def test_no_field_holds_what_it_cannot(value: object) -> None:
         text = text.replace('"HERE"', "[" * 5000 + "]" * 5000 if value == "deep" else json.dumps(value))
         try:
             found = packing.unpack(Result, zlib.compress(text.encode()), "a.litmus")
-        except packing.Foreign:
+        except packing.InvalidAnswer:
             continue
         assert packing.unpack(Result, packing.pack(found, "a.litmus"), "a.litmus") == found
 
@@ -302,9 +302,9 @@ def test_no_field_holds_what_it_cannot(value: object) -> None:
     "text",
     [
         b'"' + b"x" * (1 << 30) + b'"',
-        b"[" + b"[]," * (packing.MOST // 3) + b"[]]",
-        b"[" * (packing.MOST - 1),
-        b"9" * (packing.MOST - 1),
+        b"[" + b"[]," * (packing.MAX_SIZE // 3) + b"[]]",
+        b"[" * (packing.MAX_SIZE - 1),
+        b"9" * (packing.MAX_SIZE - 1),
         b"NaN",
     ],
     ids=["long", "lists", "deep", "digits", "constant"],
@@ -313,7 +313,7 @@ def test_a_small_row_takes_little_memory(text: bytes) -> None:
     data = zlib.compress(text, 9)
     tracemalloc.start()
     try:
-        with pytest.raises(packing.Foreign):
+        with pytest.raises(packing.InvalidAnswer):
             packing.unpack(Result, data, "a")
         assert tracemalloc.get_traced_memory()[1] < 128 << 20
     finally:
@@ -325,12 +325,12 @@ def test_a_place_in_another_file_is_not_shown() -> None:
     there = Span("/etc/passwd", 1, 1)
     warned = replace(RESULT, warnings=(("look", there),))
     for elsewhere in (False, True):
-        with pytest.raises(packing.Foreign):
+        with pytest.raises(packing.InvalidAnswer):
             packing.pack(warned, "a.litmus", elsewhere=elsewhere)
     told = Access(thread="P0", instruction="st", span=Span("a.litmus", 3, 4), source=(there,))
     finding = Finding(code="RACE001", kind="race", severity="error", message="", accesses=(told,))
     data = packing.pack(replace(RESULT, findings=(finding,)), "a.litmus", elsewhere=True)
-    with pytest.raises(packing.Foreign):
+    with pytest.raises(packing.InvalidAnswer):
         packing.unpack(Result, data, "a.litmus")
     assert packing.unpack(Result, data, "a.litmus", elsewhere=True).findings == (finding,)
 
@@ -344,7 +344,7 @@ def test_a_result_without_its_path() -> None:
     after = packing.unpack(Result, packing.pack(before, "a.litmus"), "b.litmus")
     assert after.findings[0].accesses[0].span == Span("b.litmus", 3, 4, 5)
     assert after.outcomes == before.outcomes, "a name that looks like the path is none"
-    with pytest.raises(packing.Foreign):
+    with pytest.raises(packing.InvalidAnswer):
         packing.pack(before, "b.litmus")
 
 
@@ -361,8 +361,8 @@ def test_what_a_store_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         store.put(b"1", b"another")
         store.put(b"2", b"two")
         assert store.get(b"1") == b"one", "what is there stays"
-        assert store.damaged() == 0
-        there = store.contents()
+        assert store.count_damaged() == 0
+        there = store.statistics()
         assert (there.answers, there.own, there.bytes, there.days) == (2, 1, 6, 0)
         assert (store.prune(unused=1), store.prune(others=True), store.prune(unused=0)) == (0, 1, 1)
     with open_store(None) as none:
@@ -371,11 +371,11 @@ def test_what_a_store_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_keys_tell_apart() -> None:
     keys = {
-        key_of(head_of({"unroll": 2}), (b"a", b"b")),
-        key_of(head_of({"unroll": 3}), (b"a", b"b")),
-        key_of(head_of({"unroll": 2}), (b"ab", b"")),
-        key_of(head_of({"unroll": 2}), (b"b", b"a")),
-        key_of(head_of({"unroll": 2}), (b"a",)),
+        cache_key(options_text({"unroll": 2}), (b"a", b"b")),
+        cache_key(options_text({"unroll": 3}), (b"a", b"b")),
+        cache_key(options_text({"unroll": 2}), (b"ab", b"")),
+        cache_key(options_text({"unroll": 2}), (b"b", b"a")),
+        cache_key(options_text({"unroll": 2}), (b"a",)),
     }
     assert len(keys) == 5
     assert len(version()) == 16

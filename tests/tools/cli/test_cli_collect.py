@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcheck.checking.run.collect import collect
+from mcheck.checking.run.collect import collect_tests
 from tests.effort import effort
 
 FEW, MANY = 2_000, 16_000
@@ -23,7 +23,7 @@ def seconds(count: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> float:
     monkeypatch.setattr(os, "walk", walk)
 
     def walked() -> None:
-        assert len(collect([str(folder)])) == count
+        assert len(collect_tests([str(folder)])) == count
 
     return effort(walked, 0)
 

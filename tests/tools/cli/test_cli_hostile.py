@@ -175,7 +175,7 @@ def test_an_answer_copied_under_another_key(mcheck: Callable, litmus: Callable, 
     mcheck("check", racy, "--cache", cache)
     with open_store(str(cache)) as store:
         assert store is not None
-        entries = dict(store.own())
+        entries = dict(store.own_answers())
         for key, other in zip(entries, reversed(entries.values()), strict=True):
             store.remove(key)
             store.put(key, other)
@@ -187,19 +187,19 @@ def test_an_answer_copied_under_another_key(mcheck: Callable, litmus: Callable, 
 
 def test_what_the_key_was_made_of_is_compared_too(mcheck: Callable, litmus: Callable, tmp_path: Path) -> None:
     """The answer of the clean test behind what the key of the racy one was made of."""
-    from mcheck.checking.cache.entries import entry, parted
+    from mcheck.checking.cache.entries import pack_entry, unpack_entry
 
     cache = tmp_path / "c"
     for path in (litmus("clean", text=CLEAN), litmus("racy", text=RACY)):
         mcheck("check", path, "--cache", cache)
     with open_store(str(cache)) as store:
         assert store is not None
-        entries = dict(store.own())
-        made = {key: parted(data) for key, data in entries.items()}
+        entries = dict(store.own_answers())
+        made = {key: unpack_entry(data) for key, data in entries.items()}
         (one, (its, own)), (two, (others, other)) = made.items()
         for key, head, answer in ((one, its, other), (two, others, own)):
             store.remove(key)
-            store.put(key, entry(head, answer))
+            store.put(key, pack_entry(head, answer))
     assert mcheck("cache", cache, "--check").status == 2
     assert mcheck("check", tmp_path / "racy.litmus", "--cache", cache).status == 1
 

@@ -17,7 +17,7 @@ from mcheck.answers.result import Answer
 from mcheck.base.reasons import Cause, Reason
 from mcheck.checking.backends import Backend
 from mcheck.checking.cache.database import open_store
-from mcheck.checking.result_cache import compute_uncached, memory_of
+from mcheck.checking.result_cache import compute_uncached, open_result_cache
 from mcheck.checking.run.case import Case, Result, Settings
 from mcheck.checking.run.pool import run_cases
 from mcheck.checking.run.single import crashed_result, run_case
@@ -218,7 +218,7 @@ def test_a_resumed_run_tries_a_test_again_whose_process_was_killed(tmp_path: Pat
 
     def verdicts(task: Callable[[Case, Settings], Result]) -> set[str]:
         with open_store(str(tmp_path / "r")) as store:
-            memory = memory_of(Backend(store=store, resumes=True), Result, "run", Settings())
+            memory = open_result_cache(Backend(store=store, resumes=True), "run", Settings())
             results = compute_uncached(
                 cases, memory, lambda left: run_cases(left, Settings(), 2, task, crashed_result) if left else iter(())
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcheck.answers.async_waits import ReadPhase, Wait, explain_insufficient_wait
-from mcheck.answers.scope_mismatch import Narrow, ScopedOperation, acquires, releases, scope_of, too_narrow
+from mcheck.answers.scope_mismatch import NarrowScope, ScopedOperation, acquires, find_too_narrow, releases, scope_of
 from mcheck.engines.protocol.diagnosis.async_groups import count_later_groups, is_modification
 from mcheck.engines.protocol.diagnosis.fixes import find_release, only_wgmma_fence, suggest_fix
 from mcheck.engines.protocol.diagnosis.source_lines import line_of
@@ -100,7 +100,7 @@ MOST = 2
 """Handovers that a message names."""
 
 
-def find_narrow_releases(m: Machine, old: Record, new: Record) -> list[Narrow]:
+def find_narrow_releases(m: Machine, old: Record, new: Record) -> list[NarrowScope]:
     """The handovers to the later access's thread whose scopes leave one of the two threads out."""
     since = m.trace[old.position :]
     reader = m.agents[new.agent]
@@ -117,7 +117,7 @@ def find_narrow_releases(m: Machine, old: Record, new: Record) -> list[Narrow]:
     ]
     writes = [ScopedOperation(e.op, _place(m, e)) for e in others if isinstance(e.op, ops.Store | ops.Atomic)]
     pairs += [(w, r) for r in reversed(reads) for w in writes if takes and gives and _observes(w.op, r.op)]
-    return too_narrow(pairs)[:MOST]
+    return find_too_narrow(pairs)[:MOST]
 
 
 def _place(m: Machine, entry: Entry) -> Place:

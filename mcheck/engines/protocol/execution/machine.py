@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Protocol
 from weakref import ref
 
-from mcheck.answers.number_text import ranges
+from mcheck.answers.number_text import format_ranges
 from mcheck.answers.step_text import text_of
 from mcheck.base.errors import UnknownData
 from mcheck.cat.tags import Tag
@@ -314,7 +314,7 @@ class Machine:
         threads = self.program.threads
         if lane is not None or agent.single:
             return threads[agent.threads[lane or 0]].name
-        return f"{threads[agent.threads[0]].role}[{ranges(sorted(threads[t].number for t in agent.threads))}]"
+        return f"{threads[agent.threads[0]].role}[{format_ranges(sorted(threads[t].number for t in agent.threads))}]"
 
     def warp_of(self, agent: Agent) -> tuple[int, int]:
         """The CTA and the warp of an agent."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mcheck.answers.number_text import ranges
+from mcheck.answers.number_text import format_ranges
 from mcheck.answers.step_text import deadlock_code, text_of
 from mcheck.base.errors import Span
 from mcheck.effects.generic_memory import name_of
@@ -90,7 +90,7 @@ def names(m: Machine, agents: Iterable[Agent]) -> str:
                 alone.append(thread.name)
             else:
                 numbers.setdefault(thread.role, []).append(thread.number)
-    return ", ".join(alone + [f"{role}[{ranges(sorted(found))}]" for role, found in numbers.items()])
+    return ", ".join(alone + [f"{role}[{format_ranges(sorted(found))}]" for role, found in numbers.items()])
 
 
 def _place(m: Machine, agent: Agent, op: Op) -> Access:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mcheck.answers.scope_mismatch import explain_narrow_scope, remedy
+from mcheck.answers.scope_mismatch import explain_narrow_scope, suggest_scope
 from mcheck.answers.verdict_rules import ACCEPTED
 from mcheck.base.errors import InputError
 from mcheck.cat.tags import Tag
@@ -303,7 +303,7 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
             tuple(sorted({old.agent, new.agent})),
             len(m.trace),
             old.position,
-            " ".join(map(remedy, narrow)) or explain_missing_order(m, code, old, new, low),
+            " ".join(map(suggest_scope, narrow)) or explain_missing_order(m, code, old, new, low),
         )
     )
 
