@@ -55,7 +55,7 @@ def compiled_from(access: Access) -> str:
 def lines(
     finding: Finding, source: str = "", *, trace: bool = False, most: int | None = None, width: int | None = None
 ) -> Iterator[Line]:
-    """The finding in words: what, which accesses where, what is missing, by which section.
+    """The finding in words: what, which accesses where, the fix, and the section.
 
     ``source`` is the program's text, of which the lines are shown; ``width`` that of the terminal, if it goes to one;
     ``most`` bounds the accesses.
@@ -68,7 +68,7 @@ def lines(
     if len(shown) < len(finding.accesses):
         yield (f"  and {len(finding.accesses) - len(shown)} more",)
     if finding.missing:
-        yield (f"  missing: {finding.missing}",)
+        yield (f"  fix: {finding.missing}",)
     if finding.section:
         spec = finding.spec
         many = "s" if "," in spec.section or " and " in spec.section else ""

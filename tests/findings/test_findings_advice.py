@@ -32,7 +32,7 @@ P@cluster 0, cta 0 { .reg .u32 a; mapa.shared::cluster.u32 a, x, 5; ld.shared::c
 @pytest.mark.parametrize("engine", ["protocol", "explicit", "z3"])
 @pytest.mark.parametrize(
     ("text", "code", "says"),
-    [(GLOBAL, "UB204", "Put the mbarrier into shared memory"), (BEYOND, "UB108", "rank be below the number of CTAs")],
+    [(GLOBAL, "UB204", "Put the mbarrier into shared memory"), (BEYOND, "UB108", "rank below the number of CTAs")],
 )
 def test_the_case_at_hand_is_mended(text: str, code: str, says: str, engine: str) -> None:
     (finding,) = found(text, engine)

@@ -131,7 +131,7 @@ def _finding(finding: Finding, lines: list[str], path: str, *, expected: bool, t
         severity = "information"
     told = [f"{finding.kind}: {finding.message}"]
     if finding.missing:
-        told.append(f"missing: {finding.missing}")
+        told.append(f"fix: {finding.missing}")
     if finding.section:
         told.append(f"see: {finding.spec.document}, {finding.spec.section}")
     related = tuple(

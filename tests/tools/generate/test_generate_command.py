@@ -70,7 +70,7 @@ def test_a_long_search_says_how_far_it_is(capsys, monkeypatch) -> None:
     quiet = capsys.readouterr()
     assert quiet.out == "0 tests\n"
     first = quiet.err.split("\n")[0]
-    assert first == "looking at cycles of 4 edges over families: number 1; 0 differ so far"
+    assert first == "cycles of 4 edges over families: number 1; 0 differ so far"
     monkeypatch.setattr("mcheck.tools.generate.choose.names", lambda: ["families", "reduce"])
     assert main(["generate", "--differs", "ptx-9.0", "ptx-9.3", "--limit", "1"]) == 0
     assert "over reduce: number 1; 0 differ so far" in capsys.readouterr().err
@@ -92,7 +92,7 @@ def test_a_search_goes_on_to_larger_tests(capsys, tmp_path: Path, monkeypatch) -
     """No cycle of two or three edges over the small alphabets tells 9.0 from 9.3, reductions of two GPUs do."""
     monkeypatch.setattr("mcheck.tools.generate.choose.names", lambda: ["families", "reduce"])
     assert main(["generate", "--differs", "ptx-9.0", "ptx-9.3", "-o", str(tmp_path)]) == 0
-    assert "2 tests of 4 edges over reduce; the models agree about 51 tests that came before" in capsys.readouterr().out
+    assert "2 tests of 4 edges over reduce; the models agree on 51 tests before" in capsys.readouterr().out
     assert main(["run", str(tmp_path), "--model", "ptx-9.3", "-q"]) == 0
     assert main(["run", str(tmp_path), "--model", "ptx-9.0", "-q"]) == 1
 
@@ -101,7 +101,7 @@ def test_models_that_agree_have_no_test(capsys, monkeypatch) -> None:
     monkeypatch.setattr("mcheck.tools.generate.choose.names", lambda: ["families", "oneway"])
     assert main(["generate", "--differs", "ptx-9.0", "ptx-9.0", "--every", "40"]) == 0
     out = capsys.readouterr().out
-    assert re.fullmatch(r"0 tests: the models agree about \d+ tests of the shipped alphabets\n", out)
+    assert re.fullmatch(r"0 tests: the models agree on \d+ tests of the shipped alphabets\n", out)
 
 
 def test_without_models_an_alphabet_is_asked_for(capsys) -> None:
