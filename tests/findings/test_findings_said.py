@@ -1,4 +1,4 @@
-"""What findings say of themselves in text: the deed, the bytes, the buffer, the lanes."""
+"""What findings say of themselves in text: the action, the bytes, the buffer, the lanes."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_an_address_that_is_near_nothing_names_nothing(capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
-    ("instruction", "access", "deed"),
+    ("instruction", "access", "action"),
     [
         ("mbarrier.arrive.shared::cta.b64 _, [bar]", "read", "arrive"),
         ("mbarrier.arrive_drop.shared::cta.b64 _, [bar]", "read", "arrive"),
@@ -115,8 +115,8 @@ def test_an_address_that_is_near_nothing_names_nothing(capsys: pytest.CaptureFix
         ),
     ],
 )
-def test_what_an_access_does(instruction: str, access: str, deed: str) -> None:
-    assert Access(thread="p", instruction=instruction, access=access).deed == deed
+def test_what_an_access_does(instruction: str, access: str, action: str) -> None:
+    assert Access(thread="p", instruction=instruction, access=access).action == action
 
 
 def test_an_arrive_is_no_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from mcheck.cat.algebra.bits import Rows
 from mcheck.cat.algebra.tape import BOUND, TOTAL, Axiom
 from mcheck.events.choices.candidate import Candidate
 from mcheck.events.structure import Structure
-from mcheck.findings.undefined_effects import OF_THE_MISUSED
+from mcheck.findings.undefined_effects import REPORTED_BESIDE_MISUSE
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Solution:
     """What the flags of the model report about the consistent candidates of a batch.
 
     ``defined`` is the mask of those that are looked at: what follows a misuse is no execution of the program. Of the
-    others, by the event of their only misuse in ``misused``, only that event is: see ``OF_THE_MISUSED``.
+    others, by the event of their only misuse in ``misused``, only that event is: see ``REPORTED_BESIDE_MISUSE``.
     """
 
     defined: int = -1
@@ -137,7 +137,7 @@ class Orders:
         self, evaluation: Evaluation, alive: int, candidates: list[Candidate], solution: Solution
     ) -> None:
         for a in self.flags if solution.misused else ():
-            if a.name in OF_THE_MISUSED:
+            if a.name in REPORTED_BESIDE_MISUSE:
                 cells = evaluation.get(a.node)
                 for k, mask in solution.misused.items():
                     flagged = -1 if self.plan.low[a.node][k] >> k & 1 else cells.get(k, {}).get(k, 0)

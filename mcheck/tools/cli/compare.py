@@ -88,7 +88,7 @@ def command(
 
 
 def _text(found: list[Comparison], first: str, second: str, printer: Printer, *, verbose: bool) -> None:
-    from mcheck.report.comparison import lines, silent, summary
+    from mcheck.report.comparison import describe_counts, describe_uncompared, lines
 
     for k, comparison in enumerate(c for c in found if c.differs):
         for line in lines(comparison, first, second, witness=k == 0, everything=verbose):
@@ -97,6 +97,6 @@ def _text(found: list[Comparison], first: str, second: str, printer: Printer, *,
     for comparison in found:
         if comparison.problem or (comparison.unknown and not comparison.differs):
             printer.line((comparison.path, "bold"), f": {comparison.problem or comparison.unknown}")
-    for line in silent(found):
+    for line in describe_uncompared(found):
         printer.line(*line)
-    printer.line(*summary(found, first, second))
+    printer.line(*describe_counts(found, first, second))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     "--playground",
     default="",
     metavar="URL",
-    help="Address of a playground (mcheck playground), absolute or relative to DIR; every page links its program there.",
+    help="Address of a playground (mcheck playground), absolute or relative to DIR; pages link their programs there.",
 )
 @click.option("--title", default="Outcomes and findings", show_default=True, help="Heading of the index.")
 @options.model
@@ -136,16 +136,16 @@ def _paper(cases: list[Case], settings: Settings, target: str, title: str, backe
     from mcheck.checking.run.single import list_reasons
     from mcheck.checking.suite import compute_results
     from mcheck.report.output import output
-    from mcheck.report.paper import of_checked, paper
+    from mcheck.report.paper import latex_table, result_from_checked
 
     modules = [case for case in cases if is_module(case.path)]
     with output(target) as stream:
         rows = {r.path: r for r in compute_results([case for case in cases if case not in modules], settings, backend)}
         unread = {path for path, row in rows.items() if row.verdict in (Verdict.ERROR, Verdict.UNKNOWN)}
         asked = modules + [case for case in cases if case.path in unread and has_any_constant(case)]
-        checked = {c.path: of_checked(c, settings) for c in check_files(asked, settings, Options(), backend)}
+        checked = {c.path: result_from_checked(c, settings) for c in check_files(asked, settings, Options(), backend)}
         found = [(rows | checked)[case.path] for case in cases]
-        stream.write(paper(found, title, checked))
+        stream.write(latex_table(found, title, checked))
     statuses = {result.verdict for result in found}
     for result in found:
         if result.verdict is Verdict.ERROR:

@@ -56,8 +56,8 @@ def _entry(entry: Entry, printer: Printer) -> None:
     printer.line(f"section: {entry.section}")
     for heading, body in (
         ("", entry.explanation),
-        ("fix", entry.every_remedy),
-        ("after this finding", f"{entry.afterwards}."),
+        ("fix", entry.all_remedies),
+        ("after this finding", f"{entry.consequence}."),
         ("incorrect", entry.bad),
         ("correct", entry.good),
     ):

@@ -58,7 +58,7 @@ def write_forbidden(path: str, target: str | None, form: str, settings: Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """Forbidden states. ``complete``: they are all that the values of the test allow; ``reason``: why they are unknown."""
+    """Forbidden states. ``complete``: all that the values of the test allow; ``reason``: why they are unknown."""
 
     name: str
     model: str

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 @click.option(
     "--edges",
     metavar="FILE.toml|NAME",
-    help="The alphabet of edges: a file, or a shipped one: async, classic, cluster, families, oneway, reduce, scopes, tensor.  "
-    "[default with --differs: the shipped ones]",
+    help="The alphabet of edges: a file, or a shipped one: async, classic, cluster, families, oneway, reduce, scopes, "
+    "tensor.  [default with --differs: the shipped ones]",
 )
 @click.option(
     "--size",
@@ -72,7 +72,7 @@ def command(
     from mcheck.checking.run.case import DEFAULT_MODEL
     from mcheck.report.lines import Printer
     from mcheck.report.output import wants_color
-    from mcheck.report.progress import News
+    from mcheck.report.progress import SearchProgress
     from mcheck.tools.generate import choose
     from mcheck.tools.generate.alphabet import load
 
@@ -81,11 +81,11 @@ def command(
     rows: list[dict[str, Any]] = []
     chosen = differs[1] if differs else model or DEFAULT_MODEL
     models = (load_model(differs[0]), load_model(chosen)) if differs else None
-    news = News(sys.stderr)
+    progress = SearchProgress(sys.stderr)
 
     def watch(alphabet: str, size: int, number: int) -> None:
         shown = f"{len(rows):,} {'differ' if differs else 'written' if directory else 'listed'}"
-        news.tell(f"cycles of {size} edges over {alphabet}: number {number:,}; {shown} so far")
+        progress.update(f"cycles of {size} edges over {alphabet}: number {number:,}; {shown} so far")
 
     searched = choose.Search(watch=watch)
     if edges is None:
@@ -111,10 +111,10 @@ def command(
         path = _save(directory, test)
         rows.append(_row(test, path, differs))
         unknown += test.verdict is Verdict.UNKNOWN
-        news.clear()
+        progress.clear()
         if form == "text":
             _show(printer, test)
-    news.clear()
+    progress.clear()
     if form == "json":
         click.echo(_document(edges or searched.alphabet, chosen, rows), nl=False)
     else:

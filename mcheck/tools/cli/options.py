@@ -113,7 +113,7 @@ cache = click.option(
 resume = click.option(
     "--resume",
     metavar="DIR",
-    help="Store results in DIR and resume from them: for long runs. Unlike --cache, also stores answers cut by a limit.",
+    help="Store results in DIR and resume from them: for long runs. Unlike --cache, stores answers cut by a limit too.",
 )
 scheduler = click.option(
     "--scheduler",

@@ -24,7 +24,7 @@ from mcheck.tools.cli import options
 @click.option(
     "--forbidden",
     is_flag=True,
-    help="Print the states that no execution reaches, each with the axiom and cycle that forbid it; --graph N draws one.",
+    help="Print the states that no execution reaches, with the axiom and cycle that forbid each; --graph N draws one.",
 )
 @options.cache
 @options.timeout

@@ -61,8 +61,8 @@ def finding(code: str) -> str | None:
         return None
     title = entry.name.replace("-", " ")
     return (
-        f"**{entry.code}**: {title}\n\n{entry.explanation}\n\n*Fix.* {entry.every_remedy}\n\n"
-        f"*Afterwards* {entry.afterwards}.\n\n{entry.section}"
+        f"**{entry.code}**: {title}\n\n{entry.explanation}\n\n*Fix.* {entry.all_remedies}\n\n"
+        f"*Afterwards* {entry.consequence}.\n\n{entry.section}"
     )
 
 

@@ -13,7 +13,7 @@ from mcheck.checking.check.single import check_case
 from mcheck.checking.run.case import Case, Result, Settings
 from mcheck.checking.run.single import load, run_case
 from mcheck.findings.finding import Finding
-from mcheck.findings.repair import Edit, edits
+from mcheck.findings.repair import Edit, make_edits
 from mcheck.ir.program import describe_kinds
 
 SEVERITIES = ("error", "warning", "information", "hint")
@@ -135,7 +135,7 @@ def _finding(finding: Finding, lines: list[str], path: str, *, expected: bool, t
     if finding.section:
         told.append(f"see: {finding.spec.document}, {finding.spec.section}")
     related = tuple(
-        (span, f"{a.deed} by {a.thread} of {a.place}" if a.place else f"by {a.thread}")
+        (span, f"{a.action} by {a.thread} of {a.place}" if a.place else f"by {a.thread}")
         for span, a in places[1 : 1 + RELATED]
     )
     return Note(
@@ -144,7 +144,7 @@ def _finding(finding: Finding, lines: list[str], path: str, *, expected: bool, t
         message="\n".join(told),
         code=finding.code,
         related=related,
-        edits=edits(finding, lines, table=table),
+        edits=make_edits(finding, lines, table=table),
         remedy=finding.missing,
     )
 

@@ -85,7 +85,7 @@ def pictures(text: str, model: str, forbidden: bool) -> str:
     from mcheck.checking.policy.question import Question
     from mcheck.checking.run.single import load, model_for
     from mcheck.report.picture.formats import picture
-    from mcheck.report.text import state_text
+    from mcheck.report.text import format_state
 
     try:
         program = load(NAME, text=text)
@@ -100,7 +100,7 @@ def pictures(text: str, model: str, forbidden: bool) -> str:
     else:
         drawn = [(state, execution, "") for state, execution in found.allowed.items()]
     shown: list[dict[str, Any]] = [
-        {"state": state_text(state, notation), "axiom": axiom, "svg": picture(execution, "x.svg")}
+        {"state": format_state(state, notation), "axiom": axiom, "svg": picture(execution, "x.svg")}
         for state, execution, axiom in drawn
     ]
     return json.dumps({"problem": "", "pictures": shown})

@@ -8,7 +8,7 @@ import re
 from io import StringIO
 from pathlib import Path
 
-from mcheck.report.progress import News
+from mcheck.report.progress import SearchProgress
 from mcheck.tools.cli.main import main
 
 
@@ -80,9 +80,9 @@ def test_news_make_room_on_a_terminal(monkeypatch) -> None:
     monkeypatch.setattr("mcheck.report.progress.DELAY", 0.0)
     monkeypatch.setattr("mcheck.report.progress.OFTEN", 0.0)
     stream = Terminal()
-    news = News(stream)
-    news.tell("one")
-    news.tell("two")
+    news = SearchProgress(stream)
+    news.update("one")
+    news.update("two")
     news.clear()
     news.clear()
     assert stream.getvalue() == "\r\x1b[Kone\r\x1b[Ktwo\r\x1b[K"
@@ -135,7 +135,7 @@ def test_a_full_disk_leaves_whole_files_or_none(tmp_path: Path, capsys, monkeypa
 def test_a_folder_that_cannot_be(tmp_path: Path, capsys) -> None:
     (tmp_path / "file").write_text("")
     assert main(["generate", "--edges", "families", "--limit", "1", "-o", str(tmp_path / "file" / "sub")]) == 2
-    assert f"cannot write to the folder {tmp_path / 'file' / 'sub'}" in capsys.readouterr().err
+    assert f"cannot write to folder {tmp_path / 'file' / 'sub'}" in capsys.readouterr().err
 
 
 def test_a_size_that_nobody_means(capsys) -> None:
