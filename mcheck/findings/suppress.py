@@ -60,8 +60,8 @@ def is_suppressed(text: str, path: str, code: str, span: Span | None) -> bool:
 def apply_suppressions(
     findings: tuple[Finding, ...], text: str, path: str, *, all_found: bool = True
 ) -> tuple[tuple[Finding, ...], tuple[tuple[Finding, str], ...], list[tuple[str, Span | None]]]:
-    """Split findings into (kept, suppressed with reasons, warnings). Without ``all_found`` the exploration stopped early,
-    and the warning about an unused suppression says so.
+    """Split findings into (kept, suppressed with reasons, warnings). Without ``all_found`` the exploration stopped
+    early, and the warning about an unused suppression says so.
     """
     asked = parse_suppressions(text)
     if not asked:

@@ -90,15 +90,15 @@ def command(
     searched = choose.Search(watch=watch)
     if edges is None:
         assert models is not None
-        found = choose.smallest(models, size, every, timeout, searched)
+        found = choose.find_smallest_differences(models, size, every, timeout, searched)
     else:
         alphabet = load(edges)
         sample = choose.sample(alphabet, (size,) if size is not None else alphabet.sizes, every)
-        sample = choose.watched(sample, alphabet.name, watch)
+        sample = choose.report_progress(sample, alphabet.name, watch)
         found = (
-            choose.different(sample, models, timeout)
+            choose.find_differences(sample, models, timeout)
             if models
-            else choose.judged_all(sample, load_model(chosen), timeout)
+            else choose.judge_all(sample, load_model(chosen), timeout)
         )
     if directory is not None:
         try:

@@ -111,7 +111,7 @@ def test_without_models_an_alphabet_is_asked_for(capsys) -> None:
 
 def test_an_alphabet_that_is_not_there_is_a_usage_error(capsys) -> None:
     assert main(["generate", "--edges", "none"]) == 2
-    assert "there is no alphabet none" in capsys.readouterr().err
+    assert "unknown alphabet none" in capsys.readouterr().err
 
 
 def test_a_full_disk_leaves_whole_files_or_none(tmp_path: Path, capsys, monkeypatch) -> None:

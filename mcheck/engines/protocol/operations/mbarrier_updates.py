@@ -279,9 +279,8 @@ def _refused(m: Machine, agent: Agent, bar: Mbarrier, event: Event, time: list[i
 def check_publication(
     m: Machine, agent: Agent, bar: Mbarrier, event: Event, edges: list[dict[str, int]] | None = None
 ) -> None:
-    """What the flags say of an operation that is undefined for another reason: see ``REPORTED_BESIDE_MISUSE``.
-    It enters no
-    phase, so it is in the window for that alone.
+    """What the flags say of an operation that is undefined for another reason: see
+    ``REPORTED_BESIDE_MISUSE``. It enters no phase, so it is in the window for that alone.
     """
     saved, known = m.save(bar), len(m.problems)
     m.put(agent, event, edges=edges)
