@@ -84,7 +84,11 @@ def lines(
 def _place(access: Access, source: str, style: str, width: int | None) -> Iterator[Line]:
     """An access with its line; an operation that accesses no memory has no proxy and no bytes."""
     place = access.place
-    what = f"{access.action} by {access.thread} ({access.proxy} proxy) of {place}" if place else f"by {access.thread}"
+    what = (
+        f"{access.action} by {access.thread} ({access.proxy} proxy) of {place}"
+        if place
+        else f"executed by {access.thread}"
+    )
     span = access.span
     lines = source.split("\n") if span is not None else []
     number = str(span.line) if span is not None else ""

@@ -135,7 +135,7 @@ def _finding(finding: Finding, lines: list[str], path: str, *, expected: bool, t
     if finding.section:
         parts.append(f"see: {finding.spec.document}, {finding.spec.section}")
     related = tuple(
-        (span, f"{a.action} by {a.thread} of {a.place}" if a.place else f"by {a.thread}")
+        (span, f"{a.action} by {a.thread} of {a.place}" if a.place else f"executed by {a.thread}")
         for span, a in places[1 : 1 + RELATED]
     )
     return Note(
