@@ -1,4 +1,4 @@
-"""Executions of a test as graphs of networkx, for scripts and notebooks.
+"""Executions of a test as networkx graphs, for scripts and notebooks.
 
 ::
 
@@ -9,9 +9,9 @@
         print(graph.graph["state"], graph.graph["axiom"] or "allowed")
         reads_from = [(w, r) for w, r, relation in graph.edges(keys=True) if relation == "rf"]
 
-Nodes are events, with the attributes ``thread``, ``instruction``, ``line``, ``sets`` (the sets of cat that the event is
-in), ``object`` and ``value``; edges are the pairs of relations, the relation being the key. The graph itself knows its
-``state``; one that the model forbids knows the ``axiom`` that it fails and the ``cycle`` that shows it.
+Nodes are events, with the attributes ``thread``, ``instruction``, ``line``, ``sets`` (the cat sets of the event),
+``object`` and ``value``; edges are the pairs of relations, with the relation as key. The graph has the attribute
+``state``; a forbidden one also the ``axiom`` that it violates and the ``cycle`` that shows it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def executions(
     unroll: int = 2,
     timeout: float | None = None,
 ) -> list[nx.MultiDiGraph]:
-    """An execution of each final state that the model allows (up to ``most``), then executions of up to ``forbidden``
-    states that it does not. ``test`` is a path, the text of a test, or what ``mcheck.api.load`` returned.
+    """An execution of each allowed final state (up to ``most``), followed by executions of up to ``forbidden``
+    forbidden states. ``test`` is a path, the text of a test, or a program from ``mcheck.api.load``.
     """
     from mcheck.checking.run.single import choose_model
 

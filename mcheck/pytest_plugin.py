@@ -1,5 +1,4 @@
-"""A pytest plugin: every ``.litmus`` file that pytest comes across is a test, if that is asked for, and where findings
-are looked for every ``.ptx`` module with a launch beside it.
+"""A pytest plugin that collects ``.litmus`` files as tests, and for ``check`` also ``.ptx`` modules with a launch.
 
 It does nothing without ``--mcheck`` or the ini option ``mcheck``, and imports nothing of mcheck before the first such
 file runs.
@@ -29,32 +28,32 @@ COMMANDS = ("run", "check")
 
 
 class LitmusWarning(pytest.PytestWarning):
-    """What a litmus file is warned of."""
+    """A warning about a litmus file."""
 
 
 class NotAsExpected(Exception):
-    """A file that answers otherwise than it expects, or has no answer; the text says what it says instead."""
+    """A file whose answer is missing or differs from its expectations; the text is the report."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The flag and the ini options."""
+    """Add the flags and the ini options."""
     group = parser.getgroup("mcheck", "litmus files")
-    for flag, command in (("--mcheck", "run"), ("--mcheck-check", "check")):  # no values: what follows may be a path
-        about = f"collect .litmus files and judge them as mcheck {command} does"
+    for flag, command in (("--mcheck", "run"), ("--mcheck-check", "check")):  # without values: a path may follow
+        about = f"collect .litmus files as tests, run by mcheck {command}"
         group.addoption(flag, dest="mcheck", action="store_const", const=command, help=about)
-    parser.addini("mcheck", "collect .litmus files: run or check, the command that judges them", default="")
-    parser.addini("mcheck_model", "the memory model of litmus files, a name or a path below the root", default="")
-    parser.addini("mcheck_timeout", "seconds for a litmus file; one that takes longer fails", default="")
+    parser.addini("mcheck", "collect .litmus files as tests: run or check, the command to use", default="")
+    parser.addini("mcheck_model", "memory model of litmus files: a name, or a path relative to the root", default="")
+    parser.addini("mcheck_timeout", "time limit per litmus file in seconds; it fails after that", default="")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuses options that mean nothing, before anything runs."""
+    """Reject invalid options before anything runs."""
     if _command(config):
         _timeout(config)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> LitmusFile | None:
-    """The collector of a litmus file or a module, where that is asked for."""
+    """The collector of a litmus file or a module, if enabled."""
     if file_path.suffix not in (SUFFIX, MODULE):
         return None
     command = _command(parent.config)
@@ -65,10 +64,10 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> LitmusFile
 
 
 def _command(config: pytest.Config) -> str:
-    """``run``, ``check``, or nothing where litmus files are left alone."""
+    """``run`` or ``check``; empty if litmus files are not collected."""
     given = config.getoption("mcheck") or config.getini("mcheck")
     if given and given not in COMMANDS:
-        raise pytest.UsageError(f"ini option mcheck: {given!r} is neither {' nor '.join(COMMANDS)}")
+        raise pytest.UsageError(f"ini option mcheck: {given!r} is not {' or '.join(COMMANDS)}")
     return str(given)
 
 
@@ -79,49 +78,49 @@ def _launched(module: Path) -> bool:
 
 
 class LitmusFile(pytest.File):
-    """One file, one test."""
+    """A file with a single test."""
 
     def collect(self) -> Iterable[LitmusTest]:
-        """The test, named after the command that judges the file."""
+        """The test, named after the command."""
         yield LitmusTest.from_parent(self, name=_command(self.config))
 
 
 class LitmusTest(pytest.Item):
-    """A litmus file as a test: it passes where ``mcheck run``, or ``mcheck check``, finds everything as expected."""
+    """A litmus file as a test: it passes if ``mcheck run``, or ``mcheck check``, finds everything as expected."""
 
     def runtest(self) -> None:
-        """Asks mcheck."""
+        """Run mcheck on the file."""
         from mcheck.report.errors import render_warning
 
         answer = _answer(self.name, os.path.relpath(self.path), _settings(self.config))
         for message, span in answer.warnings:
             self.warn(LitmusWarning(render_warning(message, span)))
-        if said := _beside(answer):
+        if said := _mentioned(answer):
             self.user_properties.append(("mcheck", said))
             self.add_report_section("call", "mcheck", said)
         if answer.status != "ok":
-            raise NotAsExpected("\n".join(_told(answer)))
+            raise NotAsExpected("\n".join(_report(answer)))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
-        """The report of the command; pytest's own text for what is no answer."""
+        """The report of the command for an unexpected answer; otherwise pytest's own text."""
         if isinstance(excinfo.value, NotAsExpected):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
-        """Where the test stands and its name in the summary."""
+        """The file of the test and its name in the summary."""
         return self.path, 0, f"mcheck {self.name} {os.path.relpath(self.path)}"
 
 
 def _timeout(config: pytest.Config) -> float | None:
-    """The seconds for a file, if they are limited."""
+    """The time limit per file in seconds, if there is one."""
     given = config.getini("mcheck_timeout")
     try:
         seconds = float(given) if given else None
     except ValueError:
         seconds = 0.0
     if seconds is not None and not (isfinite(seconds) and seconds > 0):
-        raise pytest.UsageError(f"ini option mcheck_timeout: {given!r} is no number of seconds")
+        raise pytest.UsageError(f"ini option mcheck_timeout: {given!r} is not a positive number of seconds")
     return seconds
 
 
@@ -135,7 +134,7 @@ def _settings(config: pytest.Config) -> Settings:
 
 
 def _answer(command: str, path: str, settings: Settings) -> Checked | Result:
-    """The answer about one file; a process of its own keeps a time limit."""
+    """The answer about one file, from a separate process if there is a time limit."""
     from mcheck.checking.check.case import Options
     from mcheck.checking.check.single import crashed_check
     from mcheck.checking.check.task import select_task
@@ -149,8 +148,8 @@ def _answer(command: str, path: str, settings: Settings) -> Checked | Result:
     return next(iter(run_cases(case, settings, 1, select_task(Options()), crashed_check)))
 
 
-def _beside(answer: Checked | Result) -> str:
-    """What was found all the same where a file is as it should be."""
+def _mentioned(answer: Checked | Result) -> str:
+    """Findings to mention although the file is as expected."""
     from mcheck.checking.check.case import Checked
 
     if isinstance(answer, Checked):
@@ -158,8 +157,8 @@ def _beside(answer: Checked | Result) -> str:
     return f"{', '.join(answer.unexpected_errors)} found" if answer.unexpected_errors else ""
 
 
-def _told(answer: Checked | Result) -> Iterator[str]:
-    """What the command would say, with the place of an error."""
+def _report(answer: Checked | Result) -> Iterator[str]:
+    """The report of the command, with the place of an error."""
     from mcheck.checking.check.case import Checked
     from mcheck.report import checked, text
     from mcheck.report.errors import render

@@ -31,7 +31,7 @@ from mcheck.frontend.litmus import parse
 from mcheck.ir.condition import MemTerm, RegTerm
 from mcheck.ir.program import Program
 from mcheck.ir.type_sizes import type_size
-from mcheck.report.hardware_results import Observation, Values, load, published
+from mcheck.report.hardware_results import Observation, Values, load, observation_file
 
 MAP_READ_LATE = "the map is read behind the .read wait, which the text excludes"
 KEPT = "the assembler takes what a weak access before an acquire had for what is read behind it"
@@ -154,7 +154,7 @@ def all_compared(observations: list[Observation], model: str, jobs: int = 1) -> 
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--observed", type=Path, default=published())
+    parser.add_argument("--observed", type=Path, default=observation_file())
     parser.add_argument("--model", default="ptx-9.0")
     parser.add_argument("--only", default="", help="tests whose name starts so")
     parser.add_argument("--jobs", type=int, default=1)

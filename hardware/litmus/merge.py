@@ -13,12 +13,12 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from mcheck.report.hardware_results import published, records
+from mcheck.report.hardware_results import observation_file, read_records
 
 
 def merge(paths: Iterable[Path], bundles: Iterable[Path], target: Path) -> None:
     """Adds the lines of several files and the texts of their tests to a compressed one, which need not be there yet."""
-    rows = [row for path in (target, *paths) if path.exists() for row in records(path)]
+    rows = [row for path in (target, *paths) if path.exists() for row in read_records(path)]
     wanting = {row["hash"] for row in rows if "hash" in row} - {row["hash"] for row in rows if "text" in row}
     for bundle in bundles:
         for test in json.loads((bundle / "plan.json").read_text()):
@@ -36,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seen", nargs="+", type=Path)
     parser.add_argument("--bundle", action="append", type=Path, default=[])
-    parser.add_argument("--out", type=Path, default=published())
+    parser.add_argument("--out", type=Path, default=observation_file())
     given = parser.parse_args()
     merge(given.seen, given.bundle, given.out)
 

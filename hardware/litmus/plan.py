@@ -28,7 +28,7 @@ from mcheck.frontend import litmus
 from mcheck.ir.condition import ConstTerm
 from mcheck.ir.memory import GLOBAL_BASE
 from mcheck.ir.program import Program
-from mcheck.report.hardware_results import hash_of, load, published
+from mcheck.report.hardware_results import hash_text, load, observation_file
 
 PER_MODULE = 24
 
@@ -109,9 +109,9 @@ def programs(paths: Iterable[Path]) -> Iterator[tuple[str, Program]]:
 
 def unseen(tests: Iterable[tuple[str, Program]]) -> Iterator[tuple[str, Program]]:
     """The tests of which the committed results have no final states, or not those of what is watched now."""
-    _, found = load(published())
+    _, found = load(observation_file())
     for name, program in tests:
-        seen = found.get(hash_of(program.source))
+        seen = found.get(hash_text(program.source))
         labels = tuple(term.label for term in terms_of(program.condition) if not isinstance(term, ConstTerm))
         contents = program.condition.kind == "none"
         if seen is None or not seen.states or (seen.terms, seen.contents) != (labels, contents):
@@ -133,7 +133,7 @@ def bundle(
         except CannotEmit as reason:
             skipped[str(reason)] += 1
             continue
-        about = {"name": name, "hash": hash_of(program.source), "text": program.source, "ms": milliseconds}
+        about = {"name": name, "hash": hash_text(program.source), "text": program.source, "ms": milliseconds}
         rows.append({**about, "module": number // PER_MODULE, **row})
         texts.append(made.text)
         if len(texts) == PER_MODULE:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from mcheck.report.hardware_results import Observation, load, published
+from mcheck.report.hardware_results import Observation, load, observation_file
 
 PAGE = Path(__file__).parents[2] / "docs" / "hopper.md"
 BEGIN, END = "<!-- begin {} -->", "<!-- end {} -->"
@@ -118,7 +118,7 @@ RULES = (
 
 def tables() -> dict[str, str]:
     """The tables by name."""
-    runs, found = load(published())
+    runs, found = load(observation_file())
     by_name: dict[str, list[Observation]] = {}
     for seen in found.values():
         by_name.setdefault(seen.name.rsplit("/", 1)[-1].removesuffix(".litmus"), []).append(seen)
@@ -140,7 +140,7 @@ def _cell(name: str, found: dict[str, list[Observation]]) -> str:
         return f"`{name}`: not run"
     hits, count = sum(o.hits for o in mine), sum(o.instances for o in mine)
     share = f", {hits / count:.1g} of {_short(count)}" if hits else f" of {_short(count)}"
-    best = max(mine, key=lambda o: o.strongest[1]).strongest
+    best = max(mine, key=lambda o: o.strongest_setting[1]).strongest_setting
     strongest = f" (at most {best[1]:.2g}: {best[0]})" if hits else ""
     return f"`{name}`: {_short(hits)}{share}{strongest}"
 

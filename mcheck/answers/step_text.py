@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcheck.findings.trace import Effect, Happening, Step, StepKind
+from mcheck.findings.trace import Effect, Step, StepKind, StepPart
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
 
@@ -39,11 +39,11 @@ def step_of(
     thread: str,
     op: Op,
     *,
-    happening: Happening = Happening.EXECUTES,
+    part: StepPart = StepPart.EXECUTES,
     effect: Effect | None = None,
     number: int | None = None,
     skipped: int = 0,
-    turn: str = "",
+    iteration: str = "",
 ) -> Step:
     """The step of a trace in which a thread or role executes an operation or a part of it."""
     return Step(
@@ -51,11 +51,11 @@ def step_of(
         instruction=text_of(op),
         kind=KINDS.get(type(op), StepKind.ISSUE),
         span=op.span,
-        happening=happening,
+        part=part,
         effect=effect,
         number=number,
         skipped=skipped,
-        turn=turn,
+        iteration=iteration,
     )
 
 

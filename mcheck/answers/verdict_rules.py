@@ -16,7 +16,7 @@ ACCEPTED = frozenset(("RACE005", "RACE007", "RACE008"))
 """Codes of pairs that the model orders: as findings for review they leave a program proved."""
 
 
-LOOPS = ", loops by their trip counts"
+LOOPS = ", trip counts of loops"
 
 
 def is_decisive(finding: Finding) -> bool:

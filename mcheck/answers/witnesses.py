@@ -19,8 +19,8 @@ from mcheck.events.event import Path
 from mcheck.events.relations import MBARRIER_BYTES
 from mcheck.events.structure import Node, Structure
 from mcheck.findings import catalogue
-from mcheck.findings.finding import Access, Finding, bytes_of
-from mcheck.findings.trace import Answers, Effect, Happening, Reads, Signals, Trace, Writer, Writes
+from mcheck.findings.finding import Access, Finding, format_range
+from mcheck.findings.trace import Effect, Reads, Signals, StepPart, Trace, WaitResult, Writer, Writes
 from mcheck.ir.ops import Await
 from mcheck.ir.program import Program
 from mcheck.semantics.terms import Uid, Unknown
@@ -49,8 +49,8 @@ def describe_execution(prepared: Prepared, candidate: Candidate) -> Trace:
         later = node.source.issue is not None
         effect = effect_of(s, valuation, node)
         if effect is not None or not later:
-            happening = Happening.COPIES if later else Happening.EXECUTES
-            steps.append(step_of(s.thread(node).name, node.source.op, happening=happening, effect=effect))
+            part = StepPart.COPIES if later else StepPart.EXECUTES
+            steps.append(step_of(s.thread(node).name, node.source.op, part=part, effect=effect))
     return tuple(steps)
 
 
@@ -69,7 +69,7 @@ def effect_of(s: Structure, valuation: Valuation, node: Node) -> Effect | None:
     if node.has(Tag.WAIT) and node.source is not None:
         uid = node.source.uid
         result = _known(lambda: valuation.of(uid))
-        return Answers(None if result is None else bool(result))
+        return WaitResult(None if result is None else bool(result))
     return None
 
 
@@ -98,7 +98,7 @@ def object_at(s: Structure, node: Node) -> str:
         if instance.base == instance.physical and 0 <= start < instance.object.size:
             if start == 0 and node.size == instance.object.size:
                 return instance.label
-            return bytes_of(instance.label, start, start + node.size)
+            return format_range(instance.label, start, start + node.size)
     return hex(node.address)
 
 
@@ -150,7 +150,7 @@ def _finding(
         severity=entry.severity(profile),
         message=message,
         accesses=accesses,
-        missing=entry.remedy_of(message),
+        missing=entry.remedy_for(message),
         section=entry.section_for(section),
         trace=trace,
     )
@@ -169,7 +169,7 @@ def flag_findings(prepared: Prepared, flag: FlagReport, profile: str) -> list[Fi
     if not nodes[-1].size:
         message = f"{entry.name.replace('-', ' ')}: {accesses[-1].thread} at {accesses[-1].instruction}"
         return [_finding(entry.code, profile, message, accesses, describe_execution(prepared, flag.candidate))]
-    what = " and ".join(f"the {a.proxy} {a.deed} by {a.thread} ({a.instruction})" for a in accesses)
+    what = " and ".join(f"the {a.proxy} {a.action} by {a.thread} ({a.instruction})" for a in accesses)
     where = object_at(prepared.s, nodes[-1])
     message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
     narrow = find_narrow_scopes(prepared, flag.candidate, flag.pair) if entry.code == "RACE010" else []
@@ -256,4 +256,4 @@ def _label(s: Structure, address: int) -> str:
     offset = address - instance.base if instance is not None else 0
     if instance is None or not (offset or instance.object.size > MBARRIER_BYTES):
         return instance.label if instance is not None else hex(address)
-    return bytes_of(instance.label, offset, offset + MBARRIER_BYTES)
+    return format_range(instance.label, offset, offset + MBARRIER_BYTES)

@@ -1,4 +1,4 @@
-"""mcheck from Python: what scripts and notebooks may rely on.
+"""The Python API of mcheck, for scripts and notebooks.
 
 ::
 
@@ -8,9 +8,9 @@
     outcomes("MP.litmus", forbidden=1).forbidden[0].axiom
     suite("litmus/classic").frame()
 
-A test is a path, the text of a test (a string with a line break), or what ``load`` returned. Limits are in seconds.
-What is wrong with a test or a model is an ``mcheck.errors.InputError``, with its place; what mcheck does not model is
-an ``mcheck.errors.Unsupported``. What is not named here or in the reference may change without notice.
+A test is a path, the text of a test (a string with a line break), or a program from ``load``. Limits are in seconds.
+Errors in a test or a model raise ``mcheck.errors.InputError`` with their place; unsupported constructs raise
+``mcheck.errors.Unsupported``. Names that are not documented here or in the reference may change without notice.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from mcheck.api.options import hold
+from mcheck.api.options import validate_options
 from mcheck.api.results import CheckResult, Outcome, Outcomes, RunResult, State, SuiteResult
 from mcheck.executions import executions
 
@@ -48,16 +48,16 @@ __all__ = [
 
 
 def load(test: Test) -> Program:
-    """The program of a litmus test or a kernel sketch: its threads, memory and condition, for the functions here.
+    """Load the program of a litmus test or a kernel sketch: its threads, memory and condition.
 
     Raises:
-        InputError: The file cannot be read, or something in it is wrong; the error knows its line and column.
+        InputError: The file cannot be read or has an error; the exception has its line and column.
     """
     return _load(test, every=False)
 
 
 def _load(test: Test, *, every: bool) -> Program:
-    """The program; with ``every`` a constant of it may be any number."""
+    """The program; with ``every`` it may have a constant ``const N = any``."""
     from mcheck.checking.run.single import load_program as read
     from mcheck.frontend.litmus import parse
     from mcheck.ir.program import Program
@@ -87,34 +87,34 @@ def run(
     unroll: int = 2,
     timeout: float | None = None,
 ) -> RunResult:
-    """Whether the test's condition holds, and its final states: ``mcheck run``.
+    """Decide the condition of a test and compute its final states: ``mcheck run``.
 
     Args:
         test: A path, a text or a program.
-        model: The name of a shipped model or the path of a cat file; by default the one that the test names, or
+        model: The name of a shipped model or the path of a cat file; by default the model that the test names, or
             ``ptx-9.0``.
         engine: ``auto``, ``explicit``, ``z3``, ``protocol`` or ``both``.
         profile: ``strict``, ``ptx`` or ``permissive``.
-        liveness: Ask for executions that never end in place of the condition.
-        unroll: How often loops with an effect are unrolled.
-        timeout: Seconds after which the verdict is ``unknown``.
+        liveness: Check for executions that never terminate, instead of the condition.
+        unroll: Maximum unrollings of loops with side effects.
+        timeout: Limit in seconds, after which the verdict is ``unknown``.
 
     Raises:
-        InputError: Something is wrong with the test, the model or an option.
-        Unsupported: The test has what mcheck does not model.
+        InputError: The test, the model or an option is invalid.
+        Unsupported: The test uses constructs that mcheck does not support.
     """
     from mcheck.checking.policy.ask import ask
     from mcheck.checking.run.case import Settings
     from mcheck.checking.run.single import conclude, make_question
 
     started = perf_counter()
-    hold(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
+    validate_options(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
     program = load(test)
     named, read = _model(model, program)
     prop = "liveness" if liveness else "spec"
     settings = Settings(model=model, engine=engine, prop=prop, profile=profile, unroll=unroll, timeout=timeout)
     given = ask(program, read, make_question(program, settings), engine)
-    return RunResult.of(conclude(program.path, program, given, named, perf_counter() - started))
+    return RunResult.from_result(conclude(program.path, program, given, named, perf_counter() - started))
 
 
 def check(
@@ -128,21 +128,21 @@ def check(
     unroll: int = 2,
     timeout: float | None = None,
 ) -> CheckResult:
-    """Races, undefined behaviour and deadlocks of a test or a kernel sketch: ``mcheck check``.
+    """Find races, undefined behaviour and deadlocks of a test or a kernel sketch: ``mcheck check``.
 
     Args:
         test: A path, a text or a program.
         model: As for ``run``.
         engine: As for ``run``.
         profile: As for ``run``.
-        select: Codes of findings, or their beginnings, that alone are wanted.
-        ignore: Codes, or their beginnings, that are not.
+        select: Codes of findings, or their prefixes, to report exclusively.
+        ignore: Codes, or their prefixes, to omit.
         unroll: As for ``run``.
-        timeout: Seconds after which the verdict is ``unknown``.
+        timeout: Limit in seconds, after which the verdict is ``unknown``.
 
     Raises:
-        InputError: Something is wrong with the program, the model or an option.
-        Unsupported: The program has what mcheck does not model.
+        InputError: The program, the model or an option is invalid.
+        Unsupported: The program uses constructs that mcheck does not support.
     """
     from mcheck.checking.check.case import Options
     from mcheck.checking.check.selection import find_all
@@ -151,13 +151,13 @@ def check(
     from mcheck.checking.run.case import Settings
 
     started = perf_counter()
-    hold(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
+    validate_options(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
     program = _load(test, every=True)
     _, read = _model(model, program)
     options = Options(engine=engine, select=tuple(select), ignore=tuple(ignore))
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout)
     given = find_all(lambda asked: ask(program, read, asked, engine), program, settings, options, started)
-    return CheckResult.of(conclude(program.path, program, given, options, perf_counter() - started))
+    return CheckResult.from_checked(conclude(program.path, program, given, options, perf_counter() - started))
 
 
 def outcomes(
@@ -170,26 +170,26 @@ def outcomes(
     unroll: int = 2,
     timeout: float | None = None,
 ) -> Outcomes:
-    """The final states of a test, each with an execution as a picture and as a graph: ``mcheck outcomes``.
+    """Compute the final states of a test, each with an execution as picture and graph: ``mcheck outcomes``.
 
     Args:
         test: A path, a text or a program.
         model: As for ``run``.
-        forbidden: How many states that the model forbids to show, with what forbids them.
-        most: How many executions to draw at most.
+        forbidden: Number of forbidden states to show, with the axioms that forbid them.
+        most: Maximum number of executions to draw.
         profile: As for ``run``.
         unroll: As for ``run``.
-        timeout: Seconds after which what was found is returned.
+        timeout: Limit in seconds, after which the states found so far are returned.
 
     Raises:
-        InputError: Something is wrong with the test, the model or an option.
-        Unsupported: The test has what mcheck does not model.
+        InputError: The test, the model or an option is invalid.
+        Unsupported: The test uses constructs that mcheck does not support.
     """
     from mcheck.checking.policy.executions import executions as shown
     from mcheck.checking.policy.question import Question
-    from mcheck.report.trace import texts
+    from mcheck.report.trace import format_trace
 
-    hold(profile=profile, unroll=unroll, timeout=timeout)
+    validate_options(profile=profile, unroll=unroll, timeout=timeout)
     program = load(test)
     named, read = _model(model, program)
     asked = Question(profile=profile, unroll=unroll, timeout=timeout, witnesses=True)
@@ -201,7 +201,7 @@ def outcomes(
             Outcome(
                 state=dict(outcome.state),
                 executions=outcome.executions,
-                witness=texts(outcome.witness),
+                witness=format_trace(outcome.witness),
                 axiom=None,
                 graph=found.networks.get(outcome.state),
                 _drawn=found.allowed.get(outcome.state),
@@ -238,25 +238,24 @@ def suite(
     cache: str | Path | None = None,
     scheduler: str | None = None,
 ) -> SuiteResult:
-    """The tests of files and folders, one after the other: ``mcheck run``. What is wrong with one does not stop it.
+    """Run all tests of files and folders: ``mcheck run``. An error in one test does not end the run.
 
     Args:
-        paths: Files, or folders of them.
+        paths: Files or folders.
         expect: A table of rows ``path,1`` or ``path,0``, as for ``mcheck run --expect``.
         model: As for ``run``.
         engine: As for ``run``.
         profile: As for ``run``.
         unroll: As for ``run``.
-        timeout: Seconds for each test.
-        memory: Bytes for each test.
-        jobs: How many tests are run at a time, in processes of their own if there are several.
-        cache: A folder in which answers are kept, and looked for first; where it cannot be used (the disk is full),
-            there is a ``RuntimeWarning``, and all are computed.
-        scheduler: The address of a scheduler of Dask whose workers run the tests, or ``local``.
+        timeout: Limit in seconds per test.
+        memory: Limit in bytes per test.
+        jobs: Number of tests to run in parallel, each in its own process if more than 1.
+        cache: A folder to cache answers in; if it is unusable (for instance on a full disk), a ``RuntimeWarning`` is
+            issued and all answers are computed.
+        scheduler: The address of a Dask scheduler whose workers run the tests, or ``local``.
 
     Raises:
-        InputError: There is no such file, or something is wrong with the model, an option, the table, the cache or the
-            scheduler.
+        InputError: A file does not exist, or the model, an option, the table, the cache or the scheduler is invalid.
     """
     from mcheck.checking.backends import Backend
     from mcheck.checking.cache.database import open_store
@@ -264,7 +263,7 @@ def suite(
     from mcheck.checking.run.collect import collect_tests
     from mcheck.checking.suite import compute_results
 
-    hold(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
+    validate_options(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
     settings = Settings(model=model, engine=engine, profile=profile, unroll=unroll, timeout=timeout, memory=memory)
     cases = collect_tests(map(str, paths), None if expect is None else str(expect))
 
@@ -272,5 +271,7 @@ def suite(
         warnings.warn(text, RuntimeWarning, stacklevel=2)
 
     with open_store(None if cache is None else str(cache), timeout=timeout, say=say) as store:
-        means = Backend(jobs=jobs, scheduler=scheduler, store=store)
-        return SuiteResult(results=tuple(RunResult.of(result) for result in compute_results(cases, settings, means)))
+        backend = Backend(jobs=jobs, scheduler=scheduler, store=store)
+        return SuiteResult(
+            results=tuple(RunResult.from_result(result) for result in compute_results(cases, settings, backend))
+        )

@@ -1,4 +1,4 @@
-"""Small pieces of HTML for notebooks; everything that comes from a test is escaped."""
+"""HTML fragments for notebooks; texts of tests are escaped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 
 
 def paragraph(*lines: str) -> str:
-    """Lines of text, the first of them bold; nothing if there are none."""
+    """A paragraph with the first line in bold; empty without lines."""
     if not lines:
         return ""
     first, *rest = (escape(line) for line in lines)
@@ -15,7 +15,7 @@ def paragraph(*lines: str) -> str:
 
 
 def table(rows: Sequence[Mapping[str, object]]) -> str:
-    """A row for each mapping, a column for each key of any of them; nothing if there are no rows or columns."""
+    """A table with a row per mapping and a column per key; empty without rows or columns."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
     if not columns:
         return ""

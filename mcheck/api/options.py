@@ -1,4 +1,4 @@
-"""What the options of functions may be, as the commands say of theirs."""
+"""Validation of the options of the API functions, as the command line validates its own."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from mcheck.findings.entry import PROFILES
 CHOICES = {"engine": ("auto", *ENGINES, "both"), "profile": PROFILES}
 
 
-def hold(*, timeout: float | None, unroll: int, **chosen: str) -> None:
-    """Raises ``InputError`` for an option that no command would take: a limit in seconds, how often loops are unrolled,
-    and those of ``CHOICES``.
-    """
+def validate_options(*, timeout: float | None, unroll: int, **chosen: str) -> None:
+    """Raise ``InputError`` for an invalid time limit, number of unrollings or choice among ``CHOICES``."""
     for name, value in chosen.items():
         if value not in CHOICES[name]:
-            raise InputError(f"{name} is {value!r}", expected=f"one of {', '.join(CHOICES[name])}")
+            raise InputError(f"invalid {name} {value!r}", expected=f"one of {', '.join(CHOICES[name])}")
     if timeout is not None and not (timeout > 0 and math.isfinite(timeout)):
-        raise InputError(f"timeout is {timeout!r}", expected="seconds, more than 0, or None")
+        raise InputError(f"invalid timeout {timeout!r}", expected="a positive number of seconds, or None")
     if unroll < 0:
-        raise InputError(f"unroll is {unroll!r}", expected="a number from 0 on")
+        raise InputError(f"invalid unroll {unroll!r}", expected="a number of at least 0")

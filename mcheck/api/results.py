@@ -1,4 +1,4 @@
-"""What the functions of ``mcheck.api`` return: plain data, which notebooks show as tables and pictures."""
+"""Results of the ``mcheck.api`` functions: plain data, displayed in notebooks as tables and pictures."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from mcheck.events.execution_graph import Execution
 
 State = Mapping[str, Value]
-"""A final state: the value of each register and location that the test asks about, or ``"unknown"``."""
+"""A final state: the value, or ``"unknown"``, of each register and location that the test names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """What ``run`` says of a test. The fields are those of ``mcheck run --format json``.
+    """The result of ``run``. The fields are those of ``mcheck run --format json``.
 
     Attributes:
         path: The file, or ``test.litmus`` for a text.
@@ -34,17 +34,17 @@ class RunResult:
         condition: The condition as written, empty if there is none.
         kind: ``exists``, ``~exists``, ``forall`` or ``none``.
         verdict: ``pass``, ``fail`` or ``unknown``; in a suite also ``error``.
-        expected: ``pass`` or ``fail``, or ``None`` where the test expects nothing.
-        model: The model that was asked about.
-        ok: Whether the test says what it should, its ``expect`` lines about findings included.
+        expected: ``pass`` or ``fail``, or ``None`` if the test has no expectation.
+        model: The model.
+        ok: Whether the verdict and the findings match the expectations of the test.
         states: The final states, sorted.
         complete: Whether these are all.
         undefined: Whether some execution has undefined behaviour, so that anything may happen.
         findings: Races, undefined behaviour and deadlocks.
-        executions: How many executions were looked at.
-        engine: The engine whose answer it is.
-        seconds: How long it took.
-        reason: Why the verdict is what it is, where that is not plain.
+        executions: The number of executions explored.
+        engine: The engine that gave the answer.
+        seconds: The time it took.
+        reason: The reason for the verdict, where it needs one.
     """
 
     path: str
@@ -65,14 +65,14 @@ class RunResult:
     reason: str | None
 
     @classmethod
-    def of(cls, result: Result) -> RunResult:
-        """The same as the suites of the command line have it."""
+    def from_result(cls, result: Result) -> RunResult:
+        """Convert a result of the command line's suites."""
         own = {f.name: getattr(result, f.name) for f in fields(cls) if f.name != "states"}
         states = tuple(dict(outcome.state) for outcome in result.outcomes)
         return cls(states=states, **{**own, "verdict": result.verdict.value})
 
     def frame(self) -> pd.DataFrame:
-        """The states as a data frame of pandas: a row for each, a column for each register and location."""
+        """The states as a pandas data frame: a row per state, a column per register and location."""
         return _pandas().DataFrame(list(self.states))
 
     def _repr_html_(self) -> str:
@@ -83,19 +83,19 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """What ``check`` says of a program. The fields are those of ``mcheck check --format json``.
+    """The result of ``check``. The fields are those of ``mcheck check --format json``.
 
     Attributes:
         path: The file, or ``test.litmus`` for a text.
         name: The name in the first line.
         verdict: ``proved``, ``bounded``, ``finding`` or ``unknown``.
         findings: Races, undefined behaviour and deadlocks, without those that are left out.
-        assumptions: What the answer assumes.
-        executions: How many executions were looked at.
-        engine: The engine whose answer it is.
-        seconds: How long it took.
-        reason: Why the verdict is no better, where it is not ``proved``.
-        ignored: Findings that the file suppresses or that are not selected, advice aside; where there is nothing else
+        assumptions: The assumptions of the answer.
+        executions: The number of executions explored.
+        engine: The engine that gave the answer.
+        seconds: The time it took.
+        reason: The reason why the verdict is not ``proved``.
+        ignored: Findings, except advice, that the file suppresses or that are not selected; with only such findings
             the verdict is still ``finding``.
     """
 
@@ -111,8 +111,8 @@ class CheckResult:
     ignored: tuple[Finding, ...] = ()
 
     @classmethod
-    def of(cls, checked: Checked) -> CheckResult:
-        """The same as the command line has it."""
+    def from_checked(cls, checked: Checked) -> CheckResult:
+        """Convert an answer of the command line."""
         own = {f.name: getattr(checked, f.name) for f in fields(cls)}
         return cls(**{**own, "verdict": checked.verdict.value})
 
@@ -130,10 +130,10 @@ class Outcome:
 
     Attributes:
         state: The state.
-        executions: How many executions end in it; 0 for a state that the model forbids.
-        witness: One of them step by step, in words; of a forbidden state what forbids it.
-        axiom: The axiom that every execution with this state fails; ``None`` for an allowed one.
-        graph: The execution as a graph of networkx (see ``executions``), if one was looked for.
+        executions: The number of executions that end in it; 0 for a forbidden state.
+        witness: The steps of one of them as text; for a forbidden state the cycle that forbids it.
+        axiom: The axiom that every execution with this state violates; ``None`` for an allowed state.
+        graph: The execution as a networkx graph (see ``executions``), if requested.
     """
 
     state: State
@@ -147,16 +147,16 @@ class Outcome:
         """The picture of the execution: ``.svg``, ``.tikz``, ``.dot`` or ``.graphml`` as text, ``.pdf`` as bytes.
 
         Raises:
-            InputError: There is no picture of this state, or none of this form, or what it needs is not installed.
+            InputError: The state has no picture, the format is unknown, or a package it needs is not installed.
         """
         from mcheck.report.picture.formats import picture
 
         if self._drawn is None:
-            raise InputError("no execution of this state was drawn")
+            raise InputError("this state has no drawn execution")
         return picture(self._drawn, form)
 
     def save(self, path: str | Path) -> None:
-        """Writes the picture to a file, in the form that its ending says."""
+        """Write the picture to a file, in the format of its suffix."""
         drawn = self.picture(str(path))
         Path(path).write_bytes(drawn if isinstance(drawn, bytes) else drawn.encode())
 
@@ -172,14 +172,14 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes(Sequence[Outcome]):
-    """The outcomes of a test: a sequence of the allowed ones.
+    """The outcomes of a test, as a sequence of the allowed ones.
 
     Attributes:
         name: The name of the test.
-        model: The model that was asked about.
-        allowed: The states that some execution ends in.
-        forbidden: States that only executions against the model have, as many as were asked for.
-        complete: Whether ``allowed`` has all.
+        model: The model.
+        allowed: The states in which some execution ends.
+        forbidden: States that the model forbids, as many as requested.
+        complete: Whether ``allowed`` is complete.
         undefined: Whether some execution has undefined behaviour.
         findings: Races, undefined behaviour and deadlocks.
     """
@@ -203,12 +203,12 @@ class Outcomes(Sequence[Outcome]):
         return len(self.allowed)
 
     def frame(self) -> pd.DataFrame:
-        """The states as a data frame of pandas, with how many executions each has and the axiom that forbids it."""
+        """The states as a pandas data frame, with their numbers of executions and the axioms that forbid them."""
         rows = [{**o.state, "executions": o.executions, "axiom": o.axiom} for o in (*self.allowed, *self.forbidden)]
         return _pandas().DataFrame(rows)
 
     def _repr_html_(self) -> str:
-        head = paragraph(f"{self.name} under {self.model}", *(["not all states"] if not self.complete else []))
+        head = paragraph(f"{self.name} under {self.model}", *(["incomplete states"] if not self.complete else []))
         rows: list[dict[str, object]] = [{**o.state, "executions": o.executions} for o in self.allowed]
         rows += [{**o.state, "executions": f"forbidden by {o.axiom}"} for o in self.forbidden]
         return head + table(rows) + _findings(self.findings)
@@ -216,10 +216,10 @@ class Outcomes(Sequence[Outcome]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteResult(Sequence[RunResult]):
-    """The results of several tests: a sequence of them in the order of the files.
+    """The results of several tests, as a sequence in the order of the files.
 
     Attributes:
-        results: What was said of each test; of one that cannot be read, ``error`` with the reason.
+        results: The result of each test; for a test that cannot be read, ``error`` with the reason.
     """
 
     results: tuple[RunResult, ...]
@@ -236,11 +236,11 @@ class SuiteResult(Sequence[RunResult]):
 
     @property
     def ok(self) -> bool:
-        """Whether every test says what it should."""
+        """Whether every test is as expected."""
         return all(result.ok for result in self.results)
 
     def frame(self) -> pd.DataFrame:
-        """A data frame of pandas: a row for each test, ``states`` and ``findings`` by their number."""
+        """The results as a pandas data frame: a row per test, with numbers of ``states`` and ``findings``."""
         return _pandas().DataFrame(list(self._rows()))
 
     def _rows(self) -> Iterator[dict[str, Any]]:

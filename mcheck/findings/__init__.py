@@ -1,1 +1,1 @@
-"""Findings: the catalogue of codes, suppression, the order of findings, the repair of a text."""
+"""Findings: the catalogue of codes, suppression, ordering, and quick fixes."""

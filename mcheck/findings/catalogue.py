@@ -1,4 +1,4 @@
-"""All findings that mcheck can report: ``get(code)``, ``all()``, ``severity(code, profile)``.
+"""The catalogue of findings: ``get(code)``, ``all()``, ``severity(code, profile)``.
 
 Each code has a page of its own in ``pages/``, which ``mcheck.findings.page`` reads. Codes are stable: they may be
 retired, never reused.
@@ -23,13 +23,13 @@ _OF_INPUT = re.compile(r"(LIT|CAT|PTX)\d{3}")
 
 @cache
 def codes() -> tuple[str, ...]:
-    """Every code, in the order of the documentation: races, undefined behaviour, deadlocks."""
+    """All codes, in the order of the documentation: races, undefined behaviour, deadlocks."""
     found = [form for name in os.listdir(_PAGES) if (form := _CODE.fullmatch(name.removesuffix(".md")))]
     return tuple(form[0] for form in sorted(found, key=lambda form: (_FAMILIES.index(form[1]), form[2])))
 
 
 def all() -> tuple[Entry, ...]:  # noqa: A001 - reads as catalogue.all()
-    """Every entry, in the order of the documentation."""
+    """All entries, in the order of the documentation."""
     return tuple(map(_read, codes()))
 
 
@@ -38,11 +38,11 @@ def _read(code: str) -> Entry:
     from mcheck.findings import page
 
     with open(os.path.join(_PAGES, f"{code}.md"), encoding="utf-8") as file:
-        return page.entry(file.read(), code)
+        return page.parse_page(file.read(), code)
 
 
 def get(code: str) -> Entry:
-    """The entry of ``code`` in any case (``race001``); an unknown one is an ``InputError`` with a hint."""
+    """The entry of ``code`` in any case (``race001``); raises ``InputError`` for an unknown code."""
     wanted = code.upper()
     if wanted in codes():
         return _read(wanted)
@@ -51,16 +51,16 @@ def get(code: str) -> Entry:
 
     if _OF_INPUT.fullmatch(wanted):
         raise InputError(
-            f"{code} is not a finding, but an error in what was read",
-            hint="its message says what was expected, and where",
+            f"{code} is the code of an input error, not of a finding",
+            hint="the message of the error says what was expected, and where",
         )
     near = get_close_matches(wanted, codes(), n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else "mcheck explain without a code lists all of them"
+    hint = f"did you mean {near[0]}?" if near else "mcheck explain without a code lists all codes"
     raise InputError(f"unknown finding code {code!r}", hint=hint)
 
 
 def severity(code: str, profile: str) -> str:
-    """How grave ``code`` is under ``profile``: ``error``, ``review`` or ``advice``."""
+    """The severity of ``code`` under ``profile``: ``error``, ``review`` or ``advice``."""
     if profile not in PROFILES:
         raise InputError(f"unknown profile {profile!r}", expected=", ".join(PROFILES))
     return get(code).severity(profile)

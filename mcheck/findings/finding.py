@@ -1,4 +1,4 @@
-"""A finding: what is wrong in some execution of a program, where, and by which section."""
+"""Findings: an error in some execution of a program, with its accesses, fix and section."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ KINDS = ("race", "undefined", "deadlock")
 SEVERITIES = ("error", "review", "advice")
 DOCUMENT = "PTX ISA"
 _MBARRIER = re.compile(r"(?:^|\s)(?:cp\.async\.)?mbarrier\.([a-z_]+)")
-_DEEDS = {"test_wait": "wait", "try_wait": "wait", "arrive_drop": "arrive"}
+_ACTIONS = {"test_wait": "wait", "try_wait": "wait", "arrive_drop": "arrive"}
 _REFERENCE = re.compile(r"(?P<document>PTX ISA(?: \d+\.\d+)?),?:? (?:sections? )?(?P<section>.+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Specification:
-    """Where a rule stands: ``PTX ISA 9.0``, and one or more sections of it."""
+    """The source of a rule: the document, ``PTX ISA 9.0``, and one or more of its sections."""
 
     document: str
     section: str
@@ -28,10 +28,10 @@ class Specification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """One of the accesses of a finding; ``bytes`` is the half-open range inside ``object``. ``asynchronous``: of an
-    operation that stands outside program order. ``strong``: it races with another strong access of its bytes by its
-    scope alone (8.7). ``source`` is the place in the source that the instruction was compiled from, and if it was
-    inlined, where, from inside out.
+    """An access of a finding; ``bytes`` is the half-open range inside ``object``. ``asynchronous``: by an operation
+    outside program order. ``strong``: it can race with another strong access of the same bytes only because of the
+    scopes (8.7). ``source`` is the source location that the instruction was compiled from, followed by those of the
+    calls that it was inlined into.
     """
 
     thread: str
@@ -47,33 +47,33 @@ class Access:
 
     @property
     def path(self) -> str | None:
-        """The file of the instruction; None where it stands in none."""
+        """The file of the instruction, if it has one."""
         return self.span.path if self.span else None
 
     @property
     def line(self) -> int | None:
-        """The line of the instruction, counted from 1."""
+        """The line of the instruction, 1-based."""
         return self.span.line if self.span else None
 
     @property
     def column(self) -> int | None:
-        """The column of the instruction, counted from 1."""
+        """The column of the instruction, 1-based."""
         return self.span.column if self.span else None
 
     @property
-    def deed(self) -> str:
-        """What is done, for a text: ``read``, ``write``, or what the name of an operation on an mbarrier says."""
+    def action(self) -> str:
+        """The kind of access as text: ``read``, ``write``, or the operation on an mbarrier."""
         named = _MBARRIER.search(self.instruction)
-        return _DEEDS.get(named[1], named[1].replace("_", "-")) if named else self.access
+        return _ACTIONS.get(named[1], named[1].replace("_", "-")) if named else self.access
 
     @property
     def place(self) -> str:
-        """The bytes that are accessed; empty where the instruction itself is meant and none of its accesses."""
-        return bytes_of(self.object, *self.bytes) if self.object else ""
+        """The bytes accessed, as text; empty for an instruction without an access."""
+        return format_range(self.object, *self.bytes) if self.object else ""
 
 
-def bytes_of(label: str, start: int, end: int) -> str:
-    """``buf@0[bytes 0..16]``, the end excluded as in every range of the input; of tensor memory a lane and columns."""
+def format_range(label: str, start: int, end: int) -> str:
+    """A range as text: ``buf@0[bytes 0..16]``, end excluded; for tensor memory a lane and columns."""
     if label.startswith(TENSOR_MEMORY):
         lane, first = divmod(start, TENSOR_ROW)
         return f"{label}[lane {lane}, columns {first // CELL}..{(first + end - start) // CELL}]"
@@ -82,7 +82,7 @@ def bytes_of(label: str, start: int, end: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """``code`` is stable and explained by ``mcheck explain``; ``section`` is the section of the PTX ISA it rests on."""
+    """A finding. ``code`` is explained by ``mcheck explain``; ``missing`` is the fix; ``section`` the rule's source."""
 
     code: str
     kind: str
@@ -95,6 +95,6 @@ class Finding:
 
     @property
     def spec(self) -> Specification:
-        """Document and section of the reference; the document may be left out there."""
+        """Document and section of the rule; the default document is the PTX ISA."""
         found = _REFERENCE.match(self.section)
         return Specification(found["document"], found["section"]) if found else Specification(DOCUMENT, self.section)

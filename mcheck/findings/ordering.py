@@ -1,4 +1,4 @@
-"""Findings in the order in which they are best mended: what others may follow from stands first."""
+"""Ordering of findings: likely causes come before their consequences."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterable
 
 from mcheck.findings.finding import Finding
 
-AHEAD = "UB212"
-"""A phase is over before anybody waited for it: with a wrong count, what waits and what is read later goes wrong."""
+EARLY_PHASE = "UB212"
+"""A phase completed before any thread waited for it: with a wrong count, later waits and reads fail too."""
 _FOLLOWS = frozenset(("RACE001", "RACE003"))
-"""Nothing orders two accesses in time, as where a wait returns a round early."""
+"""Races of accesses that nothing orders in time, for instance because a wait returns an iteration early."""
 
 _KINDS = {"undefined": 1, "race": 2, "deadlock": 3}
 
 
 def sort_by_cause(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings, undefined behaviour before the races and deadlocks that it may be the cause of, races before
-    deadlocks: who reads what is not there yet may wait for what never comes.
+    """The findings with undefined behaviour before races and deadlocks, which it may cause, and races before deadlocks:
+    a read of stale data may lead to a wait that never ends.
     """
     given = tuple(findings)
     grave = [f for f in given if f.severity == "error"]
@@ -25,7 +25,7 @@ def sort_by_cause(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _rank(finding: Finding, *, early: bool) -> int:
-    if finding.code == AHEAD and early:
+    if finding.code == EARLY_PHASE and early:
         return 0
     if finding.severity != "error":
         return 4
@@ -33,20 +33,19 @@ def _rank(finding: Finding, *, early: bool) -> int:
 
 
 def select_causes(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The errors, and what stands before one because it may be the cause."""
+    """The errors, and findings before them that may be their cause."""
     given = tuple(findings)
     last = max((k for k, f in enumerate(given) if f.severity == "error"), default=-1)
     return given[: last + 1]
 
 
 def drop_redundant(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings without those that say less than others.
+    """The findings without those that are subsumed by others.
 
-    These are races for review between accesses that race as an error besides, in another execution say: who mends the
-    error looks at the pair anew. RACE001 of two strong accesses of the same bytes that are RACE010 besides: only their
-    scopes can be wrong (8.7), whether the one observes the other or not. The races of two atomics but one, which are of
-    the reads and of the writes of both. And deadlocks of threads that in another one stand at the same statements, some
-    perhaps elsewhere.
+    Dropped are: races for review between accesses that are also an error, for instance in another execution; RACE001 of
+    two strong accesses of the same bytes that are also RACE010, since only their scopes can be wrong (8.7), whether one
+    observes the other or not; all but one of the races of two atomics, which are between the reads and the writes of
+    both; and deadlocks whose statements are a subset of those of another one.
     """
     given = tuple(findings)
     errors = {_pair(f) for f in given if f.kind == "race" and f.severity == "error"}

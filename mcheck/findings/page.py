@@ -1,4 +1,4 @@
-"""One page of the catalogue: a Markdown file with the facts of a code as TOML in front.
+"""Parsing a page of the catalogue: a Markdown file with TOML front matter.
 
 ``+++`` lines enclose the TOML: ``name``, ``kind``, ``severity``, ``section``, ``message``, and where they apply
 ``permissive``, ``continues`` and ``[[fix]]`` tables (``when`` is part of a message, ``text`` the fix for it). Then the
@@ -20,8 +20,8 @@ _FORM = re.compile(
 )
 
 
-def entry(text: str, code: str) -> Entry:
-    """The entry that the page of ``code`` describes; a page that is not well-formed is an ``InternalError``."""
+def parse_page(text: str, code: str) -> Entry:
+    """Parse the page of ``code``; raises ``InternalError`` if it is not well-formed."""
     form = _FORM.fullmatch(text)
     if form is None:
         raise InternalError(f"the page of {code} in the catalogue of findings is not well-formed")
@@ -41,5 +41,5 @@ def entry(text: str, code: str) -> Entry:
         good=form["good"],
         level=facts["severity"],
         permissive=facts.get("permissive"),
-        goes_on=facts.get("continues", False),
+        continues=facts.get("continues", False),
     )

@@ -1,7 +1,6 @@
-"""What a finding says is missing, carried out: ``Execute CODE after line N`` as a change of the text.
+"""Quick fixes: the fix ``Execute CODE after line N`` of a finding as an edit of the text.
 
-The remedies are sentences for people (``mcheck.engines.protocol.diagnosis.fixes``), worded so that they can be carried
-out.
+The fixes are sentences for people (``mcheck.engines.protocol.diagnosis.fixes``) in a form that can be parsed here.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _GUARD = re.compile(r"(?:@!?%?[\w$]+\s+|\bawait\s+)$")
 
 @dataclass(frozen=True, slots=True)
 class Insertion:
-    """``code`` (without its last semicolon) is to stand ``after`` or before the instruction in ``line``."""
+    """An insertion of ``code``, without its last semicolon, ``after`` or before the instruction at ``line``."""
 
     code: str
     after: bool
@@ -29,23 +28,23 @@ class Insertion:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """``text`` goes in before the character at the 0-based ``column`` of the 1-based ``line``."""
+    """An insertion of ``text`` before the character at the 0-based ``column`` of the 1-based ``line``."""
 
     line: int
     column: int
     text: str
 
 
-def insertions(finding: Finding) -> tuple[Insertion, ...]:
-    """What is to be inserted; nothing where no instruction and place are named."""
+def parse_fix(finding: Finding) -> tuple[Insertion, ...]:
+    """The insertions that the fix names; none if it names no instruction and line."""
     found = _EXECUTE.finditer(finding.missing)
     return tuple(Insertion(m["code"], m["where"] == "after", int(m["line"])) for m in found)
 
 
-def edits(finding: Finding, lines: list[str], *, table: bool) -> tuple[Edit, ...]:
-    """The changes of the text ``lines`` that carry out the finding's remedy. ``table``: a program in columns."""
+def make_edits(finding: Finding, lines: list[str], *, table: bool) -> tuple[Edit, ...]:
+    """The edits of the text ``lines`` that implement the fix of a finding. ``table``: the program is a table."""
     out = []
-    for step in insertions(finding):
+    for step in parse_fix(finding):
         if not 0 < step.line <= len(lines):
             return ()
         column = next((a.span.column - 1 for a in finding.accesses if a.span and a.span.line == step.line), None)
@@ -57,7 +56,7 @@ def edits(finding: Finding, lines: list[str], *, table: bool) -> tuple[Edit, ...
 
 
 def apply_edits(lines: list[str], changes: tuple[Edit, ...]) -> list[str]:
-    """The lines after the changes."""
+    """Apply edits to lines of text."""
     text = list(lines)
     for edit in sorted(changes, key=lambda e: (-e.line, -e.column)):
         line = text[edit.line - 1]
@@ -66,7 +65,7 @@ def apply_edits(lines: list[str], changes: tuple[Edit, ...]) -> list[str]:
 
 
 def _in_a_block(step: Insertion, lines: list[str], column: int | None) -> Edit:
-    """Behind the statement's semicolon, or before the statement with its guard."""
+    """An edit after the semicolon of the statement, or before the statement and its guard."""
     text = lines[step.line - 1]
     start = column if column is not None else len(text) - len(text.lstrip())
     indent = text[: len(text) - len(text.lstrip())]
@@ -88,7 +87,7 @@ def _in_a_block(step: Insertion, lines: list[str], column: int | None) -> Edit:
 
 
 def _in_a_table(step: Insertion, lines: list[str], column: int | None) -> Edit | None:
-    """A row of its own, in the column of the thread."""
+    """An edit that adds a row with the code in the column of the thread."""
     if column is None:
         return None
     row = lines[step.line - 1]

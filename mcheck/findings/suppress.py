@@ -1,6 +1,6 @@
-"""Findings that a file asks to leave out: ``// mcheck: ignore CODE reason``, on the line of an access or above it.
+"""Suppressions: ``// mcheck: ignore CODE reason``, at the line of an access or above it.
 
-A suppression without a reason suppresses nothing; one that meets no finding is reported as a warning.
+A suppression without a reason has no effect; an unused suppression is reported as a warning.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ _COMMENT = re.compile(r"//\s*mcheck:\s*ignore\s+(?P<codes>[A-Za-z]+\d*(?:\s*,\s*
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """Codes (or their beginnings) that are left out at a line, and why."""
+    """A suppression of codes, or prefixes of codes, at a line, with its reason."""
 
     codes: tuple[str, ...]
     reason: str
     line: int
     column: int
-    alone: bool
-    """Whether the comment has its line to itself, so that it speaks of the next line."""
+    own_line: bool
+    """Whether the comment is alone on its line, so that it applies to the next line."""
 
-    def speaks_of(self, code: str, span: Span | None, path: str) -> bool:
-        """Whether it accepts this code at a place."""
-        here = span is not None and span.path == path and span.line == self.line + self.alone
+    def applies_to(self, code: str, span: Span | None, path: str) -> bool:
+        """Whether it suppresses this code at a place."""
+        here = span is not None and span.path == path and span.line == self.line + self.own_line
         return here and code.startswith(self.codes)
 
-    def meets(self, finding: Finding, path: str) -> bool:
-        """Whether the finding has one of the codes and an access at the line."""
-        return any(self.speaks_of(finding.code, access.span, path) for access in finding.accesses)
+    def matches(self, finding: Finding, path: str) -> bool:
+        """Whether it suppresses a finding: by code, at the line of one of its accesses."""
+        return any(self.applies_to(finding.code, access.span, path) for access in finding.accesses)
 
 
 @lru_cache(maxsize=16)
-def suppressions(text: str) -> tuple[Suppression, ...]:
-    """The suppressions of a file."""
+def parse_suppressions(text: str) -> tuple[Suppression, ...]:
+    """Parse the suppressions of a file."""
     if "mcheck:" not in text:
         return ()
     found = []
@@ -47,30 +47,30 @@ def suppressions(text: str) -> tuple[Suppression, ...]:
         if match is not None:
             codes = tuple(code.strip().upper() for code in match["codes"].split(","))
             reason = match["reason"].strip(" -:—")
-            alone = not line[: match.start()].strip()
-            found.append(Suppression(codes, reason, number, match.start() + 1, alone))
+            own_line = not line[: match.start()].strip()
+            found.append(Suppression(codes, reason, number, match.start() + 1, own_line))
     return tuple(found)
 
 
 def is_suppressed(text: str, path: str, code: str, span: Span | None) -> bool:
-    """Whether a file accepts, with a reason, that an operation at this place has a finding of this code."""
-    return any(s.reason and s.speaks_of(code, span, path) for s in suppressions(text))
+    """Whether a file suppresses, with a reason, findings of this code at this place."""
+    return any(s.reason and s.applies_to(code, span, path) for s in parse_suppressions(text))
 
 
 def apply_suppressions(
     findings: tuple[Finding, ...], text: str, path: str, *, all_found: bool = True
 ) -> tuple[tuple[Finding, ...], tuple[tuple[Finding, str], ...], list[tuple[str, Span | None]]]:
-    """(findings that stay, those that are left out with the reason, warnings). Without ``all_found`` a suppression that
-    has nothing to suppress might have if more were looked at, which its warning says.
+    """Split findings into (kept, suppressed with reasons, warnings). Without ``all_found`` the exploration stopped
+    early, and the warning about an unused suppression says so.
     """
-    asked = suppressions(text)
+    asked = parse_suppressions(text)
     if not asked:
         return findings, (), []
     kept: list[Finding] = []
     left: list[tuple[Finding, str]] = []
     used: set[Suppression] = set()
     for finding in findings:
-        match = next((s for s in asked if s.reason and s.meets(finding, path)), None)
+        match = next((s for s in asked if s.reason and s.matches(finding, path)), None)
         if match is None:
             kept.append(finding)
         else:
@@ -80,8 +80,8 @@ def apply_suppressions(
     for s in asked:
         span = Span(path, s.line, s.column)
         if not s.reason:
-            warnings.append((f"a suppression of {', '.join(s.codes)} without a reason has no effect", span))
+            warnings.append((f"the suppression of {', '.join(s.codes)} has no effect without a reason", span))
         elif s not in used:
-            seen = "" if all_found else " in what was looked at before the search ended at another error"
-            warnings.append((f"nothing to suppress here: no finding {' or '.join(s.codes)} at this line{seen}", span))
+            seen = "" if all_found else " was found before the exploration stopped at another error"
+            warnings.append((f"unused suppression: no finding {' or '.join(s.codes)} at this line{seen}", span))
     return tuple(kept), tuple(left), warnings

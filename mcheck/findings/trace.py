@@ -1,7 +1,7 @@
-"""What happened in an execution, step by step: data that reports put into words and pictures draw.
+"""Traces: the steps of an execution, as data for reports and pictures.
 
-A trace is either a schedule, whose steps are numbered as they came, or an execution of the model, whose steps
-stand in the program order of their threads and have no numbers.
+A trace is either a schedule, whose steps are numbered in their order, or an execution of the model, whose steps are in
+the program order of their threads and have no numbers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mcheck.base.records import dataclass
 
 
 class StepKind(StrEnum):
-    """What an instruction is to an execution; the kinds of boxes in a picture."""
+    """The kind of a step, which determines its box in a picture."""
 
     READ = "read"
     WRITE = "write"
@@ -26,12 +26,12 @@ class StepKind(StrEnum):
     WAIT = "wait"
 
 
-class Happening(StrEnum):
-    """What of an instruction happens: all of it, or a part at a time of its own."""
+class StepPart(StrEnum):
+    """The part of an instruction that a step performs: all of it, or a part at a separate time."""
 
     EXECUTES = "executes"
     ARRIVES = "arrives"
-    """A thread's arrival at a barrier, where the others come later."""
+    """The arrival of a thread at a barrier, before the last one."""
     COPIES = "copies"
     """A memory operation or the signal of an asynchronous operation, in an execution of the model."""
     COMPLETES = "completes"
@@ -40,7 +40,7 @@ class Happening(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
-    """Whose write is read: an instruction of a thread, or its copy."""
+    """The writer of a value read: an instruction of a thread, or its asynchronous copy."""
 
     thread: str
     instruction: str
@@ -49,9 +49,9 @@ class Writer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reads:
-    """The object and the value (``None``: not known) that a read returns; no ``writer`` is the initial value.
+    """The effect of a read: object and value (``None``: unknown); without ``writer`` it is the initial value.
 
-    ``size`` are the bytes of the value, ``unit`` those of an element of the object.
+    ``size`` is the size of the value in bytes, ``unit`` that of an element of the object.
     """
 
     object: str
@@ -63,7 +63,7 @@ class Reads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writes:
-    """The object and the value (``None``: not known) that is written; the rest as for ``Reads``."""
+    """The effect of a write: object and value (``None``: unknown); the rest as in ``Reads``."""
 
     object: str
     value: int | None
@@ -77,31 +77,31 @@ class Signals:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """What a poll of an mbarrier returns; ``None`` if it is not known."""
+class WaitResult:
+    """The result of a test_wait or try_wait; ``None`` if it is unknown."""
 
     result: bool | None
 
 
-Effect = Reads | Writes | Signals | Answers
+Effect = Reads | Writes | Signals | WaitResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """``thread`` is a role, or one of its threads. ``number`` is the place in the schedule, ``skipped`` how many steps
-    before it are left out. ``turn`` is the round of the loops around it (``k=3``) or, where loops have no variables,
-    how often the thread has come to the statement (``#4``).
+    """A step of a trace. ``thread`` is a role or one of its threads. ``number`` is the position in the schedule,
+    ``skipped`` the number of steps omitted before it. ``iteration`` names the iteration of the enclosing loops
+    (``k=3``) or, for loops without variables, counts executions of the statement (``#4``).
     """
 
     thread: str
     instruction: str
     kind: StepKind
     span: Span | None = None
-    happening: Happening = Happening.EXECUTES
+    part: StepPart = StepPart.EXECUTES
     effect: Effect | None = None
     number: int | None = None
     skipped: int = 0
-    turn: str = ""
+    iteration: str = ""
 
 
 Trace = tuple[Step, ...]

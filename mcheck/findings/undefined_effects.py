@@ -1,8 +1,8 @@
-"""What a thread does after undefined behaviour, for every engine and for ``exec``.
+"""Continuation of a thread after undefined behaviour, for every engine and for ``exec``.
 
-Mostly nothing is known of what follows, and the thread stops. It goes on where the catalogue says so, for the effect is
-known, and where the file accepts the finding at the line (``mcheck.findings.suppress``): otherwise what it accepts
-would hide what comes later. Where no effect can be told the thread stops all the same.
+Usually nothing is known of the effect, and the thread stops. It continues if the catalogue says so, because the effect
+is known, and if the file suppresses the finding at the line (``mcheck.findings.suppress``), which would otherwise hide
+later findings. If the effect cannot be determined, the thread stops nevertheless.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 
 MISUSE = "UB2"
-"""How the codes begin that tell of an mbarrier's states."""
+"""The prefix of the codes about the state of an mbarrier."""
 
-OF_THE_MISUSED = frozenset({"UB201"})
-"""Flags about what lies before an operation: they are told of one that is undefined for another reason, too. An object
-whose initialisation is not published may not be there, whatever else is wrong with the operation (9.7.13.15.3).
+REPORTED_BESIDE_MISUSE = frozenset({"UB201"})
+"""Flags about the past of an operation, which are also reported of one that is undefined for another reason. An object
+whose initialisation is not published may not exist, whatever else is wrong with the operation (9.7.13.15.3).
 """
 
 
 def accepts_misuse(program: Program, op: Op) -> bool:
-    """Whether the file accepts some misuse of mbarriers at an operation."""
+    """Whether the file suppresses some misuse of mbarriers at an operation."""
     return any(
         is_suppressed(program.source, program.path, entry.code, op.span)
         for entry in catalogue.all()
@@ -31,5 +31,5 @@ def accepts_misuse(program: Program, op: Op) -> bool:
 
 
 def continues_after(program: Program, code: str, op: Op) -> bool:
-    """Whether the thread goes on after this finding at an operation."""
-    return catalogue.get(code).goes_on or is_suppressed(program.source, program.path, code, op.span)
+    """Whether the thread continues after this finding at an operation."""
+    return catalogue.get(code).continues or is_suppressed(program.source, program.path, code, op.span)

@@ -1,1 +1,1 @@
-"""Answers for people and machines: text, JSON, SARIF, JUnit, pictures, documents."""
+"""Reports: answers as text, JSON, SARIF, JUnit, pictures and documents."""

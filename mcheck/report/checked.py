@@ -1,6 +1,4 @@
-"""The reports of ``mcheck check``: text for people, JSON as the interface fixes it, annotations for GitHub, JUnit's
-XML.
-"""
+"""The reports of ``mcheck check``: text, JSON, GitHub annotations and JUnit XML."""
 
 from __future__ import annotations
 
@@ -30,9 +28,9 @@ if TYPE_CHECKING:
     from mcheck.report.junit import Case
 
 ACCESSES = 6
-"""Accesses of a finding that are shown; a deadlock may have hundreds."""
+"""The maximum number of accesses shown per finding; a deadlock may have hundreds."""
 FEW = 2
-"""Findings that are seen at a glance; more are counted at their end."""
+"""With more findings than this, a line with their counts follows them."""
 
 VERDICT_STYLES = {
     "proved": "green",
@@ -48,8 +46,8 @@ VERDICT_STYLES = {
 
 
 class TextReport:
-    """Writes each answer as it comes; ``quiet``: only those that are not as they should be; ``alone``: nothing stands
-    beside the report that shows the errors.
+    """The text report, written answer by answer. ``quiet``: only those that are not as expected; ``alone``: errors are
+    shown nowhere else.
     """
 
     def __init__(
@@ -62,7 +60,7 @@ class TextReport:
         self._most = most
 
     def result(self, result: Checked) -> None:
-        """One file."""
+        """Write the answer about one file."""
         if self._quiet and result.status == "ok":
             return
         for line in describe(
@@ -71,7 +69,7 @@ class TextReport:
             self._printer.line(*line)
 
     def finish(self, tally: Tally) -> None:
-        """The counts."""
+        """Write the counts."""
         self._printer.line(
             f"{count(tally.files, 'file', 'files')}: ",
             (f"{tally.clean} proved", "green" if tally.clean == tally.files else ""),
@@ -83,7 +81,7 @@ class TextReport:
 
 
 def _only_ignored(tally: Tally) -> str:
-    return f" ({tally.ignored} with ignored ones only)" if tally.ignored else ""
+    return f" ({tally.ignored} with ignored findings only)" if tally.ignored else ""
 
 
 def describe(
@@ -94,8 +92,8 @@ def describe(
     width: int | None = None,
     errors: bool = True,
 ) -> Iterator[Line]:
-    """An answer in words; ``width`` is that of the terminal, if it goes to one; ``errors``: an error is told here and
-    not beside it.
+    """The lines of an answer. ``width`` is the width of the terminal, if there is one; ``errors``: include an error,
+    which is not shown elsewhere.
     """
     expected = " (as expected)" if result.headline == "finding" and result.status == "ok" and result.expected else ""
     covers = result.covers
@@ -149,7 +147,7 @@ def document(model: str, profile: str, results: list[Checked], tally: Tally) -> 
 
 
 def _told(result: Checked) -> list[str]:
-    """What was not covered or, of what is proved, for what it is."""
+    """What was not covered or, if proved, the restriction under which it is."""
     if not result.reason:
         return []
     return [result.reason if result.verdict is Verdict.PROVED else f"not covered: {result.reason}"]
@@ -184,7 +182,7 @@ def _left_out(result: Checked) -> dict[str, Any]:
 
 
 def _ignored(result: Checked, finding: Finding) -> dict[str, Any]:
-    """A finding that is left out, and who left it out: a comment of the file, or the selection of codes."""
+    """A finding that is left out, and by what: a comment of the file or the selection of codes."""
     by = "selection" if finding in result.deselected else "comment"
     line = next((a.line for a in finding.accesses if a.line is not None), None)
     return {"code": finding.code, "kind": finding.kind, "severity": finding.severity, "line": line, "by": by}
@@ -205,7 +203,7 @@ def _summary(tally: Tally) -> dict[str, int]:
 
 
 def github(results: list[Checked], tally: Tally) -> str:
-    """Workflow commands: an annotation per finding, at its first access."""
+    """GitHub workflow commands: an annotation per finding, at its first access."""
     from mcheck.report.github import annotate_finding, annotation, place_of
 
     lines = []
@@ -228,7 +226,7 @@ def github(results: list[Checked], tally: Tally) -> str:
 
 
 def _why(result: Checked) -> list[tuple[Span | None, str]]:
-    """Why there is no answer; of a text that is wrong, each mistake at its place, with what was expected and a hint."""
+    """Why there is no answer: each error of the text with its place, what was expected and a hint."""
     from mcheck.report.github import summarize_problem
 
     if result.problem is None or result.status != "error":
@@ -240,7 +238,7 @@ def _why(result: Checked) -> list[tuple[Span | None, str]]:
 
 
 def junit(results: list[Checked]) -> str:
-    """A test case per file."""
+    """JUnit XML with a test case per file."""
     from mcheck.report.junit import render
 
     return render(_case(result) for result in results)

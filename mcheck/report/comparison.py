@@ -10,45 +10,45 @@ from typing import Any
 from mcheck.checking.run.compare import Comparison, OneSidedState
 from mcheck.report.json_ import header
 from mcheck.report.lines import Line
-from mcheck.report.text import count, state_text
-from mcheck.report.trace import texts
+from mcheck.report.text import count, format_state
+from mcheck.report.trace import format_trace
 
 MOST = 3
-"""States that one model alone allows, of one test."""
+"""The maximum number of states shown per test that only one model allows."""
 
 
 def lines(c: Comparison, first: str, second: str, *, witness: bool, everything: bool = False) -> Iterator[Line]:
-    """A difference in words; with ``witness`` an execution of the smallest state that one model alone allows;
-    ``everything``: every such state with its execution.
+    """The lines of a difference; with ``witness`` an execution of the smallest state that only one model allows; with
+    ``everything`` every such state with its execution.
     """
     yield (c.path, "bold"), ""
     if c.verdicts[0] != c.verdicts[1]:
         yield (f"    {first}: ", (c.verdicts[0], "cyan"), f"; {second}: ", (c.verdicts[1], "cyan"))
     for model, undefined, codes in zip((first, second), c.undefined, c.codes, strict=True):
         if undefined and c.undefined[0] != c.undefined[1]:
-            yield (f"    some execution is undefined under {model} alone ({', '.join(codes)})",)
+            yield (f"    some execution is undefined only under {model} ({', '.join(codes)})",)
     shown = c.alone if everything else c.alone[:MOST]
     for k, alone in enumerate(shown):
         other = second if alone.model == first else first
-        yield f"    {state_text(alone.state, c.notation)}", f"  only under {alone.model}"
+        yield f"    {format_state(alone.state, c.notation)}", f"  only under {alone.model}"
         if alone.axiom:
             yield (f"      {other} forbids it by {alone.axiom}: {alone.explanation}",)
         if everything or (witness and k == 0):
-            for step in texts(alone.witness):
+            for step in format_trace(alone.witness):
                 yield (f"        {step}",)
     if len(shown) < len(c.alone):
         more = count(len(c.alone) - len(shown), "state", "states")
-        yield (f"    and {more} more that one model alone allows (-v shows all)",)
+        yield (f"    and {more} more that only one model allows (-v shows all)",)
 
 
-def silent(found: list[Comparison]) -> Iterator[Line]:
-    """The tests that were not compared, counted by the reason."""
+def describe_uncompared(found: list[Comparison]) -> Iterator[Line]:
+    """The tests that could not be compared, counted by reason."""
     for reason, tests in Counter(c.silent for c in found if c.silent).items():
         yield (f"{count(tests, 'test', 'tests')} not compared: {reason}",)
 
 
-def summary(found: list[Comparison], first: str, second: str) -> Line:
-    """The counts."""
+def describe_counts(found: list[Comparison], first: str, second: str) -> Line:
+    """The line with the counts."""
     differ = sum(c.differs for c in found)
     unknown = sum(bool(c.unknown) and not c.differs for c in found)
     broken = sum(bool(c.problem) for c in found)
@@ -59,7 +59,7 @@ def summary(found: list[Comparison], first: str, second: str) -> Line:
 
 
 def document(first: str, second: str, found: list[Comparison]) -> str:
-    """As JSON: every test, those that differ first."""
+    """The comparison as JSON: every test, those that differ first."""
     tests = [_test(c) for c in found]
     whole = header(models=[first, second], tests=tests, differ=sum(c.differs for c in found))
     return json.dumps(whole, indent=1) + "\n"
@@ -81,7 +81,7 @@ def _alone(a: OneSidedState) -> dict[str, Any]:
     return {
         "model": a.model,
         "state": dict(a.state),
-        "witness": list(texts(a.witness)),
+        "witness": list(format_trace(a.witness)),
         "forbidden_by": a.axiom or None,
         "cycle": list(a.cycle),
         "explanation": a.explanation or None,

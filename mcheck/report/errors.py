@@ -1,4 +1,4 @@
-"""Errors as text: what is wrong, where, what was expected, and how to mend it.
+"""Errors as text: what is wrong, where, what was expected, and a hint.
 
 ::
 
@@ -9,7 +9,7 @@
     expected: a declared object, constant or register
     hint: did you mean flag?
 
-The first line stands alone. Colours are ANSI sequences and come only when asked for.
+The first line is complete by itself. Colours are ANSI sequences and only used on request.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def render(
     color: bool = False,
     width: int | None = None,
 ) -> str:
-    """``error`` with its place, and the others of its text behind it; ``sources`` maps a path to its text, other texts
-    are read from their files.
+    """``error`` with its place, followed by the other errors of the same text. ``sources`` maps paths to texts; other
+    texts are read from their files.
 
-    ``width`` is that of the terminal, if it goes to one.
+    ``width`` is the width of the terminal, if there is one.
     """
     return "\n\n".join(_alone(one, sources, color, width) for one in error.all_errors)
 
@@ -57,7 +57,7 @@ def _alone(error: McheckError, sources: Mapping[str, str] | None, color: bool, w
     if error.hint:
         lines.append(_note("hint", error.hint, color, width))
     if isinstance(error, InternalError):
-        text = "this is a defect of mcheck; please report it with the file that shows it"
+        text = "this is a bug in mcheck; please report it with the file that triggers it"
         lines.append(_note("hint", text, color, width))
     return "\n".join(lines)
 
@@ -70,7 +70,7 @@ def render_warning(
     color: bool = False,
     width: int | None = None,
 ) -> str:
-    """A warning with its place."""
+    """A warning as text, with its place."""
     place = _place(span, sources, "warning", color, width)
     return "\n".join([_title("warning", None, message, color, width), *place])
 
@@ -127,7 +127,7 @@ def _place(
 
 
 def _line(span: Span, sources: Mapping[str, str] | None) -> str | None:
-    """The line of ``span``, or ``None`` if it cannot be had."""
+    """The line of ``span``, or ``None`` if it cannot be read."""
     text = sources.get(span.path) if sources is not None else None
     if text is None:
         try:
@@ -139,7 +139,7 @@ def _line(span: Span, sources: Mapping[str, str] | None) -> str | None:
 
 
 def window(text: str, column: int, length: int, room: int = MAX_WIDTH) -> tuple[str, int, int]:
-    """The part of a line around ``column`` as it is printed, with the caret's place and width in it."""
+    """The printed part of a line around ``column``, with the column and width of the caret in it."""
     start = 0
     if len(text) > room and column + min(length, room) > room:
         start = min(max(column - room // 3, column + length - room), column)  # the marked part, if it fits
@@ -152,7 +152,7 @@ def window(text: str, column: int, length: int, room: int = MAX_WIDTH) -> tuple[
 
 
 def printable(text: str) -> str:
-    """``text`` without what would disturb a terminal: tabs become blanks, other controls their escapes."""
+    """``text`` made safe for a terminal: tabs become blanks, other control characters their escapes."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else TAB if char == "\t" else ascii(char)[1:-1] for char in text)

@@ -1,4 +1,4 @@
-"""One execution as text, with changed bytes marked, and as the JSON of the interface."""
+"""The reports of ``mcheck exec``: one execution as text, with changed bytes marked, and as JSON."""
 
 from __future__ import annotations
 
@@ -40,34 +40,34 @@ def document(execution: Execution) -> str:
 def lines(
     execution: Execution, *, everything: bool = False, threads: int = 8, width: int | None = None
 ) -> Iterator[Line]:
-    """The execution in words; ``width`` is that of the terminal, if it goes to one.
+    """The lines of the execution; ``width`` is the width of the terminal, if there is one.
 
-    Without ``everything``, of objects and rows only what changed, of threads the first few.
+    Without ``everything`` only objects and rows that changed, and the first few threads.
     """
     for found in execution.findings:
         yield from finding_report.lines(found, execution.source, width=width)
         yield ()
     if not execution.ended:
-        yield ("The execution did not come to its end.",)
+        yield ("The execution did not terminate.",)
     for note in execution.notes:
         yield "note: ", note
     if everything and execution.open_points:
-        yield (("relied on, though no document says so", "bold"),)
+        yield (("assumed without support in the documents", "bold"),)
         for point in execution.open_points:
             yield (f"  {point}",)
     yield from _registers(execution, None if everything else threads)
     if execution.objects:
         yield ("memory", "bold"), " (* changed)"
     for item in execution.objects:
-        yield from _object(item, everything, row_of(width))
+        yield from _object(item, everything, bytes_per_row(width))
     if execution.barriers:
         yield (("mbarriers", "bold"),)
         for name, state in execution.barriers.items():
             counts = f"{state.pending} of {state.expected} arrivals and {state.tx} bytes pending"
             yield (f"  {name}: phase {state.phase}, {counts}",)
     if execution.condition:
-        holds = {True: "holds", False: "does not hold", None: "depends on contents that nothing has written"}
-        yield f"{execution.condition}: its formula {holds[execution.holds]} at the end of this execution", ""
+        holds = {True: "holds", False: "does not hold", None: "depends on uninitialised contents"}
+        yield f"{execution.condition}: the formula {holds[execution.holds]} at the end of this execution", ""
 
 
 def _registers(execution: Execution, most: int | None) -> Iterator[Line]:
@@ -80,7 +80,7 @@ def _registers(execution: Execution, most: int | None) -> Iterator[Line]:
     yield (("registers", "bold"),)
     for k, (thread, values) in enumerate(by_thread.items()):
         if most is not None and k >= most:
-            yield (f"  and those of {len(by_thread) - most} more threads (--all shows them)",)
+            yield (f"  and {len(by_thread) - most} more threads (--all shows them)",)
             return
         yield (f"  {thread}: {' '.join(values)}",)
 
@@ -89,8 +89,8 @@ def _number(value: int | None) -> str:
     return UNKNOWN if value is None else format_number(value)
 
 
-def row_of(width: int | None) -> int:
-    """Bytes in a row: as many as fit beside their offset."""
+def bytes_per_row(width: int | None) -> int:
+    """The number of bytes in a row: as many as fit beside their offset."""
     return next((n for n in (ROW, ROW // 2) if width is None or 11 + 3 * n <= width), ROW // 4)
 
 
@@ -123,7 +123,7 @@ def _object(item: Object, everything: bool, row: int) -> Iterator[Line]:
 
 
 def _row(item: Object, marks: bytearray, start: int, end: int) -> Iterator[Segment]:
-    """A row of typed values, or of bytes where the object is of untyped bits."""
+    """A row of typed values, or of bytes where the object is untyped."""
     code = _CODES.get(item.elem)
     width = item.elem_size if code and len(item.data) % item.elem_size == 0 else 1
     for at in range(start, end, width):

@@ -1,4 +1,4 @@
-"""A finding as text and as the JSON object of the interface."""
+"""A finding as text and as JSON."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from mcheck.base.errors import Span
 from mcheck.findings.finding import Access, Finding
 from mcheck.report.errors import window
 from mcheck.report.lines import Line
-from mcheck.report.trace import abridge_registers, texts
+from mcheck.report.trace import abridge_registers, format_trace
 
 MOST = 200
-"""Characters of a source line that are shown."""
+"""The maximum number of characters shown of a source line."""
 SEVERITY_STYLES = {"error": "bold red", "review": "yellow", "advice": "cyan"}
 
 
 def to_json(finding: Finding) -> dict[str, Any]:
-    """The object that stands in ``findings``."""
+    """The JSON object of a finding."""
     return {
         "code": finding.code,
         "kind": finding.kind,
@@ -26,7 +26,7 @@ def to_json(finding: Finding) -> dict[str, Any]:
         "accesses": [_access(access) for access in finding.accesses],
         "missing": finding.missing,
         "spec": {"document": finding.spec.document, "section": finding.spec.section},
-        "trace": list(texts(finding.trace)),
+        "trace": list(format_trace(finding.trace)),
     }
 
 
@@ -48,16 +48,18 @@ def _access(access: Access) -> dict[str, Any]:
 
 
 def compiled_from(access: Access) -> str:
-    """``kernel.cu:11:7, inlined in kernel.cu:40:3``; empty where the module has no such lines."""
+    """The source location of a compiled access, ``kernel.cu:11:7, inlined in kernel.cu:40:3``; empty without line
+    information.
+    """
     return ", inlined in ".join(f"{s.path}:{s.line}:{s.column}" for s in access.source)
 
 
 def lines(
     finding: Finding, source: str = "", *, trace: bool = False, most: int | None = None, width: int | None = None
 ) -> Iterator[Line]:
-    """The finding in words: what, which accesses where, what is missing, by which section.
+    """The lines of a finding: the message, the accesses with their places, the fix, and the section.
 
-    ``source`` is the program's text, of which the lines are shown; ``width`` that of the terminal, if it goes to one;
+    ``source`` is the text of the program, whose lines are quoted; ``width`` the width of the terminal, if there is one;
     ``most`` bounds the accesses.
     """
     style = SEVERITY_STYLES.get(finding.severity, "")
@@ -68,21 +70,25 @@ def lines(
     if len(shown) < len(finding.accesses):
         yield (f"  and {len(finding.accesses) - len(shown)} more",)
     if finding.missing:
-        yield (f"  missing: {finding.missing}",)
+        yield (f"  fix: {finding.missing}",)
     if finding.section:
         spec = finding.spec
         many = "s" if "," in spec.section or " and " in spec.section else ""
         yield (f"  see: {spec.document}, section{many} {spec.section}; mcheck explain {finding.code}",)
     if trace and finding.trace:
         yield ("  trace:",)
-        for step in texts(finding.trace):
+        for step in format_trace(finding.trace):
             yield (f"    {step}",)
 
 
 def _place(access: Access, source: str, style: str, width: int | None) -> Iterator[Line]:
-    """An access and its line; what is no access to memory has no proxy and no bytes."""
+    """An access with its line; an operation that accesses no memory has no proxy and no bytes."""
     place = access.place
-    what = f"{access.deed} by {access.thread} ({access.proxy} proxy) of {place}" if place else f"by {access.thread}"
+    what = (
+        f"{access.action} by {access.thread} ({access.proxy} proxy) of {place}"
+        if place
+        else f"executed by {access.thread}"
+    )
     span = access.span
     lines = source.split("\n") if span is not None else []
     number = str(span.line) if span is not None else ""
@@ -100,7 +106,7 @@ def _place(access: Access, source: str, style: str, width: int | None) -> Iterat
 
 
 def _at(access: Access, span: Span) -> Iterator[Line]:
-    """The place of an access, and what it was compiled from."""
+    """The place of an access and its source location."""
     yield "    --> ", (f"{span.path}:{span.line}:{span.column}", "dim")
     if access.source:
         yield "    from ", (compiled_from(access), "dim")

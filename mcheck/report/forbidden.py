@@ -1,4 +1,4 @@
-"""The states that a model forbids, each with the axiom and the cycle of its edges."""
+"""The reports of ``mcheck outcomes --forbidden``: forbidden states, each with the axiom and the cycle of edges."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mcheck.answers.exploration import Forbidden
 from mcheck.ir.condition import Notation
 from mcheck.report.json_ import header
 from mcheck.report.lines import Line
-from mcheck.report.text import count, state_text
+from mcheck.report.text import count, format_state
 
 
 def lines(
@@ -20,18 +20,18 @@ def lines(
     notation: tuple[tuple[str, Notation], ...],
     complete: bool,
 ) -> Iterator[Line]:
-    """In words."""
+    """The lines of the text report."""
     what = count(len(states), "forbidden state", "forbidden states")
-    yield (name, "bold"), f" under {model}: {what}{'' if complete else ', and there may be more'}"
+    yield (name, "bold"), f" under {model}: {what}{'' if complete else ', possibly more'}"
     for found in states:
         yield ()
-        yield (state_text(found.state, notation), "cyan"), f"  forbidden by {found.axiom}"
+        yield (format_state(found.state, notation), "cyan"), f"  forbidden by {found.axiom}"
         if found.explanation:
             yield (f"    {found.explanation}",)
 
 
 def document(path: str, model: str, states: Sequence[Forbidden], *, complete: bool) -> str:
-    """As JSON."""
+    """The JSON document."""
     found = [
         {
             "state": dict(f.state),

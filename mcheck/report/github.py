@@ -1,5 +1,5 @@
-"""GitHub's workflow commands: an annotation per test that is not ok, at the line that expects something else, and one
-per finding, at its first access.
+"""GitHub workflow commands: an annotation per test that is not ok, at its expectation, and one per finding, at its
+first access.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from mcheck.report.text import count, describe
 _LEVELS = {"mismatch": "error", "error": "error", "unknown": "warning"}
 _SEVERITIES = {"error": "error", "review": "warning", "advice": "notice"}
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-"""What a terminal takes for commands: the names of files and tests may hold it, and a log is looked at in one."""
+"""Terminal control characters: names of files and tests may contain them, and logs are read in terminals."""
 ACCESSES = 6
-"""Accesses of a finding whose source is told."""
+"""The maximum number of accesses of a finding with their source locations."""
 
 
 def document(results: list[Result], summary: Summary) -> str:
@@ -30,14 +30,14 @@ def document(results: list[Result], summary: Summary) -> str:
     lines += [annotate_finding(f, r.path, expected=r.ok) for r in results for f in r.findings]
     mismatches = count(summary.mismatch, "mismatch", "mismatches")
     errors = count(summary.error, "error", "errors")
-    found = f" ({summary.found} with errors that nobody expects)" if summary.found else ""
+    found = f" ({summary.found} with unexpected errors)" if summary.found else ""
     counts = f"{summary.ok} of {summary.tests} tests ok{found}, {mismatches}, {summary.unknown} unknown, {errors}"
     lines.append(f"::notice title=mcheck::{counts}")
     return "\n".join(lines) + "\n"
 
 
 def annotate_finding(finding: Finding, path: str, *, expected: bool) -> str:
-    """The annotation of a finding; one that is as ``expected`` is a notice at most."""
+    """The annotation of a finding; an ``expected`` one is at most a notice."""
     level = _SEVERITIES[finding.severity] if not expected or finding.severity != "error" else "notice"
     span = next((a.span for a in finding.accesses if a.span is not None), None)
     text = f"{finding.message}\n{finding.missing}" if finding.missing else finding.message
@@ -46,13 +46,13 @@ def annotate_finding(finding: Finding, path: str, *, expected: bool) -> str:
 
 
 def annotation(level: str, place: tuple[str, int, int], title: str, text: str) -> str:
-    """A workflow command."""
+    """A workflow command that annotates a place."""
     path, line, column = place
     return f"::{level} file={_property(path)},line={line},col={column},title={_property(title)}::{_data(text)}"
 
 
 def place_of(span: Span | None, path: str) -> tuple[str, int, int]:
-    """A place; without a span, the beginning of the file."""
+    """Path, line and column of a span; without one, the beginning of the file."""
     return (span.path, span.line, span.column) if span is not None else (path, 1, 1)
 
 
@@ -67,7 +67,7 @@ def _annotation(result: Result) -> str:
 
 
 def summarize_problem(problem: McheckError) -> Iterator[str]:
-    """What is wrong with an input, what was expected, and a hint: the place is the annotation's own."""
+    """The message of an error, what was expected, and a hint; the annotation has the place."""
     yield problem.message
     if problem.expected:
         yield f"expected: {problem.expected}"
@@ -76,7 +76,7 @@ def summarize_problem(problem: McheckError) -> Iterator[str]:
 
 
 def _others(result: Result) -> Iterator[str]:
-    """The mistakes behind the first of a text that has several."""
+    """Annotations of all errors of a text but the first."""
     for other in result.problem.others if result.problem is not None else ():
         if other.span is not None:
             text = "\n".join(summarize_problem(other))

@@ -1,7 +1,7 @@
-"""What chips showed: the files of results that ``hardware/litmus`` writes, by the hash of a test's text.
+"""Hardware observations: the result files of ``hardware/litmus``, indexed by the hash of a test's text.
 
-A line of JSON is about a run (device, driver, date, pass), the result of a test in it (counts by state, instances and
-hits of what was looked for by setting), or the text of a test.
+Each line of JSON describes a run (device, driver, date, pass), the result of a test in it (counts by state; instances
+and hits of the target states by setting), or the text of a test.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Values = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Where and when a pass ran."""
+    """The device, driver and date of a pass."""
 
     device: str
     driver: str
@@ -33,9 +33,9 @@ class Run:
 
 @dataclass(slots=True)
 class Observation:
-    """What all passes together saw of a test; ``by`` has instances and hits of what was looked for, by setting.
+    """The observations of a test in all passes; ``by_setting`` has instances and hits of the target states.
 
-    ``contents``: the arrays that only copies read had contents of their own (``hardware/litmus/observe.py``).
+    ``contents``: arrays that only copies read had contents of their own (``hardware/litmus/observe.py``).
     """
 
     name: str
@@ -47,45 +47,45 @@ class Observation:
     states: Counter[Values] = field(default_factory=Counter)
     stuck: int = 0
     lost: int = 0
-    by: dict[str, tuple[int, int]] = field(default_factory=dict)
+    by_setting: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def instances(self) -> int:
-        """Instances that ran to their end."""
+        """The number of instances that terminated."""
         return sum(self.states.values())
 
     @property
     def hits(self) -> int:
-        """How often what was looked for was seen: the states of an ``exists``, the violations of a ``forall``, and the
-        states that a sketch is not written to end in.
+        """The number of target states seen: states of an ``exists``, violations of a ``forall``, unintended final
+        states of a sketch.
         """
-        return sum(hits for _, hits in self.by.values())
+        return sum(hits for _, hits in self.by_setting.values())
 
     @property
-    def strongest(self) -> tuple[str, float]:
-        """The setting that showed most of what was looked for, and the share."""
-        rates = [(hits / count, name) for name, (count, hits) in self.by.items() if count]
+    def strongest_setting(self) -> tuple[str, float]:
+        """The setting with the highest rate of target states, and the rate."""
+        rates = [(hits / count, name) for name, (count, hits) in self.by_setting.items() if count]
         best = max(rates, default=(0.0, ""))
         return best[1], best[0]
 
 
-def published(chip: str = "h200") -> Path:
-    """The file of what a chip showed: of an H200, by far the most, or of an H100.
+def observation_file(chip: str = "h200") -> Path:
+    """The file with the observations of a chip: an H200, which has by far the most, or an H100.
 
-    A checkout has the files in ``hardware/observations``. They are not part of the wheel: whoever has downloaded them
-    names their folder by ``MCHECK_OBSERVATIONS``. Without either the file does not exist.
+    A checkout has the files in ``hardware/observations``. They are not part of the wheel: ``MCHECK_OBSERVATIONS``
+    names the folder of a download. Without either the file does not exist.
     """
     folder = os.environ.get("MCHECK_OBSERVATIONS")
     return (Path(folder) if folder else _CHECKOUT) / f"{chip}.jsonl.gz"
 
 
-def hash_of(source: str) -> str:
-    """What identifies the text of a test."""
+def hash_text(source: str) -> str:
+    """The hash that identifies the text of a test."""
     return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
-def records(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a file, compressed or not."""
+def read_records(path: Path) -> Iterator[dict[str, Any]]:
+    """Read the JSON lines of a file, compressed or not."""
     if path.suffix == ".gz":
         with gzip.open(path, "rt", encoding="utf-8") as file:
             yield from map(json.loads, file)
@@ -95,10 +95,10 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def load(path: Path) -> tuple[list[Run], dict[str, Observation]]:
-    """The runs, and the observations by the hash of the test."""
+    """Load the runs, and the observations by hash of the test."""
     runs: list[Run] = []
     found: dict[str, Observation] = {}
-    for row in records(path):
+    for row in read_records(path):
         if "about" in row:
             about = row["about"]
             runs.append(Run(about["device"], about["driver"], about["date"], row["pass"]))
@@ -110,7 +110,7 @@ def load(path: Path) -> tuple[list[Run], dict[str, Observation]]:
         watched = tuple(row["terms"]), row.get("contents", False)
         if seen.states and watched != (seen.terms, seen.contents):  # states of other terms are no states of these
             seen.states.clear()
-            seen.by.clear()
+            seen.by_setting.clear()
             seen.stuck = seen.lost = 0
         seen.terms, seen.contents = watched
         seen.statuses.append(row["status"])
@@ -119,6 +119,6 @@ def load(path: Path) -> tuple[list[Run], dict[str, Observation]]:
         for values, count in row.get("states", ()):
             seen.states[tuple(values)] += count
         for name, (count, hits) in row.get("by", {}).items():
-            before = seen.by.get(name, (0, 0))
-            seen.by[name] = (before[0] + count, before[1] + hits)
+            before = seen.by_setting.get(name, (0, 0))
+            seen.by_setting[name] = (before[0] + count, before[1] + hits)
     return runs, found

@@ -1,4 +1,4 @@
-"""JSON as the interface fixes it, key by key. One test stands on one line, so that two reports compare well."""
+"""The JSON documents of ``mcheck run`` and ``mcheck outcomes``, one test per line so that reports diff well."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from mcheck.checking.run.case import Result, Summary
 from mcheck.report.finding import to_json as finding_to_json
 from mcheck.report.problems import to_json
 from mcheck.report.reasons import to_json as reasons_to_json
-from mcheck.report.trace import texts
+from mcheck.report.trace import format_trace
 
 SCHEMA = 1
 
 
 def header(**more: object) -> dict[str, Any]:
-    """What every document starts with."""
+    """The keys with which every document starts."""
     return {"schema": SCHEMA, "tool": "mcheck", "version": __version__, **more}
 
 
 def run_document(model: str, results: list[Result], summary: Summary) -> str:
-    """The document of ``mcheck run``."""
+    """The document of ``mcheck run --format json``."""
     head = json.dumps(header(model=model))[:-1]
     tests = ",\n".join(json.dumps(_test(result)) for result in results)
     return f'{head},\n"tests": [\n{tests}\n],\n"summary": {json.dumps(_summary(summary))}}}\n'
 
 
 def outcomes_document(path: str, result: Result) -> str:
-    """The document of ``mcheck outcomes``."""
+    """The document of ``mcheck outcomes --format json``."""
     head = json.dumps(header(path=path, model=result.model))[:-1]
     outcomes = ",\n".join(json.dumps(_outcome(outcome)) for outcome in _sorted(result.outcomes))
     findings = json.dumps([finding_to_json(f) for f in result.findings])
@@ -78,7 +78,11 @@ def _summary(summary: Summary) -> dict[str, Any]:
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:
-    return {"state": dict(outcome.state), "executions": outcome.executions, "witness": list(texts(outcome.witness))}
+    return {
+        "state": dict(outcome.state),
+        "executions": outcome.executions,
+        "witness": list(format_trace(outcome.witness)),
+    }
 
 
 def _sorted(outcomes: tuple[Outcome, ...]) -> list[Outcome]:

@@ -1,8 +1,8 @@
-"""JUnit's XML as CI servers read it: a test case per file, a suite per folder.
+"""JUnit XML for CI servers: a test case per file, a suite per folder.
 
-It keeps to the stricter of the two schemas in use, that of Apache Ant, which the one of Jenkins admits too: what a
-suite has to have is there even where it says nothing (host, output), and the counts stand at the suites, not at the
-root.
+It follows the stricter of the two schemas in use, that of Apache Ant, whose documents are also valid for Jenkins:
+required parts of a suite are present even if empty (host, output), and the counts are attributes of the suites, not of
+the root.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from mcheck.report.text import describe
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 FAILURES = ("mismatch", "finding")
-"""Statuses of files that are not as expected; others but ``ok`` show nothing and are errors."""
+"""Statuses that are failures; all others but ``ok`` are errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A file; ``message`` and ``text`` say why it is not ``ok``, or what was found all the same."""
+    """The test case of a file; ``message`` and ``text`` say why it is not ``ok``, or what was found nevertheless."""
 
     path: str
     seconds: float
@@ -40,7 +40,7 @@ class Case:
 
 
 def document(results: Iterable[Result], when: datetime | None = None) -> str:
-    """The document of ``mcheck run``. A mismatch is a failure; an unknown answer is an error, for it shows nothing."""
+    """The document of ``mcheck run --format junit``. A mismatch is a failure, an unknown answer an error."""
     return render([_case(result) for result in results], when)
 
 
@@ -56,12 +56,12 @@ def _case(result: Result) -> Case:
 
 
 def error_case(path: str, seconds: float, status: str, reason: str | None, problem: McheckError) -> Case:
-    """What could not be read, told as on a terminal: with its line, what was expected and the hint."""
+    """The test case of a file that could not be read, with the same text as on a terminal."""
     return Case(path, seconds, status, reason or problem.message, in_words(problem))
 
 
 def render(cases: Iterable[Case], when: datetime | None = None) -> str:
-    """The XML of the cases, stamped with ``when`` (now, in UTC, if it is left out)."""
+    """The XML of the cases, with the time stamp ``when`` (default: now, in UTC)."""
     stamp = (when or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%S")
     root = Element("testsuites")
     for number, (folder, group) in enumerate(groupby(sorted(cases, key=_folder), key=_folder)):
@@ -77,7 +77,7 @@ def _folder(case: Case) -> str:
 def _suite(root: Element, number: int, folder: str, cases: list[Case], stamp: str) -> None:
     failures = sum(case.status in FAILURES for case in cases)
     errors = sum(case.status not in ("ok", *FAILURES) for case in cases)
-    name = _clean(folder).strip() or "."  # an empty name is none
+    name = _clean(folder).strip() or "."  # empty names are invalid
     attributes = {"name": name, "package": name, "id": str(number), "timestamp": stamp, "hostname": "localhost"}
     counts = {"tests": str(len(cases)), "failures": str(failures), "errors": str(errors)}
     suite = SubElement(root, "testsuite", attributes | counts | {"time": _seconds(sum(c.seconds for c in cases))})
@@ -99,5 +99,5 @@ def _seconds(seconds: float) -> str:
 
 
 def _clean(text: str) -> str:
-    """Without the characters that XML cannot hold."""
+    """``text`` without the characters that XML cannot hold."""
     return _NOT_XML.sub("\ufffd", text)

@@ -1,4 +1,4 @@
-"""Text as LaTeX takes it: whatever a test says is shown and nothing of it is run."""
+"""Escaping for LaTeX: any text of a test is printed and never executed."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _SPECIAL: Final = {
 
 
 def latex(text: str, *, blanks: bool = False) -> str:
-    """``text`` with what TeX would take for commands made visible. ``blanks`` keeps each blank, and the line whole.
+    """``text`` with TeX's special characters escaped. ``blanks`` keeps every blank, without line breaks.
 
-    What is neither ASCII nor known here becomes a question mark: no engine of TeX has every letter.
+    Other characters outside ASCII become question marks, since no TeX engine has all of them.
     """
     out: list[str] = []
     for character, before in zip(text, f" {text}", strict=False):
         if character == "-" == before:
-            out.append("{-}")  # two of them would be a dash
+            out.append("{-}")  # two hyphens would be a dash
         elif character == " " and blanks:
             out.append("~")
         elif character in _SPECIAL:

@@ -1,7 +1,7 @@
-"""Lines of text with styles: plain strings for files and pipes, rich for terminals.
+"""Styled lines of text: plain strings for files and pipes, rich for terminals.
 
-A line is a tuple of segments, each a string or a (string, style) pair. rich is imported only where colour is wanted.
-On a terminal lines are folded at its width; files and pipes get them whole.
+A line is a tuple of segments, each a string or a (string, style) pair. rich is imported only for coloured output. Lines
+are folded at the width of a terminal, but not in files and pipes.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ def plain(line: Line) -> str:
 NARROWEST = 20
 
 
-def width_of(stream: IO[str]) -> int | None:
-    """The columns of the terminal that a stream goes to, ``None`` for a file or a pipe."""
+def terminal_width(stream: IO[str]) -> int | None:
+    """The width of the terminal behind a stream; ``None`` for a file or a pipe."""
     return max(shutil.get_terminal_size().columns, NARROWEST) if stream.isatty() else None
 
 
-def folded(line: Line, width: int) -> list[Line]:
-    """The line in pieces of at most ``width`` characters; later pieces stand below its last column.
+def fold(line: Line, width: int) -> list[Line]:
+    """The line in pieces of at most ``width`` characters; later pieces are indented to its last column.
 
-    It breaks at blanks; a word that is too long breaks behind a sign, never inside a number.
+    Lines break at blanks; a word that is too long breaks after a punctuation mark, never inside a number.
     """
     text = plain(line)
     if len(text) <= width:
@@ -64,13 +64,13 @@ def folded(line: Line, width: int) -> list[Line]:
     return [((" " * hang,) if k else ()) + _slice(line, a, b) for k, (a, b) in enumerate(pieces) if a < b]
 
 
-def _break(text: str, start: int, room: int, behind: int) -> int:
-    """Where a piece that begins at ``start`` ends; not before ``behind`` characters of it."""
+def _break(text: str, start: int, room: int, least: int) -> int:
+    """The end of the piece that begins at ``start``; after at least ``least`` characters."""
     end = start + room
-    blank = text.rfind(" ", start + behind + 1, end + 1)
+    blank = text.rfind(" ", start + least + 1, end + 1)
     if blank > start + room // 2:
         return blank
-    signs = [m.start() for m in _FOLD.finditer(text, start + behind + 1, end + 1) if m.start() > start + room // 3]
+    signs = [m.start() for m in _FOLD.finditer(text, start + least + 1, end + 1) if m.start() > start + room // 3]
     if signs:
         return signs[-1]
     if blank > start:
@@ -83,7 +83,7 @@ _FOLD = re.compile(r"(?<=[/,:;=+_\])}])(?=[^\s:])|(?<=\D[.-])(?=\w)|(?=[*\[({])"
 
 
 def _slice(line: Line, start: int, end: int) -> Line:
-    """The characters from ``start`` to ``end`` with their styles."""
+    """The styled characters of the line from ``start`` to ``end``."""
     out: list[Segment] = []
     at = 0
     for part in line:
@@ -96,17 +96,17 @@ def _slice(line: Line, start: int, end: int) -> Line:
 
 
 class Printer:
-    """Writes lines to ``stream``, with colours or without; folded at its ``width`` where it is a terminal."""
+    """Writer of styled lines to a stream, folded at its ``width`` if it is a terminal."""
 
     def __init__(self, stream: IO[str], *, color: bool) -> None:
         self._stream = stream
         self._color = color
-        self.width = width_of(stream)
+        self.width = terminal_width(stream)
         self._console: Console | None = None
 
     @property
     def console(self) -> Console:
-        """rich's console on the same stream."""
+        """A rich console on the same stream."""
         if self._console is None:
             from rich.console import Console
 
@@ -120,12 +120,12 @@ class Printer:
         return self._console
 
     def line(self, *line: Segment) -> None:
-        """One line, folded where it does not fit."""
-        for piece in (line,) if self.width is None else folded(_printable(line), self.width):
+        """Write one line, folded where it does not fit."""
+        for piece in (line,) if self.width is None else fold(_printable(line), self.width):
             self._write(*piece)
 
     def _write(self, *line: Segment) -> None:
-        if not self._color and self._console is None:  # with a bar at the bottom even plain lines go above it
+        if not self._color and self._console is None:  # above a progress bar plain lines go through rich too
             self._stream.write(printable(plain(line)) + "\n")
             return
         from rich.text import Text

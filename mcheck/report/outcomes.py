@@ -1,4 +1,4 @@
-"""The text of ``mcheck outcomes``."""
+"""The text report of ``mcheck outcomes``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from mcheck.answers.number_text import MEANING, UNKNOWN
 from mcheck.checking.run.case import Result
 from mcheck.report import finding as finding_report
 from mcheck.report.lines import Printer
-from mcheck.report.text import NOTHING_NAMED, count, state_text
-from mcheck.report.trace import texts
+from mcheck.report.text import NOTHING_NAMED, count, format_state
+from mcheck.report.trace import format_trace
 
 
 def write(result: Result, printer: Printer) -> None:
-    """Every state, each with an execution that ends in it, then what is wrong in some execution."""
+    """Write every state with an execution that ends in it, then the findings."""
     states = count(len(result.outcomes), "state", "states")
-    told = NOTHING_NAMED if result.observes_nothing else f"{states}{'' if result.complete else ', not all of them'}"
+    told = NOTHING_NAMED if result.observes_nothing else f"{states}{'' if result.complete else ', incomplete'}"
     printer.line((result.name, "bold"), f" under {result.model}: {told}")
     if any(value == UNKNOWN for outcome in result.outcomes for _, value in outcome.state):
         printer.line(f"({MEANING})")
@@ -22,15 +22,15 @@ def write(result: Result, printer: Printer) -> None:
     for outcome in result.outcomes:
         executions = count(outcome.executions, "execution", "executions")
         printer.line()
-        printer.line((state_text(outcome.state, result.notation), "cyan"), f"  ({executions})")
-        for step in texts(outcome.witness):
+        printer.line((format_state(outcome.state, result.notation), "cyan"), f"  ({executions})")
+        for step in format_trace(outcome.witness):
             printer.line(f"    {step}")
     printer.line()
     if result.undefined:
         printer.line(
             "some execution is ",
             ("undefined", "bold red"),
-            ": the states above are what the model alone allows" if result.outcomes else ": anything may happen",
+            ": the model allows the states above regardless" if result.outcomes else ": anything may happen",
         )
     elif result.complete:
         printer.line("no execution is undefined")

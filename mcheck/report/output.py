@@ -1,4 +1,4 @@
-"""Where reports go: standard output, or a file that appears only when it is whole."""
+"""Output of reports: to standard output, or to a file that is replaced atomically."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _DESCRIPTORS = ("/dev/fd/", "/proc/")
 
 @contextmanager
 def output(path: str | None) -> Iterator[IO[str]]:
-    """A stream to write the report to; the file at ``path`` is replaced in one step when all went well."""
+    """A stream for the report; the file at ``path`` is replaced atomically if no exception occurs."""
     if path is None or path == "-":
         yield sys.stdout
         return
     refuse_unwritable(path)
-    # In memory until then: whatever ends this process on the way leaves nothing beside the file.
+    # In memory until then: a process that is killed leaves no partial file.
     report = StringIO()
     yield report
     replace_file(path, report.getvalue().encode("utf-8", "backslashreplace"))
@@ -31,7 +31,7 @@ def output(path: str | None) -> Iterator[IO[str]]:
 
 @contextmanager
 def open_second_output(path: str | None) -> Iterator[IO[str] | None]:
-    """A stream for a second report, where one is asked for."""
+    """A stream for a second report, or None if there is no path."""
     if path is None:
         yield None
         return
@@ -40,22 +40,22 @@ def open_second_output(path: str | None) -> Iterator[IO[str] | None]:
 
 
 def refuse_unwritable(path: str) -> None:
-    """Raises ``InputError`` where it can be told beforehand that nothing can be written to ``path``."""
+    """Raise ``InputError`` if it is certain in advance that ``path`` cannot be written."""
     if has_lost_directory(path):
         raise InputError(f"cannot write {path}: {LOST_DIRECTORY}")
     if os.path.isdir(path):
         raise InputError(f"cannot write {path}: it is a folder")
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
-        raise InputError(f"cannot write {path}: there is no folder {folder}")
+        raise InputError(f"cannot write {path}: folder {folder} does not exist")
     if os.path.islink(path) and not _special(path):
         raise InputError(f"cannot write {path}: {_leads(path)}")
     if not _special(path) and not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"cannot write {path}: nothing can be written to the folder {folder}")
+        raise InputError(f"cannot write {path}: folder {folder} is not writable")
 
 
 def replace_file(path: str, data: bytes) -> None:
-    """Writes the file at ``path`` in one step: it is the old one or the new one, and nothing lies beside it."""
+    """Replace the file at ``path`` atomically: at any time it has the old or the new contents."""
     try:
         if os.path.islink(path) and not _special(path):
             raise InputError(f"cannot write {path}: {_leads(path)}")
@@ -70,15 +70,15 @@ def replace_file(path: str, data: bytes) -> None:
 
 
 def _special(path: str) -> bool:
-    """Whether this is a device or a pipe, such as /dev/stdout, which is written to and not replaced. (That one may be a
-    link to a file: what standard output was redirected to.)
+    """Whether this is a device or a pipe, such as /dev/stdout, which is written and not replaced. (/dev/stdout may be a
+    link to the file that standard output was redirected to.)
     """
     folder = os.path.join(os.path.realpath(os.path.dirname(path) or os.curdir), "")
     return os.path.exists(path) and (not os.path.isfile(path) or folder == "/dev/" or folder.startswith(_DESCRIPTORS))
 
 
 def _leads(path: str) -> str:
-    """Why nothing is written through a link: whoever made it chose the file, and need not be whoever runs mcheck."""
+    """The message for a link, which is never written through: another user may have created it."""
     return f"it is a link to {os.path.realpath(path)}; name that file, or remove the link"
 
 
@@ -100,7 +100,7 @@ def _replace(path: str, data: bytes) -> None:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """The signals that ask a process to end wait until this is over."""
+    """Block the signals that end the process for the duration of the context."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -113,14 +113,14 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def umask() -> int:
-    """The rights that new files do not get."""
+    """The file mode creation mask of this process."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
 
 
 def wants_color(choice: str, stream: IO[str]) -> bool:
-    """``--color``: an explicit choice wins, then ``NO_COLOR`` (see no-color.org), then whether anyone is looking."""
+    """Whether to colour a stream: an explicit ``--color`` wins, then ``NO_COLOR`` (no-color.org), then a terminal."""
     if choice != "auto":
         return choice == "always"
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()

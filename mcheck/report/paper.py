@@ -1,4 +1,4 @@
-"""A suite as a table of LaTeX: ``mcheck doc --paper``."""
+"""A suite as a LaTeX table: ``mcheck doc --paper``."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _NONE = "--"
 COLUMNS = ("Test", "Question", "Answer", "States", "Findings")
 
 
-def paper(results: Sequence[Result], title: str, checked: Collection[str] = ()) -> str:
+def latex_table(results: Sequence[Result], title: str, checked: Collection[str] = ()) -> str:
     """A ``longtable`` with a row for each test, in the order given, and a part for each folder.
 
     It needs the packages booktabs and longtable. ``States`` is the number of final states, with a plus sign if there
-    may be more, or a dash for the paths of ``checked``, which were asked for findings alone; ``Findings`` are the codes
-    of what is wrong in some execution, in brackets if they are no errors.
+    may be more, or a dash for the paths of ``checked``, which were only checked for findings; ``Findings`` lists the
+    codes of findings, in parentheses if they are not errors.
     """
     models = sorted({result.model for result in results})
     told = f"{title} ({len(results)} tests under {', '.join(models)}; mcheck {__version__})."
@@ -51,8 +51,8 @@ def paper(results: Sequence[Result], title: str, checked: Collection[str] = ()) 
     return "\n".join([*lines, r"\end{longtable}"]) + "\n"
 
 
-def of_checked(checked: Checked, settings: Settings) -> Result:
-    """The row of what is asked for findings alone: a PTX module, or a sketch with a constant that is any number."""
+def result_from_checked(checked: Checked, settings: Settings) -> Result:
+    """The row of a file that is only checked for findings: a PTX module, or a sketch with ``const N = any``."""
     return Result(
         path=checked.path,
         name=os.path.basename(checked.path) if is_module(checked.path) else checked.name,
@@ -79,11 +79,11 @@ def _row(result: Result, *, several: bool, states: bool) -> str:
 
 
 def _answer(result: Result) -> str:
-    """The verdict, and where it is not the expected one, that."""
+    """The verdict, with the expected one if they differ."""
     if result.kind == "none" and result.verdict is Verdict.PASS:
         return ""
     if result.verdict is Verdict.FINDING and not result.findings:
-        return "ignored"  # all that was found is left out of the answer
+        return "ignored"  # all findings are left out of the answer
     missed = result.status == "mismatch" and result.expected not in (None, result.verdict)
     return f"{result.verdict} (expected {result.expected})" if missed else result.verdict
 

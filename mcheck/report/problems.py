@@ -1,4 +1,4 @@
-"""Problems on standard error, rendered with their line and a caret."""
+"""Errors and warnings on standard error, with their line and a caret."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from mcheck.report.output import wants_color
 
 
 def show(problem: McheckError, *, color: str = "auto", debug: str = "") -> None:
-    """An error; one of ours in a single line that asks for a report, and with its traceback only on request."""
+    """Print an error; an internal error in a single line that asks for a report, with a traceback only on request."""
     if isinstance(problem, InternalError):
-        sys.stderr.write(f"internal error: {problem.message}; please report it with the command and its input")
-        sys.stderr.write("\n" if debug else " (MCHECK_DEBUG=1 shows where)\n")
+        sys.stderr.write(f"internal error: {problem.message}; please report it with the command and the input")
+        sys.stderr.write("\n" if debug else " (MCHECK_DEBUG=1 shows the traceback)\n")
         sys.stderr.write(debug)
         return
     from mcheck.report.errors import render
-    from mcheck.report.lines import width_of
+    from mcheck.report.lines import terminal_width
 
-    _write(render(problem, color=wants_color(color, sys.stderr), width=width_of(sys.stderr)))
+    _write(render(problem, color=wants_color(color, sys.stderr), width=terminal_width(sys.stderr)))
 
 
 def show_warning(message: str, span: Span | None, *, color: str = "auto") -> None:
-    """A warning of a program."""
+    """Print a warning."""
     from mcheck.report.errors import render_warning
-    from mcheck.report.lines import width_of
+    from mcheck.report.lines import terminal_width
 
-    _write(render_warning(message, span, color=wants_color(color, sys.stderr), width=width_of(sys.stderr)))
+    _write(render_warning(message, span, color=wants_color(color, sys.stderr), width=terminal_width(sys.stderr)))
 
 
 def list_problems(problem: McheckError | None, reason: str) -> list[tuple[Span | None, str]]:
-    """Why there is no answer, with the place: the reason, then the further mistakes of a text that has several."""
+    """Reasons for a missing answer with their places: the reason, then any further errors of the text."""
     if problem is None:
         return [(None, reason)]
     return [(problem.span, reason), *((other.span, format_located(other)) for other in problem.others)]
 
 
 def to_json(problem: McheckError) -> list[dict[str, object]]:
-    """The mistakes of a text as objects."""
+    """The errors of a text as JSON objects."""
     return [
         {
             "code": one.code,
@@ -54,5 +54,5 @@ def to_json(problem: McheckError) -> list[dict[str, object]]:
 
 
 def _write(text: str) -> None:
-    sys.stdout.flush()  # keeps the two streams in order where both go to one place
+    sys.stdout.flush()  # keeps the order of the two streams if both go to the same place
     sys.stderr.write(text + "\n")

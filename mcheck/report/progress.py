@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 DELAY = 0.5
 OFTEN, SELDOM = 0.2, 10.0
-"""Seconds between two pieces of news, on a terminal and in a file."""
+"""Seconds between two updates, on a terminal and in a file."""
 VERDICTS = ("pass", "fail", "alike", "differ", "proved", "bounded", "finding", "ignored", "unknown", "error")
-"""What is counted, in this order."""
+"""The counted verdicts, in order."""
 
 
-class News:
-    """What a long search of unknown length is at, on a stream beside the report: in one line of a terminal that is
-    written over, else in a line now and then.
+class SearchProgress:
+    """Progress of a search of unknown length, on a stream beside the report: one line of a terminal, overwritten, or
+    occasional lines in a file.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -31,8 +31,8 @@ class News:
         self._next = monotonic() + (DELAY if self._live else SELDOM)
         self._shown = False
 
-    def tell(self, text: str) -> None:
-        """Says so, unless something was said a moment ago."""
+    def update(self, text: str) -> None:
+        """Show the text, unless the last update was a moment ago."""
         now = monotonic()
         if now < self._next:
             return
@@ -42,7 +42,7 @@ class News:
         self._stream.flush()
 
     def clear(self) -> None:
-        """Makes room for a line of the report."""
+        """Clear the line before a line of the report."""
         if self._shown:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
@@ -50,7 +50,7 @@ class News:
 
 
 class Bar:
-    """Counts results on a terminal. On a terminal for both, the report's lines scroll above the bar."""
+    """Progress bar with counts of verdicts. If the report goes to the same terminal, its lines scroll above the bar."""
 
     def __init__(self, total: int, printer: Printer | None, *, enabled: bool) -> None:
         self._total = total
@@ -72,7 +72,7 @@ class Bar:
             self._progress.stop()
 
     def advance(self, verdict: str, *, ok: bool) -> None:
-        """One more test is done."""
+        """Count one more result."""
         self._done += 1
         self._wrong += not ok
         self._verdicts[verdict] += 1
@@ -85,7 +85,7 @@ class Bar:
         self._progress.update(self._progress.task_ids[0], completed=self._done, description=self._counts())
 
     def _counts(self) -> str:
-        """``12 pass, 3 fail, 1 unknown; 2 not ok``: what occurs."""
+        """The non-zero counts: ``12 pass, 3 fail, 1 unknown; 2 not ok``."""
         named = [f"{self._verdicts[v]} {v}" for v in VERDICTS if self._verdicts[v]]
         return ", ".join(named) + (f"; {self._wrong} not ok" if self._wrong else "")
 
@@ -98,5 +98,5 @@ class Bar:
         progress = Progress(*columns, console=console, transient=True, redirect_stdout=False)
         progress.add_task("", total=self._total)
         progress.start()
-        console.show_cursor(True)  # a signal that ends this process would leave the terminal without one
+        console.show_cursor(True)  # if a signal killed this process, the terminal would keep a hidden cursor
         return progress

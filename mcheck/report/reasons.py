@@ -1,4 +1,4 @@
-"""Reasons as JSON: their causes by name, for programs, each with its text."""
+"""Reasons as JSON: for programs the name of the cause, for people the text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mcheck.base.reasons import Reason, format_reasons
 
 
 def to_json(reasons: Iterable[Reason], *, cut: bool) -> dict[str, Any]:
-    """The fields of a result: ``reasons`` where there are any, and ``cut`` where a limit kept it from being more."""
+    """The fields of a result: ``reasons`` if there are any, and ``cut`` if a limit cut the answer."""
     listed = [_reason(reason) for reason in reasons]
     return {**({"reasons": listed} if listed else {}), **({"cut": True} if cut else {})}
 

@@ -1,7 +1,7 @@
 """SARIF 2.1.0: findings for code scanning, with both accesses and the interleaving as a code flow.
 
-What GitHub's code scanning reads beyond the standard's minimum is there: help of a rule in Markdown, its severity and
-tags, relative addresses under a base, and a fingerprint that outlives edits elsewhere in the file.
+Beyond the minimum of the standard it has what GitHub code scanning reads: Markdown help, severity and tags of a rule,
+relative addresses under a base, and fingerprints that survive edits elsewhere in the file.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
 from mcheck.ir.program import Kinds, describe_kinds
 from mcheck.report.problems import list_problems
-from mcheck.report.trace import instruction
+from mcheck.report.trace import format_instruction
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 ISA = "https://docs.nvidia.com/cuda/parallel-thread-execution/"
 BASE = "%SRCROOT%"
 LEVELS = {"error": "error", "review": "warning", "advice": "note"}
 PROBLEMS = {"error": "error", "review": "warning", "advice": "recommendation"}
-"""Severities in GitHub's words."""
+"""GitHub's names of the severities."""
 
 Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """Those of one file, whichever command found them; ``ok``: they are as the file's ``expect`` lines say."""
+    """The findings of one file, from either command; ``ok``: they match the ``expect`` lines of the file."""
 
     path: str
     source: str
@@ -49,7 +49,7 @@ class Findings:
 
 
 def document(results: list[Checked], exit_status: int = 0) -> str:
-    """One run with a result per finding. Those that a file suppresses or expects are kept, marked as suppressed."""
+    """The SARIF log of ``mcheck check``: a result per finding, suppressed if the file suppresses or expects it."""
     files = [
         Findings(
             path=r.path, source=r.source, ok=r.status == "ok", expected=r.expected, found=r.findings,
@@ -57,25 +57,25 @@ def document(results: list[Checked], exit_status: int = 0) -> str:
         )
         for r in results
     ]  # fmt: skip
-    rules, found = findings_of(files)
+    rules, found = convert_findings(files)
     invocation: Object = {
         "executionSuccessful": not any(r.verdict is Verdict.ERROR for r in results),
         "exitCode": exit_status,
         "toolExecutionNotifications": [note for r in results for note in _notifications(r)],
     }
-    return log(rules, invocation, [r.path for r in results], found)
+    return build_log(rules, invocation, [r.path for r in results], found)
 
 
-def findings_of(files: Iterable[Findings], first: int = 0) -> tuple[list[Object], list[Object]]:
-    """The rules of all findings, of which the first has number ``first``, and a result for each finding."""
+def convert_findings(files: Iterable[Findings], first: int = 0) -> tuple[list[Object], list[Object]]:
+    """The rules of all findings, numbered from ``first``, and a result for each finding."""
     files = list(files)
     codes = sorted({f.code for one in files for f in (*one.found, *(g for g, _ in one.suppressed))})
     numbers = {code: k for k, code in enumerate(codes, start=first)}
     return [_rule(code) for code in codes], [item for one in files for item in _results(one, numbers)]
 
 
-def log(rules: list[Object], invocation: Object, paths: Iterable[str], results: list[Object]) -> str:
-    """A document with one run."""
+def build_log(rules: list[Object], invocation: Object, paths: Iterable[str], results: list[Object]) -> str:
+    """A SARIF log with one run."""
     run: Object = {
         "tool": {
             "driver": {
@@ -103,16 +103,16 @@ def _rule(code: str) -> Object:
     severity = entry.severity("ptx")
     title = entry.name.replace("-", " ")
     markdown = (
-        f"## {code}: {title}\n\n{entry.explanation}\n\n**Fix.** {entry.every_remedy}\n\n"
-        f"**With this finding**\n\n```\n{entry.bad.strip()}\n```\n\n"
-        f"**Without it**\n\n```\n{entry.good.strip()}\n```\n\nSee {entry.section}.\n"
+        f"## {code}: {title}\n\n{entry.explanation}\n\n**Fix.** {entry.all_remedies}\n\n"
+        f"**Incorrect**\n\n```\n{entry.bad.strip()}\n```\n\n"
+        f"**Correct**\n\n```\n{entry.good.strip()}\n```\n\nSee {entry.section}.\n"
     )
     return {
         "id": code,
         "name": "".join(part.capitalize() for part in entry.name.split("-")),
         "shortDescription": {"text": title},
         "fullDescription": {"text": entry.explanation},
-        "help": {"text": f"{entry.every_remedy}\nSee {entry.section}.", "markdown": markdown},
+        "help": {"text": f"{entry.all_remedies}\nSee {entry.section}.", "markdown": markdown},
         "helpUri": ISA,
         "defaultConfiguration": {"level": LEVELS[severity]},
         "properties": {"kind": entry.kind, "tags": [entry.kind], "problem.severity": PROBLEMS[severity]},
@@ -120,7 +120,7 @@ def _rule(code: str) -> Object:
 
 
 def _results(result: Findings, rules: dict[str, int]) -> Iterator[Object]:
-    """The findings that stand, and those that the file suppresses (by a comment) or expects (``expect race``)."""
+    """The results of all findings; those that the file suppresses by a comment or expects are marked as suppressed."""
     alike: Counter[str] = Counter()
     reasons: list[tuple[Finding, str | None]] = [(f, _expected(result, f)) for f in result.found]
     for finding, reason in (*reasons, *result.suppressed):
@@ -130,14 +130,14 @@ def _results(result: Findings, rules: dict[str, int]) -> Iterator[Object]:
 
 
 def _expected(result: Findings, finding: Finding) -> str | None:
-    """Why a finding is no news: the file's ``expect`` line asks for its kind and is met."""
+    """The justification of a finding that matches the ``expect`` line of its file."""
     if not result.ok or not any(finding.kind in line for line in result.expected) or finding.severity == "advice":
         return None
     return f"expected by the file: expect {describe_kinds(result.expected)}"
 
 
 def _fingerprint(result: Findings, finding: Finding) -> str:
-    """The code and the text of the lines concerned, blanks aside: moving them, or editing others, changes nothing."""
+    """A hash of the code and the lines of the accesses, without blanks: moving them or editing others keeps it."""
     lines = result.source.split("\n")
     numbers = [a.span.line for a in finding.accesses if a.span is not None and 0 < a.span.line <= len(lines)]
     parts = [finding.code, *("".join(lines[n - 1].split()) for n in numbers)]
@@ -174,27 +174,27 @@ def _result(result: Findings, finding: Finding, rule: int, fingerprint: str, rea
 
 def _says(access: Access) -> str:
     where = f" of {access.object}[{access.bytes[0]}:{access.bytes[1]}]" if access.object else ""
-    return f"{access.deed} by {access.thread} ({access.proxy} proxy){where}: {access.instruction}"
+    return f"{access.action} by {access.thread} ({access.proxy} proxy){where}: {access.instruction}"
 
 
 def _flow(result: Findings, finding: Finding) -> list[Object]:
-    """The steps of a schedule that name a line of the file."""
+    """The steps of a schedule that have a line in the file, as a thread flow."""
     out = []
     for step in finding.trace:
         if step.number is not None and step.span is not None:
             place = location(Span(result.path, step.span.line, 1), result.path)
-            place["message"] = {"text": instruction(step)}
+            place["message"] = {"text": format_instruction(step)}
             out.append({"executionOrder": step.number, "location": place})
     return out
 
 
-# --- what went wrong while looking ------------------------------------------------------------------------------
+# --- notifications ------------------------------------------------------------------------------
 
 
 def _notifications(result: Checked) -> Iterator[Object]:
-    """Files that could not be read or not be looked at in full, expectations that nothing met, idle suppressions."""
+    """Notifications of unreadable or incompletely checked files, unmet expectations and unused suppressions."""
     if result.verdict is Verdict.ERROR:
-        for span, text in list_problems(result.problem, result.reason or "no reason is known"):
+        for span, text in list_problems(result.problem, result.reason or "unknown reason"):
             yield notification("error", f"error: {text}", span, result.path)
     elif result.verdict.is_open:
         why = f"{result.verdict}: {result.reason or 'not every execution was checked'}"
@@ -213,7 +213,7 @@ def _where(result: Checked) -> Span | None:
 
 
 def notification(level: str, text: str, span: Span | None, path: str) -> Object:
-    """What went wrong beside the results, at a place in a file or for the file as a whole."""
+    """A notification at a place in a file, or for the whole file."""
     return {"level": level, "message": {"text": text}, "locations": [location(span, path)]}
 
 
@@ -221,7 +221,7 @@ def notification(level: str, text: str, span: Span | None, path: str) -> Object:
 
 
 def location(span: Span | None, path: str) -> Object:
-    """A place; without a span, the file as a whole."""
+    """The SARIF location of a span; without one, of the whole file."""
     physical: Object = {"artifactLocation": artifact(span.path if span else path), "region": {"startLine": 1}}
     if span is not None:
         end = span.column + max(span.length, 1)
@@ -230,7 +230,7 @@ def location(span: Span | None, path: str) -> Object:
 
 
 def artifact(path: str) -> Object:
-    """A file's address: relative to the base if it lies below the working directory, absolute otherwise."""
+    """The address of a file: relative to the base if it is below the working directory, absolute otherwise."""
     here, full = Path.cwd(), Path(os.path.abspath(path))
     if full.is_relative_to(here):
         return {"uri": quote(os.fsencode(full.relative_to(here).as_posix())), "uriBaseId": BASE}

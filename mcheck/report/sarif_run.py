@@ -1,5 +1,5 @@
-"""SARIF 2.1.0 of ``mcheck run``: a result per test that answers otherwise than expected, at the line that expects it,
-and one per finding, as ``mcheck check`` has them.
+"""SARIF 2.1.0 of ``mcheck run``: a result per mismatch, at the line of the expectation, and one per finding, as in
+``mcheck check``.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from collections.abc import Iterator
 from mcheck.checking.run.case import Result, Summary
 from mcheck.report.lines import plain
 from mcheck.report.problems import list_problems
-from mcheck.report.sarif import Findings, Object, findings_of, location, log, notification
+from mcheck.report.sarif import Findings, Object, build_log, convert_findings, location, notification
 from mcheck.report.text import describe
 
 RULE: Object = {
     "id": "mismatch",
     "name": "Mismatch",
-    "shortDescription": {"text": "a test answers otherwise than expected"},
+    "shortDescription": {"text": "a test does not answer as expected"},
     "fullDescription": {
-        "text": "The verdict or the findings of a litmus test are not those that its file or a table expects."
+        "text": "The verdict or the findings of a litmus test differ from those that its file or a table expects."
     },
     "defaultConfiguration": {"level": "error"},
 }
 
 
 def document(results: list[Result], summary: Summary) -> str:
-    """One run; tests without an answer and warnings are notifications."""
+    """The SARIF log; tests without an answer and warnings are notifications."""
     invocation: Object = {
         "executionSuccessful": summary.error == 0,
         "exitCode": summary.exit_status,
@@ -35,8 +35,8 @@ def document(results: list[Result], summary: Summary) -> str:
         Findings(path=r.path, source=r.source, ok=r.status == "ok", expected=r.expected_kinds, found=r.findings)
         for r in results
     )
-    rules, found = findings_of(files, first=1)
-    return log([RULE, *rules], invocation, [r.path for r in results], mismatches + found)
+    rules, found = convert_findings(files, first=1)
+    return build_log([RULE, *rules], invocation, [r.path for r in results], mismatches + found)
 
 
 def _mismatch(result: Result) -> Object:
@@ -53,7 +53,7 @@ def _mismatch(result: Result) -> Object:
 def _notifications(result: Result) -> Iterator[Object]:
     if result.status in ("error", "unknown"):
         level = "error" if result.status == "error" else "warning"
-        for span, text in list_problems(result.problem, result.reason or "no reason is known"):
+        for span, text in list_problems(result.problem, result.reason or "unknown reason"):
             yield notification(level, f"{result.status}: {text}", span, result.path)
     for message, span in result.warnings:
         yield notification("warning", message, span, result.path)

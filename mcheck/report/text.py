@@ -1,4 +1,4 @@
-"""The report of ``mcheck run`` for people: a line per test, more where something is wrong, a line of counts."""
+"""The text report of ``mcheck run``: a line per test, details of those that are not ok, a line of counts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from mcheck.report.lines import STATUS_STYLES, Line, Printer
 
 _INDENT = "    "
 NOTHING_NAMED = (
-    "no final states, for the test names nothing to look at: add a line such as `exists (P:r0 == 1)` or "
-    "`locations [P:r0;]`; `mcheck check` looks for races, undefined behaviour and deadlocks without one"
+    "no final states, because the test names no registers or locations: add a line such as `exists (P:r0 == 1)` or "
+    "`locations [P:r0;]`; `mcheck check` finds races, undefined behaviour and deadlocks without one"
 )
-NOTHING_ENDS = "no execution ends; a test that means this says so: `expect undefined`, or `expect deadlock`"
+NOTHING_ENDS = "no execution terminates; if this is intended, add `expect undefined` or `expect deadlock`"
 WIDE = 1 << 64
-"""Numbers from here on nobody reads in decimal."""
+"""Numbers from here on are printed in hexadecimal."""
 
 
 class TextReport:
-    """Writes each result as it comes. ``details``: every test's states and findings; ``quiet``: only what is not ok;
-    ``alone``: nothing stands beside the report that shows the errors.
+    """The text report, written result by result. ``details``: states and findings of every test; ``quiet``: only tests
+    that are not ok; ``alone``: errors are shown nowhere else.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class TextReport:
         self._alone = alone
 
     def result(self, result: Result) -> None:
-        """One test."""
+        """Write the result of one test."""
         if self._quiet and result.ok:
             return
         width = self._printer.width
@@ -54,7 +54,7 @@ class TextReport:
             self._printer.line(*line)
 
     def finish(self, summary: Summary) -> None:
-        """The counts; seconds are not among them, so that equal runs print equal text."""
+        """Write the counts; without seconds, so that equal runs print equal text."""
         bad = "bold red"
         self._printer.line(
             count(summary.tests, "test", "tests") + ": ",
@@ -82,8 +82,8 @@ def describe(
     errors: bool = True,
     findings: bool = True,
 ) -> Iterator[Line]:
-    """A result in words; at most ``states`` states of it. ``width`` is that of the terminal, if it goes to one;
-    ``errors``: an error is told here and not beside it; ``findings``: so are they.
+    """The lines of a result, with at most ``states`` states. ``width`` is the width of the terminal, if there is one;
+    ``errors`` and ``findings``: include these, which are not shown elsewhere.
     """
     status = result.status
     verdict = result.verdict if result.verdict.is_of_condition and not result.is_vacuous else ""
@@ -113,12 +113,12 @@ def _answer(result: Result, most: int | None, width: int | None, findings: tuple
         yield (f"{_INDENT}{NOTHING_NAMED}",)
     else:
         states = count(len(result.outcomes), "state", "states")
-        yield (f"{_INDENT}{states}, {executions}{engine}{'' if result.complete else ', not all of them'}",)
+        yield (f"{_INDENT}{states}, {executions}{engine}{'' if result.complete else ', incomplete'}",)
     for assumption in result.assumptions:
         yield (f"{_INDENT}assuming: {assumption}",)
     shown = result.outcomes[:most]
     for outcome in shown:
-        yield (f"{_INDENT}  {state_text(outcome.state, result.notation)}",)
+        yield (f"{_INDENT}  {format_state(outcome.state, result.notation)}",)
     if any(value == UNKNOWN for outcome in shown for _, value in outcome.state):
         yield (f"{_INDENT}  ({MEANING})",)
     if len(shown) < len(result.outcomes):
@@ -130,20 +130,20 @@ def _answer(result: Result, most: int | None, width: int | None, findings: tuple
             yield (_INDENT, *line)
 
 
-def state_text(state: State, notation: Iterable[tuple[str, Notation]] = ()) -> str:
-    """``P0:r0=1; x=2;``, as herd prints it, names and numbers as the question has them."""
+def format_state(state: State, notation: Iterable[tuple[str, Notation]] = ()) -> str:
+    """A state in herd's syntax, ``P0:r0=1; x=2;``, with names and numbers as the condition writes them."""
     written = dict(notation)
-    shown = [f"{name_of(label, written)}={number_of(label, value, written)};" for label, value in state]
-    return " ".join(shown) or "(nothing is named)"
+    shown = [f"{format_term(label, written)}={format_term_value(label, value, written)};" for label, value in state]
+    return " ".join(shown) or "(no names)"
 
 
-def name_of(label: str, notation: Mapping[str, Notation]) -> str:
-    """A term as the question writes it."""
+def format_term(label: str, notation: Mapping[str, Notation]) -> str:
+    """A term as the condition writes it."""
     return notation[label].name if label in notation else label
 
 
-def number_of(label: str, value: Value, notation: Mapping[str, Notation]) -> str:
-    """A term's value as the question writes the numbers that it compares the term with."""
+def format_term_value(label: str, value: Value, notation: Mapping[str, Notation]) -> str:
+    """The value of a term in the number base of the condition."""
     if isinstance(value, int) and value >= WIDE:
         return hex(value)
     return notation[label].number(value) if label in notation and isinstance(value, int) else str(value)
@@ -155,5 +155,5 @@ def _kinds(result: Result) -> str:
 
 
 def count(number: int, one: str, many: str) -> str:
-    """``1 state`` or ``2 states``."""
+    """A number with its noun: ``1 state`` or ``2 states``."""
     return f"{number} {one if number == 1 else many}"

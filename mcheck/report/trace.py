@@ -1,4 +1,4 @@
-"""A trace in words: a schedule as a table with a lane for each role, an execution as a line for each event."""
+"""Traces as text: a schedule as a table with a column for each role, an execution as a line for each event."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import re
 from collections.abc import Iterator
 
 from mcheck.answers.number_text import UNKNOWN, format_contents
-from mcheck.findings.trace import Answers, Effect, Happening, Reads, Signals, Step, Trace, Writer, Writes
+from mcheck.findings.trace import Effect, Reads, Signals, Step, StepPart, Trace, WaitResult, Writer, Writes
 
 _LONG_LIST = re.compile(r"\{\s*([^{},]+)(?:,[^{},]+){8,},\s*([^{},]+?)\s*\}")
-"""Ten elements in braces, or more."""
+"""Ten or more elements in braces."""
 NARROWEST = 12
-"""Characters of a lane."""
-LANES = 6
-"""Lanes that stand side by side. The steps of more threads name theirs instead, or no line would fit a screen."""
+"""The minimum width of a column."""
+MOST_COLUMNS = 6
+"""The maximum number of columns; with more threads each step names its thread instead."""
 
 
-def texts(trace: Trace) -> tuple[str, ...]:
-    """The lines of a trace."""
+def format_trace(trace: Trace) -> tuple[str, ...]:
+    """The lines of a trace as text."""
     return tuple(_schedule(trace) if trace and trace[0].number is not None else _execution(trace))
 
 
 def _schedule(trace: Trace) -> Iterator[str]:
-    """Each role has a lane. A step stands alone in its line, so that its text may go on over the lanes to its right."""
+    """A table with a column for each role and a step per line, whose text may extend over the columns to its right."""
     names = list(dict.fromkeys(step.thread for step in trace))
     width = max(NARROWEST, *map(len, names)) + 2
-    abreast = len(names) <= LANES
+    abreast = len(names) <= MOST_COLUMNS
     yield "step  " + ("".join(name.ljust(width) for name in names).rstrip() if abreast else "thread")
     for step in trace:
         if step.skipped:
@@ -35,18 +35,18 @@ def _schedule(trace: Trace) -> Iterator[str]:
 
 
 def _cell(step: Step) -> str:
-    return f"{step.span.line}: {instruction(step)}" if step.span is not None else instruction(step)
+    return f"{step.span.line}: {format_instruction(step)}" if step.span is not None else format_instruction(step)
 
 
-def instruction(step: Step) -> str:
-    """The instruction with its round, marked if only a part of it happens."""
-    turn = f"[{step.turn}] " if step.turn else ""
-    part = "" if step.happening is Happening.EXECUTES else f"({step.happening}) "
+def format_instruction(step: Step) -> str:
+    """The instruction with its loop iteration, marked if only a part of it is performed."""
+    turn = f"[{step.iteration}] " if step.iteration else ""
+    part = "" if step.part is StepPart.EXECUTES else f"({step.part}) "
     return f"{turn}{part}{abridge_registers(step.instruction)}"
 
 
 def abridge_registers(text: str) -> str:
-    """An instruction with its long lists of registers, as those of an accumulator, by their ends."""
+    """An instruction with long register lists, as of an accumulator, reduced to the first and last element."""
     return _LONG_LIST.sub(r"{\1, …, \2}", text)
 
 
@@ -54,13 +54,13 @@ def _execution(trace: Trace) -> Iterator[str]:
     for step in trace:
         if step.skipped:
             yield f"… {step.skipped} steps before"
-        match step.happening:
-            case Happening.EXECUTES:
+        match step.part:
+            case StepPart.EXECUTES:
                 text = step.instruction
-            case Happening.COPIES:
+            case StepPart.COPIES:
                 text = "  its copy"
             case _:
-                text = f"{step.instruction}  ({step.happening})"
+                text = f"{step.instruction}  ({step.part})"
         effect = _effect(step.effect)
         yield f"{step.thread}: {text}" + (f"  {effect}" if effect else "")
 
@@ -69,13 +69,13 @@ def _effect(effect: Effect | None) -> str:
     match effect:
         case Reads():
             if effect.value is None and effect.writer is None:
-                return f"reads {effect.object} = {UNKNOWN}, for nothing has written it"
+                return f"reads {effect.object} = {UNKNOWN} (uninitialised)"
             return f"reads {effect.object} = {_value(effect)} from {_writer(effect.writer)}"
         case Writes():
             return f"writes {effect.object} = {_value(effect)}"
         case Signals():
             return "signals its completion"
-        case Answers(result) if result is not None:
+        case WaitResult(result) if result is not None:
             return f"-> {result}"
     return ""
 

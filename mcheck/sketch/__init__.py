@@ -1,4 +1,4 @@
-"""Kernel sketches written in Python: the same program as the block form, with the line numbers of the caller.
+"""Kernel sketches in Python: they build the same program as the block form, with line numbers of the caller.
 
 ::
 

@@ -1,4 +1,4 @@
-"""A sketch: its objects, its roles, its text in block form, its program, its findings."""
+"""The class ``Sketch``: objects and roles, text in block form, program, findings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Numbers = int | tuple[int, int] | range | None
 
 
 class Sketch:
-    """A kernel's synchronisation, reduced to roles, barriers and copies."""
+    """A kernel sketch: the synchronisation of a kernel, as roles, barriers and copies."""
 
     def __init__(self, name: str, *, doc: str = "", target: str | None = None) -> None:
         self.name = name
@@ -30,25 +30,25 @@ class Sketch:
     def array(
         self, name: str, *dims: int, elem: str = "b8", space: str = "shared", align: int = 128, init: str | None = None
     ) -> Ref:
-        """An array of ``dims`` elements; ``.shared`` exists once in every CTA, ``.global`` once."""
+        """Declare an array of ``dims`` elements; ``.shared`` exists once per CTA, ``.global`` once."""
         shape = "".join(f"[{dim}]" for dim in dims)
         value = f" = {init}" if init is not None else ""
         self._objects.append(f"  .{space} .align {align} .{elem} {name}{shape}{value};")
         return Ref(name, space, elem)
 
     def word(self, name: str, *, space: str = "global", elem: str = "u32", init: int | None = None) -> Ref:
-        """A single word: a flag, a counter."""
+        """Declare a single word, such as a flag or a counter."""
         value = f" = {init}" if init is not None else ""
         self._objects.append(f"  .{space} .{elem} {name}{value};")
         return Ref(name, space, elem)
 
     def mbarriers(self, name: str, count: int) -> Ref:
-        """An array of mbarrier objects, not yet initialised."""
+        """Declare an array of mbarrier objects, not yet initialised."""
         self._objects.append(f"  .shared .align 8 .b64 {name}[{count}];")
         return Ref(name, "shared", "b64")
 
     def mbarrier(self, name: str) -> Ref:
-        """One mbarrier object."""
+        """Declare one mbarrier object, not yet initialised."""
         self._objects.append(f"  .shared .align 8 .b64 {name};")
         return Ref(name, "shared", "b64")
 
@@ -64,7 +64,7 @@ class Sketch:
         warp: Numbers = None,
         lane: Numbers = None,
     ) -> Role:
-        """A role and its threads; a range is half-open, as in ``warp=(1, 5)``. For ``with``, or as a decorator."""
+        """Declare a role and its threads; ranges are half-open: ``warp=(1, 5)``. For ``with``, or as a decorator."""
         places = {"gpu": gpu, "cluster": cluster, "cta": cta, "warp": warp, "lane": lane}
         placement = ", ".join(f"{key} {_range(value)}" for key, value in places.items() if value is not None)
         found = Role(name, placement)
@@ -72,7 +72,7 @@ class Sketch:
         return found
 
     def expect(self, *kinds: str) -> None:
-        """What ``mcheck check`` should find: clean, race, undefined, deadlock."""
+        """Set what ``mcheck check`` should find: clean, race, undefined, deadlock."""
         self._expect = " | ".join(kinds)
 
     # --- results ------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ class Sketch:
         return out
 
     def program(self) -> Program:
-        """The program; its operations carry the places in the Python source that wrote them."""
+        """The program, whose operations have their places in the Python source."""
         from mcheck.frontend.litmus import parse
 
         lines = self._lines()
@@ -123,7 +123,7 @@ class Sketch:
         return dataclasses.replace(program, threads=threads)
 
     def check(self, *, profile: str = "ptx", model: str = "ptx-9.0", timeout: float | None = None) -> Answer:
-        """Races, undefined behaviour and deadlocks."""
+        """Find races, undefined behaviour and deadlocks."""
         from mcheck.cat import load_model
         from mcheck.checking.policy.ask import ask
         from mcheck.checking.policy.question import Completeness, Question
@@ -141,24 +141,24 @@ def _range(value: Numbers) -> str:
 
 
 def assert_clean(sketch: Sketch, *, profile: str = "ptx", timeout: float | None = 60) -> Answer:
-    """Raises ``AssertionError`` with the findings in words unless the sketch is proved to have no error."""
+    """Raise ``AssertionError`` with the findings unless the sketch is proved to have no error."""
     found = sketch.check(profile=profile, timeout=timeout)
     if found.verdict.is_open:
         raise AssertionError(f"{sketch.name}: {found.verdict}: {found.reason}")
     if any(f.severity == "error" for f in found.findings):
-        raise AssertionError(f"{sketch.name}:\n{report(found)}")
+        raise AssertionError(f"{sketch.name}:\n{format_findings(found)}")
     return found
 
 
 def assert_finds(sketch: Sketch, kind: str, *, profile: str = "ptx", timeout: float | None = 60) -> Answer:
-    """Raises ``AssertionError`` unless there is a finding of this kind (race, undefined, deadlock) or code."""
+    """Raise ``AssertionError`` unless there is a finding of this kind (race, undefined, deadlock) or code."""
     found = sketch.check(profile=profile, timeout=timeout)
     if not any(kind in (f.kind, f.code) and f.severity != "advice" for f in found.findings):
-        raise AssertionError(f"{sketch.name}: no {kind} found:\n{report(found)}")
+        raise AssertionError(f"{sketch.name}: no {kind} found:\n{format_findings(found)}")
     return found
 
 
-def report(found: Answer) -> str:
+def format_findings(found: Answer) -> str:
     """The findings as text."""
     from mcheck.report.finding import lines
     from mcheck.report.lines import plain

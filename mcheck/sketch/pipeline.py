@@ -1,4 +1,4 @@
-"""A ring of slots between a producer and its consumers, as kernels build it from full and empty mbarriers."""
+"""A ring buffer between a producer and its consumers, with full and empty mbarriers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from mcheck.sketch.text import Ref
 
 
 class Pipeline:
-    """``stages`` slots of ``size`` bytes each. ``consumers``: the arrivals that hand a slot back.
+    """A ring of ``stages`` slots of ``size`` bytes each. ``consumers``: the number of arrivals that release a slot.
 
-    The producer calls ``acquire``, ``load`` for round k; a consumer ``wait``, reads ``slot(k)``, then ``release``.
+    In iteration k the producer calls ``acquire`` and ``load``; a consumer calls ``wait``, reads ``slot(k)``, then
+    calls ``release``.
     """
 
     def __init__(self, sketch: Sketch, name: str, *, stages: int, size: int, consumers: int) -> None:
@@ -20,33 +21,31 @@ class Pipeline:
         self.empty = sketch.mbarriers(f"{name}_empty", stages)
 
     def init(self, t: Role) -> None:
-        """One thread initialises all barriers; the others need a barrier behind it."""
+        """Initialise all mbarriers, in one thread; the others need a barrier after it."""
         for stage in range(self.stages):
             t.init(self.full[stage], 1)
             t.init(self.empty[stage], self.consumers)
 
     def slot(self, k: int) -> Ref:
-        """The buffer of round ``k``."""
+        """The slot of iteration ``k``."""
         return self.buffer[k % self.stages]
 
     def acquire(self, t: Role, k: int) -> None:
-        """The producer waits until the slot is free."""
+        """Wait until the slot is free, in the producer."""
         t.wait(self.empty[k % self.stages], (k // self.stages) % 2 ^ 1)
 
     def load(self, t: Role, k: int, source: Ref) -> None:
-        """The producer announces and issues the copy of round ``k``."""
+        """Announce and issue the copy of iteration ``k``, in the producer."""
         full = self.full[k % self.stages]
         t.arrive_expect_tx(full, self.size)
         t.bulk_load(self.slot(k), source, self.size, full)
 
     def wait(self, t: Role, k: int) -> None:
-        """A consumer waits for the data of round ``k``."""
+        """Wait for the data of iteration ``k``, in a consumer."""
         t.wait(self.full[k % self.stages], (k // self.stages) % 2)
 
     def release(self, t: Role, k: int, *, fence: bool = True, elected: bool = True) -> None:
-        """A consumer hands the slot back: a proxy fence for its generic reads, then one arrive per warp (or per
-        thread).
-        """
+        """Release the slot, in a consumer: a proxy fence for its generic reads, then an arrive per warp (or thread)."""
         if fence:
             t.fence_proxy_async("shared::cta")
         empty = self.empty[k % self.stages]

@@ -1,4 +1,4 @@
-"""What the threads of a role do: one method per instruction, and ``ptx`` for all others."""
+"""The class ``Role``: the code of a range of threads, one method per instruction and ``ptx`` for all others."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 HERE = str(Path(__file__).parent)
 
 
-def caller() -> tuple[str, int]:
+def locate_caller() -> tuple[str, int]:
     """File and line of the first frame outside this package."""
-    frame = sys._getframe(1)  # noqa: SLF001 - the cheap way to the line of the caller
+    frame = sys._getframe(1)  # noqa: SLF001 - cheap access to the line of the caller
     while frame.f_back is not None and (
         frame.f_code.co_filename.startswith(HERE) or frame.f_code.co_filename.endswith("contextlib.py")
     ):
@@ -29,7 +29,7 @@ def caller() -> tuple[str, int]:
 
 
 class Role:
-    """Collects the instructions of a role; used in a ``with`` block, or to decorate a function that takes it."""
+    """A role under construction, used in a ``with`` block or as the decorator of a function that takes it."""
 
     laneid = Expr("%laneid")
     warpid = Expr("%warpid")
@@ -57,17 +57,15 @@ class Role:
     # --- text ---------------------------------------------------------------------------------------------
 
     def ptx(self, instruction: str) -> None:
-        """Any instruction, as PTX spells it; the semicolon may be left out."""
+        """Add any instruction in PTX syntax; the semicolon is optional."""
         self._line(instruction.strip().rstrip(";") + ";")
 
     def _line(self, text: str) -> None:
-        self.lines.append(("  " * self._depth + text, caller()))
+        self.lines.append(("  " * self._depth + text, locate_caller()))
 
     @contextmanager
     def when(self, condition: object) -> Iterator[None]:
-        """The instructions inside run if ``condition`` holds, an expression such as ``t.laneid`` or ``"%laneid ==
-        0"``.
-        """
+        """Add a branch: the body is executed if ``condition`` holds, such as ``t.laneid`` or ``"%laneid == 0"``."""
         self._line(f"if ({show(condition)}) {{")
         self._depth += 1
         yield
@@ -75,12 +73,12 @@ class Role:
         self._line("}")
 
     def elected(self, lane: int = 0) -> AbstractContextManager[None]:
-        """The instructions inside run in one lane of each warp."""
+        """Add a branch whose body is executed by one lane of each warp."""
         return self.when(f"%laneid == {lane}")
 
     @contextmanager
     def loop(self, variable: str, low: object, high: object) -> Iterator[Expr]:
-        """A loop of the block form; a Python loop does as well and is written out."""
+        """Add a loop of the block form; a Python loop works too and is unrolled."""
         self._line(f"for {variable} in {show(low)}..{show(high)} {{")
         self._depth += 1
         yield Expr(variable)
@@ -88,7 +86,7 @@ class Role:
         self._line("}")
 
     def register(self) -> str:
-        """A register that nothing else uses."""
+        """A fresh register."""
         self._fresh += 1
         return f"r{100 + self._fresh}"
 
@@ -101,7 +99,7 @@ class Role:
         self.ptx(f"mbarrier.inval.shared::cta.b64 {address(bar)}")
 
     def arrive(self, bar: Ref, *, sem: str = "release", scope: str | None = None) -> None:
-        """``mbarrier.arrive``; on a peer's object at cluster scope unless said otherwise."""
+        """``mbarrier.arrive``; by default at cluster scope on the mbarrier of a peer CTA."""
         scope = scope or ("cluster" if bar.rank is not None else "cta")
         self.ptx(f"mbarrier.arrive.{sem}.{scope}.{bar.window}.b64 _, {address(bar)}")
 
@@ -113,7 +111,7 @@ class Role:
         self.ptx(f"mbarrier.expect_tx.relaxed.cta.{bar.window}.b64 {address(bar)}, {show(tx)}")
 
     def wait(self, bar: Ref, parity: object, *, sem: str = "acquire", scope: str = "cta") -> None:
-        """Blocks until the phase of this parity is complete."""
+        """Block until the phase of this parity is complete."""
         self.ptx(f"await mbarrier.try_wait.parity.{sem}.{scope}.shared::cta.b64 {address(bar)}, {show(parity)}")
 
     # --- copies ----------------------------------------------------------------------------------------------
@@ -157,7 +155,7 @@ class Role:
     # --- memory, fences, barriers --------------------------------------------------------------------------------
 
     def ld(self, place: Ref, kind: str = "u32", register: str | None = None) -> str:
-        """A weak load; the register that it loads."""
+        """A weak load; returns its register."""
         target = register or self.register()
         self.ptx(f"ld.{place.window}.{kind} {target}, {address(place)}")
         return target

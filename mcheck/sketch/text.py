@@ -1,4 +1,4 @@
-"""Operands as the block form spells them: objects, their elements, addresses, small expressions."""
+"""Operands in the syntax of the block form: objects, elements, addresses, expressions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Expr:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """An object or a part of it: ``buf[2]``, ``buf[2] + 16``, ``full[0].at(1)`` (in the CTA of rank 1)."""
+    """A reference to an object or a part of it: ``buf[2]``, ``buf[2] + 16``, ``full[0].at(1)`` (in CTA rank 1)."""
 
     name: str
     space: str
@@ -58,7 +58,7 @@ class Ref:
         return Ref(self.name, self.space, self.elem, (*self.indices, index), self.rank, self.offset)
 
     def at(self, rank: object) -> Ref:
-        """The same place in the CTA of this rank of the cluster."""
+        """The same object in the CTA with this rank in the cluster."""
         return Ref(self.name, self.space, self.elem, self.indices, rank, self.offset)
 
     def __add__(self, offset: object) -> Ref:
@@ -75,7 +75,7 @@ class Ref:
 
     @property
     def window(self) -> str:
-        """The state space in instructions: ``global``, ``shared::cta``, or ``shared::cluster`` for a peer."""
+        """The state space for instructions: ``global``, ``shared::cta``, or ``shared::cluster`` for a peer CTA."""
         if self.space == "global":
             return "global"
         return "shared::cta" if self.rank is None else "shared::cluster"

@@ -120,7 +120,7 @@ def test_a_loaded_program_and_its_text_have_one_answer() -> None:
 def test_a_state_without_a_picture_says_so() -> None:
     found = outcomes(program(), most=0)
     assert found[0]._repr_svg_() is None
-    with pytest.raises(InputError, match="no execution of this state was drawn"):
+    with pytest.raises(InputError, match="this state has no drawn execution"):
         found[0].picture()
 
 

@@ -9,7 +9,7 @@ import pytest
 from mcheck.checking.check.case import Options, Settings
 from mcheck.checking.check.single import check_case
 from mcheck.checking.run.case import Case
-from mcheck.findings.repair import apply_edits, edits
+from mcheck.findings.repair import apply_edits, make_edits
 
 if TYPE_CHECKING:
     from mcheck.findings.finding import Finding
@@ -32,7 +32,7 @@ P@cluster 0, cta 0 { .reg .u32 a; mapa.shared::cluster.u32 a, x, 5; ld.shared::c
 @pytest.mark.parametrize("engine", ["protocol", "explicit", "z3"])
 @pytest.mark.parametrize(
     ("text", "code", "says"),
-    [(GLOBAL, "UB204", "Put the mbarrier into shared memory"), (BEYOND, "UB108", "rank be below the number of CTAs")],
+    [(GLOBAL, "UB204", "Put the mbarrier into shared memory"), (BEYOND, "UB108", "rank below the number of CTAs")],
 )
 def test_the_case_at_hand_is_mended(text: str, code: str, says: str, engine: str) -> None:
     (finding,) = found(text, engine)
@@ -77,7 +77,7 @@ def test_accesses_by_two_addresses_lack_the_fence_of_aliases(engine: str) -> Non
     (finding,) = found(OWN, engine)
     assert finding.code == "RACE001"
     lines = OWN.splitlines()
-    assert found("\n".join(apply_edits(lines, edits(finding, lines, table=True))), engine) == []
+    assert found("\n".join(apply_edits(lines, make_edits(finding, lines, table=True))), engine) == []
     (finding,) = found(OTHER, engine)
     assert finding.code == "RACE001"
     assert "fence.proxy.alias on the way from line 4 to line 5" in finding.missing

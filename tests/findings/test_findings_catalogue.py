@@ -99,7 +99,7 @@ def test_message_for() -> None:
 @ENTRIES
 def test_examples_differ_and_expect(entry: Entry) -> None:
     assert entry.bad != entry.good
-    if entry.of_modules:
+    if entry.is_module_only:
         assert entry.good.startswith(".version ")
         return
     assert entry.bad.startswith("PTX ")
@@ -111,7 +111,7 @@ def test_examples_differ_and_expect(entry: Entry) -> None:
 @ENTRIES
 @pytest.mark.parametrize("which", ["bad", "good"])
 def test_examples_parse(entry: Entry, which: str) -> None:
-    if entry.of_modules:
+    if entry.is_module_only:
         assert set(parse_module(getattr(entry, which)).functions) == {"k"}
         return
     program = parse(getattr(entry, which), f"{entry.code}-{which}.litmus")

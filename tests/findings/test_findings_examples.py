@@ -31,8 +31,8 @@ def codes(text: str, name: str, model: Model, *, errors_only: bool = False) -> s
     return {f.code for f in found.findings if not errors_only or f.severity == "error"}
 
 
-LITMUS = pytest.mark.parametrize("entry", [e for e in catalogue.all() if not e.of_modules], ids=lambda e: e.code)
-MODULES = pytest.mark.parametrize("entry", [e for e in catalogue.all() if e.of_modules], ids=lambda e: e.code)
+LITMUS = pytest.mark.parametrize("entry", [e for e in catalogue.all() if not e.is_module_only], ids=lambda e: e.code)
+MODULES = pytest.mark.parametrize("entry", [e for e in catalogue.all() if e.is_module_only], ids=lambda e: e.code)
 
 
 @LITMUS

@@ -1,4 +1,4 @@
-"""A warp whose lanes never meet is told as that, and as no barrier of the CTA."""
+"""A warp whose lanes never converge is reported as such, not as a barrier of the CTA."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_lanes_that_never_meet(engine: str) -> None:
     finding = found(NEVER, engine)
     assert finding.code == "DEAD006"
     assert "bar.warp.sync 3" in finding.message
-    assert "mask the lanes" in finding.missing
+    assert "mask only lanes" in finding.missing
     assert finding.spec.section == "9.7.13.2"
     told = f"{finding.message} {finding.missing} {catalogue.get(finding.code).explanation}"
     assert not any(word in told for word in ("bar.sync", "barrier 0", "CTA"))

@@ -6,7 +6,7 @@ import pytest
 
 from mcheck.base.errors import Span
 from mcheck.findings.finding import Access, Finding
-from mcheck.findings.repair import apply_edits, edits
+from mcheck.findings.repair import apply_edits, make_edits
 
 FENCE = "fence.proxy.async"
 
@@ -17,7 +17,7 @@ def mended(text: str, missing: str, *places: tuple[int, int], table: bool = Fals
         code="RACE004", kind="race", severity="error", message="", accesses=accesses, missing=f"Execute {missing}."
     )
     lines = text.split("\n")
-    return "\n".join(apply_edits(lines, edits(finding, lines, table=table)))
+    return "\n".join(apply_edits(lines, make_edits(finding, lines, table=table)))
 
 
 @pytest.mark.parametrize(

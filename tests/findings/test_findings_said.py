@@ -1,4 +1,4 @@
-"""What findings say of themselves in text: the deed, the bytes, the buffer, the lanes."""
+"""What findings say of themselves in text: the action, the bytes, the buffer, the lanes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_phase_that_lacks_bytes_says_how_many(
     """Whether the arrivals have come or not: correcting their number alone would end in the same wait."""
     (tmp_path / "a.litmus").write_text(HALF.replace("COUNT", str(count)))
     text = said(capsys, str(tmp_path / "a.litmus"), "--engine", engine)
-    (missing,) = (line for line in text.split("\n") if "missing:" in line)
+    (missing,) = (line for line in text.split("\n") if "fix:" in line)
     assert "32 bytes" in missing
     assert "16 came" in missing
     assert count == 1 or "1 of 2 arrivals" in missing
@@ -69,7 +69,7 @@ def test_a_byte_count_given_to_an_arrive_is_pointed_out(
     (tmp_path / "a.litmus").write_text(text)
     text = said(capsys, str(tmp_path / "a.litmus"), "--engine", engine)
     assert "UB205" in text
-    assert "missing: The operand of an arrive is a number of arrivals" in text
+    assert "fix: The operand of an arrive is a number of arrivals" in text
     assert "mbarrier.arrive.expect_tx" in text
 
 
@@ -98,7 +98,7 @@ def test_an_address_that_is_near_nothing_names_nothing(capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
-    ("instruction", "access", "deed"),
+    ("instruction", "access", "action"),
     [
         ("mbarrier.arrive.shared::cta.b64 _, [bar]", "read", "arrive"),
         ("mbarrier.arrive_drop.shared::cta.b64 _, [bar]", "read", "arrive"),
@@ -115,8 +115,8 @@ def test_an_address_that_is_near_nothing_names_nothing(capsys: pytest.CaptureFix
         ),
     ],
 )
-def test_what_an_access_does(instruction: str, access: str, deed: str) -> None:
-    assert Access(thread="p", instruction=instruction, access=access).deed == deed
+def test_what_an_access_does(instruction: str, access: str, action: str) -> None:
+    assert Access(thread="p", instruction=instruction, access=access).action == action
 
 
 def test_an_arrive_is_no_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

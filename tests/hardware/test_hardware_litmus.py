@@ -18,7 +18,7 @@ from hardware.litmus.stress import BOUND, FREE, geometry
 from mcheck.cat import load_model
 from mcheck.frontend.litmus import load as load_test
 from mcheck.isa.agreement import ptxas
-from mcheck.report.hardware_results import load, published
+from mcheck.report.hardware_results import load, observation_file
 
 LITMUS = Path(__file__).parents[2] / "litmus"
 SAMPLE = (
@@ -148,7 +148,7 @@ def test_the_histogram_is_read_back() -> None:
     [("h200", "NVIDIA H200", 7000, 10**11), ("h100", "NVIDIA H100 80GB HBM3", 900, 10**11)],
 )
 def test_the_results_are_complete(chip: str, device: str, tests: int, instances: int) -> None:
-    runs, found = load(published(chip))
+    runs, found = load(observation_file(chip))
     assert {r.device for r in runs} == {device}
     assert len(found) > tests
     assert all(o.text for o in found.values())
@@ -164,14 +164,14 @@ CONTROLS = (
 
 @pytest.mark.parametrize("name", CONTROLS)
 def test_the_positive_controls_were_seen(name: str) -> None:
-    _, found = load(published())
+    _, found = load(observation_file())
     assert any(o.hits for o in found.values() if o.name.endswith(f"/{name}.litmus"))
 
 
 @pytest.mark.parametrize("name", REREAD)
 def test_the_assembler_was_seen_to_keep_what_it_had_read(name: str) -> None:
     """The text excludes it, and so does the model: were it otherwise, ``EXPLAINED`` should not name these."""
-    _, found = load(published("h100"))
+    _, found = load(observation_file("h100"))
     [seen] = [o for o in found.values() if o.name.endswith(f"/Reread+{name}.litmus")]
     assert compare(as_seen(seen), seen, load_model("ptx-9.0")).contradicts
 
@@ -179,7 +179,7 @@ def test_the_assembler_was_seen_to_keep_what_it_had_read(name: str) -> None:
 @pytest.mark.parametrize("chip", ["h200", "h100"])
 def test_no_state_was_seen_that_the_model_forbids(chip: str) -> None:
     """A sample; ``python -m hardware.litmus.compare`` takes all."""
-    _, found = load(published(chip))
+    _, found = load(observation_file(chip))
     model = load_model("ptx-9.0")
     for seen in [o for o in found.values() if o.states][::60]:
         compared = compare(as_seen(seen), seen, model)

@@ -50,7 +50,7 @@ def test_the_file_is_read_if_no_text_is_given(tmp_path: Path) -> None:
     ("error", "first", "last"),
     [
         (Unsupported("wgmma with sparsity"), "unsupported: wgmma with sparsity", "unsupported: wgmma with sparsity"),
-        (InternalError("no base"), "internal error: no base", "hint: this is a defect of mcheck;"),
+        (InternalError("no base"), "internal error: no base", "hint: this is a bug in mcheck;"),
     ],
 )
 def test_kinds(error: McheckError, first: str, last: str) -> None:

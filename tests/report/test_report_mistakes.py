@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from mcheck.checking.run.case import Settings
 from mcheck.tools.cli.main import cli
-from mcheck.tools.lsp.notes import notes
+from mcheck.tools.lsp.notes import compute_notes
 
 TEXT = """PTX several
 { x = 0; y = 0; }
@@ -64,4 +64,4 @@ def test_all_mistakes_are_told(
 
 
 def test_an_editor_marks_each() -> None:
-    assert [note.span.line for note in notes(TEXT, "several.litmus", Settings())] == LINES
+    assert [note.span.line for note in compute_notes(TEXT, "several.litmus", Settings())] == LINES

@@ -370,11 +370,11 @@ def test_other_formats_hold_the_same_graph() -> None:
 def test_a_schedule_is_a_timeline_with_the_accesses_marked() -> None:
     """A finding of a kernel sketch: a lane per role, time downwards, what conflicts marked."""
     from mcheck.engines.protocol.exploration import check
-    from mcheck.report.picture.timeline import timeline
+    from mcheck.report.picture.timeline import draw_timeline
 
     program = load(str(LITMUS / "bulk" / "bulk-ring-one-slot-no-fence.litmus"))
     given = check(program, load_model("ptx-9.0"))
-    drawn = [(f, timeline(f, program.name, "ptx-9.0")) for f in given.findings]
+    drawn = [(f, draw_timeline(f, program.name, "ptx-9.0")) for f in given.findings]
     assert drawn
     for finding, execution in drawn:
         assert execution is not None, finding.trace
@@ -391,7 +391,7 @@ def test_a_schedule_is_a_timeline_with_the_accesses_marked() -> None:
 def test_a_deadlock_of_a_sketch_shows_where_each_role_stands() -> None:
     from mcheck.checking.policy.ask import ask
     from mcheck.checking.policy.question import Completeness, Question
-    from mcheck.report.picture.timeline import timeline
+    from mcheck.report.picture.timeline import draw_timeline
 
     seen = 0
     for source in sorted((LITMUS / "kernels").glob("*.litmus")):
@@ -401,7 +401,7 @@ def test_a_deadlock_of_a_sketch_shows_where_each_role_stands() -> None:
         program = load(str(source))
         given = ask(program, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=20))
         for finding in (f for f in given.findings if f.kind == "deadlock"):
-            drawn = timeline(finding, program.name, "ptx-9.0")
+            drawn = draw_timeline(finding, program.name, "ptx-9.0")
             if drawn is None:
                 continue
             stops = [(drawn.columns[b.column].title, b.line) for b in drawn.boxes if b.kind == "stop"]

@@ -122,7 +122,7 @@ def test_the_schemas_reject() -> None:
 
 @pytest.mark.parametrize("profile", ["strict", "permissive"])
 def test_every_code(report: Callable, profile: str) -> None:
-    entries = [entry for entry in catalogue.all() if not entry.of_modules]
+    entries = [entry for entry in catalogue.all() if not entry.is_module_only]
     paths = [write(f"codes/{entry.code}", entry.bad) for entry in entries]
     paths += [write(f"clean/{entry.code}", entry.good) for entry in entries]
     document = sarif_of(report("check", "--profile", profile, "--format", "sarif", *paths))

@@ -5,22 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 from mcheck.frontend.litmus import parse
-from mcheck.report.hardware_results import load, published
-from mcheck.report.site.hardware_counts import seen_of
+from mcheck.report.hardware_results import load, observation_file
+from mcheck.report.site.hardware_counts import find_hardware_counts
 
-_, FOUND = load(published())
+_, FOUND = load(observation_file())
 
 
 def test_counts_of_a_state() -> None:
     observation = next(o for o in FOUND.values() if o.name.endswith("/MP+fence.acq_rels.litmus"))
-    seen = seen_of(parse(observation.text, observation.name))
+    seen = find_hardware_counts(parse(observation.text, observation.name))
     assert seen is not None
     assert seen.count((("P1:r0", 1), ("P1:r1", 0))) == 0
     assert seen.count((("P1:r0", 1), ("P1:r1", 1))) > 10**6
     assert seen.count((("P1:r0", "unknown"), ("P1:r1", "unknown"))) == observation.instances
-    assert seen.told([(("P1:r0", 1), ("P1:r1", 1))]).startswith("Seen on an NVIDIA H200")
+    assert seen.summarise([(("P1:r0", 1), ("P1:r1", 1))]).startswith("Observed on an NVIDIA H200")
 
 
 def test_another_text_was_not_run(tmp_path: Path) -> None:
     observation = next(iter(FOUND.values()))
-    assert seen_of(parse(observation.text + "\n", observation.name)) is None
+    assert find_hardware_counts(parse(observation.text + "\n", observation.name)) is None

@@ -261,7 +261,7 @@ def test_a_clean_sketch_shows_a_run(tmp_path: Path) -> None:
     (page,) = [p for p in (tmp_path / "site").rglob("*.html") if p.name != "index.html"]
     text = page.read_text()
     assert "proved" in text
-    assert "A run of the kernel, from its beginning" in text
+    assert "The beginning of a run of the kernel" in text
     assert "Data of one execution" in text
 
 
@@ -425,8 +425,8 @@ def test_a_link_out_of_the_folder_is_not_published(tmp_path: Path) -> None:
     assert main(["doc", str(suite), "-o", str(tmp_path / "site")]) == 2
     pages = {path.name: path.read_text() for path in (tmp_path / "site").rglob("*") if path.is_file()}
     assert not any("swordfish" in text for text in pages.values())
-    assert "outside the folders" in pages["outside.html"]
-    assert "outside the folders" in pages["module.ptx.html"]
+    assert "outside the given folders" in pages["outside.html"]
+    assert "outside the given folders" in pages["module.ptx.html"]
 
 
 def test_a_page_whose_process_ended_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mcheck.frontend.litmus import parse
-from mcheck.report.site.build import said
-from mcheck.report.site.topics import topics_of, topics_of_module
+from mcheck.report.site.build import to_html
+from mcheck.report.site.topics import find_module_topics, find_topics
 from mcheck.tools.cli.main import main
 
 ROOT = Path(__file__).parents[2]
@@ -107,7 +107,7 @@ def test_a_module_has_a_page_with_the_lines_of_its_findings(site: Path, folder: 
 
 def test_a_module_without_a_launch_is_named(site: Path, folder: Path) -> None:
     index = page(site, "index")
-    assert "Modules left out" in index
+    assert "Modules without a launch" in index
     assert str(folder / "bare.ptx") in index
     assert not list(site.rglob("bare.ptx.html"))
 
@@ -175,7 +175,7 @@ def test_a_sketch_with_any_number_of_rounds_has_the_answer_of_check(
 
 
 def test_what_a_message_says_in_backticks_is_code() -> None:
-    assert str(said("ask `a < b` and <i>")) == "ask <code>a &lt; b</code> and &lt;i&gt;"
+    assert str(to_html("ask `a < b` and <i>")) == "ask <code>a &lt; b</code> and &lt;i&gt;"
 
 
 def test_a_page_that_is_kept_rests_on_the_launch(folder: Path, tmp_path: Path) -> None:
@@ -220,13 +220,13 @@ def test_what_was_found_stands_out_from_what_is_clean(site: Path) -> None:
 
 
 def test_topics_are_what_a_test_does() -> None:
-    assert topics_of(parse(RING, "ring.litmus"), RING) == ("bulk copies", "mbarriers", "memory fences")
+    assert find_topics(parse(RING, "ring.litmus"), RING) == ("bulk copies", "mbarriers", "memory fences")
     two = RING.replace("P0@cta 0 {", "P1@cluster 0, cta 1 { }\nP0@cluster 0, cta 0 {")
-    assert "clusters" in topics_of(parse(two, "ring.litmus"), two)
+    assert "clusters" in find_topics(parse(two, "ring.litmus"), two)
     back = "PTX back\n{ x = 0; }\n P0@cta 0,gpu 0 ;\n L0: ;\n ld.relaxed.gpu r0, x ;\n bra L0 ;\n"
-    assert topics_of(parse(back, "back.litmus"), back) == ("loops",)
+    assert find_topics(parse(back, "back.litmus"), back) == ("loops",)
     ahead = "PTX ahead\n{ x = 0; }\n P0@cta 0,gpu 0 ;\n bra L0 ;\n ld.relaxed.gpu r0, x ;\n L0: ;\n"
-    assert topics_of(parse(ahead, "ahead.litmus"), ahead) == ()
+    assert find_topics(parse(ahead, "ahead.litmus"), ahead) == ()
     rounds = "$L__BB0_1:\n\tbar.sync \t0;\n\t@%p1 bra \t$L__BB0_1;\n\tret;\n"
-    assert topics_of_module(rounds) == ("barriers", "loops")
-    assert topics_of_module(rounds.replace("@%p1 bra", "// bra")) == ("barriers",)
+    assert find_module_topics(rounds) == ("barriers", "loops")
+    assert find_module_topics(rounds.replace("@%p1 bra", "// bra")) == ("barriers",)

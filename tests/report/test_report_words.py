@@ -90,7 +90,7 @@ def test_contents(value: int | None, size: int, unit: int, text: str) -> None:
 def test_a_test_that_names_nothing(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     main([*command, "sketch.litmus"])
     shown = capsys.readouterr()
-    assert "the test names nothing to look at: add a line such as `exists (P:r0 == 1)`" in shown.out
+    assert "the test names no registers or locations: add a line such as `exists (P:r0 == 1)`" in shown.out
     assert "0 states" not in shown.out
     assert "stopped early" not in shown.err
 

@@ -19,7 +19,7 @@ from mcheck.checking.run.case import kinds_hold
 from mcheck.checking.run.single import remaining_time
 from mcheck.findings.finding import Finding
 from mcheck.findings.ordering import drop_redundant
-from mcheck.findings.suppress import apply_suppressions, suppressions
+from mcheck.findings.suppress import apply_suppressions, parse_suppressions
 from mcheck.ir.program import CLEAN, Program
 
 
@@ -55,7 +55,7 @@ def find_all(
         # What the file expects may be what the engine has not come to.
         more = ask(question(None, thorough=True))
         given = more if _expected(program, more) else replace(given, cut=given.cut or more.cut)
-    filtered = options.select or options.ignore or settings.profile != "ptx" or suppressions(program.source)
+    filtered = options.select or options.ignore or settings.profile != "ptx" or parse_suppressions(program.source)
     ended = not given.covered and any(is_counted_error(f, _nothing) for f in given.findings)
     if filtered and ended and all(map(unwanted, given.findings)):
         given = _joined(given, ask(question(unwanted, thorough=True)))

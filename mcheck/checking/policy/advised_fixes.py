@@ -39,7 +39,7 @@ def add_tried_fixes(given: Answer, program: Program, model: Model, question: Que
 
 
 def _vague(finding: Finding) -> bool:
-    return finding.severity == "error" and finding.missing == catalogue.get(finding.code).remedy_of(finding.message)
+    return finding.severity == "error" and finding.missing == catalogue.get(finding.code).remedy_for(finding.message)
 
 
 def _key(finding: Finding) -> object:

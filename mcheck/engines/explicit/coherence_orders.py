@@ -16,7 +16,7 @@ from mcheck.cat.algebra.bits import Rows
 from mcheck.cat.algebra.tape import BOUND, TOTAL, Axiom
 from mcheck.events.choices.candidate import Candidate
 from mcheck.events.structure import Structure
-from mcheck.findings.undefined_effects import OF_THE_MISUSED
+from mcheck.findings.undefined_effects import REPORTED_BESIDE_MISUSE
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Solution:
 
     ``defined``: the mask of the candidates without misuse; what follows a misuse is no execution of the program.
     ``misused``: the masks of the others by the event of their only misuse; only that event is examined, see
-    ``OF_THE_MISUSED``.
+    ``REPORTED_BESIDE_MISUSE``.
     """
 
     defined: int = -1
@@ -136,7 +136,7 @@ class Orders:
         self, evaluation: Evaluation, alive: int, candidates: list[Candidate], solution: Solution
     ) -> None:
         for a in self.flags if solution.misused else ():
-            if a.name in OF_THE_MISUSED:
+            if a.name in REPORTED_BESIDE_MISUSE:
                 cells = evaluation.get(a.node)
                 for k, mask in solution.misused.items():
                     flagged = -1 if self.plan.low[a.node][k] >> k & 1 else cells.get(k, {}).get(k, 0)

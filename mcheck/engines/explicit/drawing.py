@@ -20,7 +20,7 @@ from mcheck.events.choices.prepared import Prepared
 from mcheck.events.event import Event
 from mcheck.events.execution_graph import Band, Box, Column, Edge, Execution, Hop
 from mcheck.events.structure import INIT, Node, Structure
-from mcheck.findings.finding import bytes_of
+from mcheck.findings.finding import format_range
 from mcheck.ir.ops import Op
 from mcheck.semantics.terms import Uid, Unknown
 
@@ -349,7 +349,7 @@ def _object_of(s: Structure, address: int, size: int) -> str:
                 return label
             if size == data.elem_size and start % size == 0 and data.dims:
                 return f"{label}{_indices(start // size, data.dims)}"
-            return bytes_of(label, start, start + size)
+            return format_range(label, start, start + size)
     return hex(address)
 
 

@@ -509,7 +509,7 @@ def answer(
 
 
 NONE = Reason(Cause.MODEL, "the protocol engine finds no execution that the model allows")
-INTERLEAVED = "strong accesses take effect in some interleaving of the threads, or the answer is bounded"
+INTERLEAVED = "strong accesses take effect in some interleaving of the threads; otherwise the answer is bounded"
 
 
 def check(

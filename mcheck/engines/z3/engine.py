@@ -42,7 +42,7 @@ from mcheck.events.event import Path
 from mcheck.events.structure import Structure, build
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Finding
-from mcheck.findings.undefined_effects import OF_THE_MISUSED, accepts_misuse
+from mcheck.findings.undefined_effects import REPORTED_BESIDE_MISUSE, accepts_misuse
 from mcheck.ir.aligned_operations import is_wgmma
 from mcheck.ir.program import Program
 from mcheck.semantics.terms import Uid
@@ -271,11 +271,11 @@ class Z3Run(Run):
         self._flags_of_the_misused(q, missteps)
 
     def _flags_of_the_misused(self, q: Question, missteps: list[Mishap]) -> None:
-        """Reports the flags of an operation that is undefined for another reason: see ``OF_THE_MISUSED``."""
+        """Reports the flags of an operation that is undefined for another reason: see ``REPORTED_BESIDE_MISUSE``."""
         for axiom in q.prepared.flags:
-            for code, uid, misused in missteps if axiom.name in OF_THE_MISUSED else ():
+            for code, uid, misused in missteps if axiom.name in REPORTED_BESIDE_MISUSE else ():
                 node = next(iter(q.s.nodes_of[uid]), None)
-                if node is None or code in OF_THE_MISUSED or not q.prepared.alone(uid):
+                if node is None or code in REPORTED_BESIDE_MISUSE or not q.prepared.alone(uid):
                     continue
                 if not q.prepared.bounds.high[axiom.node][node] >> node & 1:
                     continue

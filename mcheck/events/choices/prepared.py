@@ -22,7 +22,7 @@ from mcheck.events.choices.candidate import Candidate, Choice, Valuation, consta
 from mcheck.events.event import Event
 from mcheck.events.structure import Structure
 from mcheck.events.warpgroups import completions
-from mcheck.findings.undefined_effects import OF_THE_MISUSED
+from mcheck.findings.undefined_effects import REPORTED_BESIDE_MISUSE
 from mcheck.semantics.mbarrier_states import counted_state
 from mcheck.semantics.terms import Term, Uid, Unknown, evaluate
 
@@ -238,7 +238,7 @@ class Prepared:
         if len(found) != 1:
             return None
         ((code, _, uid),) = (misstep for misstep in found if misstep is not None)
-        if code in OF_THE_MISUSED or not self.alone(uid):
+        if code in REPORTED_BESIDE_MISUSE or not self.alone(uid):
             return None
         return next(iter(self.s.nodes_of[uid]), None)
 

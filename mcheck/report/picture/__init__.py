@@ -1,1 +1,1 @@
-"""Pictures of executions: ``layout`` places them, ``svg`` draws them, ``formats`` writes DOT and GraphML."""
+"""Pictures of executions: ``layout`` computes positions; ``svg``, ``pdf``, ``tikz`` and ``formats`` draw."""

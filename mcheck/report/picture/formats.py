@@ -1,4 +1,4 @@
-"""An execution in the form that a file name asks for; DOT and GraphML by networkx's data structures."""
+"""Pictures in the format of a file name; DOT and GraphML by networkx."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLORS = {"rf": "red", "co": "blue", "fr": "orange3", "issue": "purple", "comple
 
 
 def picture(execution: Execution, path: str) -> str | bytes:
-    """The execution in the form that the ending of ``path`` asks for: text, but for PDF."""
+    """The execution in the format of the suffix of ``path``: text, or bytes for PDF."""
     if path.endswith(".svg"):
         from mcheck.report.picture.svg import draw
 
@@ -37,7 +37,7 @@ def picture(execution: Execution, path: str) -> str | bytes:
 
 
 def network(execution: Execution) -> nx.MultiDiGraph:
-    """The execution as a graph of networkx: boxes with their columns and texts, edges with their kinds."""
+    """The execution as a networkx graph: boxes with columns and texts, edges with kinds."""
     import networkx as nx
 
     graph = nx.MultiDiGraph(name=execution.title)
@@ -61,7 +61,7 @@ def network(execution: Execution) -> nx.MultiDiGraph:
 
 
 def graphml(execution: Execution) -> str:
-    """GraphML, which yEd, Gephi and networkx read."""
+    """The execution as GraphML, for yEd, Gephi and networkx."""
     import networkx as nx
 
     out = BytesIO()
@@ -74,7 +74,7 @@ def _quoted(text: str) -> str:
 
 
 def dot(execution: Execution) -> str:
-    """DOT for graphviz, a cluster per column."""
+    """The execution as DOT for graphviz, with a cluster per column."""
     lines = ["digraph execution {", f"  label={_quoted(execution.title)};", "  node [shape=box, fontname=monospace];"]
     for c, column in enumerate(execution.columns):
         members = [b for b in execution.boxes if b.column == c]

@@ -1,7 +1,7 @@
-"""Rows and columns of a picture, before anything has a size.
+"""The grid of a picture: rows and columns of boxes, before sizes are known.
 
-Time runs downwards: a box stands below what comes before it in its thread and not above what it reads or waits for,
-as far as that is no contradiction (in a forbidden execution it is one). Threads that meet at a barrier stand in a row.
+Time runs downwards: a box is below its predecessors in the thread and not above what it reads or waits for, unless that
+is contradictory (as in a forbidden execution). Arrivals of threads at the same barrier are in one row.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from mcheck.base.records import dataclass
 from mcheck.events.execution_graph import Column, Edge, Execution
 
 DOWN = ("po", "issue", "data", "complete", "barrier", "phase", "rf", "sync_fence", "co", "fr")
-"""Which edges lead downwards, the most binding first."""
+"""Kinds of edges that point downwards, by priority."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """``row`` and ``column`` of every box; ``columns`` after operations that never overlap share theirs."""
+    """``row`` and ``column`` of every box; operations that never overlap share one of the ``columns``."""
 
     row: tuple[int, ...]
     column: tuple[int, ...]
@@ -23,12 +23,12 @@ class Grid:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return max(self.row, default=-1) + 1
 
 
-def place(execution: Execution) -> Grid:
-    """The grid of an execution."""
+def place_boxes(execution: Execution) -> Grid:
+    """Compute the grid of an execution."""
     row = [box.row for box in execution.boxes]
     if any(r < 0 for r in row):
         row = _rows(execution)
@@ -86,7 +86,7 @@ def _rows(execution: Execution) -> list[int]:
         if not edge.both:
             below(edge, 1 if _one_column(execution, edge) else 0)
     rows = [0] * n
-    for _ in range(n):  # longest paths; n rounds suffice, for there is no cycle
+    for _ in range(n):  # longest paths; n rounds suffice without cycles
         changed = False
         for a in range(n):
             for b, gap in after[a].items():
@@ -103,7 +103,7 @@ def _one_column(execution: Execution, edge: Edge) -> bool:
 
 
 def _apart(execution: Execution, rows: list[int]) -> list[int]:
-    """No two boxes of a column in one row."""
+    """Rows in which no two boxes of a column collide."""
     while True:
         taken: dict[tuple[int, int], int] = {}
         clash = None
@@ -124,7 +124,7 @@ def _apart(execution: Execution, rows: list[int]) -> list[int]:
 
 
 def _packed(execution: Execution, row: list[int]) -> tuple[list[int], tuple[Column, ...]]:
-    """Asynchronous operations of one thread share a column where their rows do not overlap."""
+    """Columns in which asynchronous operations of one thread are merged if their rows do not overlap."""
     members: dict[int, list[int]] = {}
     for k, box in enumerate(execution.boxes):
         members.setdefault(box.column, []).append(k)

@@ -1,4 +1,4 @@
-"""Where everything stands in a picture, in pixels. Pure: the same execution gives the same picture, byte for byte."""
+"""The layout of a picture in pixels. Deterministic: equal executions give equal pictures, byte for byte."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from itertools import pairwise
 
 from mcheck.base.records import dataclass
 from mcheck.events.execution_graph import Band, Execution, label_of
-from mcheck.report.picture.grid import Grid, place
+from mcheck.report.picture.grid import Grid, place_boxes
 from mcheck.report.picture.routes import Route, Routing, route
 
 WIDE, NARROW = 7.4, 6.2
-"""Width of a character of the two sizes of type (monospaced, 12 and 10 pixels), rounded up."""
+"""Width of a character in the two font sizes (monospaced, 12 and 10 pixels), rounded up."""
 LINE, SMALL = 16, 13
 PAD = 9
 MAX_CHARACTERS = 38
 MARGIN = 20
 LANE = 15
 SPARE = (0, 48, 96, 192)
-"""How much wider channels are tried."""
+"""The extra channel widths to try."""
 
 Point = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Rect:
-    """A rectangle with whole coordinates."""
+    """A rectangle with integer coordinates."""
 
     x: int
     y: int
@@ -34,7 +34,7 @@ class Rect:
     height: int
 
     def overlaps(self, other: Rect) -> bool:
-        """Whether they share more than an edge."""
+        """Whether the rectangles share more than an edge."""
         return (
             self.x < other.x + other.width
             and other.x < self.x + self.width
@@ -45,7 +45,7 @@ class Rect:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A text with the rectangle that it fills."""
+    """A text with its bounding rectangle."""
 
     rect: Rect
     text: str
@@ -53,7 +53,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An edge's way, from corner to corner, and its label if it has one."""
+    """The polyline of an edge, with its label if it has one."""
 
     route: Route
     points: tuple[Point, ...]
@@ -71,7 +71,7 @@ class PlacedBand:
 
 @dataclass(slots=True)
 class Layout:
-    """Everything that is drawn. ``texts`` are the lines in each box and ``instructions`` the small ones below
+    """Everything to draw. ``texts`` are the lines in each box and ``instructions`` the small lines below
     them, ``heads`` the titles of the columns.
     """
 
@@ -94,8 +94,8 @@ class Layout:
     """How many edges run through labels of others."""
 
 
-def shortened(text: str, most: int = MAX_CHARACTERS) -> str:
-    """A text of at most ``most`` characters, with an ellipsis in its middle if something is left out."""
+def shorten(text: str, most: int = MAX_CHARACTERS) -> str:
+    """Shorten a text to at most ``most`` characters, with an ellipsis in the middle."""
     if len(text) <= most:
         return text
     head = (most - 1) * 2 // 3
@@ -103,11 +103,11 @@ def shortened(text: str, most: int = MAX_CHARACTERS) -> str:
 
 
 def lay_out(execution: Execution) -> Layout:
-    """The layout of an execution."""
-    grid = place(execution)
+    """Compute the layout of an execution."""
+    grid = place_boxes(execution)
     routing = route(execution, grid)
     best: Layout | None = None
-    for spare in SPARE:  # more room only where labels do not find any
+    for spare in SPARE:  # more room only if labels need it
         out = _laid_out(execution, grid, routing, spare)
         if best is None or out.crossed < best.crossed:
             best = out
@@ -131,14 +131,12 @@ def _laid_out(execution: Execution, grid: Grid, routing: Routing, spare: int) ->
 
 def _texts(execution: Execution, k: int) -> tuple[str, ...]:
     box = execution.boxes[k]
-    first, *more = (shortened(line, MAX_CHARACTERS - 4) for line in box.lines)
+    first, *more = (shorten(line, MAX_CHARACTERS - 4) for line in box.lines)
     return (f"{box.name}: {first}", *(f"   {line}" for line in more))
 
 
 def instruction_lines(text: str, most: int) -> tuple[str, ...]:
-    """The whole instruction in lines of at most ``most`` characters where it has places to break: blanks, and the dots
-    of a long opcode.
-    """
+    """The instruction in lines of at most ``most`` characters, broken at blanks and at the dots of a long opcode."""
     lines = [""]
     for piece in re.findall(r"\S+?(?=\.[a-z_])|\S+|\s+", text):
         if len(lines[-1]) + len(piece) > most and lines[-1].strip():
@@ -148,13 +146,13 @@ def instruction_lines(text: str, most: int) -> tuple[str, ...]:
 
 
 def _size(texts: tuple[str, ...], instruction: tuple[str, ...]) -> tuple[int, int]:
-    """Width and height of a box: the instruction is set in the small size."""
+    """Width and height of a box; the instruction is printed in the small size."""
     width = max(*(len(t) * WIDE for t in texts), *(len(t) * NARROW for t in instruction))
     return int(width) + 2 * PAD, LINE * len(texts) + SMALL * len(instruction) + 2 * PAD - 6
 
 
-def wrapped(text: str, most: int) -> list[str]:
-    """Lines of at most ``most`` characters, broken at blanks."""
+def wrap(text: str, most: int) -> list[str]:
+    """Wrap a text at blanks to lines of at most ``most`` characters."""
     out = [""]
     for word in text.split(" "):
         if out[-1] and len(out[-1]) + 1 + len(word) > most:
@@ -164,12 +162,12 @@ def wrapped(text: str, most: int) -> list[str]:
 
 
 def _caption(out: Layout) -> None:
-    """Title, and what forbids the execution."""
+    """The title, and the axiom and cycle that forbid the execution."""
     e = out.execution
     values = " ".join(f"{label}={value};" for label, value in e.state)
-    texts = wrapped(f"{e.name} under {e.model}", 70) + (wrapped(values, 70) if values else [])
+    texts = wrap(f"{e.name} under {e.model}", 70) + (wrap(values, 70) if values else [])
     if e.axiom:
-        texts += wrapped(f"forbidden by {e.axiom}: {e.explanation(boxes=False)}".removesuffix(": "), 78)
+        texts += wrap(f"forbidden by {e.axiom}: {e.explanation(boxes=False)}".removesuffix(": "), 78)
     y = MARGIN
     for text in texts:
         out.caption.append(Label(Rect(MARGIN, y, int(len(text) * WIDE) + 1, LINE), text))
@@ -256,7 +254,7 @@ Ports = dict[tuple[int, int], int]
 
 
 def _ports(out: Layout, routing: Routing) -> Ports:
-    """(route, 0 for its start or 1 for its end) -> the height at which it touches the side of its box."""
+    """The heights at which routes touch the sides of boxes, by (route, 0 for its start or 1 for its end)."""
     sides: dict[tuple[int, str], list[tuple[int, int, int]]] = {}
     for k, r in enumerate(routing.routes):
         if r.kind == "down":
@@ -288,7 +286,7 @@ def _points(out: Layout, routing: Routing, r: Route, ports: Ports) -> tuple[Poin
     forward = out.grid.column[r.edge.source] < out.grid.column[r.edge.target]
     here = (a.x + a.width if forward else a.x, start)
     there = (b.x if forward else b.x + b.width, end)
-    if r.kind == "straight":  # level inside its columns, or it would run through wider boxes there
+    if r.kind == "straight":  # level inside its columns, to avoid wider boxes there
         sides = [
             out.panels[out.grid.column[box]].x + (out.panels[out.grid.column[box]].width - PAD if right else PAD)
             for box, right in ((r.edge.source, forward), (r.edge.target, not forward))
@@ -320,20 +318,20 @@ def _lane_y(out: Layout, at: tuple[int, int]) -> int:
 
 
 ALONG = tuple(sorted(range(2, 39), key=lambda k: (abs(k - 20), k)))
-"""Places on a part of a way, in 40ths, those in its middle first."""
+"""Positions on a segment in 40ths, starting from the middle."""
 
 NEAR = tuple((dx * d, dy * d) for d in (5, 9, 13) for dx, dy in ((0, -1), (0, 1), (1, 0), (-1, 0)))
-"""How far a label may stand beside its way."""
+"""The distances of a label from its line."""
 
 
 def _label(
     text: str, points: tuple[Point, ...], blocked: list[Rect], others: list[tuple[Point, Point]], *, beside: bool
 ) -> tuple[Label, int]:
-    """The label on its way, else beside it, where no text is and no other edge runs; else where the fewest run; else as
-    near as there is room. And how many run there.
+    """Place a label on its line or beside it, where it covers no text and the fewest other edges; otherwise as near as
+    there is room. Also return the number of edges it covers.
     """
     width, height = int(len(text) * NARROW) + 7, SMALL + 1
-    aside = width // 2 + 4 if beside else 0  # a short way down would vanish below its label
+    aside = width // 2 + 4 if beside else 0  # a label would hide a short line
     parts = sorted(pairwise(points), key=lambda p: -abs(p[0][0] - p[1][0]) - abs(p[0][1] - p[1][1]))
     spots = [
         Rect(ax + (bx - ax) * t // 40 + aside - width // 2, ay + (by - ay) * t // 40 - height // 2, width, height)
@@ -372,7 +370,7 @@ def _around(rects: list[Rect], margin: int) -> Rect:
 
 
 def crosses(segment: tuple[Point, Point], rect: Rect) -> bool:
-    """Whether a straight line runs through a rectangle."""
+    """Whether a segment crosses a rectangle."""
     (ax, ay), (bx, by) = segment
     left, right, top, bottom = rect.x, rect.x + rect.width, rect.y, rect.y + rect.height
     if max(ax, bx) <= left or min(ax, bx) >= right or max(ay, by) <= top or min(ay, by) >= bottom:
@@ -401,7 +399,7 @@ def _bands(out: Layout) -> None:
         if band.barrier != last:
             head = int(len(band.barrier) * WIDE)
             x += (0 if last is None else 34) + max(0, head - 30)
-            if last is not None:  # names stand above their bands, and may be wider
+            if last is not None:  # names are above their bands and may be wider
                 before = out.heads[-1].rect
                 x = max(x, before.x + before.width + 10 + (head - height) // 2)
             out.heads.append(Label(Rect(x + height // 2 - head // 2, out.heads[0].rect.y, head, LINE), band.barrier))
@@ -416,7 +414,7 @@ def _bands(out: Layout) -> None:
 
 
 def _legend(out: Layout) -> None:
-    """What the kinds of edges mean, one line each."""
+    """The meaning of the kinds of edges, one line each."""
     from mcheck.events.execution_graph import DRAWN
 
     kinds = list(dict.fromkeys(line.route.edge.kind for line in out.lines))

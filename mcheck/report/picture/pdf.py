@@ -1,4 +1,4 @@
-"""An execution as PDF, by reportlab. Texts are in Courier, which every viewer has and no file needs to bring."""
+"""Executions as PDF, by reportlab. Texts are in Courier, a standard font that need not be embedded."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from mcheck.events.execution_graph import Execution
 
 PIXEL = 0.75
-"""Points in a pixel."""
+"""Points per pixel."""
 CORNER = 7
 
 
 def pdf(execution: Execution) -> bytes:
-    """The picture on a page of its size; the same bytes on every run.
+    """The picture on a page of its size; deterministic.
 
     Raises:
         InputError: reportlab is not installed.
@@ -85,12 +85,12 @@ def _dashes(lengths: str) -> tuple[list[int], int]:
 
 
 def _rounded(path: Any, points: tuple[Point, ...]) -> Any:
-    """The way with its corners cut by curves."""
+    """Add the line to the path with rounded corners."""
     path.moveTo(*points[0])
     for before, at, after in zip(points, points[1:], points[2:], strict=False):
         (nx, ny), (fx, fy) = _towards(at, before), _towards(at, after)
         path.lineTo(nx, ny)
-        # the cubic that is the quadratic through the corner
+        # the cubic that equals the quadratic with the corner as control point
         path.curveTo(*_third(nx, ny, *at), *_third(fx, fy, *at), fx, fy)
     path.lineTo(*points[-1])
     return path

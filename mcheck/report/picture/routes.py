@@ -1,7 +1,7 @@
-"""The ways of the edges between the boxes: straight where nothing is in between, else along lanes.
+"""Routing the edges between the boxes: straight if nothing is in between, otherwise along lanes.
 
-A channel is the space right of a column, a gap the space below a row (gap -1: above the first). Lanes in them are
-given out so that no two edges run on top of each other; sizes come later.
+A channel is the space right of a column, a gap the space below a row (gap -1: above the first). Edges are assigned to
+lanes in them so that no two overlap; sizes are computed later.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mcheck.report.picture.grid import Grid
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """``kind``: ``down`` (straight down a column), ``side`` (beside its column), ``straight``, or ``around``.
+    """An edge's route. ``kind``: ``down`` (straight down a column), ``side`` (beside it), ``straight`` or ``around``.
 
     ``first`` and ``last`` are (channel, lane) of the vertical parts, ``across`` (gap, lane) of the horizontal one.
     """
@@ -29,12 +29,12 @@ class Route:
 
 @dataclass(slots=True)
 class Lanes:
-    """Intervals per lane; an interval takes the first lane where nothing overlaps it."""
+    """Lanes with their intervals; an interval takes the first lane in which none overlaps it."""
 
     taken: dict[int, list[list[tuple[float, float]]]] = field(default_factory=dict)
 
     def take(self, where: int, start: float, end: float) -> int:
-        """The lane for ``start..end`` in channel or gap ``where``."""
+        """Take a lane for ``start..end`` in the channel or gap ``where``."""
         start, end = min(start, end), max(start, end)
         lanes = self.taken.setdefault(where, [])
         for k, lane in enumerate(lanes):
@@ -60,7 +60,7 @@ class Routing:
 
 
 def route(execution: Execution, grid: Grid) -> Routing:
-    """A way for every edge."""
+    """Compute a route for every edge."""
     at = {(grid.column[k], grid.row[k]): k for k in range(len(execution.boxes))}
     channels, gaps, crossed = Lanes(), Lanes(), dict[int, int]()
     routes: list[Route] = []

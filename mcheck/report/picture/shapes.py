@@ -1,4 +1,4 @@
-"""What is drawn, in the order in which it is: every format makes its own of these shapes. Colours are names."""
+"""The shapes of a picture in drawing order, independent of the format. Colours are names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LIGHT = {
     "po": "#6b7280", "rf": "#b91c1c", "co": "#1d4ed8", "fr": "#a16207", "issue": "#7c3aed", "complete": "#0f766e",
     "phase": "#15803d", "barrier": "#475569", "sync_fence": "#be185d", "other": "#52525b", "band": "#d1fae5",
 }  # fmt: skip
-"""The colours by their names, on white paper."""
+"""The colours by name, on a white background."""
 
 DRAWN = ("po", "rf", "co", "fr", "issue", "complete", "phase", "barrier", "sync_fence")
 """Edges with a colour of their own."""
@@ -28,12 +28,12 @@ FILLS = {
 FILLS |= {"signal": "band", "wait": "band", "mbarrier": "band"}
 DASHES = {"barrier": "6 4", "data": "2 4", "issue": "7 3", "sync_fence": "9 3 2 3"}
 THIN, THICK = 1.5, 3.4
-"""The widths of edges: of most, and of those that an axiom fails by."""
+"""The width of edges, and of those in a violating cycle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """A rectangle with round corners. ``fill`` and ``stroke`` are colours, ``dash`` the lengths of its dashes."""
+    """A rectangle with rounded corners. ``fill`` and ``stroke`` are colours, ``dash`` the dash lengths."""
 
     rect: Rect
     fill: str
@@ -45,7 +45,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """A line from corner to corner, rounded at those in between; ``dim`` beside one that matters more."""
+    """A polyline with rounded corners; ``dim`` if another one is emphasised."""
 
     points: tuple[Point, ...]
     color: str
@@ -56,7 +56,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The head of an arrow."""
+    """An arrow head."""
 
     corners: tuple[tuple[float, float], ...]
     color: str
@@ -65,7 +65,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """A line of text that begins at ``x`` on the base line ``y``; ``turned`` upwards. Small is 10, else it is 12."""
+    """A line of text that begins at ``x`` on the base line ``y``; ``turned`` by 90 degrees. Small is 10 px, else 12."""
 
     x: int
     y: int
@@ -78,7 +78,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Shapes that belong together, with what is said of them."""
+    """A group of shapes with a description."""
 
     about: str
     parts: tuple[Frame | Text, ...]
@@ -88,7 +88,7 @@ Shape = Frame | Way | Head | Text | Group
 
 
 def shapes(layout: Layout) -> list[Shape]:
-    """The picture, from back to front."""
+    """The shapes of a picture, from back to front."""
     out: list[Shape] = []
     for panel, column in zip(layout.panels, layout.grid.columns, strict=True):
         out.append(Frame(rect=panel, fill="async" if column.asynchronous else "panel"))
@@ -171,7 +171,7 @@ def _edge(line: Line, *, dim: bool) -> list[Shape]:
 
 
 def _head(points: tuple[Point, ...], kind: str, *, thick: bool = False, dim: bool = False) -> Head:
-    """The head at the end of a way."""
+    """The arrow head at the end of a line."""
     end, before = points[-1], next((p for p in reversed(points[:-1]) if p != points[-1]), points[-1])
     dx, dy = end[0] - before[0], end[1] - before[1]
     length = (dx * dx + dy * dy) ** 0.5 or 1.0

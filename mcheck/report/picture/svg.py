@@ -1,7 +1,7 @@
-"""An execution as SVG: one file, no scripts, no fonts to fetch; light and dark by the viewer's preference.
+"""Executions as SVG: one file without scripts or external fonts; light and dark by the preference of the viewer.
 
-Every shape has its colours as literal attributes, so that any converter draws it on white; rules of the style sheet,
-which are stronger than attributes (SVG 2, 6.6), say the dark ones to a browser.
+Every shape has literal colour attributes, so that any converter draws it on white; the style sheet, whose rules
+override attributes (SVG 2, 6.6), gives browsers the dark colours.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ FONT = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 
 
 def _dark() -> str:
-    """Rules for every colour: ``f-NAME`` fills with it, ``s-NAME`` draws in it."""
+    """CSS rules for every colour: ``f-NAME`` for fills, ``s-NAME`` for strokes."""
     return "".join(f".mcx .f-{name}{{fill:{value}}}.mcx .s-{name}{{stroke:{value}}}" for name, value in DARK.items())
 
 
 STYLE = f".mcx text{{white-space:pre}}@media(prefers-color-scheme:dark){{{_dark()}}}"
-"""For the picture alone, or once for a page that holds many. Only what the attributes cannot say: converters and
-viewers outside browsers know neither variables nor media queries, and take the colours of the attributes."""
+"""The style sheet of a picture, or of a page with many. It only has what attributes cannot express: converters and
+viewers outside browsers know neither variables nor media queries, and use the colours of the attributes."""
 
 
 def ground(width: int | str, height: int | str) -> str:
-    """The paper behind a picture that stands alone."""
+    """The background of a stand-alone picture."""
     return f'<rect width="{width}" height="{height}"{_fill("paper")}/>'
 
 
@@ -42,7 +42,7 @@ def _fill(color: str) -> str:
 
 
 def draw(execution: Execution, *, prefix: str = "", style: bool = True) -> str:
-    """The picture. ``prefix`` makes its identifiers unique in a page; ``style`` is left out where the page has it."""
+    """The picture as SVG. ``prefix`` makes its identifiers unique in a page; ``style``: include the style sheet."""
     layout = lay_out(execution)
     title, about = f"{prefix}t", f"{prefix}d"
     parts = [
@@ -118,7 +118,7 @@ def _rounded(points: tuple[Point, ...], radius: int = 7) -> str:
 
 
 def _towards(a: Point, b: Point, length: int) -> Point:
-    """The point ``length`` (at most half of the way) from a to b."""
+    """The point at ``length`` (at most half of the distance) from a towards b."""
     whole = max(abs(b[0] - a[0]) + abs(b[1] - a[1]), 1)
     step = min(length, whole // 2)
     return a[0] + (b[0] - a[0]) * step // whole, a[1] + (b[1] - a[1]) * step // whole

@@ -1,6 +1,6 @@
-"""An execution as a ``tikzpicture``, to be put into a paper with ``\\input``.
+"""Executions as a ``tikzpicture``, for ``\\input`` in a paper.
 
-Its fonts are the paper's, in their fixed width. A pixel is 1/96 of an inch; ``\\resizebox`` fits it to a column.
+Texts use the monospaced font of the paper. A pixel is 1/96 inch; ``\\resizebox`` fits it to a column.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from mcheck.report.picture.layout import Point, lay_out
 from mcheck.report.picture.shapes import LIGHT, THICK, THIN, Frame, Group, Head, Shape, Text, Way, shapes
 
 PIXEL = 0.75
-"""Big points of TeX, 1/72 of an inch, in a pixel."""
+"""TeX's big points (1/72 inch) per pixel."""
 
 
 def tikz(execution: Execution) -> str:
-    """The picture; it needs nothing but the package tikz (and, for some quotes in texts, the encoding T1)."""
+    """The picture; needs only the package tikz (and the encoding T1 for some quotes in texts)."""
     layout = lay_out(execution)
     drawn = shapes(layout)
     lines = [
@@ -78,7 +78,7 @@ def _shape(shape: Shape) -> list[str]:
 
 
 def _dashes(lengths: str) -> list[str]:
-    """``on 6 off 4 …`` in pixels, as a pattern."""
+    """A dash pattern ``on 6 off 4 …`` in pixels."""
     parts = [f"{'off' if k % 2 else 'on'} {int(n) * PIXEL:g}bp" for k, n in enumerate(lengths.split())]
     return [f"dash pattern={' '.join(parts)}"] if parts else []
 
@@ -88,5 +88,5 @@ def _point(point: Point) -> str:
 
 
 def _distinct(points: tuple[Point, ...]) -> list[Point]:
-    """Without corners on top of each other, which could not be rounded."""
+    """The points without repetitions, at which corners could not be rounded."""
     return [p for k, p in enumerate(points) if k == 0 or p != points[k - 1]]

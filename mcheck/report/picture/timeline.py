@@ -1,4 +1,4 @@
-"""The schedule behind a finding as a picture: a lane per role, time downwards, the accesses in question marked."""
+"""The schedule of a finding as a picture: a column per role, time downwards, its accesses marked."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from mcheck.events.execution_graph import Box, Column, Edge, Execution
 from mcheck.findings.finding import Access, Finding
-from mcheck.findings.trace import Happening, Step, Trace
+from mcheck.findings.trace import Step, StepPart, Trace
 
 MOST_STEPS = 40
-"""Of a schedule without a finding, so many steps are drawn."""
+"""The maximum number of steps drawn of a schedule without a finding."""
 
 
-def timeline(finding: Finding, name: str, model: str) -> Execution | None:
-    """The lanes of a finding's trace, ``None`` where that is no schedule."""
+def draw_timeline(finding: Finding, name: str, model: str) -> Execution | None:
+    """The picture of a finding's trace; ``None`` if it is not a schedule."""
     if not finding.trace or finding.trace[0].number is None:
         return None
     roles = _roles(finding.trace)
@@ -25,8 +25,8 @@ def timeline(finding: Finding, name: str, model: str) -> Execution | None:
     return _drawn(name, model, roles, boxes)
 
 
-def run(trace: Trace, name: str, model: str) -> Execution | None:
-    """The beginning of a schedule; ``None`` if there is none."""
+def draw_schedule(trace: Trace, name: str, model: str) -> Execution | None:
+    """The picture of the beginning of a schedule; ``None`` if it is empty."""
     shown = trace[:MOST_STEPS]
     roles = _roles(shown)
     return _drawn(name, model, roles, [_box(step, roles, k) for k, step in enumerate(shown)]) if shown else None
@@ -42,7 +42,7 @@ def _drawn(name: str, model: str, roles: list[str], boxes: list[Box]) -> Executi
 
 
 def _box(step: Step, roles: list[str], row: int) -> Box:
-    completes = step.happening is Happening.COMPLETES
+    completes = step.part is StepPart.COMPLETES
     line = step.span.line if step.span is not None else 0
     return Box(
         name=str(step.number),
@@ -57,7 +57,7 @@ def _box(step: Step, roles: list[str], row: int) -> Box:
 
 
 def _marked(boxes: list[Box], roles: list[str], finding: Finding) -> list[Box]:
-    """The last step of each access is marked."""
+    """The last step of each access, to be marked."""
     out = list(boxes)
     for access in finding.accesses:
         line = access.span.line if access.span is not None else -1
@@ -69,7 +69,7 @@ def _marked(boxes: list[Box], roles: list[str], finding: Finding) -> list[Box]:
 
 
 def _stops(boxes: list[Box], roles: list[str], finding: Finding) -> list[Box]:
-    """Where the threads of a deadlock stand, or the undefined operation, which are no steps; adds roles without any."""
+    """Boxes for the blocked threads of a deadlock or the undefined operation, which are not steps; adds their roles."""
     out: list[Box] = []
     told = "waits forever" if finding.kind == "deadlock" else f"{finding.code}: undefined"
     for access in finding.accesses:
@@ -79,7 +79,7 @@ def _stops(boxes: list[Box], roles: list[str], finding: Finding) -> list[Box]:
         lane = roles.index(access.thread)
         last = next((b for b in reversed(boxes) if b.column == lane), None)
         if finding.kind == "undefined" and last is not None and last.line == line:
-            continue  # it is the last step, and marked
+            continue  # already marked as the last step
         out.append(_stop(access, line, lane, told, len(boxes) + len(out), len(out)))
     return out
 
@@ -98,7 +98,7 @@ def _stop(access: Access, line: int, lane: int, told: str, row: int, number: int
 
 
 def _edges(boxes: list[Box]) -> tuple[Edge, ...]:
-    """Program order in each lane, and from the issue of a copy to its completion."""
+    """Edges: program order in each column, and from the issue of a copy to its completion."""
     out = []
     last: dict[int, int] = {}
     waiting: dict[tuple[int, int], list[int]] = {}

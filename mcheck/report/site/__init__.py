@@ -1,1 +1,1 @@
-"""Allowed outcomes as documents: ``page`` gathers what a page says, ``build`` writes the site."""
+"""The site of ``mcheck doc``: ``page`` computes the content of a page, ``build`` writes the site."""

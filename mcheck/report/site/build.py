@@ -1,4 +1,4 @@
-"""The site: pages made on several processes, written into a folder that appears only when it is whole."""
+"""Building the site: pages are computed in parallel and written to a folder that appears once it is complete."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from mcheck.checking.check.files import is_module, launch_file
 from mcheck.checking.run.case import Case, Settings
 from mcheck.report.finding import compiled_from
 from mcheck.report.output import umask
-from mcheck.report.playground_links import link
+from mcheck.report.playground_links import playground_link
 from mcheck.report.site.content import Page
-from mcheck.report.site.draft import kept_if_whole
-from mcheck.report.site.page import OTHERS, page_lost, page_task
-from mcheck.report.site.page_cache import at_rest, memory, once_here
-from mcheck.report.site.problems import name_of_file, without_answer
+from mcheck.report.site.draft import build_folder
+from mcheck.report.site.page import OTHERS, lost_page, page_task
+from mcheck.report.site.page_cache import load_or_compute, open_page_store, page_memory
+from mcheck.report.site.problems import name_of_file, page_without_answer
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -39,20 +39,19 @@ TEMPLATES = Path(__file__).parent / "templates"
 ASSETS = ("style.css", "search.js", "page.js")
 RESERVED = {*ASSETS, "index.html", "readme.md"}
 LONGEST = 160
-"""Bytes in a name, so that there is room for what is added to it."""
+"""The maximum length of a name in bytes, with room for suffixes."""
 MOST_ACCESSES = 24
-"""Accesses of a finding that stand on its page; a deadlock may have hundreds."""
-FOREIGN = "it, or its launch, is a link to a file outside the folders that were given"
+"""The maximum number of accesses shown per finding; a deadlock may have hundreds."""
+FOREIGN = "the file, or its launch, is a link to a file outside the given folders"
 _UNSAFE = re.compile(r"[^\w.+-]")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A test in the index: its ``file`` without ending, relative to the site, and what the search looks at.
+    """A test in the index: its ``file`` without suffix, relative to the site, and the words for the search.
 
-    ``codes`` are those of its findings, each with its severity; ``grave``: one is an error; ``clean``:
-    there are none, and everything was looked at; ``expected``: the file says
-    what has to be found, and that was.
+    ``codes`` are the codes of its findings with their severities; ``has_errors``: one is an error; ``is_clean``: no
+    findings and everything was checked; ``expected``: the findings match the expectations of the file.
     """
 
     name: str
@@ -67,8 +66,8 @@ class Entry:
     words: str
     problem: str
     status: str
-    grave: bool
-    clean: bool
+    has_errors: bool
+    is_clean: bool
     expected: bool
 
 
@@ -83,22 +82,22 @@ class Suite:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Where the page of a case goes."""
+    """The suite and file of the page of a case."""
 
     case: Case
     suite: str
     file: str
     foreign: bool = False
-    """It was found in a folder, but is a link to a file elsewhere, which nobody asked to publish."""
+    """Whether it is a link in a folder to a file elsewhere, which is not published."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """What is to be written. ``cache`` is a folder with pages that need not be made again; ``scheduler``: whose
-    workers make them (``mcheck.checking.machines``), by the certificates in ``tls``. ``each`` hears of every page as it
-    is done, ``say`` of troubles on the way.
-    ``playground`` is the address of one, as seen from the site's start, or empty. ``left_out`` are modules without a
-    page, because nothing says how they are launched.
+    """A site to write. ``cache`` is a folder with pages from earlier runs; ``scheduler`` the address of a scheduler
+    whose workers compute pages (``mcheck.checking.machines``), with the certificates in ``tls``. ``each`` is called
+    with every page when it is done, ``say`` with warnings.
+    ``playground`` is the address of a playground relative to the site, or empty. ``left_out`` are modules without a
+    page, because they have no launch.
     """
 
     cases: Sequence[Case]
@@ -118,16 +117,16 @@ class Site:
 
 
 def write_site(site: Site) -> list[Entry]:
-    """Writes the site and returns its entries; the folder is whole or not there at all."""
+    """Write the site and return its entries; on failure no folder is left."""
     target = Path(site.folder)
     draft = _draft(target)
     try:
-        with kept_if_whole(draft):
+        with build_folder(draft):
             entries = _pages(site, draft)
             _index(site, draft, entries)
             os.chmod(draft, 0o777 & ~umask())
             with suppress(FileNotFoundError):
-                target.rmdir()  # it is empty: _draft has looked
+                target.rmdir()  # empty, as _draft has checked
             os.replace(draft, target)
     except OSError as error:
         raise InputError(f"cannot write {site.folder}: {error.strerror or error}") from None
@@ -135,7 +134,7 @@ def write_site(site: Site) -> list[Entry]:
 
 
 def _draft(target: Path) -> Path:
-    """The name of a new folder beside the target, which must not be in use."""
+    """The name of a new folder beside the target; refused if the target is in use."""
     if has_lost_directory(str(target)):
         raise InputError(f"cannot write {target}: {LOST_DIRECTORY}")
     try:
@@ -157,7 +156,7 @@ def _draft(target: Path) -> Path:
 
 
 def plan(cases: Sequence[Case], roots: Sequence[str]) -> list[_Plan]:
-    """A suite and a file for every case: names that every file system and every link can bear, each once."""
+    """The suite and file of every case: unique names that are valid in every file system and URL."""
     taken: Counter[str] = Counter()
     out = []
     for case in cases:
@@ -171,7 +170,7 @@ def plan(cases: Sequence[Case], roots: Sequence[str]) -> list[_Plan]:
         suite = folder or (os.path.basename(os.path.realpath(root)) if root else "tests")
         stem = name_of_file(inside)
         file = "/".join(_safe(part) for part in f"{suite}/{stem}".split("/"))
-        known = unicodedata.normalize("NFKC", file).casefold()  # what a file system may take for the same
+        known = unicodedata.normalize("NFKC", file).casefold()  # names that a file system may identify
         taken[known] += 1
         if taken[known] > 1:
             file += f"~{taken[known]}"
@@ -180,13 +179,13 @@ def plan(cases: Sequence[Case], roots: Sequence[str]) -> list[_Plan]:
 
 
 def _folder_of(path: str, roots: Sequence[str]) -> str:
-    """Of the folders that were given, the one that a file lies in, wherever links lead."""
+    """The given folder that contains a file, after resolving links; empty if none does."""
     real = os.path.realpath(path)
     return next((r for r in roots if os.path.isdir(r) and real.startswith(os.path.realpath(r) + os.sep)), "")
 
 
 def _is_foreign(path: str, roots: Sequence[str]) -> bool:
-    """Whether a page would show a file that nobody named: the test, or the launch of a module, which it shows too."""
+    """Whether a page would publish a file outside the given paths: the test itself or the launch of a module."""
     if path in roots:
         return False
     shown = (path, launch_file(path) if is_module(path) else None)
@@ -194,7 +193,7 @@ def _is_foreign(path: str, roots: Sequence[str]) -> bool:
 
 
 def _safe(part: str) -> str:
-    """A name of a file or folder that every file system and every link can bear, and that is none of the site's own."""
+    """A name that is valid in every file system and URL and differs from the reserved names of the site."""
     name = _UNSAFE.sub("_", part).lstrip(".") or "_"
     name = name.encode()[:LONGEST].decode(errors="ignore")
     return f"_{name}" if name.casefold() in RESERVED else name
@@ -216,7 +215,7 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
     preload(settings)
     _load_everything()
 
-    whole = None if settings.timeout is None else settings.timeout * 3 + OTHERS * 5  # the engines keep their own time
+    whole = None if settings.timeout is None else settings.timeout * 3 + OTHERS * 5  # the engines have their own limits
     patient = replace(settings, timeout=whole)
     task = partial(page_task, timeout=settings.timeout)
 
@@ -225,22 +224,22 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
         return _write_page(site, draft, page, _neighbour(plans, k, -1), _neighbour(plans, k, 1))
 
     def foreign(k: int) -> Entry:
-        return written(without_answer(plans[k].case.path, "error", FOREIGN, "This file is not published"), k)
+        return written(page_without_answer(plans[k].case.path, "error", FOREIGN, "This file is not published"), k)
 
     def make(case: Case, given: Settings, folder: str | None) -> Entry | InputError:
         k = where[id(case)]
         if plans[k].foreign:
             return foreign(k)
         try:
-            return written(once_here(case, folder, settings, lambda: task(case, given)), k)
+            return written(load_or_compute(case, folder, settings, lambda: task(case, given)), k)
         except InputError as error:
             return error
 
     def lost(case: Case, given: Settings, reason: Reason, seconds: float) -> Entry | InputError:
-        return written(page_lost(case, given, reason, seconds), where[id(case)])
+        return written(lost_page(case, given, reason, seconds), where[id(case)])
 
     def here() -> Iterator[Entry]:
-        with at_rest(site.cache, settings.timeout, site.say) as folder:
+        with open_page_store(site.cache, settings.timeout, site.say) as folder:
             for entry in run_cases([p.case for p in plans], patient, site.jobs, partial(make, folder=folder), lost):
                 if isinstance(entry, InputError):
                     raise entry
@@ -252,10 +251,10 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
             means = Backend(jobs=site.jobs, scheduler=site.scheduler, tls=site.tls, store=store, say=site.say)
 
             def fresh(cases: Sequence[Case]) -> Iterator[Page]:
-                return compute_cases(cases, patient, means, task, page_lost, _load_everything, tuple(model_names()))
+                return compute_cases(cases, patient, means, task, lost_page, _load_everything, tuple(model_names()))
 
             pages = compute_uncached(
-                asked, None if store is None else memory(store, settings), fresh, lambda case: (case.path,)
+                asked, None if store is None else page_memory(store, settings), fresh, lambda case: (case.path,)
             )
             for k, p in enumerate(plans):
                 yield foreign(k) if p.foreign else written(next(pages), k)
@@ -268,7 +267,7 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
 
 
 def _load_everything() -> None:
-    """Imports and reads what every page needs before processes are forked."""
+    """Import and read what every page needs, before processes are forked."""
     import mcheck.report.picture.svg  # noqa: F401 - imported for the workers
     from mcheck.cat.library import model_names
     from mcheck.checking.policy.executions import preload
@@ -296,7 +295,9 @@ def _write_page(site: Site, draft: Path, page: Page, before: _Plan | None, after
             page=page,
             title=site.title,
             root="../" * depth,
-            playground=link(site.playground, "../" * depth, page.source) if site.playground and tried else "",
+            playground=playground_link(site.playground, "../" * depth, page.source)
+            if site.playground and tried
+            else "",
             anchor=anchor_of(page.suite),
             version=__version__,
             undefined=any(v.own and v.undefined for v in page.verdicts),
@@ -332,8 +333,8 @@ def _write_page(site: Site, draft: Path, page: Page, before: _Plan | None, after
         words=" ".join(dict.fromkeys(words.lower().split())),
         problem=page.problem,
         status=page.status,
-        grave=page.grave,
-        clean=page.clean,
+        has_errors=page.has_errors,
+        is_clean=page.is_clean,
         expected=page.as_expected,
     )
 
@@ -353,7 +354,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def anchor_of(suite: str) -> str:
-    """The anchor of a suite in the index."""
+    """The anchor of a suite in the index page."""
     return "suite-" + re.sub(r"\W+", "-", suite).strip("-")
 
 
@@ -371,7 +372,7 @@ def _index(site: Site, draft: Path, entries: list[Entry]) -> None:
         .render(
             title=site.title,
             root="",
-            playground=link(site.playground, "") if site.playground else "",
+            playground=playground_link(site.playground, "") if site.playground else "",
             version=__version__,
             pages=entries,
             suites=suites,
@@ -394,8 +395,8 @@ def _index(site: Site, draft: Path, entries: list[Entry]) -> None:
 # --- templates ---------------------------------------------------------------------------------------------
 
 
-def said(text: str) -> Markup:
-    """A message in HTML: what stands in backticks is code."""
+def to_html(text: str) -> Markup:
+    """A message as HTML, with code in backticks."""
     from markupsafe import Markup, escape
 
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
@@ -418,26 +419,26 @@ def _environment(form: str) -> Environment:
         "code": _code,
         "fenced": _fenced,
         "compiled": compiled_from,
-        "said": said,
+        "message": to_html,
     }
     environment.filters.update(filters)
     return environment
 
 
 def _markdown(text: object) -> str:
-    """Text in which nothing is markup, on one line."""
+    """Text with Markdown escaped, on one line."""
     return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", " ".join(str(text).split()))
 
 
 def _code(text: object) -> str:
-    """A code span that may stand in a table."""
+    """A Markdown code span that is valid in a table."""
     plain = " ".join(str(text).split())
     ticks = "`" * (max((len(run) for run in re.findall("`+", plain)), default=0) + 1)
     return f"{ticks}{plain}{ticks}".replace("|", "\\|")
 
 
 def _fenced(text: object) -> str:
-    """A block of code."""
+    """A Markdown code block."""
     plain = str(text).rstrip("\n")
     ticks = "`" * max(3, max((len(run) for run in re.findall("`+", plain)), default=0) + 1)
     return f"{ticks}ptx\n{plain}\n{ticks}"

@@ -1,4 +1,4 @@
-"""What stands on a page, ready to be arranged: nothing here computes an answer."""
+"""The content of a page, as data for the templates."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from mcheck.report.site.listing import Listing
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer under one model; ``verdict`` is empty where the model has no rules for what the program does, and
-    ``clean`` or ``finding`` where the test asks for no final state. ``grave``: an error was found; ``cut``: with more
-    time there might be more to say.
+    """The answer under one model. ``verdict`` is empty if the model does not cover the program, and ``clean`` or
+    ``finding`` if the test has no condition. ``has_errors``: an error was found; ``cut``: a time limit cut the answer.
     """
 
     model: str
@@ -28,22 +27,22 @@ class Verdict:
     undefined: bool
     reason: str
     own: bool
-    grave: bool = False
+    has_errors: bool = False
     cut: bool = False
 
 
-def of_checked(checked: Checked, model: str) -> Verdict:
-    """The verdict of what is asked for findings alone."""
+def verdict_from_checked(checked: Checked, model: str) -> Verdict:
+    """The verdict of a file that is only checked for findings."""
     reason = "; ".join(filter(None, (checked.reason, checked.ignored_text)))
     return Verdict(model, checked.headline, 0, True, False, reason, True)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the table of outcomes.
+    """A row of the table of outcomes.
 
-    ``holds``: whether the condition's formula is true in it, in words. ``seen``: how often a chip showed it, where the
-    page says what was seen.
+    ``holds``: whether the formula of the condition holds, in words. ``seen``: how often hardware showed the state, if
+    there are observations.
     """
 
     values: tuple[str, ...]
@@ -58,7 +57,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A drawn execution; ``svg`` stands in the page, ``steps`` is the execution in words."""
+    """A drawn execution: ``svg`` for the page, ``steps`` as text."""
 
     number: int
     caption: str
@@ -67,14 +66,14 @@ class Picture:
 
     @property
     def width(self) -> int:
-        """In pixels, as drawn."""
+        """The width in pixels."""
         found = re.search(r'<svg[^>]*\swidth="(\d+)"', self.svg)
         return int(found[1]) if found else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A finding with what the catalogue says, and the picture that shows it."""
+    """A finding with its catalogue entry and the number of its picture."""
 
     finding: Finding
     name: str
@@ -86,7 +85,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake in a text; ``line`` is 0 where it stands in none or in another file."""
+    """An error in a text; ``line`` is 0 if it has none or is in another file."""
 
     text: str
     line: int = 0
@@ -95,8 +94,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One test. ``problem`` is why there is nothing but its text. ``digest`` is that of its own model's text; ``cut``:
-    with more time there might be more to show.
+    """The page of one test. ``problem`` is the reason why it only has the text. ``digest`` is the digest of its model;
+    ``cut``: a time limit cut the answer.
     """
 
     name: str
@@ -136,36 +135,36 @@ class Page:
 
     @property
     def cacheable(self) -> bool:
-        """Whether the same texts and options have this page whenever it is made."""
+        """Whether the page depends only on the texts and options, so that it can be cached."""
         return not self.problem and not self.cut
 
     def with_names(self, path: str, model: str) -> Page:
-        """The page of the same texts, where they are called so."""
+        """The same page under other names of file and model."""
         return replace(self, path=path, model=model)
 
     @property
     def verdict(self) -> str:
-        """The answer under the test's own model."""
+        """The verdict under the model of the test."""
         return next((v.verdict for v in self.verdicts if v.own), "error" if self.problem else "unknown")
 
     @property
-    def grave(self) -> bool:
-        """Whether an error was found: a question that is answered with ``pass`` says nothing of that."""
+    def has_errors(self) -> bool:
+        """Whether an error was found, which the verdict ``pass`` of a condition does not exclude."""
         return any(f.finding.severity == "error" for f in self.findings)
 
     @property
-    def clean(self) -> bool:
-        """Whether nothing was found where everything was looked at."""
+    def is_clean(self) -> bool:
+        """Whether everything was checked and nothing found."""
         own = next((v for v in self.verdicts if v.own), None)
         whole = own is not None and (own.verdict == verdicts.Verdict.PROVED if self.sketch else own.complete)
         return whole and not self.findings
 
     @property
     def as_expected(self) -> bool:
-        """Whether the file says what has to be found, and that was."""
+        """Whether the file expects findings and they match."""
         return bool(self.kinds) and self.status == "ok"
 
     @property
     def lines_in_question(self) -> frozenset[int]:
-        """The lines at which something is wrong with the text."""
+        """The lines with an error in the text."""
         return frozenset(p.line for p in self.problems)

@@ -1,4 +1,4 @@
-"""A folder that is written piece by piece: removed if this process ends before it is whole, however it ends."""
+"""A folder under construction, which is removed if the process ends before it is complete."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 
 @contextmanager
-def kept_if_whole(folder: Path) -> Iterator[None]:
-    """Makes ``folder``. What happens inside completes it and moves it away; if that fails, or is killed, it is removed.
+def build_folder(folder: Path) -> Iterator[None]:
+    """Create ``folder`` for the body of the context, which completes and renames it; remove it on failure.
 
-    It is watched before it is there: no moment is left in which a killed process leaves it behind.
+    A watcher process starts before the folder exists, so that a killed process never leaves it behind.
     """
     watcher = _watch(folder) if hasattr(os, "fork") else None
     try:
@@ -31,9 +31,9 @@ def kept_if_whole(folder: Path) -> Iterator[None]:
 
 
 def _watch(folder: Path) -> tuple[int, int]:
-    """A process that waits for the end of this one, and the end of a pipe by which it is told that all is well.
+    """Start a process that waits for the end of this one; return its id and the pipe end that reports success.
 
-    The workers that write to the folder hold that end too, so it is at rest when the watcher sees the pipe end.
+    The workers that write to the folder hold that end too, so nobody writes any more when the watcher sees it close.
     """
     place = folder.resolve()
     watched, life = os.pipe()
@@ -41,7 +41,7 @@ def _watch(folder: Path) -> tuple[int, int]:
     if pid == 0:
         try:
             os.close(life)
-            os.setsid()  # what is sent to the group of this process is not for the one that tidies up
+            os.setsid()  # signals to the process group must not reach the watcher
             if not os.read(watched, 1):
                 shutil.rmtree(place, ignore_errors=True)
         finally:

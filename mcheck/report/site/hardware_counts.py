@@ -1,4 +1,4 @@
-"""How often a chip showed each outcome of a test, where it ran as the file stands."""
+"""Hardware counts of the outcomes of a test, if exactly this text was run."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mcheck.base.records import dataclass
 from mcheck.ir.condition import MemTerm, RegTerm
 from mcheck.ir.program import Program
 from mcheck.ir.type_sizes import type_size
-from mcheck.report.hardware_results import Observation, Run, hash_of, load, published
+from mcheck.report.hardware_results import Observation, Run, hash_text, load, observation_file
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What was seen of one test on ``device``; ``sizes`` are the bytes of its terms."""
+class HardwareCounts:
+    """The observation of one test on ``device``; ``sizes`` are the sizes of its terms in bytes."""
 
     device: str
     date: str
@@ -23,7 +23,7 @@ class Seen:
     sizes: tuple[int, ...]
 
     def count(self, state: State) -> int:
-        """Instances that ended so; an unknown value is any value, and one out of thin air none."""
+        """The number of instances that ended in a state; an unknown value matches any, one out of thin air none."""
         if any(not isinstance(value, int) and value != "unknown" for _, value in state):
             return 0
         sized = [(value, size) for (_, value), size in zip(state, self.sizes, strict=True)]
@@ -34,21 +34,21 @@ class Seen:
             if all(w is None or w == v % (1 << 8 * n) for w, v, n in zip(wanted, values, self.sizes, strict=True))
         )
 
-    def told(self, allowed: list[State]) -> str:
-        """The sentence above the table."""
+    def summarise(self, allowed: list[State]) -> str:
+        """The sentence above the table of outcomes."""
         shown = sum(self.count(s) > 0 for s in allowed)
         states = f"{shown} of {len(allowed)} allowed state{'' if len(allowed) == 1 else 's'}"
-        return f"Seen on an {self.device} ({self.date}): {states}, in {self.observation.instances:,} instances."
+        return f"Observed on an {self.device} ({self.date}): {states}, in {self.observation.instances:,} instances."
 
 
-def seen_of(program: Program) -> Seen | None:
-    """What a chip showed of a program; nothing if its text was not run, or the observations are not here."""
-    runs, found = _published()
-    observation = found.get(hash_of(program.source))
+def find_hardware_counts(program: Program) -> HardwareCounts | None:
+    """The hardware counts of a program; None if its text was not run or the observations are not installed."""
+    runs, found = _load_observations()
+    observation = found.get(hash_text(program.source))
     terms = [t for t in terms_of(program.condition) if isinstance(t, RegTerm | MemTerm)]
     if observation is None or not observation.states or observation.terms != tuple(t.label for t in terms):
         return None
-    return Seen(runs[0].device, runs[0].date, observation, tuple(_size(program, t) for t in terms))
+    return HardwareCounts(runs[0].device, runs[0].date, observation, tuple(_size(program, t) for t in terms))
 
 
 def _size(program: Program, term: RegTerm | MemTerm) -> int:
@@ -56,6 +56,6 @@ def _size(program: Program, term: RegTerm | MemTerm) -> int:
 
 
 @cache
-def _published() -> tuple[list[Run], dict[str, Observation]]:
-    file = published()
+def _load_observations() -> tuple[list[Run], dict[str, Observation]]:
+    file = observation_file()
     return load(file) if file.is_file() else ([], {})

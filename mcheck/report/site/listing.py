@@ -1,4 +1,4 @@
-"""The text of a program cut into what stands side by side: its objects, and a column per thread or role."""
+"""The listing of a program: its objects, and a column of code per thread or role."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\(\*.*?\*\)|\"[^\"\n]*\"", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One thread of a table, or one role with its place."""
+    """The code of one thread of a table, or of one role with its placement."""
 
     title: str
     place: str
@@ -26,7 +26,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """``objects`` is the init block as written; rows of the columns belong together in a ``table``."""
+    """The parts of a listing: ``objects`` is the init block as written; in a ``table`` the rows are aligned."""
 
     objects: tuple[str, ...]
     columns: tuple[Column, ...]
@@ -39,9 +39,9 @@ class Listing:
         return tuple(tuple(c.lines[k] if k < len(c.lines) else "" for c in self.columns) for k in range(height))
 
 
-def listing_of(program: Program, source: str) -> Listing:
-    """The columns of a program, from its text where that shows them, else from its operations."""
-    blind = without_remarks(source)  # braces in comments do not count
+def make_listing(program: Program, source: str) -> Listing:
+    """The listing of a program, from its text if possible, otherwise from its operations."""
+    blind = blank_comments(source)  # braces in comments do not count
     objects: tuple[str, ...] = ()
     start = blind.find("{")
     end = _closing(blind, start)
@@ -61,8 +61,8 @@ def listing_of(program: Program, source: str) -> Listing:
     return Listing(objects, tuple(columns) or _operations(program), False)
 
 
-def without_remarks(source: str) -> str:
-    """The text with blanks for its comments and quoted words, line by line and column by column as it was."""
+def blank_comments(source: str) -> str:
+    """The text with comments and quoted strings replaced by blanks, so that lines and columns are kept."""
     return _COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), source)
 
 

@@ -1,4 +1,4 @@
-"""The page of a PTX module with the launch that lies beside it: what ``mcheck check`` says of the two."""
+"""The page of a PTX module and its launch: the answer of ``mcheck check``."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from mcheck.base.errors import InputError, InternalError
 from mcheck.checking.check.case import Options, Settings
 from mcheck.checking.check.files import read_launch_beside
 from mcheck.checking.run.case import DEFAULT_MODEL, Case
-from mcheck.report.site.content import Page, of_checked
-from mcheck.report.site.problems import BROKEN, UNREAD, failed
-from mcheck.report.site.schedules import with_schedules
-from mcheck.report.site.topics import topics_of_module
+from mcheck.report.site.content import Page, verdict_from_checked
+from mcheck.report.site.problems import BROKEN, UNREAD, error_page
+from mcheck.report.site.schedules import draw_findings
+from mcheck.report.site.topics import find_module_topics
 
 
 def module_page(case: Case, settings: Settings, drawn: int) -> Page:
-    """The page, with at most so many pictures; one that says why where the module or its launch cannot be read."""
-    from mcheck.checking.check.modules import check_file  # imports what reads modules, which tests never need
+    """The page, with at most ``drawn`` pictures; an error page if the module or its launch cannot be read."""
+    from mcheck.checking.check.modules import check_file  # heavy imports that litmus tests do not need
 
     checked = check_file(case, settings, Options())
     page = Page(
@@ -33,16 +33,16 @@ def module_page(case: Case, settings: Settings, drawn: int) -> Page:
         sketch=True,
     )
     if checked.verdict is verdicts.Verdict.ERROR:
-        error = checked.problem or InputError(checked.reason or "it has no answer")
-        return failed(page, error, BROKEN if isinstance(error, InternalError) else UNREAD)
+        error = checked.problem or InputError(checked.reason or "no answer")
+        return error_page(page, error, BROKEN if isinstance(error, InternalError) else UNREAD)
     model = settings.model or DEFAULT_MODEL
-    findings, pictures = with_schedules(checked.findings, page.name, model, drawn)
+    findings, pictures = draw_findings(checked.findings, page.name, model, drawn)
     return replace(
         page,
         doc=(f"PTX module, kernel {checked.name}.",),
-        topics=topics_of_module(checked.source),
+        topics=find_module_topics(checked.source),
         model=model,
-        verdicts=(of_checked(checked, model),),
+        verdicts=(verdict_from_checked(checked, model),),
         assumptions=checked.assumptions,
         findings=findings,
         pictures=pictures,
@@ -51,7 +51,7 @@ def module_page(case: Case, settings: Settings, drawn: int) -> Page:
 
 def _launch(path: str) -> str:
     try:
-        said = read_launch_beside(path)
+        launch = read_launch_beside(path)
     except InputError:
-        return ""  # the page says why
-    return "" if said is None else (said.text or "").strip()
+        return ""  # the error is on the page
+    return "" if launch is None else (launch.text or "").strip()

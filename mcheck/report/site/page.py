@@ -1,4 +1,4 @@
-"""What the page of one test says: everything is computed here, the templates only arrange it."""
+"""Computing the page of one test; the templates only lay it out."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from mcheck.checking.run.case import DEFAULT_MODEL, Case, Result, Settings, kind
 from mcheck.events.execution_graph import Execution
 from mcheck.ir.condition import Notation
 from mcheck.ir.program import describe_kinds
-from mcheck.report.site.content import Page, Picture, Row, Verdict, of_checked
-from mcheck.report.site.hardware_counts import seen_of
-from mcheck.report.site.listing import listing_of
+from mcheck.report.site.content import Page, Picture, Row, Verdict, verdict_from_checked
+from mcheck.report.site.hardware_counts import find_hardware_counts
+from mcheck.report.site.listing import make_listing
 from mcheck.report.site.modules import module_page
-from mcheck.report.site.problems import BROKEN, UNANSWERED, UNREAD, failed, name_of_file, without_answer
-from mcheck.report.site.schedules import found_of, with_schedules
-from mcheck.report.site.topics import topics_of
-from mcheck.report.text import name_of, number_of, state_text
-from mcheck.report.trace import texts
+from mcheck.report.site.problems import BROKEN, UNANSWERED, UNREAD, error_page, name_of_file, page_without_answer
+from mcheck.report.site.schedules import describe_finding, draw_findings
+from mcheck.report.site.topics import find_topics
+from mcheck.report.text import format_state, format_term, format_term_value
+from mcheck.report.trace import format_trace
 
 if TYPE_CHECKING:
     from mcheck.answers.exploration import Exploration
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
     from mcheck.ir.program import Program
 
 DRAWN = 6
-"""Pictures of allowed outcomes, and of forbidden ones, on one page."""
+"""The maximum number of pictures of allowed, and of forbidden, outcomes on a page."""
 MOST_DATA = 60
 MOST_THREADS, MOST_OPERATIONS = 8, 16
-"""Above these a program is a kernel sketch."""
+"""Larger programs are treated as kernel sketches."""
 OTHERS = 4.0
-"""Seconds for the answer under a model that is not the page's own."""
+"""Seconds for the answer under each other model."""
 LARGEST = 48
-"""Boxes in the largest execution that is drawn on a page."""
+"""The maximum number of boxes of an execution drawn on a page."""
 BUDGET = 6.0
 QUESTIONS = {
-    "exists": "Can an execution end like this?",
-    "~exists": "Is it impossible that an execution ends like this?",
-    "forall": "Does every execution end like this?",
+    "exists": "Can an execution end in this state?",
+    "~exists": "Is this final state impossible?",
+    "forall": "Does every execution end in this state?",
 }
 HOLDS = {
     frozenset({True}): "holds",
@@ -56,10 +56,10 @@ HOLDS = {
     frozenset({True, False}): "holds or not",
     frozenset[bool](): "filtered out",
 }
-"""By the truth values that the formula may have: both where an unknown value decides, none if the filter says no."""
+"""The text for the possible truth values of the formula: both if it depends on an unknown value, none if filtered."""
 
 
-def page_of(
+def make_page(
     path: str,
     suite: str,
     file: str,
@@ -71,9 +71,7 @@ def page_of(
     assume: tuple[str, ...] = (),
     text: str | None = None,
 ) -> Page:
-    """The page of the test at ``path``, or of its ``text``; one that cannot be read, or that breaks an engine, gets a
-    page that says so.
-    """
+    """The page of the test at ``path``, or of its ``text``; an error page if it cannot be read or an engine fails."""
     from mcheck.checking.run.single import crash_error, load_program
 
     page = Page(name=name_of_file(path), path=path, suite=suite, file=file, source="")
@@ -85,24 +83,24 @@ def page_of(
         if program.parameter is not None:
             settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, assume=assume)
             return _every_number(program, page, settings)
-        if program.shortened is not None:  # a part of what is meant, for proofs alone
+        if program.shortened is not None:  # only proofs use the shortened program
             program = replace(program.shortened.whole(), assumptions=program.assumptions)
         return _answered(page, program, model, profile, unroll, timeout)
     except InputError as error:
-        return failed(page, error, UNREAD)
+        return error_page(page, error, UNREAD)
     except OSError as error:
-        return failed(page, InputError(f"cannot read {path}: {error.strerror}"), UNREAD)
+        return error_page(page, InputError(f"cannot read {path}: {error.strerror}"), UNREAD)
     except McheckError as error:
-        return failed(page, error, UNANSWERED)
-    except Exception as error:  # noqa: BLE001 - a crash in one test must not take the others with it
-        return failed(page, crash_error(error), BROKEN)
+        return error_page(page, error, UNANSWERED)
+    except Exception as error:  # noqa: BLE001 - a crash in one test must not end the others
+        return error_page(page, crash_error(error), BROKEN)
 
 
 def page_task(case: Case, settings: Settings, timeout: float | None) -> Page:
-    """The page of a case; ``timeout`` is that of each answer, where that of the settings is for all of them."""
+    """The page of a case; ``timeout`` limits each answer, the timeout of the settings all of them together."""
     if is_module(case.path):
         return module_page(case, replace(settings, timeout=timeout), DRAWN)
-    return page_of(
+    return make_page(
         case.path,
         "",
         "",
@@ -115,9 +113,9 @@ def page_task(case: Case, settings: Settings, timeout: float | None) -> Page:
     )
 
 
-def page_lost(case: Case, _: Settings, reason: Reason, seconds: float) -> Page:  # noqa: ARG001 - as the pool gives it
-    """The page of a test whose process had to be stopped or died."""
-    return without_answer(case.path, "unknown", reasons.format_reasons((reason,)) or "", UNANSWERED, (reason,))
+def lost_page(case: Case, _: Settings, reason: Reason, seconds: float) -> Page:  # noqa: ARG001 - as the pool gives it
+    """The page of a test whose process was stopped or died."""
+    return page_without_answer(case.path, "unknown", reasons.format_reasons((reason,)) or "", UNANSWERED, (reason,))
 
 
 def _answered(
@@ -141,32 +139,32 @@ def _answered(
 
 
 def _model(program: Program, name: str) -> Model:
-    """The model of this name, or the one that the program itself names so."""
+    """The model of this name, resolved relative to the program if the program names it."""
     from mcheck.checking.run.single import choose_model, load_model
 
     return choose_model(None, name, program.path) if name == program.model else load_model(name)
 
 
 def _is_sketch(program: Program) -> bool:
-    """A kernel: too many threads or operations to list its executions, or about nothing but findings."""
+    """Whether the program has too many threads or operations to list its executions."""
     size = sum(len(t.code) for t in program.threads)
     return len(program.threads) > MOST_THREADS or (program.condition.kind == "none" and size > MOST_OPERATIONS)
 
 
 def _sketch(program: Program, model: str, page: Page, profile: str, unroll: int, timeout: float | None) -> Page:
-    """The page of a kernel sketch: what ``mcheck check`` says, each finding with the schedule that shows it."""
+    """The page of a kernel sketch: the answer of ``mcheck check``, each finding with a schedule as witness."""
     from mcheck.checking.policy.ask import ask
     from mcheck.report.picture.svg import draw
 
     question = Question(about=Completeness.FINDINGS, profile=profile, unroll=unroll, timeout=timeout)
     given = ask(program, _model(program, model), question)
-    findings, pictures = with_schedules(given.findings, program.name, model, DRAWN)
+    findings, pictures = draw_findings(given.findings, program.name, model, DRAWN)
     if not findings:
         clean = _schedule(program, model, question)
         if clean is not None:
             svg = draw(clean, prefix="p1", style=False)
-            pictures = (Picture(1, "A run of the kernel, from its beginning", svg, clean.describe()),)
-    own = Verdict(model, given.verdict, 0, True, False, given.reason or "", True, _grave(given))
+            pictures = (Picture(1, "The beginning of a run of the kernel", svg, clean.describe()),)
+    own = Verdict(model, given.verdict, 0, True, False, given.reason or "", True, _has_errors(given))
     expected = program.expectation.kinds
     fits = kinds_hold(expected, given.findings)
     return replace(
@@ -182,16 +180,16 @@ def _sketch(program: Program, model: str, page: Page, profile: str, unroll: int,
 
 
 def _every_number(program: Program, page: Page, settings: Settings) -> Page:
-    """The page of a sketch with a constant that is any number: what ``mcheck check`` says of all of them."""
+    """The page of a sketch with ``const N = any``: the answer of ``mcheck check`` for every N."""
     from mcheck.checking.check.single import check_case
     from mcheck.report.picture.svg import draw
 
     checked = check_case(Case(page.path, page.source), settings, Options())
     if checked.verdict is verdicts.Verdict.ERROR:
-        error = checked.problem or InputError(checked.reason or "it has no answer")
-        return failed(page, error, BROKEN if isinstance(error, InternalError) else UNREAD)
+        error = checked.problem or InputError(checked.reason or "no answer")
+        return error_page(page, error, BROKEN if isinstance(error, InternalError) else UNREAD)
     model = settings.model or program.model or DEFAULT_MODEL
-    findings, pictures = with_schedules(checked.findings, program.name, model, DRAWN)
+    findings, pictures = draw_findings(checked.findings, program.name, model, DRAWN)
     if checked.verdict is verdicts.Verdict.PROVED and not findings and program.instance is not None:
         question = Question(
             about=Completeness.FINDINGS, profile=settings.profile, unroll=settings.unroll, timeout=settings.timeout
@@ -199,14 +197,14 @@ def _every_number(program: Program, page: Page, settings: Settings) -> Page:
         clean = _schedule(replace(program.instance(1), assumptions=program.assumptions), model, question)
         if clean is not None:
             svg = draw(clean, prefix="p1", style=False)
-            pictures = (Picture(1, f"A run with {program.parameter} = 1, from its beginning", svg, clean.describe()),)
+            pictures = (Picture(1, f"The beginning of a run with {program.parameter} = 1", svg, clean.describe()),)
     return replace(
         _described(program, page, model),
         name=program.name,
         sketch=True,
         cut=checked.cut,
         status="ok" if checked.as_expected or not checked.expected else "mismatch",
-        verdicts=(of_checked(checked, model),),
+        verdicts=(verdict_from_checked(checked, model),),
         assumptions=checked.assumptions,
         pictures=pictures,
         findings=findings,
@@ -214,19 +212,19 @@ def _every_number(program: Program, page: Page, settings: Settings) -> Page:
 
 
 def _schedule(program: Program, model: str, question: Question) -> Execution | None:
-    """The beginning of one schedule of a program without a finding."""
+    """The beginning of a schedule of a program without findings."""
     from mcheck.checking.policy.executions import schedule
-    from mcheck.report.picture.timeline import run
+    from mcheck.report.picture.timeline import draw_schedule
 
     try:
         steps = schedule(program, _model(program, model), question)
     except (McheckError, RecursionError):
         return None
-    return run(steps, program.name, model)
+    return draw_schedule(steps, program.name, model)
 
 
 def _others(program: Program, own: str, profile: str, unroll: int, timeout: float | None) -> list[Verdict]:
-    """The verdicts under the other models that come with mcheck."""
+    """The verdicts under the other shipped models."""
     from mcheck.cat.library import model_names
     from mcheck.checking.policy.ask import ask
     from mcheck.checking.run.rules import find_missing_rules
@@ -246,17 +244,19 @@ def _others(program: Program, own: str, profile: str, unroll: int, timeout: floa
     return out
 
 
-def _grave(given: Answer) -> bool:
+def _has_errors(given: Answer) -> bool:
     return any(f.severity == "error" for f in given.findings)
 
 
 def _verdict(program: Program, model: str, given: Answer, *, own: bool) -> Verdict:
-    grave = _grave(given)
+    has_errors = _has_errors(given)
     verdict = str(given.verdict)
     if program.condition.kind == "none" and given.verdict is verdicts.Verdict.PASS:
-        verdict = "finding" if grave else "clean" if given.complete else "unknown"
+        verdict = "finding" if has_errors else "clean" if given.complete else "unknown"
     states = len(given.outcomes)
-    return Verdict(model, verdict, states, given.complete, given.undefined, given.reason or "", own, grave, given.cut)
+    return Verdict(
+        model, verdict, states, given.complete, given.undefined, given.reason or "", own, has_errors, given.cut
+    )
 
 
 def _page(program: Program, explored: Exploration, others: list[Verdict], page: Page, model: str) -> Page:
@@ -287,7 +287,7 @@ def _page(program: Program, explored: Exploration, others: list[Verdict], page: 
         )
         return number
 
-    seen = seen_of(program)
+    seen = find_hardware_counts(program)
     rows = [
         Row(
             _values(o.state, labels, written),
@@ -295,7 +295,9 @@ def _page(program: Program, explored: Exploration, others: list[Verdict], page: 
             allowed=True,
             holds=HOLDS[frozenset(truth_of(program.condition, o.state))],
             executions=o.executions,
-            picture=picture(explored.allowed.get(o.state), f"Allowed: {_state(o.state, written)}", texts(o.witness)),
+            picture=picture(
+                explored.allowed.get(o.state), f"Allowed: {_state(o.state, written)}", format_trace(o.witness)
+            ),
         )
         for o in given.outcomes
     ]
@@ -313,7 +315,7 @@ def _page(program: Program, explored: Exploration, others: list[Verdict], page: 
         for f in explored.forbidden
     ]
     findings = [
-        found_of(f, picture((explored.findings or {}).get(f), f"{f.code}: {f.message}", texts(f.trace)))
+        describe_finding(f, picture((explored.findings or {}).get(f), f"{f.code}: {f.message}", format_trace(f.trace)))
         for f in given.findings
     ]
     result = _result(program, explored, model)
@@ -322,9 +324,9 @@ def _page(program: Program, explored: Exploration, others: list[Verdict], page: 
         status=result,
         cut=explored.cut or any(v.cut for v in others),
         verdicts=tuple(sorted([own, *others], key=lambda v: v.model)),
-        labels=tuple(name_of(label, written) for label in labels),
+        labels=tuple(format_term(label, written) for label in labels),
         rows=tuple(rows),
-        seen=seen.told([o.state for o in given.outcomes]) if seen and rows else "",
+        seen=seen.summarise([o.state for o in given.outcomes]) if seen and rows else "",
         more_forbidden=given.complete and not explored.all_forbidden,
         pictures=tuple(pictures),
         too_large=too_large,
@@ -333,29 +335,31 @@ def _page(program: Program, explored: Exploration, others: list[Verdict], page: 
 
 
 def _data(program: Program) -> tuple[str, ...]:
-    """Memory and registers after one execution with real data, where the simulator knows every instruction."""
+    """Memory and registers after one concrete execution, if the concrete engine supports every instruction."""
     from mcheck.engines.concrete.machine import machine
     from mcheck.engines.concrete.result import execute
     from mcheck.report.execution import lines
     from mcheck.report.lines import plain
 
     try:
-        told = [plain(line) for line in lines(execute(machine(program, seed=0), 0))]
+        report = [plain(line) for line in lines(execute(machine(program, seed=0), 0))]
     except (McheckError, RecursionError):
         return ()
-    return tuple(told[:MOST_DATA]) + ((f"and {len(told) - MOST_DATA} lines more",) if len(told) > MOST_DATA else ())
+    return tuple(report[:MOST_DATA]) + (
+        (f"and {len(report) - MOST_DATA} more lines",) if len(report) > MOST_DATA else ()
+    )
 
 
 def _described(program: Program, page: Page, model: str) -> Page:
-    """The page with all that needs no engine of the memory model."""
+    """The page with everything that needs no engine."""
 
     about, sections = _about(program.doc)
     return replace(
         page,
         doc=about,
         sections=sections,
-        topics=topics_of(program, page.source),
-        listing=listing_of(program, page.source),
+        topics=find_topics(program, page.source),
+        listing=make_listing(program, page.source),
         kind=program.condition.kind,
         condition=program.condition.text.strip(),
         question=QUESTIONS.get(program.condition.kind, ""),
@@ -372,7 +376,7 @@ def _described(program: Program, page: Page, model: str) -> Page:
 
 
 def _about(doc: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a test says of itself, and the sections that it names."""
+    """The description of a test, and the sections that it cites."""
     about, sections = [], []
     for line in doc:
         named = re.match(r"(?P<section>PTX ISA(?:\([^)]*\)|[^:(])*)(?::\s+(?P<rest>.*))?$", line.strip())
@@ -400,8 +404,8 @@ def _result(program: Program, explored: Exploration, model: str) -> str:
 
 def _values(state: State, labels: tuple[str, ...], written: Mapping[str, Notation]) -> tuple[str, ...]:
     values = dict(state)
-    return tuple(number_of(label, values[label], written) if label in values else "" for label in labels)
+    return tuple(format_term_value(label, values[label], written) if label in values else "" for label in labels)
 
 
 def _state(state: State, written: Mapping[str, Notation]) -> str:
-    return state_text(state, written.items()) if state else "an execution"
+    return format_state(state, written.items()) if state else "an execution"

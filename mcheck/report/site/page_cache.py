@@ -1,7 +1,7 @@
-"""Pages that a store has are not made again.
+"""The cache of pages in a store.
 
-Whoever makes a page asks the store itself, in its own process: what is kept travels no further than to the file that is
-written. A connection does not survive a fork, so each process opens one, and none is open when processes are forked.
+Each worker process reads and writes the store itself, so that pages are not sent between processes. A connection does
+not survive a fork, so each process opens its own, and none is open when processes are forked.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from mcheck.checking.check.suite import read_file_texts
 from mcheck.checking.result_cache import ResultCache, Texts
 from mcheck.checking.run.case import Case, Settings
 from mcheck.checking.run.single import load_model
-from mcheck.report.hardware_results import published
+from mcheck.report.hardware_results import observation_file
 from mcheck.report.site.content import Page
 
 
 @contextmanager
-def at_rest(folder: str | None, timeout: float | None, say: Say) -> Iterator[str | None]:
-    """The folder, if the store in it can be used; at the end all is in one file again."""
+def open_page_store(folder: str | None, timeout: float | None, say: Say) -> Iterator[str | None]:
+    """Yield the folder if its store is usable; at the end, merge the store into one file."""
     with open_store(folder, timeout=timeout, say=say) as store:
         usable = folder if store is not None else None
     yield usable
@@ -33,12 +33,12 @@ def at_rest(folder: str | None, timeout: float | None, say: Say) -> Iterator[str
         pass
 
 
-def once_here(case: Case, folder: str | None, settings: Settings, compute: Callable[[], Page]) -> Page:
-    """The page of ``case`` from the store in ``folder``, or computed and kept there."""
+def load_or_compute(case: Case, folder: str | None, settings: Settings, compute: Callable[[], Page]) -> Page:
+    """The page of ``case`` from the store in ``folder``, or computed and stored there."""
     if folder is None:
         return compute()
     kept = _kept(folder, settings)
-    key = None if kept is None else kept.key(case, case.path)  # errors stand on pages as text, with their places
+    key = None if kept is None else kept.key(case, case.path)  # pages contain errors as text, with their paths
     page = None if kept is None or key is None else kept.recall(key, case)
     if page is None:
         page = compute()
@@ -49,19 +49,19 @@ def once_here(case: Case, folder: str | None, settings: Settings, compute: Calla
 
 @cache
 def _kept(folder: str, settings: Settings) -> ResultCache[Page] | None:
-    """The pages in ``folder``, by this process's own connection; none where the surroundings keep it from being used:
-    whoever looked at the store before has said so.
+    """The page memory of ``folder`` with a connection of this process; None if the store is unusable, which was
+    reported when it was opened first.
     """
     try:
-        return memory(Store(folder, version(), lock_timeout=lock_timeout(settings.timeout)), settings)
+        return page_memory(Store(folder, version(), lock_timeout=lock_timeout(settings.timeout)), settings)
     except Unavailable:
         return None
 
 
-def memory(store: Store, settings: Settings) -> ResultCache[Page]:
-    """A page rests on all models and on what chips showed, beside what its answer does."""
+def page_memory(store: Store, settings: Settings) -> ResultCache[Page]:
+    """The memory of pages; besides what an answer depends on, a page depends on all models and on the observations."""
     others = {name: load_model(name).digest for name in model_names()}
-    seen = published()
+    seen = observation_file()
     observed = sha256(seen.read_bytes()).hexdigest() if seen.exists() else ""
     options = Options()
 

@@ -1,4 +1,4 @@
-"""Pages that say why there is no answer."""
+"""Error pages."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mcheck.report.site.content import Page, Problem
 SUFFIX = ".litmus"
 UNREAD = "This file could not be read"
 UNANSWERED = "This file has no answer"
-BROKEN = "This file has no answer: an error of mcheck's own"
+BROKEN = "This file has no answer: internal error of mcheck"
 
 
-def failed(page: Page, error: McheckError, title: str) -> Page:
-    """The page of a file in which something is wrong: every mistake, in the order of the text."""
+def error_page(page: Page, error: McheckError, title: str) -> Page:
+    """The page of a file with errors, in the order of the text."""
     problems = tuple(_problem(page.path, e) for e in error.all_errors)
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return replace(
@@ -30,8 +30,8 @@ def failed(page: Page, error: McheckError, title: str) -> Page:
     )
 
 
-def without_answer(path: str, status: str, problem: str, title: str, reasons: Reasons = ()) -> Page:
-    """A page with nothing on it but why."""
+def page_without_answer(path: str, status: str, problem: str, title: str, reasons: Reasons = ()) -> Page:
+    """A page that only shows the reason for the missing answer."""
     return Page(
         name=name_of_file(path),
         path=path,
@@ -48,7 +48,7 @@ def without_answer(path: str, status: str, problem: str, title: str, reasons: Re
 
 
 def name_of_file(path: str) -> str:
-    """What a test is called that does not say so itself; modules keep their ending."""
+    """The name of a test from its file; modules keep their suffix."""
     return os.path.basename(path).removesuffix(SUFFIX)
 
 

@@ -1,4 +1,4 @@
-"""What was found, with what the catalogue says of it and the schedules that show it as pictures."""
+"""Findings with their catalogue entries and pictures of their schedules."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from mcheck.findings.finding import Finding
 from mcheck.findings.ordering import sort_by_cause
 from mcheck.report.site.content import Found, Picture
-from mcheck.report.trace import texts
+from mcheck.report.trace import format_trace
 
 
-def found_of(finding: Finding, picture: int) -> Found:
-    """A finding and its entry in the catalogue; ``picture`` is the number of what shows it."""
+def describe_finding(finding: Finding, picture: int) -> Found:
+    """A finding with its catalogue entry and the number of its ``picture``."""
     from mcheck.findings import catalogue
 
     entry = catalogue.get(finding.code)
@@ -27,21 +27,21 @@ def found_of(finding: Finding, picture: int) -> Found:
     )
 
 
-def with_schedules(
+def draw_findings(
     findings: Iterable[Finding], name: str, model: str, most: int
 ) -> tuple[tuple[Found, ...], tuple[Picture, ...]]:
-    """The findings, what others may follow from first, and a picture for each of the first ones."""
+    """The findings, causes first, with pictures of the first ``most`` of them."""
     from mcheck.report.picture.svg import draw
-    from mcheck.report.picture.timeline import timeline
+    from mcheck.report.picture.timeline import draw_timeline
 
     pictures: list[Picture] = []
     found = []
     for finding in sort_by_cause(findings):
-        drawn = timeline(finding, name, model) if len(pictures) < most else None
+        drawn = draw_timeline(finding, name, model) if len(pictures) < most else None
         number = -1
         if drawn is not None:
             number = len(pictures) + 1
             svg = draw(drawn, prefix=f"p{number}", style=False)
-            pictures.append(Picture(number, f"{finding.code}: trace", svg, texts(finding.trace)))
-        found.append(found_of(finding, number))
+            pictures.append(Picture(number, f"{finding.code}: trace", svg, format_trace(finding.trace)))
+        found.append(describe_finding(finding, number))
     return tuple(found), tuple(pictures)

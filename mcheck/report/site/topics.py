@@ -1,4 +1,4 @@
-"""What a test is about, in a word or two each: by its instructions, and by where and how often threads come to them."""
+"""Topics of a test: keywords from its instructions, clusters and loops."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from mcheck.ir.ops import Branch
-from mcheck.report.site.listing import without_remarks
+from mcheck.report.site.listing import blank_comments
 
 if TYPE_CHECKING:
     from mcheck.ir.program import Program, Thread
@@ -31,21 +31,21 @@ INSTRUCTIONS = (
     ("tensor memory", r"\btcgen05\."),
     (LOOPS, r"\bfor\s+[\w$]+\s+in\b"),
 )
-"""Topics in the order in which they are shown, with the instructions that tell of them."""
+"""Topics in display order, with patterns of their instructions."""
 ORDER = tuple(topic for topic, _ in INSTRUCTIONS)
 _LABEL = re.compile(r"^[ \t]*([\w$%]+)[ \t]*:(?!:)", re.MULTILINE)
 _JUMP = re.compile(r"\bbra(?:\.uni)?[ \t]+([\w$%]+)")
 
 
-def topics_of(program: Program, source: str) -> tuple[str, ...]:
-    """Those of a test or a sketch."""
-    named = _by_instructions(without_remarks(source))
-    return _ordered(named, clusters=_in_clusters(program), loops=any(map(_comes_back, program.threads)))
+def find_topics(program: Program, source: str) -> tuple[str, ...]:
+    """The topics of a test or a sketch."""
+    named = _by_instructions(blank_comments(source))
+    return _ordered(named, clusters=_in_clusters(program), loops=any(map(_has_loop, program.threads)))
 
 
-def topics_of_module(source: str) -> tuple[str, ...]:
-    """Those of a PTX module."""
-    code = without_remarks(source)
+def find_module_topics(source: str) -> tuple[str, ...]:
+    """The topics of a PTX module."""
+    code = blank_comments(source)
     labels = {m[1]: m.start() for m in _LABEL.finditer(code)}
     loops = any(labels.get(m[1], len(code)) < m.start() for m in _JUMP.finditer(code))
     return _ordered(_by_instructions(code), clusters=".reqnctapercluster" in code, loops=loops)
@@ -61,15 +61,15 @@ def _ordered(named: set[str], *, clusters: bool, loops: bool) -> tuple[str, ...]
 
 
 def _in_clusters(program: Program) -> bool:
-    """Whether two CTAs of one cluster have threads: scopes and ``.shared::cluster`` tell of none."""
+    """Whether two CTAs of one cluster have threads; scopes and ``.shared::cluster`` do not imply that."""
     ctas: dict[tuple[int, int], set[int]] = defaultdict(set)
     for thread in program.threads:
         ctas[thread.place.cta.gpu, thread.place.cta.cluster].add(thread.place.cta.number)
     return any(len(numbers) > 1 for numbers in ctas.values())
 
 
-def _comes_back(thread: Thread) -> bool:
-    """Whether a branch of the thread leads back."""
+def _has_loop(thread: Thread) -> bool:
+    """Whether the thread has a backward branch."""
     return any(
         isinstance(op, Branch) and thread.labels.get(op.target, len(thread.code)) <= at
         for at, op in enumerate(thread.code)

@@ -1,1 +1,1 @@
-"""The commands of ``mcheck``: one per file, called ``command``. Nothing heavy is imported before one runs."""
+"""The commands of ``mcheck``, one per file, each named ``command``; heavy imports wait until one runs."""

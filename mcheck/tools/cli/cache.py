@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     from mcheck.checking.cache.database import Store
 
 
-@click.command("cache", short_help="Show or prune the answers that --cache keeps.")
+@click.command("cache", short_help="Show or prune a cache of answers.")
 @click.argument("folder", metavar="DIR")
 @click.option("--unused", type=click.IntRange(min=0), metavar="DAYS", help="Remove answers not used for DAYS.")
-@click.option("--others", is_flag=True, help="Remove the answers of other versions of mcheck, which nobody asks for.")
+@click.option("--others", is_flag=True, help="Remove the answers of other versions of mcheck.")
 @click.option("--clear", is_flag=True, help="Remove all answers.")
-@click.option("--check", is_flag=True, help="Read everything, and say whether it is sound.")
+@click.option("--check", is_flag=True, help="Verify every entry.")
 def command(folder: str, unused: int | None, others: bool, clear: bool, check: bool) -> int:
-    """Show what the cache in DIR holds, after removing what the options name.
+    """Show the contents of the cache in DIR, after removing the answers that the options select.
 
-    `--cache DIR` of run, check, doc and outcomes keeps answers there: by the text of program and model, the options and
-    mcheck's own code. An answer that a limit of time or memory cut is not kept.
+    `--cache DIR` of run, check, doc and outcomes stores answers there, keyed by the texts of program and model, the
+    options and the code of mcheck. Answers cut by a time or memory limit are not stored.
 
     \b
     mcheck cache ~/.cache/mcheck
@@ -33,7 +33,9 @@ def command(folder: str, unused: int | None, others: bool, clear: bool, check: b
     from mcheck.report.text import count
 
     if not os.path.exists(os.path.join(folder, FILE)):
-        raise InputError(f"there is no cache in {folder}", hint="--cache of run, check, doc and outcomes makes one")
+        raise InputError(
+            f"there is no cache in {folder}", hint="run, check, doc and outcomes create one with --cache DIR"
+        )
     with open_store(folder) as store:
         assert store is not None
         bad = _damaged(store) if check else 0
@@ -43,18 +45,18 @@ def command(folder: str, unused: int | None, others: bool, clear: bool, check: b
     own = "" if there.own == there.answers else f" ({there.own} of this version)"
     click.echo(f"{there.path}: {count(there.answers, 'answer', 'answers')}{own}, {_size(there.bytes)}{removed}")
     if there.days:
-        click.echo(f"the longest unused was used {count(there.days, 'day', 'days')} ago")
+        click.echo(f"least recently used: {count(there.days, 'day', 'days')} ago")
     if bad:
-        said = f"{there.path}: {count(bad, 'answer', 'answers')} damaged, or of other texts than those asked about"
-        raise InputError(said, hint="a run passes over them, and --clear removes all")
+        message = f"{there.path}: {count(bad, 'answer', 'answers')} damaged, or not about the texts of their key"
+        raise InputError(message, hint="runs ignore these answers; --clear removes all")
     if check:
-        click.echo("sound")
+        click.echo("all entries are valid")
     return 0
 
 
 def _damaged(store: Store) -> int:
-    """How many entries are damaged, or are no answer of the texts that their key stands for; of other versions, which
-    nobody asks for, only whether they are as they were written.
+    """The number of entries that are damaged or do not answer the texts of their key. Entries of other versions, which
+    no run reads, are only checked for being as they were written.
     """
     from mcheck.checking.cache.entries import unpack_entry
     from mcheck.checking.cache.packing import InvalidAnswer, unpack

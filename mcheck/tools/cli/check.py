@@ -18,7 +18,7 @@ ENGINES = ("auto", "explicit", "z3", "protocol", "both")
 
 
 def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
-    """Codes, or beginnings of codes, separated by commas; each has to mean some finding."""
+    """Comma-separated codes or prefixes of codes; each must match at least one finding."""
     from mcheck.findings import catalogue
 
     found = []
@@ -27,12 +27,12 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
         if not code:
             continue
         if not any(entry.code.startswith(code) for entry in catalogue.all()):
-            raise click.BadParameter(f"no finding code begins with {part.strip()!r}; see mcheck explain", ctx, param)
+            raise click.BadParameter(f"no finding code starts with {part.strip()!r}; see mcheck explain", ctx, param)
         found.append(code)
     return tuple(found)
 
 
-@click.command("check", short_help="Look for races, undefined behaviour and deadlocks.")
+@click.command("check", short_help="Find races, undefined behaviour and deadlocks.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @options.model
 @click.option(
@@ -40,24 +40,30 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     type=click.Choice(ENGINES),
     default="auto",
     show_default=True,
-    help="protocol: follows whole warps, its work grows with the program; explicit: every execution; z3: the same by "
-    "solving; both: all that cover the test must agree.",
+    help="protocol: stateless model checking of whole warps; explicit: enumerates every execution; z3: solves for "
+    "executions; both: all engines that support the test must agree.",
 )
 @options.profile
 @options.format_("text", "json", "sarif", "github", "junit")
 @options.target
 @options.sarif
-@click.option("--select", multiple=True, metavar="CODES", callback=_codes, help="Report these codes only (RACE,UB2).")
-@click.option("--ignore", multiple=True, metavar="CODES", callback=_codes, help="Leave these codes out.")
 @click.option(
-    "--max-executions", "limit", type=click.IntRange(min=1), metavar="N", help="Bound of the protocol engine."
+    "--select", multiple=True, metavar="CODES", callback=_codes, help="Report only these codes or prefixes (RACE,UB2)."
+)
+@click.option("--ignore", multiple=True, metavar="CODES", callback=_codes, help="Omit these codes or prefixes.")
+@click.option(
+    "--max-executions",
+    "limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Maximum executions of the protocol engine.",
 )
 @click.option(
     "-j",
     "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Files checked at the same time (default: one per core).",
+    help="Files checked in parallel (default: one per core).",
 )
 @options.cache
 @options.resume
@@ -68,10 +74,10 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
 @options.unroll
 @options.assume
 @launch.options
-@click.option("--emit-sketch", "emitted", metavar="FILE", help="Write what one PTX module does as a sketch.")
+@click.option("--emit-sketch", "emitted", metavar="FILE", help="Write the sketch of one PTX module to FILE.")
 @options.color
 @click.option("-v", "--verbose", is_flag=True, help="Show every finding of every file, and the assumptions.")
-@click.option("-q", "--quiet", is_flag=True, help="Show only files that are not as they should be, and the counts.")
+@click.option("-q", "--quiet", is_flag=True, help="Show only files that are not as expected, and the counts.")
 def command(
     paths: tuple[str, ...],
     model: str | None,
@@ -98,15 +104,15 @@ def command(
     quiet: bool,
     **launched: Any,
 ) -> int:
-    """Look for races, undefined behaviour and deadlocks in kernel sketches, litmus tests and PTX modules, files or
-    folders of them.
+    """Find races, undefined behaviour and deadlocks in kernel sketches, litmus tests and PTX modules. PATH is a file or
+    a folder.
 
-    K.ptx is launched as --launch and the options beside it say, which win over the file, or without them as K.json
-    beside it does.
+    The launch of K.ptx is read from --launch, or from K.json in the same folder; --entry, --grid, --block, --cluster,
+    --shared and --param override the file.
 
-    A finding that the file expects counts as expected. A line suppresses findings with
-    `// mcheck: ignore CODE reason`. Exit status: 0 nothing found, 1 a finding of severity error,
-    2 usage or parse error, 3 not everything could be looked at.
+    A finding that the file expects counts as expected. The comment `// mcheck: ignore CODE reason` suppresses findings
+    at its line. Exit status: 0 nothing found, 1 a finding of severity error, 2 usage or parse error, 3 not everything
+    could be checked.
 
     \b
     mcheck check ring.litmus
@@ -124,17 +130,17 @@ def command(
     from mcheck.report.progress import Bar
 
     started = perf_counter()
-    said = launch.said(paths, launched)
+    said = launch.read_options(paths, launched)
     cases, bare = collect_files(paths, launched=said is not None)
     if bare:
-        show_warning(f"{explain_skipped_modules(bare)}: left out", None, color=color)
+        show_warning(f"{explain_skipped_modules(bare)}: skipped", None, color=color)
     if emitted is not None and (len(cases) != 1 or not is_module(cases[0].path)):
-        raise click.UsageError("--emit-sketch is for one PTX module")
+        raise click.UsageError("--emit-sketch needs exactly one PTX module")
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
     chosen = Options(engine=engine, select=select, ignore=ignore, limit=limit, launch=said)
     results: list[Checked] = []
-    how = options.means(jobs, cache, resume, scheduler, timeout, tls)
-    with how as means, open_second_output(sarif_file) as second, output(target) as stream:
+    how = options.open_backend(jobs, cache, resume, scheduler, timeout, tls)
+    with how as backend, open_second_output(sarif_file) as second, output(target) as stream:
         printer = Printer(stream, color=form == "text" and wants_color(color, stream))
         details = verbose or (len(cases) == 1 and not quiet)
         text = (
@@ -144,7 +150,7 @@ def command(
         )
         shown = printer if stream.isatty() and text is not None else None
         with Bar(len(cases), shown, enabled=sys.stderr.isatty()) as bar:
-            for result in check_files(cases, settings, chosen, means):
+            for result in check_files(cases, settings, chosen, backend):
                 for message, span in result.warnings:
                     show_warning(message, span, color=color)
                 if result.problem is not None and result.verdict is Verdict.ERROR:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mcheck.report.lines import Printer
 
 
-@click.command("compare", short_help="Where two models differ, with the smallest witness.")
+@click.command("compare", short_help="Show where two models differ, with the smallest witness.")
 @click.argument("first", metavar="MODEL")
 @click.argument("second", metavar="MODEL")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 @options.format_("text", "json")
 @options.target
 @click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Tests run at the same time (default: one per core)."
+    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Tests run in parallel (default: one per core)."
 )
 @options.timeout
 @options.memory
 @options.unroll
 @options.color
-@click.option("-v", "--verbose", is_flag=True, help="Show an execution for every state that one model alone allows.")
+@click.option("-v", "--verbose", is_flag=True, help="Show an execution for every state that only one model allows.")
 def command(
     first: str,
     second: str,
@@ -43,11 +43,11 @@ def command(
     color: str,
     verbose: bool,
 ) -> int:
-    """Run every test under PATH with two models and show where their answers differ, the smallest difference first.
+    """Run every test under PATH with two models and show where their answers differ, smallest difference first.
 
-    A state that one model alone allows comes with an execution and the axiom by which the other forbids it.
-    Exit status: 0 the models agree on these tests, 1 they differ, 2 as usual, 3 some test could not be compared, for
-    instance because a model has no rules for what it does.
+    A state that only one model allows is shown with an execution and the axiom by which the other model forbids it.
+    Exit status: 0 the models agree on these tests, 1 they differ, 2 usage, parse or model error, 3 some test could not
+    be compared, for instance because a model does not cover its instructions.
 
     \b
     mcheck compare ptx-7.5 ptx-9.0 litmus/fences
@@ -88,7 +88,7 @@ def command(
 
 
 def _text(found: list[Comparison], first: str, second: str, printer: Printer, *, verbose: bool) -> None:
-    from mcheck.report.comparison import lines, silent, summary
+    from mcheck.report.comparison import describe_counts, describe_uncompared, lines
 
     for k, comparison in enumerate(c for c in found if c.differs):
         for line in lines(comparison, first, second, witness=k == 0, everything=verbose):
@@ -97,6 +97,6 @@ def _text(found: list[Comparison], first: str, second: str, printer: Printer, *,
     for comparison in found:
         if comparison.problem or (comparison.unknown and not comparison.differs):
             printer.line((comparison.path, "bold"), f": {comparison.problem or comparison.unknown}")
-    for line in silent(found):
+    for line in describe_uncompared(found):
         printer.line(*line)
-    printer.line(*summary(found, first, second))
+    printer.line(*describe_counts(found, first, second))

@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "-o", "--output", "folder", required=True, metavar="DIR",
-    help="The folder to write: a new or an empty one; with --paper a file.",
+    help="Output folder, new or empty; with --paper a file.",
 )  # fmt: skip
 @options.format_("html", "md")
-@click.option("--paper", is_flag=True, help="Write one table of LaTeX in place of pages.")
+@click.option("--paper", is_flag=True, help="Write one LaTeX table instead of pages.")
 @click.option(
     "--playground",
     default="",
     metavar="URL",
-    help="The address of a playground (mcheck playground), from DIR or whole: every page links to it with its program.",
+    help="Address of a playground (mcheck playground), absolute or relative to DIR; pages link their programs there.",
 )
-@click.option("--title", default="Outcomes and findings", show_default=True, help="The heading of the index.")
+@click.option("--title", default="Outcomes and findings", show_default=True, help="Heading of the index.")
 @options.model
 @options.profile
 @click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Pages made at the same time (default: one per core)."
+    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Pages computed in parallel (default: one per core)."
 )
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), default=20.0, show_default=True, metavar="SECONDS",
-    help="Per test and model; what takes longer is unknown.",
+    help="Limit per test and model; the answer is unknown after it.",
 )  # fmt: skip
 @options.cache
 @options.scheduler
@@ -64,12 +64,11 @@ def command(
     assume: tuple[str, ...],
     color: str,
 ) -> int:
-    """Write a page for every test under PATH: program, question, verdict under each model, all outcomes, findings.
+    """Write a page for every test under PATH: program, question, verdict under each model, outcomes, findings.
 
     The site is static and needs no network: open DIR/index.html. With --format md it is Markdown for a repository.
-    A sketch whose constant is any number has a page with what mcheck check says of all of them.
-    A PTX module K.ptx has a page with what mcheck check finds in it, launched as K.json beside it says. A file that
-    cannot be read gets a page that says why; the others are written.
+    The page of a sketch with `const N = any`, and of a PTX module K.ptx with the launch K.json, shows the answer of
+    mcheck check. The page of a file that cannot be read says why.
 
     \b
     mcheck doc litmus -o site
@@ -89,11 +88,11 @@ def command(
 
     cases, bare = collect_files(paths)
     if bare:
-        show_warning(f"{explain_skipped_modules(bare)}: left out", None, color=color)
+        show_warning(f"{explain_skipped_modules(bare)}: skipped", None, color=color)
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
     if paper:
-        with options.means(jobs, cache, None, scheduler, timeout, tls) as means:
-            return _paper(cases, settings, folder, title, means)
+        with options.open_backend(jobs, cache, None, scheduler, timeout, tls) as backend:
+            return _paper(cases, settings, folder, title, backend)
     problems = Printer(sys.stderr, color=wants_color(color, sys.stderr))
     with Bar(len(cases), problems, enabled=sys.stderr.isatty()) as bar:
 
@@ -122,31 +121,31 @@ def command(
         )
     failed = sum(1 for e in entries if e.problem)
     start = "README.md" if form == "md" else "index.html"
-    about = f", {failed} of them without an answer" if failed else ""
+    about = f", {failed} without an answer" if failed else ""
     click.echo(f"{len(entries)} page{'' if len(entries) == 1 else 's'}{about}: {folder.rstrip('/')}/{start}")
     if any(e.problem and e.status != "unknown" for e in entries):
         return 2
     return 3 if failed or any(e.verdict == Verdict.UNKNOWN for e in entries) else 0
 
 
-def _paper(cases: list[Case], settings: Settings, target: str, title: str, means: Backend) -> int:
-    """Writes the table; the exit status."""
+def _paper(cases: list[Case], settings: Settings, target: str, title: str, backend: Backend) -> int:
+    """Write the table and return the exit status."""
     from mcheck.checking.check.case import Options
     from mcheck.checking.check.files import has_any_constant, is_module
     from mcheck.checking.check.suite import check_files
     from mcheck.checking.run.single import list_reasons
     from mcheck.checking.suite import compute_results
     from mcheck.report.output import output
-    from mcheck.report.paper import of_checked, paper
+    from mcheck.report.paper import latex_table, result_from_checked
 
     modules = [case for case in cases if is_module(case.path)]
     with output(target) as stream:
-        rows = {r.path: r for r in compute_results([case for case in cases if case not in modules], settings, means)}
+        rows = {r.path: r for r in compute_results([case for case in cases if case not in modules], settings, backend)}
         unread = {path for path, row in rows.items() if row.verdict in (Verdict.ERROR, Verdict.UNKNOWN)}
         asked = modules + [case for case in cases if case.path in unread and has_any_constant(case)]
-        checked = {c.path: of_checked(c, settings) for c in check_files(asked, settings, Options(), means)}
+        checked = {c.path: result_from_checked(c, settings) for c in check_files(asked, settings, Options(), backend)}
         found = [(rows | checked)[case.path] for case in cases]
-        stream.write(paper(found, title, checked))
+        stream.write(latex_table(found, title, checked))
     statuses = {result.verdict for result in found}
     for result in found:
         if result.verdict is Verdict.ERROR:

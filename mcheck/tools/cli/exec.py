@@ -9,17 +9,25 @@ from mcheck.tools.cli import options
 
 @click.command("exec", short_help="Run one execution with real data and print memory and registers.")
 @click.argument("path", metavar="PATH")
-@click.option("--seed", type=int, default=0, show_default=True, help="Another seed is another schedule.")
-@click.option("--load", "loads", multiple=True, metavar="NAME=FILE", help="Fill an object: raw bytes, or .npy.")
-@click.option("--dump", "dumps", multiple=True, metavar="NAME=FILE", help="Write an object at the end, likewise.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the schedule.")
+@click.option(
+    "--load", "loads", multiple=True, metavar="NAME=FILE", help="Initialise an object from a file: raw bytes or .npy."
+)
+@click.option(
+    "--dump",
+    "dumps",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Write the final contents of an object: raw bytes or .npy.",
+)
 @click.option(
     "--behaviour",
     type=click.Choice(("documents", "sm_90")),
     default="documents",
     show_default=True,
-    help="Do as the documents say, or as an sm_90 chip was seen to do where it differs.",
+    help="Follow the documents, or observations on an sm_90 chip where they differ.",
 )
-@click.option("--all", "everything", is_flag=True, help="Show unchanged memory and all threads too.")
+@click.option("--all", "everything", is_flag=True, help="Also show unchanged memory and all threads.")
 @options.profile
 @options.format_("text", "json")
 @options.target
@@ -42,9 +50,9 @@ def command(
 ) -> int:
     """Run one fair execution of the program PATH with real data.
 
-    Threads take turns, asynchronous copies happen at some later point; --seed picks the schedule. Undefined
-    behaviour and waits that never end are reported where this execution meets them; mcheck check and mcheck run look
-    at all executions.
+    Threads are interleaved, and asynchronous copies are performed at some later point; --seed selects the schedule.
+    Undefined behaviour and waits that never end are reported if this execution reaches them; mcheck check and
+    mcheck run explore all executions.
     """
     from mcheck.base.errors import Unsupported
     from mcheck.checking.run.case import Settings

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 @click.argument("code", required=False, metavar="[CODE|MODEL]")
 @options.color
 def command(code: str | None, color: str) -> int:
-    """Explain a finding by its CODE: the rule, its section, a program that breaks it and one that keeps it.
+    """Explain the finding CODE: the rule, its section, an incorrect and a correct program.
 
-    The name of a model explains the model; without an argument the codes are listed.
+    With the name of a model, explain the model. Without an argument, list all codes.
 
     \b
     mcheck explain RACE004
@@ -56,8 +56,8 @@ def _entry(entry: Entry, printer: Printer) -> None:
     printer.line(f"section: {entry.section}")
     for heading, body in (
         ("", entry.explanation),
-        ("fix", entry.every_remedy),
-        ("after this finding", f"{entry.afterwards}."),
+        ("fix", entry.all_remedies),
+        ("after this finding", f"{entry.consequence}."),
         ("incorrect", entry.bad),
         ("correct", entry.good),
     ):
@@ -69,7 +69,7 @@ def _entry(entry: Entry, printer: Printer) -> None:
 
 
 def _model(name: str, printer: Printer) -> None:
-    """What the model says of itself, and its axioms."""
+    """Print the description of a model and its axioms."""
     from mcheck.cat import load_model
     from mcheck.cat.ast import Check
     from mcheck.checking.run.collect import read_text

@@ -1,4 +1,4 @@
-"""``mcheck outcomes --forbidden``: the states that no execution reaches, each with what forbids it."""
+"""``mcheck outcomes --forbidden``: the unreachable states, each with the axiom and cycle that forbid it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from mcheck.ir.condition import Notation
 
 MOST = 100
-"""States that are listed."""
+"""The maximum number of states listed."""
 
 
 def write_forbidden(path: str, target: str | None, form: str, settings: Settings, *, color: str) -> int:
-    """Writes the forbidden states of a test, as text or as JSON; the exit status."""
+    """Write the forbidden states of a test, as text or JSON, and return the exit status."""
     from mcheck.base.errors import InputError, Unsupported
     from mcheck.checking.run.collect import collect_tests
     from mcheck.checking.run.isolation import run_isolated
@@ -31,7 +31,7 @@ def write_forbidden(path: str, target: str | None, form: str, settings: Settings
     from mcheck.report.problems import show
 
     if target is not None and target.endswith(SUFFIXES):
-        raise click.UsageError(f"-o {target} is a picture: --graph N says of which forbidden state")
+        raise click.UsageError(f"-o {target} is a picture: select the forbidden state with --graph N")
     cases = collect_tests([path])
     if len(cases) != 1:
         raise InputError(f"{path} holds {len(cases)} tests", expected="one test")
@@ -58,7 +58,7 @@ def write_forbidden(path: str, target: str | None, form: str, settings: Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """``complete``: these are all the states that could be thought of; ``reason``: why it is not known which are."""
+    """Forbidden states. ``complete``: all that the values of the test allow; ``reason``: why they are unknown."""
 
     name: str
     model: str

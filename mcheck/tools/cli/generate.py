@@ -17,20 +17,25 @@ if TYPE_CHECKING:
     from mcheck.tools.generate.judge import Generated
 
 
-@click.command("generate", short_help="Write litmus tests from cycles of relations.")
+@click.command("generate", short_help="Generate litmus tests from cycles of relations.")
 @click.option(
     "--edges",
     metavar="FILE.toml|NAME",
-    help="The alphabet: a file, or a shipped one: async, classic, cluster, families, oneway, reduce, scopes, tensor.  "
-    "[default with --differs: the shipped ones]",
+    help="The alphabet of edges: a file, or a shipped one: async, classic, cluster, families, oneway, reduce, scopes, "
+    "tensor.  [default with --differs: the shipped ones]",
 )
 @click.option(
-    "--size", type=click.IntRange(min=2, max=32), metavar="N", help="Edges of a cycle (default: the alphabet's sizes)."
+    "--size",
+    type=click.IntRange(min=2, max=32),
+    metavar="N",
+    help="Number of edges of a cycle (default: the sizes of the alphabet).",
 )
-@click.option("-o", "directory", type=click.Path(file_okay=False), metavar="DIR", help="Write a file per test.")
-@click.option("--differs", nargs=2, metavar="MODEL MODEL", help="Keep the tests about which two models differ.")
-@click.option("--every", type=click.IntRange(min=1), default=1, metavar="K", help="A sample: every K-th test.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="K", help="At most K tests.")
+@click.option(
+    "-o", "directory", type=click.Path(file_okay=False), metavar="DIR", help="Write one file per test to DIR."
+)
+@click.option("--differs", nargs=2, metavar="MODEL MODEL", help="Keep only tests on which two models differ.")
+@click.option("--every", type=click.IntRange(min=1), default=1, metavar="K", help="Sample: only every K-th test.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="K", help="Stop after K tests.")
 @options.model
 @options.format_("text", "json")
 @options.timeout
@@ -47,12 +52,12 @@ def command(
     timeout: float | None,
     color: str,
 ) -> int:
-    """Write each cycle of N edges over an alphabet once, as a litmus test that expects what the model says of it.
+    """Generate each cycle of N edges over an alphabet once, as a litmus test that expects the verdict of the model.
 
-    The name of a test says its cycle, as diy's names do where they apply; a forbidden one says which axiom forbids it.
-    With --differs the smallest come first, and expect what the second model says; without --edges the shipped alphabets
-    are searched, 2 edges, 3 edges and so on, up to the first one with such a test. How far a long search is stands on
-    standard error.
+    Tests are named after their cycle, by diy's conventions where they apply; a forbidden test names the axiom that
+    forbids it. With --differs the smallest tests come first, and expect the verdict of the second model; without
+    --edges the shipped alphabets are searched for cycles of 2 edges, 3 edges and so on, until such a test is found.
+    A long search reports its progress on standard error.
 
     \b
     mcheck generate --edges classic --size 4 -o generated
@@ -67,7 +72,7 @@ def command(
     from mcheck.checking.run.case import DEFAULT_MODEL
     from mcheck.report.lines import Printer
     from mcheck.report.output import wants_color
-    from mcheck.report.progress import News
+    from mcheck.report.progress import SearchProgress
     from mcheck.tools.generate import choose
     from mcheck.tools.generate.alphabet import load
 
@@ -76,40 +81,40 @@ def command(
     rows: list[dict[str, Any]] = []
     chosen = differs[1] if differs else model or DEFAULT_MODEL
     models = (load_model(differs[0]), load_model(chosen)) if differs else None
-    news = News(sys.stderr)
+    progress = SearchProgress(sys.stderr)
 
     def watch(alphabet: str, size: int, number: int) -> None:
         shown = f"{len(rows):,} {'differ' if differs else 'written' if directory else 'listed'}"
-        news.tell(f"looking at cycles of {size} edges over {alphabet}: number {number:,}; {shown} so far")
+        progress.update(f"cycles of {size} edges over {alphabet}: number {number:,}; {shown} so far")
 
     searched = choose.Search(watch=watch)
     if edges is None:
         assert models is not None
-        found = choose.smallest(models, size, every, timeout, searched)
+        found = choose.find_smallest_differences(models, size, every, timeout, searched)
     else:
         alphabet = load(edges)
         sample = choose.sample(alphabet, (size,) if size is not None else alphabet.sizes, every)
-        sample = choose.watched(sample, alphabet.name, watch)
+        sample = choose.report_progress(sample, alphabet.name, watch)
         found = (
-            choose.different(sample, models, timeout)
+            choose.find_differences(sample, models, timeout)
             if models
-            else choose.judged_all(sample, load_model(chosen), timeout)
+            else choose.judge_all(sample, load_model(chosen), timeout)
         )
     if directory is not None:
         try:
             os.makedirs(directory, exist_ok=True)
         except OSError as error:
-            raise InputError(f"cannot write to the folder {directory}: {error.strerror or error}") from None
+            raise InputError(f"cannot write to folder {directory}: {error.strerror or error}") from None
     printer = Printer(sys.stdout, color=form == "text" and wants_color(color, sys.stdout))
     unknown = 0
     for test in islice(found, limit):
         path = _save(directory, test)
         rows.append(_row(test, path, differs))
         unknown += test.verdict is Verdict.UNKNOWN
-        news.clear()
+        progress.clear()
         if form == "text":
             _show(printer, test)
-    news.clear()
+    progress.clear()
     if form == "json":
         click.echo(_document(edges or searched.alphabet, chosen, rows), nl=False)
     else:
@@ -122,11 +127,11 @@ def _count(tests: int) -> str:
 
 
 def _where(searched: Search) -> str:
-    """Which alphabet and size the tests are of, and how many were looked at in vain before."""
-    agreed = f"the models agree about {_count(searched.agreed)}"
+    """The alphabet and size of the tests, and the number of tests before them on which the models agree."""
+    agreed = f"the models agree on {_count(searched.agreed)}"
     if not searched.alphabet:
         return f": {agreed} of the shipped alphabets"
-    before = f"; {agreed} that came before" if searched.agreed else ""
+    before = f"; {agreed} before" if searched.agreed else ""
     return f" of {searched.size} edges over {searched.alphabet}{before}"
 
 

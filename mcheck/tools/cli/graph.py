@@ -26,7 +26,7 @@ def write_graph(
     unroll: int,
     assume: tuple[str, ...] = (),
 ) -> int:
-    """Writes the picture of outcome ``number``, or of the forbidden state of that number; the exit status."""
+    """Draw outcome ``number``, or the forbidden state of that number, to a file and return the exit status."""
     from mcheck.base.errors import InputError, Unsupported
     from mcheck.checking.run.case import Settings
     from mcheck.checking.run.collect import collect_tests
@@ -39,9 +39,9 @@ def write_graph(
     if target is None:
         which = f"{'why-not' if forbidden else 'outcome'}-{number}{SUFFIXES[0]}"
         typed = f"mcheck outcomes {shlex.quote(path)} --graph {number}{' --forbidden' if forbidden else ''} -o {which}"
-        raise click.UsageError(f"--graph draws into a file: {typed} (or {', '.join(SUFFIXES[1:])})")
+        raise click.UsageError(f"--graph needs an output file: {typed} (or {', '.join(SUFFIXES[1:])})")
     if not target.endswith(SUFFIXES):
-        raise click.UsageError(f"-o {target} says no kind of picture: with --graph it ends in {', '.join(SUFFIXES)}")
+        raise click.UsageError(f"-o {target} is not a picture file: with --graph it must end in {', '.join(SUFFIXES)}")
     cases = collect_tests([path])
     if len(cases) != 1:
         raise InputError(f"{path} holds {len(cases)} tests", expected="one test")
@@ -71,7 +71,7 @@ def write_graph(
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """A picture, or how many there would be, and why there may be more, if there may."""
+    """A picture; or, if there is none of that number, how many there are and why there may be more."""
 
     content: str | bytes | None
     count: int

@@ -1,4 +1,4 @@
-"""The options that say how a PTX module is launched."""
+"""Command-line options for the launch of a PTX module."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
 Function = Callable[..., Any]
 
 _OPTIONS = (
-    click.option("--launch", "launch_file", metavar="FILE", help="How a .ptx module is launched, as JSON."),
-    click.option("--entry", metavar="NAME", help="The kernel, if the module has several."),
-    click.option("--grid", metavar="X,Y,Z", help="CTAs of the launch."),
-    click.option("--block", metavar="X,Y,Z", help="Threads of a CTA."),
-    click.option("--cluster", metavar="X,Y,Z", help="CTAs of a cluster."),
-    click.option("--shared", metavar="BYTES", help="Dynamic shared memory."),
-    click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="A parameter: a number, or JSON."),
+    click.option("--launch", "launch_file", metavar="FILE", help="Launch configuration of a .ptx module, as JSON."),
+    click.option("--entry", metavar="NAME", help="Kernel to launch, if the module has several."),
+    click.option("--grid", metavar="X,Y,Z", help="CTAs in the grid."),
+    click.option("--block", metavar="X,Y,Z", help="Threads in a CTA."),
+    click.option("--cluster", metavar="X,Y,Z", help="CTAs in a cluster."),
+    click.option("--shared", metavar="BYTES", help="Size of dynamic shared memory."),
+    click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Kernel parameter: a number or JSON."),
 )
 FIELDS = ("entry", "grid", "block", "cluster", "shared")
 
 
 def options(function: Function) -> Function:
-    """Adds the options to a command."""
+    """Add the launch options to a command."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
-def said(paths: Sequence[str], given: dict[str, Any]) -> LaunchText | None:
-    """What the options, by their names, say of the launch of the modules among ``paths``."""
+def read_options(paths: Sequence[str], given: dict[str, Any]) -> LaunchText | None:
+    """The launch that the options describe, or None if there are none; refused if no path is a PTX module."""
     from mcheck.checking.check.case import LaunchText
     from mcheck.checking.check.files import is_module
     from mcheck.frontend.litmus.source import read_source
@@ -43,7 +43,7 @@ def said(paths: Sequence[str], given: dict[str, Any]) -> LaunchText | None:
     if file is None and not fields and not params:
         return None
     if not any(map(is_module, paths)):
-        raise click.UsageError("a launch is for a PTX module, and none of the paths is a .ptx file")
+        raise click.UsageError("launch options need a PTX module, but no path is a .ptx file")
     return LaunchText(text=None if file is None else read_source(file), path=file or "", fields=fields, params=params)
 
 

@@ -7,7 +7,7 @@ import click
 from mcheck.tools.cli import options
 
 
-@click.command("lsp", short_help="Serve an editor: the Language Server Protocol on standard input and output.")
+@click.command("lsp", short_help="Run the language server on standard input and output.")
 @options.model
 @options.profile
 @click.option(
@@ -16,14 +16,14 @@ from mcheck.tools.cli import options
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="Per check; newer text stops it at once.",
+    help="Limit per check; an edit stops the check.",
 )
 @options.memory
 def command(model: str | None, profile: str, timeout: float, memory: int | None) -> int:
-    """Serve an editor: diagnostics as one types, hovers, completion, definitions, fixes and outlines for litmus tests,
-    kernel sketches, PTX modules and cat models, by the Language Server Protocol on standard input and output.
+    """Run a language server (LSP) on standard input and output: diagnostics while typing, hovers, completion,
+    definitions, quick fixes and outlines for litmus tests, kernel sketches, PTX modules and cat models.
 
-    It needs the packages of the extra lsp.
+    Needs the packages of the extra lsp.
     """
     from mcheck.base.errors import InputError
     from mcheck.checking.run.case import Settings

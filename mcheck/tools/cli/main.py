@@ -1,7 +1,7 @@
-"""The command line: thin. Commands live in ``mcheck.tools.cli``, one file each, and are imported when they are called.
+"""The command line. Commands live in ``mcheck.tools.cli``, one file each, and are imported when called.
 
-Exit status: 0 as expected, 1 a mismatch, 2 usage, parse or model error or one of the system (a full disk), 3 some
-answer is unknown (2 beats 1 beats 3), 70 an error of mcheck's own, 130 interrupted, 141 the reader of the output left.
+Exit status: 0 as expected, 1 a mismatch, 2 usage, parse, model or system error (a full disk), 3 some
+answer is unknown (2 beats 1 beats 3), 70 internal error, 130 interrupted, 141 the reader of the output left.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ COMMANDS = (
     "cache",
 )
 
-EPILOG = """Exit status: 0 everything as expected; 1 a mismatch; 2 usage, parse or model error, or the system refuses
-something; 3 nothing wrong was found but some answer is unknown (time-out, bound, unsupported instruction); 70 an error
-of mcheck's own. 2 beats 1 beats 3."""
+EPILOG = """Exit status: 0 everything as expected; 1 a mismatch; 2 usage, parse, model or system error; 3 nothing wrong
+found, but some answer is unknown (time-out, bound, unsupported instruction); 70 internal error. 2 beats 1 beats
+3."""
 
 
 class _Unread(Exception):
-    """The reader of standard output has gone (head, less); click takes it for a failure."""
+    """The reader of standard output has gone (head, less), which click reports as a failure."""
 
 
 class _Commands(click.Group):
-    """Finds its commands by name in ``mcheck.tools.cli``."""
+    """A command group that imports its commands by name from ``mcheck.tools.cli``."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -79,7 +79,7 @@ class _Commands(click.Group):
             near = get_close_matches(args[0], COMMANDS, n=1)
             if args[0].endswith((".ptx", ".litmus")) or os.path.exists(args[0]):
                 wanted = "run" if args[0].endswith(".litmus") else "check"
-                said = f"{error.message} A command comes first: mcheck {wanted} {args[0]}"
+                said = f"{error.message} The command is missing: mcheck {wanted} {args[0]}"
                 raise click.UsageError(said, ctx) from None
             if not near:
                 raise
@@ -89,15 +89,15 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", prog_name="mcheck", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Check what NVIDIA's asynchronous copies allow.
+    """Check NVIDIA's asynchronous copies against a formal memory model.
 
-    mcheck takes PTX litmus tests, sketches of kernels and PTX modules, explores what a formal memory model allows, and
-    says which states can be reached and whether anything is racy, undefined or stuck.
+    mcheck reads PTX litmus tests, kernel sketches and PTX modules, explores the executions that the model allows, and
+    reports reachable states, races, undefined behaviour and deadlocks.
     """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command line; the exit status. Whatever goes wrong ends in a message, never in a traceback."""
+    """Run a command line and return the exit status. Every failure ends in a message, never in a traceback."""
     streams.prepare_streams()
     try:
         status = cli.main(arguments, prog_name="mcheck", standalone_mode=False)
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except _Unread:
         streams.discard_output()
         return UNREAD
-    except Exception as error:  # noqa: BLE001 - the last line of defence
+    except Exception as error:  # noqa: BLE001 - last resort: no traceback for users
         with suppress(OSError):  # standard error may be the one that is full
             return _explain_failure(error)
         return USAGE

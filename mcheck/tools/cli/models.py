@@ -13,7 +13,7 @@ from mcheck.tools.cli import options
 @click.argument("name", required=False)
 @options.color
 def command(name: str | None, color: str) -> int:
-    """List the memory models that come with mcheck; with NAME, print its whole text: a starting point for one's own.
+    """List the shipped memory models; with NAME, print the full text of one, as a starting point for your own.
 
     \b
     mcheck models
@@ -49,7 +49,7 @@ def headline(text: str) -> str:
 
 
 def leading_comment(text: str) -> list[str]:
-    """The lines of a model's first comment."""
+    """The first comment of a model, line by line."""
     comment = re.search(r"\(\*(.*?)\*\)|//([^\n]*)", text, re.DOTALL)
     if comment is None:
         return []

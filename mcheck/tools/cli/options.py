@@ -22,7 +22,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """A number of bytes with a unit: 600M, 1.5G, 2GiB; never so little that nothing could run."""
+    """A size in bytes from a number with a unit: 600M, 1.5G, 2GiB; at least what an engine needs to start."""
     if value is None:
         return None
     found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([KMGT])(?:i?B)?", value, re.ASCII | re.IGNORECASE)
@@ -30,7 +30,7 @@ def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int
         raise click.BadParameter(f"{value!r} is not a size such as 600M or 2G", ctx, param)
     count = int(float(found[1]) * UNITS[found[2].upper()])
     if count < LEAST_MEMORY:
-        raise click.BadParameter(f"{value} is too little: at least {LEAST_MEMORY >> 20}M", ctx, param)
+        raise click.BadParameter(f"{value} is too small: at least {LEAST_MEMORY >> 20}M", ctx, param)
     return min(count, MOST_MEMORY)
 
 
@@ -41,7 +41,7 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> 
 
 
 def _models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click gives them
-    """For the shell: the shipped models and the .cat files here."""
+    """Shell completion: the shipped models and the .cat files of this folder."""
     import os
 
     from mcheck.cat.library import model_names
@@ -61,14 +61,14 @@ engine = click.option(
     type=click.Choice(ENGINES),
     default="auto",
     show_default=True,
-    help="How executions are found; both: two engines, which must agree.",
+    help="Engine that explores the executions; both: two engines, which must agree.",
 )
 profile = click.option(
     "--profile",
     type=click.Choice(("strict", "ptx", "permissive")),
     default="ptx",
     show_default=True,
-    help="How disputed points of the specification are taken.",
+    help="Interpretation of disputed points of the specification.",
 )
 prop = click.option(
     "--property",
@@ -76,20 +76,20 @@ prop = click.option(
     type=click.Choice(("spec", "liveness")),
     default="spec",
     show_default=True,
-    help="spec: the condition; liveness: no fair execution runs or waits forever.",
+    help="spec: the condition; liveness: every fair execution terminates.",
 )
 timeout = click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     callback=_finite,
     metavar="SECONDS",
-    help="Per test; one that takes longer is unknown.",
+    help="Limit per test; the answer is unknown after it.",
 )
 memory = click.option(
     "--memory",
     callback=_bytes,
     metavar="SIZE",
-    help="Per test, such as 600M or 2G; one that takes more is unknown.",
+    help="Limit per test, such as 600M or 2G; the answer is unknown above it.",
 )
 unroll = click.option(
     "--unroll",
@@ -113,47 +113,45 @@ cache = click.option(
 resume = click.option(
     "--resume",
     metavar="DIR",
-    help="Keep results in DIR as they come, and go on from there: for long runs. What limits cut is kept as well.",
+    help="Store results in DIR and resume from them: for long runs. Unlike --cache, stores answers cut by a limit too.",
 )
 scheduler = click.option(
     "--scheduler",
     metavar="ADDRESS|local",
-    help="Run tests on the workers of a scheduler of Dask; local: one on this machine, with --jobs workers.",
+    help="Run tests on the workers of a Dask scheduler; local: a scheduler on this machine with --jobs workers.",
 )
 tls = click.option(
     "--tls",
     metavar="DIR",
-    help="With --scheduler tls://...: ca.pem, cert.pem and key.pem of this client lie in DIR.",
+    help="Folder with ca.pem, cert.pem and key.pem of this client, for --scheduler tls://...",
 )
 color = click.option(
     "--color",
     type=click.Choice(("auto", "always", "never")),
     default="auto",
     show_default=True,
-    help="NO_COLOR is honoured by auto.",
+    help="Colour the output; auto honours NO_COLOR.",
 )
 target = click.option(
-    "-o", "--output", "target", metavar="FILE", help="Write the report to FILE (in one step at the end)."
+    "-o", "--output", "target", metavar="FILE", help="Write the report to FILE, atomically at the end."
 )
-sarif = click.option(
-    "--sarif", "sarif_file", metavar="FILE", help="Write the findings to FILE as SARIF as well, from the same run."
-)
+sarif = click.option("--sarif", "sarif_file", metavar="FILE", help="Also write the findings to FILE as SARIF.")
 
 
 def format_(*choices: str) -> Decorator:
-    """``--format`` for a command that knows ``choices``; the first is the default."""
+    """The option ``--format`` of a command with these ``choices``; the first is the default."""
     return click.option(
         "--format",
         "form",
         type=click.Choice(choices),
         default=choices[0],
         show_default=True,
-        help="Form of the report.",
+        help="Format of the report.",
     )
 
 
 @contextmanager
-def means(
+def open_backend(
     jobs: int | None,
     cache: str | None,
     resume: str | None,
@@ -161,11 +159,11 @@ def means(
     timeout: float | None,
     tls: str | None = None,
 ) -> Iterator[Backend]:
-    """What these options ask for."""
+    """The backend, with its cache open, that the options describe."""
     from mcheck.checking.backends import Backend
 
     if cache is not None and resume is not None:
-        raise click.UsageError("--resume keeps what --cache does, and more: give one of them")
+        raise click.UsageError("--resume includes --cache: give only one of them")
     if cache is None and resume is None:
         yield Backend(jobs=jobs, scheduler=scheduler, tls=tls, say=_say)
         return

@@ -19,12 +19,12 @@ from mcheck.tools.cli import options
     "--graph",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Write a picture of outcome N to the FILE of -o, which ends in .svg, .pdf, .tikz, .dot or .graphml.",
+    help="Draw outcome N to the FILE of -o, which ends in .svg, .pdf, .tikz, .dot or .graphml.",
 )
 @click.option(
     "--forbidden",
     is_flag=True,
-    help="The states that no execution reaches, each with the axiom and the cycle that forbid it; --graph N draws one.",
+    help="Print the states that no execution reaches, with the axiom and cycle that forbid each; --graph N draws one.",
 )
 @options.cache
 @options.timeout
@@ -50,7 +50,8 @@ def command(
 ) -> int:
     """Print every allowed final state of the test PATH with an execution that ends in it.
 
-    Says too whether any execution is undefined. The states are those of what the condition and `locations` name.
+    Also reports whether any execution is undefined. A state consists of the registers and locations that the condition
+    and `locations` name.
 
     \b
     mcheck outcomes MP.litmus
@@ -99,8 +100,8 @@ def command(
         assume=assume,
         witnesses=True,
     )
-    with options.means(1, cache, None, None, timeout) as means:
-        (result,) = compute_results([Case(cases[0].path)], settings, means)
+    with options.open_backend(1, cache, None, None, timeout) as backend:
+        (result,) = compute_results([Case(cases[0].path)], settings, backend)
     for message, span in result.warnings:
         show_warning(message, span, color=color)
     if result.problem is not None:

@@ -6,19 +6,19 @@ import click
 
 
 @click.command("playground", short_help="Write a page that runs mcheck in a browser.")
-@click.option("-o", "--output", "folder", required=True, metavar="DIR", help="The folder to write: new or empty.")
+@click.option("-o", "--output", "folder", required=True, metavar="DIR", help="Output folder, new or empty.")
 @click.option(
     "--pyodide",
     default="node_modules/pyodide",
     show_default=True,
     metavar="DIR",
-    help="The folder of npm's package pyodide.",
+    help="Folder of the npm package pyodide.",
 )
-@click.option("--z3", metavar="WHEEL", help="A wheel of z3-solver for that Pyodide, which adds the engine z3.")
+@click.option("--z3", metavar="WHEEL", help="A wheel of z3-solver for this Pyodide, to enable the z3 engine.")
 def command(folder: str, pyodide: str, z3: str | None) -> int:
     """Write a static page with an editor that runs mcheck in the browser: verdicts, outcomes, pictures, links.
 
-    Nothing is fetched from elsewhere. Any server of static files will do; browsers do not run it from file://.
+    The page fetches nothing from other sites. Any server of static files will do; browsers do not run it from file://.
 
     \b
     npm install pyodide

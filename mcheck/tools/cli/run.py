@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from mcheck.report.lines import Printer
 
 
-@click.command("run", short_help="Run litmus tests and compare them with what they expect.")
+@click.command("run", short_help="Run litmus tests and compare the verdicts with the expected ones.")
 @click.argument("paths", nargs=-1, metavar="PATH...")
 @click.option(
     "--expect",
     metavar="FILE.csv",
-    help="Rows path,1 (pass) or path,0 (fail), relative to FILE; without PATH, run the rows.",
+    help="Expected verdicts: rows path,1 (pass) or path,0 (fail), relative to FILE. Without PATH, run these rows.",
 )
-@click.option("--shipped", is_flag=True, help="Run the suites that come with mcheck.")
+@click.option("--shipped", is_flag=True, help="Run the shipped suites.")
 @options.model
 @options.engine
 @options.prop
@@ -32,11 +32,9 @@ if TYPE_CHECKING:
 @options.format_("text", "json", "junit", "sarif", "github")
 @options.target
 @options.sarif
+@click.option("--verdict-only", is_flag=True, help="Stop once the verdict is certain; the states may be incomplete.")
 @click.option(
-    "--verdict-only", is_flag=True, help="Stop as soon as the verdict is certain; the states may be incomplete."
-)
-@click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Tests run at the same time (default: one per core)."
+    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Tests run in parallel (default: one per core)."
 )
 @options.cache
 @options.resume
@@ -46,10 +44,10 @@ if TYPE_CHECKING:
 @options.memory
 @options.unroll
 @options.assume
-@click.option("-W", "--warnings-as-errors", is_flag=True, help="A warning makes a test an error.")
+@click.option("-W", "--warnings-as-errors", is_flag=True, help="Treat warnings as errors.")
 @options.color
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Show every test's states and findings, and times on standard error."
+    "-v", "--verbose", is_flag=True, help="Show the states and findings of every test, and times on standard error."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Show only tests that are not ok, and the counts.")
 def command(
@@ -78,9 +76,10 @@ def command(
     verbose: bool,
     quiet: bool,
 ) -> int:
-    """Run litmus tests (files, or folders with their *.litmus files), compare them with what they or FILE.csv expect.
+    """Run litmus tests and compare the verdicts with those that the tests, or FILE.csv, expect. PATH is a file, or a
+    folder with *.litmus files.
 
-    One test shows its states and findings; of several, those that are not as expected do (-v: all).
+    States and findings are shown for a single test; for several, only for those that are not as expected (-v: all).
 
     \b
     mcheck run MP.litmus
@@ -111,13 +110,13 @@ def command(
         warnings_as_errors=warnings_as_errors,
         assume=assume,
     )
-    how = options.means(jobs, cache, resume, scheduler, timeout, tls)
-    with how as means, open_second_output(sarif_file) as second, output(target) as stream:
+    how = options.open_backend(jobs, cache, resume, scheduler, timeout, tls)
+    with how as backend, open_second_output(sarif_file) as second, output(target) as stream:
         from mcheck.report.lines import Printer
 
         printer = Printer(stream, color=form == "text" and wants_color(color, stream))
         summary = _report(
-            cases, settings, means, form, printer, stream, second, started, color, verbose=verbose, quiet=quiet
+            cases, settings, backend, form, printer, stream, second, started, color, verbose=verbose, quiet=quiet
         )
     if verbose or sys.stderr.isatty():
         click.echo(f"{summary.seconds:.2f} s", err=True)
@@ -127,7 +126,7 @@ def command(
 def _report(
     cases: list[Case],
     settings: Settings,
-    means: Backend,
+    backend: Backend,
     form: str,
     printer: Printer,
     stream: IO[str],
@@ -168,7 +167,7 @@ def _report(
                 click.echo(f"{result.seconds:9.3f} s  {result.path}", err=True)
             bar.advance(result.verdict, ok=result.ok)
 
-        summary = run_suite(cases, settings, means, each, started)
+        summary = run_suite(cases, settings, backend, each, started)
     if text is not None:
         if len(cases) > 1 or summary.ok != 1:
             text.finish(summary)

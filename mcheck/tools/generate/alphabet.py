@@ -1,11 +1,11 @@
-"""Alphabets: the ends of edges, the edges, and the kinds of asynchronous copies, as people write them in TOML.
+"""Alphabets: edges, their ends, and the kinds of asynchronous copies, written in TOML.
 
-An end is an access of a thread, ``R`` or ``W``, with an annotation (``rlx``, ``acq``), or the reading ``r`` or the
-writing ``w`` of an asynchronous copy, with its kind. An edge leads from an end to an end:
+An end is an access of a thread, ``R`` or ``W``, with an annotation (``rlx``, ``acq``), or the read ``r`` or the write
+``w`` of an asynchronous copy, with its kind. An edge connects two ends:
 
-* ``rf``, ``fr``, ``co`` between accesses to one location, in one thread (a copy counts for its issuer) or two;
-* ``po``: what is between two accesses, as a path of steps. A step is an instruction, or one of ``STEPS``;
-* ``copy``: from the reading of a copy to its writing.
+* ``rf``, ``fr``, ``co`` between accesses to one location, in one thread (a copy belongs to its issuer) or two;
+* ``po``: the path of steps between two accesses. A step is an instruction, or one of ``STEPS``;
+* ``copy``: from the read of a copy to its write.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mcheck.base.errors import InputError
 from mcheck.base.resources import litmus
 from mcheck.isa.wording import listed
 from mcheck.tools.generate.document import Document, Row, read
-from mcheck.tools.generate.operands import NAMES, unknown
+from mcheck.tools.generate.operands import NAMES, find_unknown_placeholder
 
 THREAD_ENDS = ("R", "W")
 COPY_ENDS = ("r", "w")
@@ -29,13 +29,13 @@ DISTANCES = ("cta", "cluster", "gpu", "sys")
 SPACES = ("global", "shared", "peer", "register")
 SIGNALS = ("mbarrier", "bulk", "cp.async")
 MOST_EDGES = 32
-"""Edges of a cycle."""
+"""The maximum number of edges of a cycle."""
 MOST_ENDS = 100
-"""Annotations, and kinds of copies."""
+"""The maximum number of annotations, and of kinds of copies."""
 MOST_ARCS = 100_000
-"""Pairs of ends that the edges of an alphabet may lead between: the largest shipped one has some hundreds."""
+"""The maximum number of arcs of an alphabet; the largest shipped one has some hundreds."""
 NAME = re.compile(r"[A-Za-z0-9_.+]{1,64}", re.ASCII)
-"""What edges, copies and annotations are called: it becomes part of the name of a file."""
+"""Names of edges, copies and annotations, which become parts of file names."""
 DEPENDENCIES = ("addr", "data", "ctrl")
 HANDOVERS = {
     "bar": "cta",  # bar.sync of the two warps
@@ -47,7 +47,7 @@ HANDOVERS = {
     "cluster.relaxed": "cluster",  # barrier.cluster.arrive.relaxed
     "wait.elsewhere": None,  # another thread waits for the mbarrier of a copy
 }
-"""Steps that go on in another thread, and how far away it is (``None``: as the edge says)."""
+"""Steps that continue in another thread, and its distance (``None``: given by the edge)."""
 
 STEPS = (
     *HANDOVERS,
@@ -61,11 +61,11 @@ STEPS = (
 
 @dataclass(frozen=True, slots=True)
 class CopyKind:
-    """An asynchronous copy: ``{dst}``, ``{src}`` and ``{bar}`` stand for its operands in ``code``.
+    """A kind of asynchronous copy, with placeholders ``{dst}``, ``{src}`` and ``{bar}`` for operands in ``code``.
 
     ``source`` and ``target`` are ``global``, ``shared``, ``peer`` (the shared memory of another CTA of the cluster) or
-    ``register``; ``signal`` is ``mbarrier``, ``bulk`` or ``cp.async``; ``expect``: it announces its bytes; ``most``: it
-    leaves the larger of the old and the new value.
+    ``register``; ``signal`` is ``mbarrier``, ``bulk`` or ``cp.async``; ``expect``: its bytes are announced; ``most``:
+    it writes the maximum of the old and the new value.
     """
 
     name: str
@@ -75,32 +75,32 @@ class CopyKind:
     signal: str
     expect: bool = True
     most: bool = False
-    map: str = ""  # source or target: of which a tensor map is made, {map}
+    map: str = ""  # source or target: the side with a tensor map, {map}
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """``kind`` is one of ``R W r w``; ``note`` is an annotation or the kind of the copy."""
+    """An end of an edge: ``kind`` is one of ``R W r w``; ``note`` is an annotation or the kind of the copy."""
 
     kind: str
     note: str
 
     @property
     def copied(self) -> bool:
-        """Whether it belongs to an asynchronous copy."""
+        """Whether the end belongs to an asynchronous copy."""
         return self.kind in COPY_ENDS
 
     @property
     def writes(self) -> bool:
-        """Whether it is a write."""
+        """Whether the end is a write."""
         return self.kind in ("W", "w")
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """``far`` is the distance of the threads of its ends, or empty if they are in one thread.
+    """An edge. ``far`` is the distance between the threads of its ends, empty within one thread.
 
-    ``moved``: its ends are at different locations.
+    ``moved``: its ends access different locations.
     """
 
     name: str
@@ -113,7 +113,7 @@ class Edge:
 
     @property
     def label(self) -> str:
-        """Its name as diy would spell it: ``PodRW``, ``Rfe``."""
+        """The name in diy's notation: ``PodRW``, ``Rfe``."""
         if self.relation == "copy":
             return self.name
         if self.relation == "po":
@@ -133,13 +133,13 @@ class Arc:
 
     @property
     def communicates(self) -> bool:
-        """Whether it is rf, fr or co."""
+        """Whether the edge is rf, fr or co."""
         return self.edge.relation in ("rf", "fr", "co")
 
 
 @dataclass(frozen=True, slots=True)
 class Alphabet:
-    """All arcs that cycles are made of."""
+    """An alphabet: the arcs from which cycles are built."""
 
     name: str
     annotations: dict[str, str]
@@ -150,17 +150,17 @@ class Alphabet:
 
 
 def folder() -> Path:
-    """Where the shipped alphabets lie."""
+    """The folder of the shipped alphabets."""
     return Path(litmus()) / "generate"
 
 
 def names() -> list[str]:
-    """The shipped alphabets."""
+    """The names of the shipped alphabets."""
     return sorted(path.stem for path in folder().glob("*.toml"))
 
 
 def load(name: str) -> Alphabet:
-    """The alphabet of a file, or the shipped one of this name."""
+    """Load an alphabet from a file, or the shipped one of this name."""
     path = Path(name) if name.endswith(".toml") else folder() / f"{name}.toml"
     try:
         return _alphabet(path.stem, read(path))
@@ -168,25 +168,25 @@ def load(name: str) -> Alphabet:
         if name.endswith(".toml"):
             reason = error.strerror if isinstance(error, OSError) else None
             raise InputError(f"cannot read {name}: {reason or error}") from None
-        raise InputError(f"there is no alphabet {name}", hint=f"there are {', '.join(names())}") from None
+        raise InputError(f"unknown alphabet {name}", hint=f"the shipped alphabets are {', '.join(names())}") from None
 
 
 def _alphabet(name: str, document: Document) -> Alphabet:
     data = document.data
-    document.refuse_others(data, ("sizes", "annotations", "ends", "copy", "edge"))
+    document.refuse_unknown_keys(data, ("sizes", "annotations", "ends", "copy", "edge"))
     sizes = _field(document, data, "sizes", list[int], [4])
     if any(size not in range(2, MOST_EDGES + 1) for size in sizes):
-        raise document.error(f"a cycle has 2 to {MOST_EDGES} edges", key="sizes")
+        raise document.error(f"a cycle must have 2 to {MOST_EDGES} edges", key="sizes")
     annotations = _field(document, data, "annotations", dict[str, str], {"rlx": "relaxed.gpu"})
     for called in annotations:
         _named(document, called, ("annotations", 0))
     given = _field(document, data, "ends", dict[str, list[str]], {})
-    document.refuse_others(given, THREAD_ENDS, ("ends", 0))
+    document.refuse_unknown_keys(given, THREAD_ENDS, ("ends", 0))
     ends = {kind: list(given.get(kind, ["rlx"])) for kind in THREAD_ENDS}
     for kind, notes in ends.items():
         for note in notes:
             if note not in annotations:
-                raise document.error(f"the annotation {note} is not explained", ("ends", 0), kind)
+                raise document.error(f"the annotation {note} is not defined", ("ends", 0), kind)
     ends = {kind: list(dict.fromkeys(notes)) for kind, notes in ends.items()}
     copies = {c.name: c for c in (_copy(document, row, at) for row, at in _rows(document, "copy"))}
     edges: list[Edge] = []
@@ -199,44 +199,44 @@ def _alphabet(name: str, document: Document) -> Alphabet:
             raise document.error(f"more than {MOST_ENDS} of {table}", (table, 0))
     if not edges:
         raise document.error(
-            "an alphabet without edges", hint="an edge is a table [[edge]] with name, relation and ends"
+            "the alphabet has no edges", hint="define an edge as a table [[edge]] with name, relation and ends"
         )
     edges += [Edge(kind, "copy", ("r", "w"), moved=True) for kind, c in copies.items() if c.source != "register"]
     arcs: list[Arc] = []
     for edge in edges:
         arcs += _arcs(edge, ends, copies)
         if len(arcs) > MOST_ARCS:
-            raise document.error(f"the edges lead between more than {MOST_ARCS:,} pairs of ends")
+            raise document.error(f"the edges connect more than {MOST_ARCS:,} pairs of ends")
     return Alphabet(name, annotations, copies, tuple(arcs), tuple(dict.fromkeys(sizes)))
 
 
 def _named(document: Document, name: str, at: Row, key: str = "name") -> None:
     if NAME.fullmatch(name) is None:
-        raise document.error(f"{name[:40]!r} is no name of letters, digits, dots, + and _", at, key)
+        raise document.error(f"{name[:40]!r} is not a name of letters, digits, dots, + and _", at, key)
 
 
 def _rows(document: Document, table: str) -> Iterator[tuple[dict[str, Any], Row]]:
     rows = document.data.get(table, [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise document.error(f"{table} is no list of tables", key=table, hint=f"write [[{table}]] above each")
+        raise document.error(f"{table} is not a list of tables", key=table, hint=f"write [[{table}]] above each")
     return ((row, (table, number)) for number, row in enumerate(rows))
 
 
 def _field(document: Document, row: dict[str, Any], key: str, kind: object, default: Any, at: Row = ("", 0)) -> Any:
-    """The value of a key, or the default; ``InputError`` where it is of another kind."""
+    """The value of a key, or the default; raises ``InputError`` for a wrong type."""
     value = row.get(key, default)
     if not _is(value, kind):
-        raise document.error(f"{key} is no {KINDS[kind]}", at, key)
+        raise document.error(f"{key} is not {KINDS[kind]}", at, key)
     return value
 
 
 KINDS: dict[object, str] = {
-    str: "text",
+    str: "a text",
     bool: "true or false",
-    list[str]: "list of texts",
-    list[int]: "list of numbers",
-    dict[str, str]: "table of texts",
-    dict[str, list[str]]: "table of lists of texts",
+    list[str]: "a list of texts",
+    list[int]: "a list of numbers",
+    dict[str, str]: "a table of texts",
+    dict[str, list[str]]: "a table of lists of texts",
 }
 
 
@@ -254,7 +254,7 @@ def _needs(document: Document, row: dict[str, Any], keys: Iterable[str], at: Row
 
 
 def _copy(document: Document, row: dict[str, Any], at: Row) -> CopyKind:
-    document.refuse_others(row, tuple(f.name for f in fields(CopyKind)), at)
+    document.refuse_unknown_keys(row, tuple(f.name for f in fields(CopyKind)), at)
     _needs(document, row, (f.name for f in fields(CopyKind) if f.default is MISSING), at)
     for key in row:
         _field(document, row, key, bool if key in ("expect", "most") else str, "", at)
@@ -263,25 +263,27 @@ def _copy(document: Document, row: dict[str, Any], at: Row) -> CopyKind:
     known = {"source": SPACES, "target": SPACES[:3], "signal": SIGNALS, "map": ("", "source", "target")}
     for key, values in known.items():
         if getattr(kind, key) not in values:
-            hint = f"it is {listed(tuple(filter(None, values)))}"
-            raise document.error(f"there is no {key} {getattr(kind, key)[:40]!r} of a copy", at, key, hint)
+            hint = f"it must be {listed(tuple(filter(None, values)))}"
+            raise document.error(f"invalid {key} {getattr(kind, key)[:40]!r} of a copy", at, key, hint)
     if kind.map and getattr(kind, kind.map) == "register":
-        raise document.error("a register has no tensor map", at, "map")
-    if (what := unknown(kind.code)) is not None:
-        raise document.error(f"{what} stands for no operand", at, "code", f"there are {listed(NAMES)}, in braces")
+        raise document.error("a register cannot have a tensor map", at, "map")
+    if (what := find_unknown_placeholder(kind.code)) is not None:
+        raise document.error(
+            f"unknown placeholder {what}", at, "code", f"the placeholders are {listed(NAMES)}, in braces"
+        )
     return kind
 
 
 def _edges(document: Document, row: dict[str, Any], at: Row) -> list[Edge]:
-    document.refuse_others(row, ("name", "relation", "ends", "far", "moved", "path", "signals"), at)
+    document.refuse_unknown_keys(row, ("name", "relation", "ends", "far", "moved", "path", "signals"), at)
     _needs(document, row, ("name", "relation", "ends"), at)
     name, relation = (_field(document, row, key, str, "", at) for key in ("name", "relation"))
     _named(document, name, at)
     if relation not in RELATIONS[:4]:
-        raise document.error(f"an edge is rf, fr, co or po, not {relation[:40]}", at, "relation")
+        raise document.error(f"the relation of an edge must be rf, fr, co or po, not {relation[:40]}", at, "relation")
     path, signals = (tuple(_field(document, row, key, list[str], [], at)) for key in ("path", "signals"))
     if sum(step in HANDOVERS for step in path) > 1:
-        raise document.error(f"{name} hands over more than once", at, "path")
+        raise document.error(f"{name} has more than one handover", at, "path")
     handover = next((HANDOVERS[s] for s in path if s in HANDOVERS), "")
     far = row.get("far", handover or "")
     moved = row.get("moved", [True] if relation == "po" else [False])
@@ -290,26 +292,28 @@ def _edges(document: Document, row: dict[str, Any], at: Row) -> list[Edge]:
         if len(pair) != 2 or any(e not in (*THREAD_ENDS, *COPY_ENDS) for e in pair):
             raise document.error(f"the ends {pair[:40]} of {name} are not two of R W r w", at, "ends")
         if "issue" in path and pair[1] not in COPY_ENDS:
-            raise document.error(f"{name} issues the copy that it leads to, and {pair} leads to none", at, "ends")
+            raise document.error(
+                f"{name} issues the copy at its target, but the target of {pair} is not a copy", at, "ends"
+            )
         if any(step.startswith("wait") for step in path) and pair[0] not in COPY_ENDS:
             raise document.error(
-                f"{name} waits for the copy that it comes from, and {pair} comes from none", at, "ends"
+                f"{name} waits for the copy at its source, but the source of {pair} is not a copy", at, "ends"
             )
         for where in _each(moved):
             if not isinstance(where, bool):
-                raise document.error("moved is neither true nor false", at, "moved")
+                raise document.error("moved must be true or false", at, "moved")
             for distance in _each(far):
                 if distance not in ("", *DISTANCES):
-                    hint = f"it is empty for one thread, or {listed(DISTANCES)}"
-                    said = distance[:40] if isinstance(distance, str) else "no text"
-                    raise document.error(f"the distance {said} of {name}", at, "far", hint)
+                    hint = f"it must be {listed(DISTANCES)}, or empty within one thread"
+                    shown = f" {distance[:40]}" if isinstance(distance, str) else ""
+                    raise document.error(f"invalid distance{shown} of {name}", at, "far", hint)
                 called = f"{name}.{distance}" if relation == "po" and distance and distance != handover else name
                 out.append(Edge(called, relation, (pair[0], pair[1]), distance, where, path, signals))
     return out
 
 
 def _each(value: Any) -> list[Any]:
-    """One value, or the different ones of a list; what is no text and no truth value comes as it is."""
+    """The distinct values of a list, or a single value; invalid values are returned unchanged."""
     if not isinstance(value, list):
         return [value]
     plain = [each for each in value if isinstance(each, str | bool)]
@@ -336,7 +340,7 @@ def _arcs(edge: Edge, ends: dict[str, list[str]], copies: dict[str, CopyKind]) -
 
 
 def _waits(edge: Edge, kind: CopyKind) -> bool:
-    """Whether the waits of an edge exist for the copy that it comes from."""
+    """Whether the waits of an edge exist for the copy at its source."""
     if edge.signals and kind.signal not in edge.signals:
         return False
     for step in edge.path:
@@ -345,5 +349,5 @@ def _waits(edge: Edge, kind: CopyKind) -> bool:
         if step == "wait.read" and kind.signal != "bulk":
             return False
         if step == "wait" and kind.target == "peer":
-            return False  # nobody in the issuing CTA can wait for an mbarrier of another CTA
+            return False  # the issuing CTA cannot wait on an mbarrier of another CTA
     return True

@@ -1,4 +1,4 @@
-"""The tests that a command line asks for: judged by one model, or those about which two models differ."""
+"""Selecting tests: with the verdicts of one model, or those on which two models differ."""
 
 from __future__ import annotations
 
@@ -9,49 +9,51 @@ from dataclasses import dataclass, replace
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Check, Model
 from mcheck.tools.generate.alphabet import Alphabet, load, names
-from mcheck.tools.generate.judge import Generated, generate, judged
+from mcheck.tools.generate.judge import Generated, generate, judge
 
 
 def sample(alphabet: Alphabet, sizes: tuple[int, ...], every: int) -> Iterator[Generated]:
-    """Every so manieth test of each size."""
+    """Every ``every``-th test of each size."""
     for size in sizes:
         for number, test in enumerate(generate(alphabet, size)):
             if number % every == 0:
                 yield test
 
 
-def judged_all(found: Iterator[Generated], model: Model, timeout: float | None) -> Iterator[Generated]:
-    """The tests with the model's verdicts."""
+def judge_all(found: Iterator[Generated], model: Model, timeout: float | None) -> Iterator[Generated]:
+    """The tests with the verdicts of a model."""
     for test in found:
-        yield judged(test, model, timeout=timeout)
+        yield judge(test, model, timeout=timeout)
 
 
-def different(found: Iterable[Generated], models: tuple[Model, Model], timeout: float | None) -> Iterator[Generated]:
-    """The tests about whose verdict or errors the models differ; they expect what the second model says.
+def find_differences(
+    found: Iterable[Generated], models: tuple[Model, Model], timeout: float | None
+) -> Iterator[Generated]:
+    """The tests on which the models differ in verdict or errors; they expect the answer of the second model.
 
-    Errors are compared if both models flag some: one without flags calls nothing free of races. A test that one of the
-    models does not answer comes as unknown.
+    Errors are compared only if both models have flags: a model without flags makes no statement about races. A test
+    without an answer under one of the models is returned as unknown.
     """
     flagging = all(any(isinstance(s, Check) and s.flag for s in model.statements) for model in models)
     for test in found:
-        first, second = (judged(test, m, timeout=timeout, why=False) for m in models)
+        first, second = (judge(test, m, timeout=timeout, why=False) for m in models)
         if Verdict.UNKNOWN in (first.verdict, second.verdict):
             yield first if first.verdict is Verdict.UNKNOWN else second
         elif first.verdict != second.verdict or (flagging and first.codes != second.codes):
             codes = first.codes if flagging else None
-            yield replace(judged(test, models[1]), other=first.verdict, other_codes=codes)
+            yield replace(judge(test, models[1]), other=first.verdict, other_codes=codes)
 
 
 Watch = Callable[[str, int, int], None]
-"""Hears of every test before it is judged: the alphabet, its edges, and how many of them there were so far."""
+"""A callback before each test: the alphabet, the number of edges, and the number of such tests so far."""
 
 
-def _unwatched(alphabet: str, size: int, number: int) -> None:
-    """Nobody waits for news."""
+def _ignore_progress(alphabet: str, size: int, number: int) -> None:
+    """The default callback, which does nothing."""
 
 
-def watched(found: Iterable[Generated], alphabet: str, watch: Watch) -> Iterator[Generated]:
-    """The tests, each told of before it comes."""
+def report_progress(found: Iterable[Generated], alphabet: str, watch: Watch) -> Iterator[Generated]:
+    """The tests, calling ``watch`` before each."""
     numbers: Counter[int] = Counter()
     for test in found:
         numbers[test.size] += 1
@@ -61,20 +63,20 @@ def watched(found: Iterable[Generated], alphabet: str, watch: Watch) -> Iterator
 
 @dataclass(slots=True)
 class Search:
-    """How far a search got: the alphabet and the size with a difference, and how many tests without one came before."""
+    """State of a search: the alphabet and size with a difference, and the number of tests without one so far."""
 
     alphabet: str | None = None
     size: int = 0
     agreed: int = 0
-    watch: Watch = _unwatched
+    watch: Watch = _ignore_progress
 
 
-def smallest(
+def find_smallest_differences(
     models: tuple[Model, Model], size: int | None, every: int, timeout: float | None, search: Search
 ) -> Iterator[Generated]:
-    """The smallest tests about which the models differ: of the first size and shipped alphabet that has one.
+    """The smallest tests on which the models differ: those of the first size and shipped alphabet with a difference.
 
-    Size by size, and of a size the alphabets with the fewest edges first.
+    Sizes are searched in ascending order, for each size the alphabets with the fewest arcs first.
     """
     alphabets = sorted((load(name) for name in names()), key=lambda a: len(a.arcs))
     sizes = sorted({n for a in alphabets for n in a.sizes}) if size is None else [size]
@@ -83,9 +85,9 @@ def smallest(
             if n not in alphabet.sizes:
                 continue
             agreed = 0
-            for test in watched(sample(alphabet, (n,), every), alphabet.name, search.watch):
+            for test in report_progress(sample(alphabet, (n,), every), alphabet.name, search.watch):
                 agreed += 1
-                for found in different([test], models, timeout):
+                for found in find_differences([test], models, timeout):
                     agreed -= 1
                     if found.verdict is not Verdict.UNKNOWN:
                         search.alphabet, search.size = alphabet.name, n

@@ -1,6 +1,6 @@
-"""Cycles of a size over an alphabet, each once.
+"""Enumeration of cycles of a size over an alphabet, each once.
 
-A cycle is a sequence of arcs up to rotation; of its rotations the smallest, by the numbers of the arcs, stands for it.
+A cycle is a sequence of arcs up to rotation; its representative is the smallest rotation by the numbers of the arcs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Cycle = tuple[Arc, ...]
 
 
 def cycles(alphabet: Alphabet, size: int) -> Iterator[Cycle]:
-    """The cycles of ``size`` arcs, smallest rotations in their order."""
+    """The cycles of ``size`` arcs, in the order of their smallest rotations."""
     arcs = alphabet.arcs
     leaving: dict[object, list[int]] = {}
     for number, arc in enumerate(arcs):
@@ -43,19 +43,19 @@ def cycles(alphabet: Alphabet, size: int) -> Iterator[Cycle]:
 
 
 def _closes(cycle: Sequence[Arc], alphabet: Alphabet) -> bool:
-    """Whether it comes back to its first thread and location, and has both order and communication."""
+    """Whether a cycle returns to its first thread and location, and has both order and communication."""
     if alphabet.copies and not any(arc.source.copied for arc in cycle):
         return False
     far = [arc for arc in cycle if arc.edge.far]
     if far and all(arc.edge.relation == "po" for arc in far):
-        return False  # its barriers would wait for each other in a circle
+        return False  # its barriers would wait for each other
     talks = sum(arc.communicates for arc in cycle)
     back = len(far) != 1 and sum(arc.edge.moved for arc in cycle) != 1
     return back and 0 < talks < len(cycle)
 
 
 def _joins(one: Arc, other: Arc) -> bool:
-    """Whether two arcs are one: twice program order in one thread, with nothing but an access between."""
+    """Whether two arcs could be one: both are program order in one thread, with only an access in between."""
     plain = all(a.edge.relation == "po" and not a.edge.far for a in (one, other))
     return plain and not one.source.copied and not one.target.copied and not other.target.copied
 

@@ -1,4 +1,4 @@
-"""A TOML document whose mistakes are told with their places, which ``tomllib`` does not keep."""
+"""TOML documents with error positions, which ``tomllib`` does not keep."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ HEADER = re.compile(r"\s*\[+\s*([\w.\"-]+)\s*\]+")
 SYNTAX = re.compile(r"(.*) \(at line (\d+), column (\d+)\)")
 
 MOST = 1 << 18
-"""Bytes of a document: the largest alphabet that comes with mcheck has some three thousand."""
+"""The maximum size of a document in bytes; the largest shipped alphabet has about three thousand."""
 
 Row = tuple[str, int]
-"""A table by its name and, where there are several, its number."""
+"""A table: its name and, if there are several, its number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a file says, and its text."""
+    """A parsed file with its text."""
 
     path: str
     text: str
     data: dict[str, Any]
 
     def error(self, message: str, row: Row = ("", 0), key: str = "", hint: str | None = None) -> InputError:
-        """A mistake at a key of a table, or at its header where it has no such key."""
+        """An error at a key of a table, or at its header if it has no such key."""
         return InputError(message, self._span(row, key), hint=hint)
 
-    def refuse_others(self, given: dict[str, Any], known: tuple[str, ...], row: Row = ("", 0)) -> None:
-        """Raises ``InputError`` for a key that is not known there."""
+    def refuse_unknown_keys(self, given: dict[str, Any], known: tuple[str, ...], row: Row = ("", 0)) -> None:
+        """Raise ``InputError`` for an unknown key."""
         for key in given:
             if key not in known:
                 where = f"[[{row[0]}]]" if row[0] else "an alphabet"
-                hint = suggest(key, known) or f"it has {listed(known)}"
-                raise self.error(f"{where} has no {key}", row, key, hint)
+                hint = suggest(key, known) or f"the keys are {listed(known)}"
+                raise self.error(f"{where} has no key {key}", row, key, hint)
 
     def _span(self, row: Row, key: str) -> Span:
         name, left = row
@@ -60,7 +60,7 @@ class Document:
 
 
 def read(path: Path) -> Document:
-    """The document of a file; ``OSError`` where it cannot be read, ``InputError`` where it is no TOML."""
+    """Read a document; raises ``OSError`` if it cannot be read, ``InputError`` if it is not valid TOML."""
     try:
         text = text_of(str(path), MOST)
     except UnicodeDecodeError as error:
@@ -69,7 +69,7 @@ def read(path: Path) -> Document:
         return Document(str(path), text, tomllib.loads(text))
     except RecursionError:
         raise InputError("the text is nested too deeply", Span(str(path), 1, 1)) from None
-    except (OverflowError, MemoryError):  # a number or a date that nothing can hold
+    except (OverflowError, MemoryError):  # a number or a date out of range
         raise InputError("a value is too large", Span(str(path), 1, 1)) from None
     except tomllib.TOMLDecodeError as error:
         said = SYNTAX.fullmatch(str(error))

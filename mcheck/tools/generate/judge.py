@@ -1,4 +1,4 @@
-"""What a model makes of a generated test: the verdict, the findings, and the axiom where the cycle is forbidden."""
+"""Judging generated tests by a model: the verdict, the findings, and the axiom of a forbidden cycle."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from mcheck.tools.generate.write import write
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A test: ``edges`` as its name spells them, ``text`` without expectations until ``judged``.
+    """A generated test: ``edges`` as in its name, ``text`` without expectations before ``judge``.
 
-    ``other`` and ``other_codes`` are another model's verdict and errors, where two are compared; no codes where one of
-    the models flags no errors.
+    ``other`` and ``other_codes`` are the verdict and errors of another model, if two are compared; no codes if one of
+    the models has no flags.
     """
 
     name: str
@@ -50,32 +50,32 @@ class Generated:
 
 
 def generate(alphabet: Alphabet, size: int, every: int = 1) -> Iterator[Generated]:
-    """The tests of all cycles of a size that have one, or of every so manieth cycle, each with a name of its own."""
+    """The tests of all cycles of a size that have one, or of every ``every``-th cycle, with unique names."""
     taken: dict[str, int] = {}
     for cycle in islice(cycles(alphabet, size), 0, None, every):
         try:
             layout = lay_out(alphabet, cycle)
             name = names.name(cycle)
-            # Cycles that differ in what no name says are numbered: their order is that of the alphabet.
+            # Cycles with equal names are numbered, in the order of the alphabet.
             taken[name] = taken.get(name, 0) + 1
             unique = name if taken[name] == 1 else f"{name}.{taken[name]}"
-            edges = tuple(spelled(cycle))
+            edges = tuple(spell_edges(cycle))
             text = write(layout, unique, [" ".join(edges)], [])
         except NoTest:
             continue
         yield Generated(unique, edges, size, text)
 
 
-def spelled(cycle: Cycle) -> Iterator[str]:
+def spell_edges(cycle: Cycle) -> Iterator[str]:
     """The edges of a cycle with the annotations of their ends."""
     for arc in cycle:
         yield f"{arc.source.note}>{arc.edge.label}" if arc.source.note else arc.edge.label
 
 
-def judged(
+def judge(
     test: Generated, model: Model, *, engine: str = "explicit", timeout: float | None = None, why: bool = True
 ) -> Generated:
-    """The test with what the model says of it, and with ``expect`` lines that say the same; ``why``: and the axiom."""
+    """The test with its verdict under the model and matching ``expect`` lines; ``why``: also find the axiom."""
     program = test.program()
     question = Question(about=Completeness.STATES, timeout=timeout, findings=True)
     given = ask(program, model, question, engine)
@@ -84,7 +84,7 @@ def judged(
     errors = [f for f in given.findings if f.severity in ("error", "review")]
     kinds = tuple(dict.fromkeys(f.kind for f in errors))
     codes = tuple(sorted({f.code for f in given.findings if f.severity == "error"}))
-    axiom = forbidding(program, model) if why and given.verdict is Verdict.FAIL else ""
+    axiom = find_forbidding_axiom(program, model) if why and given.verdict is Verdict.FAIL else ""
     clean = not any(f.severity == "error" for f in given.findings)
     expects = [f"expect {given.verdict}", f"expect {'clean' if clean else ' | '.join(sorted(set(kinds)))}"]
     notes = f'"Forbidden by {axiom} of {model.name}."\n' if axiom else ""
@@ -100,16 +100,18 @@ def judged(
     )
 
 
-def forbidding(program: Program, model: Model) -> str:
+def find_forbidding_axiom(program: Program, model: Model) -> str:
     """The axiom that forbids the condition of a program."""
     from mcheck.checking.policy.executions import explain_forbidden
 
-    found = explain_forbidden(program, model, asked(program.condition.formula), Question(about=Completeness.STATES))
+    found = explain_forbidden(
+        program, model, asked_state(program.condition.formula), Question(about=Completeness.STATES)
+    )
     return found.axiom if found is not None else ""
 
 
-def asked(formula: Formula) -> State:
-    """The one state that a conjunction of equalities asks for."""
+def asked_state(formula: Formula) -> State:
+    """The state that a conjunction of equalities describes."""
     parts = formula.parts if isinstance(formula, And) else (formula,)
     state = []
     for part in parts:

@@ -1,8 +1,8 @@
-"""A cycle laid out: who executes each end, where it runs, which location it accesses, and which value.
+"""Layout of a cycle: the thread, placement, location and value of each end.
 
-Walking along the cycle, an edge between threads goes on to the next thread and an edge that moves goes on to the next
-location; the last one of each kind comes back to the first. Along a stretch of one location the writes are in coherence
-order. A cycle that cannot be laid out, or that the final state could not show, has no test.
+Along the cycle, an edge between threads continues in the next thread and an edge between locations at the next
+location; the last one of each kind returns to the first. Consecutive writes of one location are in coherence order. A
+cycle without a layout, or that the final state could not show, has no test.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mcheck.tools.generate.cycles import Cycle
 
 LOCATIONS = "xyzabcdef"
 MOST_WRITES = 2
-"""Writes to one location whose order the final state shows: the last is there at the end."""
+"""The maximum number of writes to a location, whose order the final state shows: the last remains."""
 
 
 class NoTest(Exception):
@@ -23,7 +23,7 @@ class NoTest(Exception):
 
 @dataclass(slots=True)
 class Location:
-    """``owner`` is the CTA of a shared one, ``init`` its first word at the start."""
+    """A location. ``owner`` is the CTA of a shared one, ``init`` the initial value of its first word."""
 
     name: str
     space: str = "global"
@@ -36,7 +36,7 @@ class Location:
 
 @dataclass(slots=True)
 class Copy:
-    """An asynchronous copy of the test: who issues it, from where, to where, and where its mbarrier is."""
+    """An asynchronous copy of the test: its issuer, source, target, and the owner of its mbarrier."""
 
     number: int
     kind: CopyKind
@@ -49,7 +49,7 @@ class Copy:
 
 @dataclass(slots=True)
 class Node:
-    """An end in its place. ``value`` is what it reads or writes; a read of ``None`` may read anything."""
+    """An end in the layout. ``value`` is the value read or written; a read of ``None`` is unconstrained."""
 
     end: End
     thread: int
@@ -60,7 +60,7 @@ class Node:
 
 @dataclass(slots=True)
 class Layout:
-    """A cycle with ``nodes[i]`` before ``arcs[i]``; ``ctas`` has (gpu, cluster, rank) per thread."""
+    """The layout of a cycle: ``nodes[i]`` is before ``arcs[i]``; ``ctas`` has (gpu, cluster, rank) per thread."""
 
     alphabet: Alphabet
     arcs: Cycle
@@ -72,28 +72,28 @@ class Layout:
     copies: list[Copy] = field(default_factory=list)
 
     def cta(self, thread: int) -> int:
-        """The number of a thread's CTA among those of the test."""
+        """The number of the CTA of a thread, among those of the test."""
         return sorted(set(self.ctas)).index(self.ctas[thread])
 
     def rank(self, cta: int) -> int:
-        """Its rank in its cluster."""
+        """The rank of a CTA in its cluster."""
         return sorted(set(self.ctas))[cta][2]
 
-    def together(self, cta: int, other: int) -> bool:
+    def in_one_cluster(self, cta: int, other: int) -> bool:
         """Whether two CTAs are in one cluster."""
         every = sorted(set(self.ctas))
         return self.clustered and every[cta][:2] == every[other][:2]
 
 
 def lay_out(alphabet: Alphabet, cycle: Cycle) -> Layout:
-    """The layout of a cycle; raises ``NoTest``."""
+    """Lay out a cycle; raises ``NoTest``."""
     far = [bool(a.edge.far) for a in cycle]
     if not any(a.communicates for a in cycle):
-        raise NoTest("it has nothing but order")
+        raise NoTest("the cycle has only order edges")
     if all(a.communicates for a in cycle):
-        raise NoTest("it has nothing but communication")
+        raise NoTest("the cycle has only communication edges")
     if sum(far) == 1:
-        raise NoTest("it leaves a thread once and does not come back")
+        raise NoTest("the cycle leaves a thread and does not return")
     cut = [n for n, a in enumerate(cycle) if (a.edge.far if any(far) else a.communicates)]
     start = cut[0] + 1
     layout = Layout(alphabet, (*cycle[start:], *cycle[:start]))
@@ -109,7 +109,7 @@ def _threads(layout: Layout) -> None:
     arcs = layout.arcs
     moves = sum(a.edge.moved for a in arcs)
     if moves == 1:
-        raise NoTest("it moves to another location once and does not come back")
+        raise NoTest("the cycle leaves a location and does not return")
     layout.locations = [Location(LOCATIONS[n]) for n in range(max(moves, 1))]
     thread = place = 0
     for arc in arcs:
@@ -120,7 +120,7 @@ def _threads(layout: Layout) -> None:
 
 
 def _places(layout: Layout) -> None:
-    """CTAs and clusters: the distances of an edge are those of its threads."""
+    """Place threads in CTAs, clusters and GPUs such that their distances are those of the edges."""
     count = layout.threads
     cta, cluster, gpu = list(range(count)), list(range(count)), list(range(count))
     pairs = []
@@ -141,9 +141,9 @@ def _places(layout: Layout) -> None:
             join(gpu, a, b)
     for a, b, far in pairs:
         if far != "cta" and cta[a] == cta[b]:
-            raise NoTest("its distances contradict each other")
+            raise NoTest("the distances are contradictory")
         if (far == "gpu" and cluster[a] == cluster[b]) or (far == "sys" and gpu[a] == gpu[b]):
-            raise NoTest("its distances contradict each other")
+            raise NoTest("the distances are contradictory")
     layout.clustered = any(far == "cluster" for _, _, far in pairs)
     clusters = {c: n for n, c in enumerate(dict.fromkeys(cluster))}
     ranks: dict[int, dict[int, int]] = {}
@@ -152,10 +152,10 @@ def _places(layout: Layout) -> None:
     gpus = {g: n for n, g in enumerate(dict.fromkeys(gpu))}
     layout.ctas = [(gpus[gpu[t]], clusters[cluster[t]], ranks[cluster[t]][cta[t]]) for t in range(count)]
     if layout.clustered and len({len(r) for r in ranks.values()}) > 1:
-        raise NoTest("its clusters have different sizes")
+        raise NoTest("the clusters have different sizes")
     whole = [s for a in layout.arcs for s in a.edge.path if s in ("cluster", "cluster.relaxed")]
     if whole and (count > 2 or len(whole) > 1):
-        raise NoTest("a barrier of the cluster has to meet all its threads")
+        raise NoTest("a cluster barrier must include all threads of the cluster")
 
 
 def _copies(layout: Layout) -> None:
@@ -165,7 +165,7 @@ def _copies(layout: Layout) -> None:
             continue
         before = layout.arcs[n - 1]
         if before.edge.relation == "copy" and n == 0:
-            raise NoTest("it starts inside a copy")
+            raise NoTest("the cycle starts inside a copy")
         if before.edge.relation == "copy":
             copy = nodes[n - 1].copy
             assert copy is not None
@@ -188,7 +188,7 @@ def _copies(layout: Layout) -> None:
 
 
 def _spaces(layout: Layout) -> None:
-    """The state spaces that the copies ask for, and the CTAs that own shared locations and mbarriers."""
+    """Choose the state spaces that the copies require, and the CTAs that own shared locations and mbarriers."""
     asked: dict[str, set[tuple[str, int]]] = {}
     for copy in layout.copies:
         home = layout.cta(copy.home)
@@ -208,14 +208,14 @@ def _spaces(layout: Layout) -> None:
     for location in layout.locations:
         wishes = asked.get(location.name, {("global", -1)})
         if len(wishes) > 1:
-            raise NoTest(f"{location.name} would have to be in two places")
+            raise NoTest(f"{location.name} would be in two state spaces")
         location.space, owner = next(iter(wishes))
         location.owner = max(owner, 0)
     for node in layout.nodes:
         location = node.location
         if location.space == "shared" and not node.end.copied:
             here = layout.cta(node.thread)
-            if here != location.owner and not layout.together(here, location.owner):
+            if here != location.owner and not layout.in_one_cluster(here, location.owner):
                 raise NoTest(f"{location.name} is in the shared memory of a CTA too far away")
     for copy in layout.copies:
         for mapped, side in ((copy.source, "source"), (copy.target, "target")):
@@ -225,17 +225,17 @@ def _spaces(layout: Layout) -> None:
 
 
 def _peer(layout: Layout, copy: Copy, home: int) -> int:
-    """The other CTA of the cluster: that of the thread which accesses the target, or else the next one."""
+    """The other CTA of the cluster: that of a thread that accesses the target, otherwise the first."""
     others = sorted({layout.cta(t) for t in range(layout.threads)} - {home})
-    others = [c for c in others if layout.together(c, home)]
+    others = [c for c in others if layout.in_one_cluster(c, home)]
     if not others:
-        raise NoTest("a copy to another CTA needs one in its cluster")
+        raise NoTest("a copy to another CTA needs a second CTA in the cluster")
     near = [layout.cta(n.thread) for n in layout.nodes if n.location is copy.target and not n.end.copied]
     return next((c for c in near if c in others), others[0])
 
 
 def _check_waits(layout: Layout) -> None:
-    """An mbarrier is waited for in its own CTA."""
+    """Check that waits on an mbarrier are in its own CTA."""
     for n, arc in enumerate(layout.arcs):
         node = layout.nodes[n]
         if node.copy is None:
@@ -254,7 +254,7 @@ def _values(layout: Layout) -> None:
     for index, location in enumerate(layout.locations):
         if layout.copies and not location.init:
             location.init = 1 + index
-    # The stretches of one location, in coherence order: from the node that an edge moved to.
+    # The nodes of one location in coherence order, from the first one after an edge between locations.
     for location in layout.locations:
         mine = [n for n in range(size) if nodes[n].location is location]
         if not mine:
@@ -271,7 +271,7 @@ def _values(layout: Layout) -> None:
 def _number(layout: Layout, run: list[Node], location: Location) -> None:
     writes = [node for node in run if node.end.writes]
     if len(writes) > MOST_WRITES:
-        raise NoTest(f"the order of {len(writes)} writes to {location.name} would not show")
+        raise NoTest(f"the order of {len(writes)} writes to {location.name} would not be observable")
     for node in writes:
         if node.end.kind == "W":
             layout_values = [n.value or 10 for n in layout.nodes if n.end.kind == "W"]
@@ -280,7 +280,7 @@ def _number(layout: Layout, run: list[Node], location: Location) -> None:
 
 
 def _follow(layout: Layout) -> None:
-    """What copies write: what they read, or what their own source holds."""
+    """Set the values that copies write: those that they read, or the contents of their source."""
     for _ in layout.copies:
         for n, node in enumerate(layout.nodes):
             if node.end.kind == "r":
@@ -297,7 +297,7 @@ def _follow(layout: Layout) -> None:
 
 
 def _read(layout: Layout, n: int) -> int | None:
-    """What node ``n`` has to read for the cycle: the write that it reads from, or the one before the next write."""
+    """The value that node ``n`` must read for the cycle: from its rf edge, or the one before its fr edge's write."""
     nodes, arcs = layout.nodes, layout.arcs
     before, after = arcs[n - 1], arcs[n]
     if before.edge.relation == "rf":
@@ -328,17 +328,17 @@ def _demand(layout: Layout, n: int, node: Node) -> None:
     if node.end.kind == "w":
         assert node.copy is not None
         if node.value is None:
-            raise NoTest("what the copy writes is not known")
+            raise NoTest("the value written by the copy is unknown")
         if node.copy.kind.most:
             old = _before(layout, n)
             if old is None or node.value <= old:
                 raise NoTest("the reduction would leave the old value")
     if node.value is not None and node.end.writes and node.value == _before(layout, n):
-        raise NoTest("a write would change nothing")
+        raise NoTest("a write would not change the value")
 
 
 def _observe(layout: Layout) -> None:
-    """Final values that show the order of writes, and what copies read."""
+    """Set the final values that show the order of writes and the values that copies read."""
     nodes, arcs = layout.nodes, layout.arcs
     for n, node in enumerate(nodes):
         if arcs[n].edge.relation == "co":
@@ -355,11 +355,11 @@ def _observe(layout: Layout) -> None:
         if written is None:
             target.final = node.value
         elif arcs[written].edge.relation == "co":
-            raise NoTest("what the copy read would not show")
+            raise NoTest("what the copy read would not be observable")
         elif arcs[written].edge.relation != "rf":
             target.final = node.value
 
 
-def handover(arc: Arc) -> str:
-    """The step of an edge that goes on in another thread, or an empty string."""
+def handover_step(arc: Arc) -> str:
+    """The step of an edge that continues in another thread, or an empty string."""
     return next((s for s in arc.edge.path if s in HANDOVERS), "")

@@ -1,7 +1,7 @@
-"""Names of cycles. Those of the classic shapes are diy's: the family, then what is between the accesses of each thread.
+"""Names of cycles. Classic shapes have diy's names: the family, then the order between the accesses of each thread.
 
 ``MP+rel+acq``: the release is the second access of the first thread, the acquire the first one of the second.
-``SB+fence.scs``: the same between the accesses of all threads. Other cycles are called by their edges.
+``SB+fence.scs``: the same fence between the accesses of all threads. Other cycles are named by their edges.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ COHERENCE = {
 
 
 def name(cycle: Cycle) -> str:
-    """The name of a cycle; cycles of one alphabet have different names."""
+    """The name of a cycle, unique within its alphabet up to numbering."""
     if any(arc.source.copied for arc in cycle) or any(a.edge.relation == "po" and a.edge.far for a in cycle):
         return "-".join(_spelled(arc) for arc in cycle)
     return _classic(cycle) or "-".join(_spelled(arc) for arc in cycle)
 
 
 def _classic(cycle: Cycle) -> str | None:
-    """The family and the threads, from the rotation that the family's name starts with."""
+    """The name by family and threads, for the rotation with which the family starts."""
     turns = [n for n, arc in enumerate(cycle) if arc.edge.far]
     if not turns:
         return None
@@ -69,7 +69,7 @@ def _classic(cycle: Cycle) -> str | None:
     if not choices:
         return None
     family, tokens, far = min(choices, key=lambda c: ([t or "" for t in c[1]], c[2]))
-    # A lone access has a token only where it is not relaxed.
+    # A lone access has a token only if it is not relaxed.
     shown = [t for t in tokens if t]
     if len(shown) > 1 and len(set(shown)) == 1 and len(shown) == len([t for t in tokens if t is not None]):
         suffix = f"+{shown[0]}s"
@@ -98,7 +98,7 @@ def _family(cycle: Cycle) -> str | None:
 
 
 def _threads(cycle: Cycle) -> tuple[tuple[str | None, ...], tuple[str, ...]]:
-    """A token per thread (``None``: a lone relaxed access), and the distances between threads."""
+    """A token per thread (``None`` for a lone relaxed access), and the distances between threads."""
     tokens: list[str | None] = []
     far: list[str] = []
     token: str | None = None
@@ -128,14 +128,14 @@ def _token(arc: Arc) -> str:
 
 
 def _side(arc: Arc, told: str) -> bool:
-    """Whether the weak access stands where a release or an acquire leaves it: before the one, after the other."""
+    """Whether the weak access is before the release or after the acquire."""
     return (told.startswith("rel") and arc.source.note == "weak") or (
         told.startswith("acq") and arc.target.note == "weak"
     )
 
 
 def _spelled(arc: Arc) -> str:
-    """An edge with the annotations of its source, and the kind of a copy where one begins."""
+    """An edge with the annotation of its source, and the kind of the copy that begins at its target."""
     label = arc.edge.label
     source, target = arc.source, arc.target
     note = "" if source.copied or source.note == "weak" else f"{source.note}."

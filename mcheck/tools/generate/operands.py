@@ -1,4 +1,4 @@
-"""The operands of a copy's code: ``{dst}`` and its like stand for what the test calls them, ``{{`` for a brace."""
+"""Placeholders in the code of copies: ``{dst}`` etc. for the operands of the test, ``{{`` for a brace."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ NAMES = ("src", "dst", "bar", "map", "value", "mask", "plain", "plainbar")
 _BRACES = re.compile(r"\{\{|\}\}|\{(\w*)\}|[{}]")
 
 
-def unknown(code: str) -> str | None:
-    """The first thing between braces that stands for no operand; none in code that is well made."""
+def find_unknown_placeholder(code: str) -> str | None:
+    """The first unknown placeholder of a code, if any."""
     for found in _BRACES.finditer(code):
         if found[0] not in ("{{", "}}") and found[1] not in NAMES:
             end = code.find("}", found.start())
@@ -18,6 +18,6 @@ def unknown(code: str) -> str | None:
     return None
 
 
-def filled(code: str, operands: Mapping[str, str]) -> str:
-    """The code with its operands; one that the test has not is empty."""
+def fill_placeholders(code: str, operands: Mapping[str, str]) -> str:
+    """The code with its operands; missing operands are empty."""
     return _BRACES.sub(lambda found: found[0][0] if found[1] is None else operands.get(found[1], ""), code)

@@ -1,7 +1,7 @@
-"""A laid-out cycle as a litmus test in block form.
+"""Writing a layout as a litmus test in block form.
 
-The threads follow the cycle. Before it come mbarriers and the contents of shared memory, and a barrier where others use
-them; after it every copy is waited for, so that none outlives its CTA.
+The threads execute the cycle. Before it they initialise mbarriers and shared memory, with a barrier if other threads
+use them; after it they wait for every copy, so that none outlives its CTA.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mcheck.tools.generate.alphabet import Arc
-from mcheck.tools.generate.layout import Copy, Layout, Location, Node, NoTest, handover
-from mcheck.tools.generate.operands import filled
+from mcheck.tools.generate.layout import Copy, Layout, Location, Node, NoTest, handover_step
+from mcheck.tools.generate.operands import fill_placeholders
 
 SIZE = 16
 _GROUP_WAITS = {"bulk": "cp.async.bulk.wait_group", "cp.async": "cp.async.wait_group"}
@@ -18,7 +18,7 @@ _GROUP_WAITS = {"bulk": "cp.async.bulk.wait_group", "cp.async": "cp.async.wait_g
 
 @dataclass(slots=True)
 class Writer:
-    """Collects the code of each thread."""
+    """The code of each thread under construction."""
 
     layout: Layout
     code: list[list[str]] = field(default_factory=list)
@@ -29,43 +29,43 @@ class Writer:
     labelled: set[int] = field(default_factory=set)
 
     def text(self, name: str, notes: list[str], expects: list[str]) -> str:
-        """The file; ``notes`` are quoted lines, ``expects`` what follows the condition."""
+        """The text of the test; ``notes`` are quoted lines, ``expects`` the lines after the condition."""
         layout = self.layout
         head = [f"PTX {name}", *(f'"{note}"' for note in notes), "{", *(f"  {d}" for d in self.declarations()), "}"]
         for thread, lines in enumerate(self.code):
-            head += [f"P{thread}@{self.place(thread)} {{", *(f"  {line}" for line in self.prologue(thread) + lines)]
+            head += [f"P{thread}@{self.placement(thread)} {{", *(f"  {line}" for line in self.prologue(thread) + lines)]
             head += [*(f"  {line}" for line in self.epilogue(thread)), "}"]
         terms = [*self.condition]
         for location in layout.locations:
             if location.final is not None:
-                terms.append(f"{self.final(location)} == {location.final}")
+                terms.append(f"{self.final_term(location)} == {location.final}")
         asked = " /\\ ".join(terms)
         return "\n".join([*head, f"exists ({asked})", *expects, ""])
 
-    def follow(self) -> None:
-        """Writes the code along the cycle."""
+    def write_cycle(self) -> None:
+        """Write the code along the cycle."""
         layout = self.layout
         self.code = [[] for _ in range(layout.threads)]
         self.registers = [0] * layout.threads
         arcs, nodes = layout.arcs, layout.nodes
         self.labelled = set()
         last: dict[int, str] = {}
-        # The last edge comes back to the first thread: its half there precedes everything else.
-        self.edge(arcs[-1], nodes[-1], nodes[0], half="target")
+        # The last edge returns to the first thread: its half there precedes everything else.
+        self.write_edge(arcs[-1], nodes[-1], nodes[0], half="target")
         for n, (arc, node) in enumerate(zip(arcs, nodes, strict=True)):
             if node.end.kind in ("R", "W"):
-                last[n] = self.access(node, arcs[n - 1], last.get(n - 1, ""), nodes[n - 1])
+                last[n] = self.write_access(node, arcs[n - 1], last.get(n - 1, ""), nodes[n - 1])
             wrapped = n == len(arcs) - 1
-            self.edge(arc, node, nodes[(n + 1) % len(nodes)], half="source" if wrapped else "both")
+            self.write_edge(arc, node, nodes[(n + 1) % len(nodes)], half="source" if wrapped else "both")
 
     # --- steps ------------------------------------------------------------------------------------------------
 
-    def edge(self, arc: Arc, source: Node, target: Node, half: str) -> None:
-        """The steps of an edge; where it comes back to the start, ``half`` is the thread whose steps are due."""
+    def write_edge(self, arc: Arc, source: Node, target: Node, half: str) -> None:
+        """Write the steps of an edge; for the edge that closes the cycle, only those of the ``half`` at one end."""
         here, there = half in ("both", "source"), half in ("both", "target")
         current = source.thread
         passed = False
-        step_of = handover(arc)
+        step_of = handover_step(arc)
         for step in arc.edge.path:
             if step == step_of and step:
                 self.hand_over(step, source, target, here=here, there=there)
@@ -75,14 +75,14 @@ class Writer:
                 continue
             if step == "issue":
                 assert target.copy is not None
-                self.issue(target.copy)
+                self.issue_copy(target.copy)
             elif step.startswith("wait"):
                 assert source.copy is not None
                 self.code[current] += self.wait(source.copy, step)
             elif step not in ("addr", "data", "ctrl"):
                 self.code[current].append(f"{step.rstrip(';')};")
         if target.copy is not None and arc.communicates and there:
-            self.issue(target.copy)
+            self.issue_copy(target.copy)
 
     def hand_over(self, step: str, source: Node, target: Node, *, here: bool, there: bool) -> None:
         a, b = self.code[source.thread], self.code[target.thread]
@@ -93,7 +93,7 @@ class Writer:
             if there:
                 b.append(f"bar.sync {number}, 64;")
         elif step.startswith("mbar"):
-            self.by_mbarrier(step, source, target, here=here, there=there)
+            self.hand_over_by_mbarrier(step, source, target, here=here, there=there)
         elif step.startswith("cluster"):
             relaxed = ".relaxed" if step.endswith("relaxed") else ""
             for code, wanted in ((a, here), (b, there)):
@@ -103,7 +103,7 @@ class Writer:
             assert source.copy is not None
             b += self.wait(source.copy, "wait")
 
-    def by_mbarrier(self, step: str, source: Node, target: Node, *, here: bool, there: bool) -> None:
+    def hand_over_by_mbarrier(self, step: str, source: Node, target: Node, *, here: bool, there: bool) -> None:
         name = f"h{self.counter(f'mbar{source.thread},{target.thread}', 'mbar')}"
         owner = self.layout.cta(target.thread)
         self.mbarriers[name] = owner
@@ -120,13 +120,13 @@ class Writer:
             self.code[target.thread].append(f"await mbarrier.try_wait.parity{order}.shared::cta.b64 [{name}], 0;")
 
     def counter(self, key: str, kind: str) -> int:
-        """The number of a barrier: both halves of an edge ask for the same key."""
+        """The number of a barrier, the same for both halves of an edge by their common key."""
         if key not in self.counters:
             self.counters[key] = sum(k.startswith(kind) for k in self.counters)
         return self.counters[key]
 
-    def issue(self, copy: Copy) -> None:
-        """The copy, with what announces its bytes and what ends its group."""
+    def issue_copy(self, copy: Copy) -> None:
+        """Write the copy, the expect-tx of its bytes and the commit of its group."""
         kind, code = copy.kind, self.code[copy.home]
         names = {"src": "", "dst": "", "bar": f"m{copy.number}", "map": f"t{copy.number}", "value": str(copy.value)}
         home = self.layout.cta(copy.home)
@@ -145,14 +145,14 @@ class Writer:
             if kind.expect and copy.owner == home:
                 size = 4 if kind.source == "register" else SIZE
                 code.append(f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [m{copy.number}], {size};")
-        code += [f"{filled(line.strip(), names)};" for line in kind.code.split(";") if line.strip()]
+        code += [f"{fill_placeholders(line.strip(), names)};" for line in kind.code.split(";") if line.strip()]
         if kind.signal == "bulk":
             code.append("cp.async.bulk.commit_group;")
         elif kind.signal == "cp.async":
             code.append("cp.async.commit_group;")
 
     def wait(self, copy: Copy, step: str) -> list[str]:
-        """A wait for the copy, in the words of its mechanism."""
+        """The wait for a copy, by its completion mechanism."""
         if copy.kind.signal == "mbarrier":
             order = ".relaxed.cta" if step == "wait.relaxed" else ""
             return [f"await mbarrier.try_wait.parity{order}.shared::cta.b64 [m{copy.number}], 0;"]
@@ -161,7 +161,7 @@ class Writer:
 
     # --- accesses ---------------------------------------------------------------------------------------------
 
-    def where(self, location: Location, thread: int) -> tuple[str, str]:
+    def operand_of(self, location: Location, thread: int) -> tuple[str, str]:
         """The state space and the operand of an access by a thread."""
         if location.space == "global":
             return "global", location.name
@@ -169,16 +169,16 @@ class Writer:
             return "shared", location.name
         return "shared::cluster", f"{location.name}@{self.layout.rank(location.owner)}"
 
-    def access(self, node: Node, before: Arc, register: str, source: Node) -> str:
-        """A load or a store; the register that a load fills."""
+    def write_access(self, node: Node, before: Arc, register: str, source: Node) -> str:
+        """Write a load or a store; returns the register of a load."""
         code = self.code[node.thread]
         order = self.layout.alphabet.annotations[node.end.note]
-        space, operand = self.where(node.location, node.thread)
+        space, operand = self.operand_of(node.location, node.thread)
         qualifiers = ".".join(x for x in (order, space, "u32") if x)
         value = str(node.value)
         dependency = next((s for s in before.edge.path if s in ("addr", "data", "ctrl")), "")
         if dependency and register:
-            operand, value = self.depend(dependency, node, register, source, operand, value)
+            operand, value = self.write_dependency(dependency, node, register, source, operand, value)
         if node.end.kind == "W":
             code.append(f"st.{qualifiers} [{operand}], {value};")
             return ""
@@ -189,10 +189,10 @@ class Writer:
             self.condition.append(f"P{node.thread}:{mine} == {node.value}")
         return mine
 
-    def depend(
+    def write_dependency(
         self, dependency: str, node: Node, register: str, source: Node, operand: str, value: str
     ) -> tuple[str, str]:
-        """A dependency that no assembler folds away: what is read decides over the address, the value or the branch."""
+        """Write a dependency that no assembler folds: the value read determines the address, the data or a branch."""
         code = self.code[node.thread]
         expected = source.value or 0
         fresh = 10 + len(code)
@@ -214,7 +214,7 @@ class Writer:
 
     # --- around the cycle ----------------------------------------------------------------------------------------
 
-    def place(self, thread: int) -> str:
+    def placement(self, thread: int) -> str:
         gpu, cluster, rank = self.layout.ctas[thread]
         where = f"cluster {cluster}, cta {rank}" if self.layout.clustered else f"cta {self.layout.cta(thread)}"
         return f"gpu {gpu}, {where}" if any(g for g, _, _ in self.layout.ctas) else where
@@ -242,8 +242,8 @@ class Writer:
         lines += [f".shared .align 8 .b64 {name};" for name in sorted(self.mbarriers)]
         return lines
 
-    def first(self, thread: int) -> bool:
-        """Whether it is the first thread of its CTA, which prepares shared memory."""
+    def is_first_in_cta(self, thread: int) -> bool:
+        """Whether a thread is the first of its CTA, which initialises shared memory."""
         cta = self.layout.cta(thread)
         return all(self.layout.cta(t) != cta for t in range(thread))
 
@@ -252,7 +252,7 @@ class Writer:
         cta = layout.cta(thread)
         lines = []
         shared = [x for x in layout.locations if x.space == "shared"]
-        if self.first(thread):
+        if self.is_first_in_cta(thread):
             for name, owner in sorted(self.mbarriers.items()):
                 if owner == cta:
                     lines.append(f"mbarrier.init.shared::cta.b64 [{name}], 1;")
@@ -266,7 +266,7 @@ class Writer:
         here = [t for t in range(layout.threads) if layout.cta(t) == cta]
         prepared = any(x.owner == cta for x in shared) or cta in self.mbarriers.values()
         if layout.clustered and (shared or self.mbarriers):
-            lines += ["fence.mbarrier_init.release.cluster;"] if self.mbarriers and self.first(thread) else []
+            lines += ["fence.mbarrier_init.release.cluster;"] if self.mbarriers and self.is_first_in_cta(thread) else []
             lines += ["barrier.cluster.arrive;", "barrier.cluster.wait;"]
         elif prepared and len(here) > 1:
             lines.append("bar.sync 0;")
@@ -289,7 +289,7 @@ class Writer:
             lines += ["barrier.cluster.arrive;", "barrier.cluster.wait;"]
         return list(dict.fromkeys(lines)) if lines[:1] != ["END:"] else lines
 
-    def final(self, location: Location) -> str:
+    def final_term(self, location: Location) -> str:
         name = f"{location.name}[0]" if location.wide else location.name
         if location.space == "shared" and (self.layout.clustered or location.owner):
             return f"{name}@{self.layout.rank(location.owner)}"
@@ -299,7 +299,7 @@ class Writer:
 def write(layout: Layout, name: str, notes: list[str], expects: list[str]) -> str:
     """The litmus test of a layout."""
     writer = Writer(layout)
-    writer.follow()
+    writer.write_cycle()
     if not writer.condition and all(x.final is None for x in layout.locations):
-        raise NoTest("nothing would show the cycle")
+        raise NoTest("the cycle is not observable")
     return writer.text(name, notes, expects)

@@ -1,4 +1,4 @@
-"""Checks in the background, seen from the server: at most one at a time, stopped by newer text or by its limit."""
+"""Background checks, on the side of the server: at most one at a time, stopped by an edit or its time limit."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from mcheck.base.errors import Span
 from mcheck.base.reasons import format_reasons, timeout_reason
 from mcheck.checking.run.pipes import HEADER
 from mcheck.tools.lsp.notes import Note
-from mcheck.tools.lsp.worker import Job, packed
+from mcheck.tools.lsp.worker import Job, pack_message
 
 GRACE = 1.0
-"""Seconds beyond its limit after which a check is stopped from outside; the engines keep it by themselves."""
+"""Grace period in seconds after which a check is killed; normally the engines respect the limit themselves."""
 START = 20.0
-"""Seconds that a fresh process may take before its first answer."""
+"""Seconds that a new process may take before its first answer."""
 
 
 class Checker:
-    """One worker process, started when it is needed and replaced when it had to be stopped."""
+    """The worker process, started when needed and replaced after it was stopped."""
 
     def __init__(self, memory: int | None) -> None:
         self._memory = memory
@@ -31,7 +31,7 @@ class Checker:
         self._fresh = True
 
     async def check(self, job: Job) -> tuple[Note, ...]:
-        """The notes about a text. A cancelled call stops the process."""
+        """Compute the notes about a text; cancelling the call stops the process."""
         async with self._free:
             try:
                 return await self._ask(job)
@@ -46,14 +46,14 @@ class Checker:
                 raise
 
     async def end(self) -> None:
-        """Ends the process for good."""
+        """End the process for good."""
         process = self._process
         self.stop()
         if process is not None:
             await process.wait()
 
     def stop(self) -> None:
-        """Ends the process, whatever it is doing."""
+        """Kill the process, even while it checks."""
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.kill()
@@ -68,7 +68,7 @@ class Checker:
             process = await self._start()
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(packed(job))
+        process.stdin.write(pack_message(job))
         limit = job.settings.timeout
         # a run and a check, each within the limit
         patience = None if limit is None else 2 * limit + GRACE + (START if self._fresh else 0.0)

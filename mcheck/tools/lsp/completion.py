@@ -1,4 +1,4 @@
-"""What may come next: instructions, qualifiers, names, words of the file's form."""
+"""Completion: instructions, qualifiers, names and keywords."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ CAT_WORDS = ("let", "rec", "and", "acyclic", "irreflexive", "empty", "flag", "in
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """``text`` replaces the last ``length`` characters before the cursor; ``kind``: instruction, qualifier, word or a
-    symbol's kind.
+    """A completion: ``text`` replaces the last ``length`` characters before the cursor; ``kind``: instruction,
+    qualifier, word or the kind of a symbol.
     """
 
     text: str
@@ -35,8 +35,8 @@ class Item:
     length: int = 0
 
 
-def completions(line: str, path: str, defined: tuple[Symbol, ...]) -> tuple[Item, ...]:
-    """What may stand at the end of ``line``, the text of a line before the cursor."""
+def complete(line: str, path: str, defined: tuple[Symbol, ...]) -> tuple[Item, ...]:
+    """Completions at the end of ``line``, the text of a line before the cursor."""
     if path.endswith(".cat"):
         return tuple(_of_model(line, defined))
     found = dict.fromkeys(_of_test(line, defined))
@@ -65,7 +65,7 @@ def _of_test(line: str, defined: tuple[Symbol, ...]) -> Iterator[Item]:
     lead = _LEAD.match(statement)
     body = statement[lead.end() :] if lead else statement
     if not body or _OPCODE.fullmatch(body):
-        yield from opcodes(body)
+        yield from complete_opcode(body)
         if "." not in body:
             yield from (Item(word, "word", "", len(body)) for word in CONTROL if word.startswith(body))
         return
@@ -84,8 +84,8 @@ def _of_test(line: str, defined: tuple[Symbol, ...]) -> Iterator[Item]:
             yield Item(symbol.name, symbol.kind, symbol.owner, len(start))
 
 
-def opcodes(typed: str) -> Iterator[Item]:
-    """The next part of an opcode: of the name of an instruction, or a qualifier that is legal there."""
+def complete_opcode(typed: str) -> Iterator[Item]:
+    """Completions of an opcode: the next part of an instruction name, or a qualifier that is legal there."""
     *before, last = typed.split(".")
     given = tuple(before)
     for family in (*PTX, *DIALECT):
@@ -103,7 +103,7 @@ def opcodes(typed: str) -> Iterator[Item]:
 
 
 def _next(variant: Variant, given: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """The values that may follow ``given``, with the names of their slots, by the rules of the matcher."""
+    """The qualifiers that may follow ``given``, with the names of their slots, by the rules of the matcher."""
     filled: set[str] = set()
     last: dict[str, int] = {}
     for part in given:

@@ -1,4 +1,4 @@
-"""What an editor shows of the thing under the cursor, in Markdown: an instruction, a finding's code, a name."""
+"""Hover texts in Markdown: for instructions, codes of findings, and names."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MOST_VALUES = 12
 OPCODE = r"[a-z][\w]*(?:\.[\w:]+)*"
 
 
-def instruction(opcode: str) -> str | None:
-    """The page of the instruction that an opcode names, with the forms that its qualifiers leave."""
+def describe_instruction(opcode: str) -> str | None:
+    """The description of an instruction, with the forms that match the qualifiers of the opcode."""
     parts = tuple(opcode.rstrip(":").split("."))
-    family = family_of(parts)
+    family = find_family(parts)
     if family is None:
         return None
     rest = [part for part in parts[len(family.head) :] if part]
@@ -47,45 +47,45 @@ def instruction(opcode: str) -> str | None:
     return "\n".join(lines)
 
 
-def family_of(parts: Sequence[str]) -> Family | None:
-    """The family with the longest name that an opcode starts with."""
+def find_family(parts: Sequence[str]) -> Family | None:
+    """The instruction family whose name is the longest prefix of an opcode."""
     found = [f for f in (*PTX, *DIALECT) if tuple(parts[: len(f.head)]) == f.head]
     return max(found, key=lambda f: len(f.head), default=None)
 
 
-def finding(code: str) -> str | None:
-    """The page of a finding's code."""
+def describe_code(code: str) -> str | None:
+    """The description of the code of a finding."""
     try:
         entry = catalogue.get(code)
     except InputError:
         return None
     title = entry.name.replace("-", " ")
     return (
-        f"**{entry.code}**: {title}\n\n{entry.explanation}\n\n*Fix.* {entry.every_remedy}\n\n"
-        f"*Afterwards* {entry.afterwards}.\n\n{entry.section}"
+        f"**{entry.code}**: {title}\n\n{entry.explanation}\n\n*Fix.* {entry.all_remedies}\n\n"
+        f"*After this finding* {entry.consequence}.\n\n{entry.section}"
     )
 
 
-def cat_name(name: str) -> str | None:
-    """What a base set or relation of cat means."""
+def describe_cat_name(name: str) -> str | None:
+    """The description of a base set or relation of cat."""
     from mcheck.cat.names import BASE
 
     row = BASE.get(name)
     return f"**{row.name}** ({row.kind.value}): {row.doc}\n\n{row.section}" if row is not None else None
 
 
-def declared(line: str) -> str:
-    """The line that declares a name."""
+def quote_declaration(line: str) -> str:
+    """The line that declares a name, as code."""
     return f"```ptx\n{line.strip()}\n```"
 
 
 def _takes(variant: Variant, parts: Sequence[str]) -> bool:
-    """Whether every part is a value of some slot."""
+    """Whether every part is a qualifier of some slot."""
     return all(any(part in slot.values for slot in variant.slots) for part in parts)
 
 
 def _form(family: Family, variant: Variant) -> str:
-    """``cp.async.bulk.dst.src.completion [dst], [src], size, [mbar];``"""
+    """The syntax of a variant: ``cp.async.bulk.dst.src.completion [dst], [src], size, [mbar];``."""
     name = family.name
     for slot in variant.slots:
         text = f".{slot.values[0]}" if len(slot.values) == 1 else f".{slot.name}"

@@ -1,4 +1,4 @@
-"""What is wrong with a text, as an editor shows it: notes with a place, a severity and a fix."""
+"""Diagnostics of a text: notes with a place, a severity and a fix."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from mcheck.checking.check.single import check_case
 from mcheck.checking.run.case import Case, Result, Settings
 from mcheck.checking.run.single import load_program, run_case
 from mcheck.findings.finding import Finding
-from mcheck.findings.repair import Edit, edits
+from mcheck.findings.repair import Edit, make_edits
 from mcheck.ir.program import describe_kinds
 
 SEVERITIES = ("error", "warning", "information", "hint")
 _OF_FINDINGS = {"error": "error", "review": "warning", "advice": "information"}
 RELATED = 12
-"""Further places of a finding that are told; a deadlock may have hundreds."""
+"""The maximum number of related places of a finding; a deadlock may have hundreds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """``code`` is that of an error or a finding, ``edits`` carry out what a finding says is missing."""
+    """A diagnostic. ``code`` is the code of an error or a finding; ``edits`` implement the fix of a finding."""
 
     span: Span
     severity: str
@@ -35,8 +35,8 @@ class Note:
     remedy: str = ""
 
 
-def notes(text: str, path: str, settings: Settings) -> tuple[Note, ...]:
-    """The notes about a text, by the path's ending: a model, a module with the launch beside it, or a litmus test."""
+def compute_notes(text: str, path: str, settings: Settings) -> tuple[Note, ...]:
+    """The notes about a model, a PTX module with its launch, or a litmus test, by the suffix of the path."""
     if path.endswith(".cat"):
         return tuple(_of_model(text, path))
     if is_module(path):
@@ -88,13 +88,13 @@ def _of_checked(checked: Checked, text: str, path: str) -> Iterator[Note]:
 
 
 def _problems(error: McheckError, path: str) -> Iterator[Note]:
-    """The mistakes of a text."""
+    """The notes about the errors of a text."""
     for one in error.all_errors:
         yield _problem(one, path)
 
 
 def _problem(error: McheckError, path: str) -> Note:
-    """An error at its place; one in another file, which this one includes, at the start of this one."""
+    """The note about an error; an error in an included file is placed at the start of this one."""
     lines = [error.message]
     if isinstance(error, InternalError):
         lines[0] = f"internal error: {error.message}; please report it with this file"
@@ -129,28 +129,28 @@ def _finding(finding: Finding, lines: list[str], path: str, *, expected: bool, t
     severity = _OF_FINDINGS[finding.severity]
     if expected and severity == "error":
         severity = "information"
-    told = [f"{finding.kind}: {finding.message}"]
+    parts = [f"{finding.kind}: {finding.message}"]
     if finding.missing:
-        told.append(f"missing: {finding.missing}")
+        parts.append(f"fix: {finding.missing}")
     if finding.section:
-        told.append(f"see: {finding.spec.document}, {finding.spec.section}")
+        parts.append(f"see: {finding.spec.document}, {finding.spec.section}")
     related = tuple(
-        (span, f"{a.deed} by {a.thread} of {a.place}" if a.place else f"by {a.thread}")
+        (span, f"{a.action} by {a.thread} of {a.place}" if a.place else f"executed by {a.thread}")
         for span, a in places[1 : 1 + RELATED]
     )
     return Note(
         span=places[0][0] if places and places[0][0].path == path else Span(path, 1, 1),
         severity=severity,
-        message="\n".join(told),
+        message="\n".join(parts),
         code=finding.code,
         related=related,
-        edits=edits(finding, lines, table=table),
+        edits=make_edits(finding, lines, table=table),
         remedy=finding.missing,
     )
 
 
 def _of_verdict(case: Case, settings: Settings) -> Iterator[Note]:
-    """A verdict that is not the expected one."""
+    """The note about an unexpected verdict."""
     try:
         program = load_program(case.path, text=case.text, every=True)
     except McheckError:

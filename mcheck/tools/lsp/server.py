@@ -1,4 +1,4 @@
-"""The server itself: the protocol's requests, answered from the texts that are open in the editor."""
+"""The language server: requests of the protocol, answered from the open texts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from mcheck.checking.run.case import Settings
 from mcheck.findings.repair import Edit
 from mcheck.tools.lsp import hover
 from mcheck.tools.lsp.checking import Checker
-from mcheck.tools.lsp.completion import completions
-from mcheck.tools.lsp.definition import CAT_NAME, defined_at, definition_text
+from mcheck.tools.lsp.completion import complete
+from mcheck.tools.lsp.definition import CAT_NAME, definition_line, find_definition
 from mcheck.tools.lsp.notes import Note
-from mcheck.tools.lsp.symbols import Symbol, symbols, word_at
+from mcheck.tools.lsp.symbols import Symbol, find_symbols, word_at
 from mcheck.tools.lsp.worker import Job
 
 PAUSE = 0.15
-"""Seconds without a change after which a text is checked."""
+"""Seconds without an edit after which a text is checked."""
 CODE = r"\b[A-Z]{2,5}\d{3}\b"
 PAGES = "https://docs.nvidia.com/cuda/parallel-thread-execution/"
 
@@ -64,44 +64,44 @@ _ITEMS = {
 
 
 @dataclass(slots=True)
-class Open:
-    """A text in the editor: what its last check said, and the check that is under way."""
+class OpenText:
+    """An open text with the notes of its last check, and the running check."""
 
     text: str
     path: str
     version: int | None = None
     notes: tuple[Note, ...] = ()
     checked: str = ""
-    """The text that the notes are about."""
+    """The text to which the notes belong."""
     task: asyncio.Task[None] | None = field(default=None, compare=False)
 
 
 class Server(LanguageServer):
-    """The texts that are open, and the process that checks them."""
+    """The server: the open texts and the process that checks them."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__("mcheck", f"v{__version__}", text_document_sync_kind=types.TextDocumentSyncKind.Full)
         self.settings = settings
-        self.open: dict[str, Open] = {}
+        self.open: dict[str, OpenText] = {}
         self.checker: Checker | None = None
 
     def set_text(self, uri: str, text: str, version: int | None) -> None:
-        """A text as it is now; the check of the one before is stopped."""
-        document = self.open.setdefault(uri, Open("", uris.to_fs_path(uri) or uri))
+        """Set the text of a document and check it; a running check is stopped."""
+        document = self.open.setdefault(uri, OpenText("", uris.to_fs_path(uri) or uri))
         document.text = text.replace("\r\n", "\n").replace("\r", "\n")
         document.version = version
         if document.task is not None:
             document.task.cancel()
         document.task = asyncio.get_running_loop().create_task(self._check(uri, document))
 
-    def forget(self, uri: str) -> None:
-        """A text that is no longer open."""
+    def close_text(self, uri: str) -> None:
+        """Forget a text that was closed."""
         document = self.open.pop(uri, None)
         if document is not None and document.task is not None:
             document.task.cancel()
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri, diagnostics=[]))
 
-    async def _check(self, uri: str, document: Open) -> None:
+    async def _check(self, uri: str, document: OpenText) -> None:
         await asyncio.sleep(PAUSE)
         self.checker = self.checker or Checker(self.settings.memory)
         version = document.version
@@ -111,25 +111,25 @@ class Server(LanguageServer):
         document.notes, document.checked = found, document.text
         self.text_document_publish_diagnostics(
             types.PublishDiagnosticsParams(
-                uri=uri, version=version, diagnostics=[self.diagnostic(uri, document, note) for note in found]
+                uri=uri, version=version, diagnostics=[self.to_diagnostic(uri, document, note) for note in found]
             )
         )
 
-    def diagnostic(self, uri: str, document: Open, note: Note) -> types.Diagnostic:
-        """A note in the words of the protocol."""
+    def to_diagnostic(self, uri: str, document: OpenText, note: Note) -> types.Diagnostic:
+        """A note as a diagnostic of the protocol."""
         lines = document.text.split("\n")
         related = [
             types.DiagnosticRelatedInformation(
                 location=types.Location(
                     uri=uri if span.path == document.path else uris.from_fs_path(span.path) or uri,
-                    range=self.range_of(span, lines),
+                    range=self.to_range(span, lines),
                 ),
                 message=text,
             )
             for span, text in note.related
         ]
         return types.Diagnostic(
-            range=self.range_of(note.span, lines),
+            range=self.to_range(note.span, lines),
             severity=_SEVERITIES[note.severity],
             code=note.code or None,
             source="mcheck",
@@ -141,11 +141,11 @@ class Server(LanguageServer):
 
     @property
     def codec(self) -> PositionCodec:
-        """How the client counts characters."""
+        """The position encoding of the client."""
         return self.workspace.position_codec
 
-    def range_of(self, span: Span, lines: Sequence[str]) -> types.Range:
-        """A span as the client counts; one beyond the text ends with it."""
+    def to_range(self, span: Span, lines: Sequence[str]) -> types.Range:
+        """A span as a range in the encoding of the client, clipped to the text."""
         row = min(max(span.line - 1, 0), len(lines) - 1)
         line = lines[row]
         start, end = min(span.column - 1, len(line)), min(span.column - 1 + span.length, len(line))
@@ -154,8 +154,8 @@ class Server(LanguageServer):
     def _position(self, row: int, line: str, column: int) -> types.Position:
         return types.Position(row, self.codec.client_num_units(line[:column]))
 
-    def place(self, document: Open, position: types.Position) -> tuple[int, int]:
-        """A client's position as 0-based line and character."""
+    def to_position(self, document: OpenText, position: types.Position) -> tuple[int, int]:
+        """A position of the client as 0-based line and character."""
         lines = document.text.split("\n")
         line = lines[position.line] if position.line < len(lines) else ""
         column = 0
@@ -165,14 +165,14 @@ class Server(LanguageServer):
 
 
 def serve(settings: Settings) -> None:
-    """Serves on standard input and output until the editor ends it."""
+    """Serve on standard input and output until the editor ends the session."""
     orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever prints does not disturb the protocol
-    server(settings).start_io(orders, answers)
+    os.dup2(2, 1)  # output of print must not disturb the protocol
+    make_server(settings).start_io(orders, answers)
 
 
-def server(settings: Settings) -> Server:
-    """A server with all its features."""
+def make_server(settings: Settings) -> Server:
+    """Make a server with all features registered."""
     ls = Server(settings)
     for add in (_texts, _hovers, _completions, _places, _actions):
         add(ls)
@@ -191,7 +191,7 @@ def _texts(ls: Server) -> None:
 
     @ls.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: types.DidCloseTextDocumentParams) -> None:
-        ls.forget(params.text_document.uri)
+        ls.close_text(params.text_document.uri)
 
     @ls.feature(types.SHUTDOWN)
     async def ended(*_: object) -> None:
@@ -209,36 +209,36 @@ def _hovers(ls: Server) -> None:
         document = ls.open.get(params.text_document.uri)
         if document is None:
             return None
-        line, column = ls.place(document, params.position)
-        parts = [text for text in (_page(document, line, column), *_said(document, line, column)) if text]
+        line, column = ls.to_position(document, params.position)
+        parts = [text for text in (_page(document, line, column), *_finding_pages(document, line, column)) if text]
         if not parts:
             return None
         return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, "\n\n---\n\n".join(parts)))
 
 
-def _page(document: Open, line: int, column: int) -> str | None:
-    """What is known of the word at a place."""
+def _page(document: OpenText, line: int, column: int) -> str | None:
+    """The hover text of the word at a position."""
     if code := word_at(document.text, line, column, CODE):
-        return hover.finding(code[0])
+        return hover.describe_code(code[0])
     cat = document.path.endswith(".cat")
     if not cat and (opcode := word_at(document.text, line, column, hover.OPCODE)):
-        page = hover.instruction(opcode[0])
+        page = hover.describe_instruction(opcode[0])
         if page is not None:
             return page
-    span = defined_at(document.text, document.path, line, column)
+    span = find_definition(document.text, document.path, line, column)
     if span is not None:
-        return hover.declared(definition_text(document.text, span, document.path))
+        return hover.quote_declaration(definition_line(document.text, span, document.path))
     name = word_at(document.text, line, column, CAT_NAME) if cat else None
-    return hover.cat_name(name[0]) if name else None
+    return hover.describe_cat_name(name[0]) if name else None
 
 
-def _said(document: Open, line: int, column: int) -> list[str | None]:
-    """The pages of the findings at a place."""
+def _finding_pages(document: OpenText, line: int, column: int) -> list[str | None]:
+    """The descriptions of the findings at a position."""
     places = ((note.code, span) for note in document.notes for span in (note.span, *(s for s, _ in note.related)))
     codes = dict.fromkeys(
         c for c, s in places if s.line == line + 1 and s.column - 1 <= column < s.column - 1 + s.length
     )
-    return [hover.finding(code) for code in codes]
+    return [hover.describe_code(code) for code in codes]
 
 
 def _completions(ls: Server) -> None:
@@ -249,11 +249,11 @@ def _completions(ls: Server) -> None:
         document = ls.open.get(params.text_document.uri)
         if document is None:
             return types.CompletionList(is_incomplete=False, items=[])
-        line, column = ls.place(document, params.position)
+        line, column = ls.to_position(document, params.position)
         before = document.text.split("\n")[line][:column]
         items = []
-        for item in completions(before, document.path, symbols(document.text, document.path)):
-            start = ls.range_of(Span("", line + 1, column - item.length + 1, item.length), document.text.split("\n"))
+        for item in complete(before, document.path, find_symbols(document.text, document.path)):
+            start = ls.to_range(Span("", line + 1, column - item.length + 1, item.length), document.text.split("\n"))
             items.append(
                 types.CompletionItem(
                     label=item.text,
@@ -272,14 +272,18 @@ def _places(ls: Server) -> None:
     def defined(params: types.DefinitionParams) -> types.Location | None:
         uri = params.text_document.uri
         document = ls.open.get(uri)
-        span = defined_at(document.text, document.path, *ls.place(document, params.position)) if document else None
+        span = (
+            find_definition(document.text, document.path, *ls.to_position(document, params.position))
+            if document
+            else None
+        )
         if document is None or span is None:
             return None
         if span.path == document.path:
-            return types.Location(uri, ls.range_of(span, document.text.split("\n")))
-        line = definition_text(document.text, span, document.path)
+            return types.Location(uri, ls.to_range(span, document.text.split("\n")))
+        line = definition_line(document.text, span, document.path)
         target = uris.from_fs_path(span.path)
-        found = ls.range_of(Span("", 1, span.column, span.length), [line])
+        found = ls.to_range(Span("", 1, span.column, span.length), [line])
         moved = types.Range(
             types.Position(span.line - 1, found.start.character), types.Position(span.line - 1, found.end.character)
         )
@@ -291,11 +295,11 @@ def _places(ls: Server) -> None:
         if document is None:
             return []
         lines = document.text.split("\n")
-        return outline(symbols(document.text, document.path), lambda span: ls.range_of(span, lines))
+        return outline(find_symbols(document.text, document.path), lambda span: ls.to_range(span, lines))
 
 
 def outline(found: tuple[Symbol, ...], range_of: Callable[[Span], types.Range]) -> list[types.DocumentSymbol]:
-    """The symbols, those of a thread below it."""
+    """The outline: symbols, with those of a thread below it."""
     top: list[types.DocumentSymbol] = []
     threads: dict[str, list[types.DocumentSymbol]] = {}
     for symbol in found:
@@ -326,17 +330,17 @@ def _actions(ls: Server) -> None:
         ]
 
 
-def _action(ls: Server, uri: str, document: Open, note: Note) -> types.CodeAction:
+def _action(ls: Server, uri: str, document: OpenText, note: Note) -> types.CodeAction:
     codes = " and ".join(dict.fromkeys(" ".join(edit.text.split()).strip(" |;") for edit in note.edits))
     return types.CodeAction(
         title=f"Insert {codes} ({note.code})",
         kind=types.CodeActionKind.QuickFix,
-        diagnostics=[ls.diagnostic(uri, document, note)],
+        diagnostics=[ls.to_diagnostic(uri, document, note)],
         edit=types.WorkspaceEdit(changes={uri: [_change(ls, document, edit) for edit in note.edits]}),
         is_preferred=True,
     )
 
 
-def _change(ls: Server, document: Open, edit: Edit) -> types.TextEdit:
-    place = ls.range_of(Span("", edit.line, edit.column + 1, 1), document.text.split("\n")).start
+def _change(ls: Server, document: OpenText, edit: Edit) -> types.TextEdit:
+    place = ls.to_range(Span("", edit.line, edit.column + 1, 1), document.text.split("\n")).start
     return types.TextEdit(types.Range(place, place), edit.text)

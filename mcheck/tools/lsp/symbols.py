@@ -1,4 +1,4 @@
-"""The names that a text defines and where: from its tokens alone, so that a text that is being written has them too."""
+"""Symbols of a text: names and their definitions, from its tokens alone, so that incomplete texts have them too."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _TAIL = frozenset({"exists", "forall", "final", "locations", "filter", "expect",
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """``kind``: object, constant, function, register, label, loop, thread, condition, include; let and check in cat.
+    """A defined name. ``kind``: object, constant, function, register, label, loop, thread, condition, include; let and
+    check in cat.
 
-    ``span`` is the name's place, ``owner`` the thread that a label or a register stands in, ``until`` the last line of
-    what the symbol holds (a thread's block).
+    ``span`` is the place of the name, ``owner`` the thread of a label or a register, ``until`` the last line of the
+    block of a thread.
     """
 
     name: str
@@ -37,8 +38,8 @@ class Symbol:
     until: int = 0
 
 
-def symbols(text: str, path: str) -> tuple[Symbol, ...]:
-    """What a litmus test or a model defines, in the order of the text; nothing of a module, which compilers write."""
+def find_symbols(text: str, path: str) -> tuple[Symbol, ...]:
+    """The symbols of a litmus test or a model, in the order of the text; none of a module, which compilers write."""
     if path.endswith(".ptx"):
         return ()
     found = _of_model(text, path) if path.endswith(".cat") else _of_test(text, path)
@@ -46,7 +47,7 @@ def symbols(text: str, path: str) -> tuple[Symbol, ...]:
 
 
 def word_at(text: str, line: int, column: int, pattern: str) -> tuple[str, int] | None:
-    """The match of ``pattern`` that the 0-based ``column`` of the 0-based ``line`` touches, and where it starts."""
+    """The match of ``pattern`` at a 0-based line and column, and its start."""
     lines = text.split("\n")
     if not 0 <= line < len(lines):
         return None
@@ -68,7 +69,7 @@ def _of_model(text: str, path: str) -> Iterator[Symbol]:
 
 
 def _source(text: str, path: str) -> Source:
-    """The text without its comments; with them, where one does not end."""
+    """The text without comments; unchanged if a comment does not end."""
     try:
         return Source(text, path)
     except McheckError:
@@ -94,7 +95,7 @@ def _of_test(text: str, path: str) -> Iterator[Symbol]:
 
 
 def _closing(tokens: Tokens, at: int) -> int:
-    """The index of the brace that closes the one at ``at``, or of the end."""
+    """The index of the closing brace of the one at ``at``, or of the end."""
     depth = 0
     for k in range(at, len(tokens.texts)):
         depth += {"{": 1, "}": -1}.get(tokens.texts[k], 0)

@@ -1,7 +1,7 @@
-"""The process that checks texts for the server, one after another: it can be stopped whatever it is doing.
+"""The worker process that checks texts for the server, one after another; it can be killed at any time.
 
-Jobs and answers are pickles behind their length; both sides are mcheck's own. It ends when its orders do, and with the
-server however that one ends.
+Jobs and answers are pickles with a length prefix; both sides are mcheck. The process ends when its input ends, and with
+the server, however that ends.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from mcheck.checking.run.pipes import HEADER, frame_message
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A text to be checked as the file at ``path``."""
+    """A text to check as the file at ``path``."""
 
     text: str
     path: str
     settings: Settings
 
 
-def packed(value: object) -> bytes:
-    """A message: its length, then the value."""
+def pack_message(value: object) -> bytes:
+    """A message: its length, then the pickled value."""
     return frame_message(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
 
 
 def main(life: int | None, memory: int | None) -> None:
-    """Answers jobs from standard input on standard output until they end."""
+    """Answer jobs from standard input on standard output until the input ends."""
     from mcheck.checking.run import worker_limits
 
     if life is not None:
         worker_limits.exit_with_pipe(life)
     orders, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever prints does not disturb the answers
+    os.dup2(2, 1)  # output of print must not disturb the answers
     if memory is not None and sys.platform != "win32":
         worker_limits.limit_memory(memory)
     _prepare()
     while (job := _read(orders)) is not None:
-        answers.write(packed(_answer(job)))
+        answers.write(pack_message(_answer(job)))
         answers.flush()
 
 
 def _prepare() -> None:
-    """Imports what every job needs before the first one comes."""
+    """Import what every job needs, before the first one."""
     import mcheck.frontend.litmus  # noqa: F401
     from mcheck.checking.policy.engines import preload
     from mcheck.checking.run.case import DEFAULT_MODEL
@@ -61,10 +61,10 @@ def _prepare() -> None:
 
 def _answer(job: Job) -> object:
     from mcheck.base.errors import Span
-    from mcheck.tools.lsp.notes import Note, notes
+    from mcheck.tools.lsp.notes import Note, compute_notes
 
     try:
-        return notes(job.text, job.path, job.settings)
+        return compute_notes(job.text, job.path, job.settings)
     except (MemoryError, RecursionError) as error:
         return (Note(span=Span(job.path, 1, 1), severity="information", message=type(error).__name__, code="unknown"),)
 

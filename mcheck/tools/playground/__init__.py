@@ -1,1 +1,1 @@
-"""mcheck in a browser: ``build`` assembles the folder, ``answers`` is what its worker asks, ``links`` leads to it."""
+"""The playground, mcheck in a browser: ``build`` assembles its folder, ``answers`` serves its worker."""

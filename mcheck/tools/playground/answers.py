@@ -1,4 +1,4 @@
-"""What the page asks of mcheck, in the worker of a browser: texts and JSON in, JSON out."""
+"""The interface of the playground page to mcheck, in a browser worker: texts and JSON in, JSON out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENGINE = "explicit"
 
 
 def run(text: str, model: str, engine: str = ENGINE) -> str:
-    """What ``mcheck run`` says of the text: its report, the status, the places of errors."""
+    """The answer of ``mcheck run`` for a text: the report, the status, the places of errors."""
     from mcheck.checking.backends import Backend
     from mcheck.checking.run.case import Case, Settings
     from mcheck.checking.suite import run_suite
@@ -55,7 +55,7 @@ def run(text: str, model: str, engine: str = ENGINE) -> str:
 
 
 def check(text: str, model: str) -> str:
-    """What ``mcheck check`` says of the text."""
+    """The answer of ``mcheck check`` for a text."""
     from mcheck.checking.backends import Backend
     from mcheck.checking.check.case import Options, Settings
     from mcheck.checking.check.suite import check_files
@@ -79,13 +79,13 @@ def check(text: str, model: str) -> str:
 
 
 def pictures(text: str, model: str, forbidden: bool) -> str:
-    """Executions of the text as pictures: of the allowed states, or of forbidden ones with what forbids them."""
+    """Pictures of executions: of the allowed states, or of forbidden states with their axioms."""
     from mcheck.base.errors import McheckError
     from mcheck.checking.policy.executions import executions
     from mcheck.checking.policy.question import Question
     from mcheck.checking.run.single import choose_model, load_program
     from mcheck.report.picture.formats import picture
-    from mcheck.report.text import state_text
+    from mcheck.report.text import format_state
 
     try:
         program = load_program(NAME, text=text)
@@ -100,7 +100,7 @@ def pictures(text: str, model: str, forbidden: bool) -> str:
     else:
         drawn = [(state, execution, "") for state, execution in found.allowed.items()]
     shown: list[dict[str, Any]] = [
-        {"state": state_text(state, notation), "axiom": axiom, "svg": picture(execution, "x.svg")}
+        {"state": format_state(state, notation), "axiom": axiom, "svg": picture(execution, "x.svg")}
         for state, execution, axiom in drawn
     ]
     return json.dumps({"problem": "", "pictures": shown})
@@ -121,7 +121,7 @@ def _problems(problem: McheckError | None, text: str) -> str:
 
 
 def _places(result: Any) -> list[dict[str, int]]:
-    """Where the text is marked: the error, or the accesses of findings."""
+    """The places to mark in the text: the error, or the accesses of findings."""
     spans = [one.span for one in result.problem.all_errors] if result.problem is not None else []
     spans += [access.span for finding in result.findings for access in finding.accesses]
     lines = dict.fromkeys(span.line for span in spans if span is not None)

@@ -1,4 +1,4 @@
-"""The playground's folder: the page, Pyodide, and mcheck with what it needs. Nothing in it comes from elsewhere."""
+"""Building the folder of the playground: the page, Pyodide, and mcheck with its dependencies, self-contained."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACKAGE = Path(__file__).resolve().parents[2]
 STATIC = Path(__file__).parent / "static"
 STYLE = PACKAGE / "report" / "site" / "templates" / "style.css"
 PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
-"""The files of npm's package ``pyodide`` that a browser loads."""
+"""The files of the npm package ``pyodide`` that a browser loads."""
 EXAMPLES = (
     "classic/MP+rel+acq", "classic/MP+rlx+rlx", "classic/IRIW+rlx", "bulk/bulk-ring-one-slot-no-fence",
     "bulk/bulk-ring-one-slot", "mbarrier/mbarrier-arrive-drop-publishes", "liveness/Await+never",
@@ -51,19 +51,19 @@ with zipfile.ZipFile("/in.zip") as given, zipfile.ZipFile("/out.zip", "w", zipfi
 
 
 def build(folder: str, pyodide: str, z3: str | None = None) -> None:
-    """Writes the playground into ``folder``, a new or an empty one.
+    """Write the playground into ``folder``, which must be new or empty.
 
-    ``pyodide`` is the folder of npm's package of that name, ``z3`` a wheel of z3-solver for it. Raises ``InputError``.
+    ``pyodide`` is the folder of the npm package, ``z3`` a wheel of z3-solver for it. Raises ``InputError``.
     """
     target, source = Path(folder), Path(pyodide)
     absent = [name for name in PYODIDE if not (source / name).is_file()]
     if absent:
         hint = "npm install pyodide, and name node_modules/pyodide"
-        raise InputError(f"{pyodide} is not the package pyodide: there is no {absent[0]}", hint=hint)
+        raise InputError(f"{pyodide} is not the package pyodide: {absent[0]} is missing", hint=hint)
     if z3 is not None and not Path(z3).is_file():
-        raise InputError(f"there is no wheel {z3}")
+        raise InputError(f"wheel {z3} does not exist")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InputError(f"cannot write {folder}: it is not an empty folder", hint="name a new or an empty folder")
+        raise InputError(f"cannot write {folder}: the folder is not empty", hint="name a new or an empty folder")
     try:
         target.resolve().parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.resolve().parent) as scratch:
@@ -93,7 +93,7 @@ def _fill(draft: Path, pyodide: Path, z3: Path | None) -> None:
 
 
 def _examples() -> list[dict[str, str]]:
-    """Tests, of which the outcomes are asked, and kernel sketches, of which findings are."""
+    """The examples: litmus tests for outcomes and kernel sketches for findings."""
     folder = Path(litmus())
     return [
         {
@@ -137,7 +137,7 @@ def _archive(path: Path, files: Iterator[tuple[Path, str]]) -> None:
 
 
 def _compile(draft: Path, names: tuple[str, ...]) -> None:
-    """Compiles the archives by Pyodide's own Python, where Node is there to run it: the first answer comes sooner."""
+    """Compile the archives with Pyodide's Python if Node is installed, for a faster first answer."""
     node = shutil.which("node")
     if node is None:
         return

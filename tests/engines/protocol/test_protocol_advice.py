@@ -11,7 +11,7 @@ from mcheck.checking.run.case import Case
 from mcheck.checking.run.single import run_case
 from mcheck.engines.protocol.exploration import check
 from mcheck.findings.finding import Finding
-from mcheck.findings.repair import apply_edits, edits
+from mcheck.findings.repair import apply_edits, make_edits
 from mcheck.frontend.litmus import parse
 
 
@@ -22,7 +22,7 @@ def errors(text: str) -> list[Finding]:
 
 def mended(text: str, finding: Finding) -> str:
     lines = text.split("\n")
-    changes = edits(finding, lines, table=False)
+    changes = make_edits(finding, lines, table=False)
     assert changes, finding.missing
     return "\n".join(apply_edits(lines, changes))
 

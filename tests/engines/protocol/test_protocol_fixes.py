@@ -10,7 +10,7 @@ import pytest
 from mcheck.cat import load_model
 from mcheck.engines.protocol.exploration import check
 from mcheck.findings.finding import Finding
-from mcheck.findings.repair import apply_edits, edits
+from mcheck.findings.repair import apply_edits, make_edits
 from mcheck.frontend.litmus import parse
 
 KERNELS = Path(__file__).parents[3] / "litmus" / "kernels"
@@ -35,7 +35,7 @@ def errors(text: str) -> list[Finding]:
 def mended(text: str, finding: Finding) -> str | None:
     """The text with the remedy of the finding carried out, ``None`` if it names none for a place."""
     lines = text.split("\n")
-    changes = edits(finding, lines, table=False)
+    changes = make_edits(finding, lines, table=False)
     return "\n".join(apply_edits(lines, changes)) if changes else None
 
 
@@ -136,7 +136,7 @@ def test_what_comes_after_in_time_alone_is_told_so() -> None:
     (found,) = errors(RELAXED)
     assert found.missing.startswith("Execute fence.acq_rel.cta before line 7, or make the arrive of line 7 .rel")
     lines = RELAXED.split("\n")
-    assert errors("\n".join(apply_edits(lines, edits(found, lines, table=False)))) == []
+    assert errors("\n".join(apply_edits(lines, make_edits(found, lines, table=False)))) == []
     assert errors(RELAXED.replace("arrive.relaxed.cta", "arrive.release.cta")) == []
     (before,) = errors(RELAXED.replace("  st.shared", "  bar.warp.sync 1;\n  st.shared").replace("await", "// await"))
     assert "What P knows of Q ends with line 11 (bar.sync 0, " in before.missing

@@ -7,10 +7,10 @@ import pytest
 from mcheck.cat import load_model
 from mcheck.engines.protocol.exploration import check
 from mcheck.findings.finding import Finding
-from mcheck.findings.repair import apply_edits, edits
+from mcheck.findings.repair import apply_edits, make_edits
 from mcheck.findings.trace import Step, StepKind
 from mcheck.frontend.litmus import parse
-from mcheck.report.trace import LANES, texts
+from mcheck.report.trace import MOST_COLUMNS, format_trace
 
 
 def found(text: str) -> list[Finding]:
@@ -200,8 +200,8 @@ B@cluster 0, cta 1 {
 
 def test_the_steps_of_many_threads_name_them() -> None:
     steps = [Step(thread=f"P{k}", instruction="bar.sync 0", kind=StepKind.BARRIER, number=k + 1) for k in range(9)]
-    assert texts(tuple(steps))[::8] == ("step  thread", "   8  P7            bar.sync 0")
-    assert texts(tuple(steps[:LANES]))[0].split() == ["step", *(f"P{k}" for k in range(LANES))]
+    assert format_trace(tuple(steps))[::8] == ("step  thread", "   8  P7            bar.sync 0")
+    assert format_trace(tuple(steps[:MOST_COLUMNS]))[0].split() == ["step", *(f"P{k}" for k in range(MOST_COLUMNS))]
 
 
 REDUCED = """PTX beside-a-reduction
@@ -219,7 +219,7 @@ def test_the_wait_that_is_named_mends_it(text: str) -> None:
     """A reduction reads what it changes, which ``.read`` does not wait for (9.7.9.25.6.2); a group has to be closed."""
     first = next(f for f in found(text) if f.code == "RACE003")
     lines = text.split("\n")
-    changes = edits(first, lines, table=False)
+    changes = make_edits(first, lines, table=False)
     assert changes
     assert [f.code for f in found("\n".join(apply_edits(lines, changes))) if f.severity == "error"] == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcheck.cat import load_model
 from mcheck.engines.protocol.exploration import check
 from mcheck.findings.finding import Finding
-from mcheck.findings.trace import Happening
+from mcheck.findings.trace import StepPart
 from mcheck.frontend.litmus import parse
 
 RING = """PTX ring
@@ -52,7 +52,7 @@ def test_a_sound_ring_has_none() -> None:
 
 def test_a_race_shows_the_access_the_arrive_and_the_copy_of_their_rounds() -> None:
     race = next(f for f in found(parity=0) if f.code == "RACE003")
-    steps = [(s.thread.partition("[")[0], s.instruction.split(".")[0], s.turn) for s in race.trace]
+    steps = [(s.thread.partition("[")[0], s.instruction.split(".")[0], s.iteration) for s in race.trace]
     assert steps[-1] == ("producer", "cp", "k=2") or steps[-1][:2] == ("consumer", "ld")
     assert {("producer", "cp", "k=2"), ("producer", "mbarrier", "k=2")} <= set(steps)
     assert ("producer", "ld", "k=2 j=3") not in steps
@@ -62,13 +62,13 @@ def test_a_deadlock_shows_what_was_done_to_the_objects_that_are_waited_for() -> 
     (dead,) = found(count=2)
     assert "producer at line 14 in round k=2" in dead.message
     assert "consumer[0..31] at line 24 in round k=2" in dead.message
-    shown = {(s.instruction.split()[0], s.turn, s.happening) for s in dead.trace}
+    shown = {(s.instruction.split()[0], s.iteration, s.part) for s in dead.trace}
     arrive, expect = "mbarrier.arrive.shared::cta.b64", "mbarrier.arrive.expect_tx.shared::cta.b64"
     copy = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes"
     for turn in ("k=0",):
-        assert (arrive, turn, Happening.EXECUTES) in shown
-        assert (expect, turn, Happening.EXECUTES) in shown
-        assert (copy, turn, Happening.COMPLETES) in shown
+        assert (arrive, turn, StepPart.EXECUTES) in shown
+        assert (expect, turn, StepPart.EXECUTES) in shown
+        assert (copy, turn, StepPart.COMPLETES) in shown
 
 
 def test_a_slot_that_was_filled_before_is_not_called_free_from_the_start() -> None:

@@ -74,7 +74,7 @@ def test_another_architecture_under_a_header_of_ptx(row: str, word: str) -> None
 @pytest.mark.parametrize(("name", "command"), [("a.ptx", "check"), ("a.litmus", "run"), (".", "check")])
 def test_a_file_in_place_of_a_command(name: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name]) == 2
-    assert f"A command comes first: mcheck {command} {name}" in capsys.readouterr().err
+    assert f"The command is missing: mcheck {command} {name}" in capsys.readouterr().err
 
 
 def test_a_module_without_a_launch_is_told_who_makes_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -160,7 +160,7 @@ def test_findings_in_words() -> None:
         "error[RACE003] race: the copy and the load touch the same bytes",
         "  read by consumer[3] (generic proxy) of buf@0[bytes 0..16]: ld.shared.u32 r0, [buf]",
         "    --> ring.litmus:21:5",
-        "  missing: a wait on full[0]",
+        "  fix: a wait on full[0]",
         "  see: PTX ISA 9.0, sections 8.7 and 8.9; mcheck explain RACE003",
         "  trace:",
         "    producer: store",
@@ -334,14 +334,14 @@ def test_explain(mcheck: Callable) -> None:
         done = mcheck("explain", code)
         assert done.status == 0
         assert done.out.startswith(f"{code} ")
-        for heading in ("section: ", "fix", "incorrect", "correct"):
+        for heading in ("section: ", "fix", "after this finding", "incorrect", "correct"):
             assert heading in done.out
     assert "axioms\n" in mcheck("explain", "ptx-7.5").out
     assert mcheck("explain", codes[0].lower()).out == mcheck("explain", codes[0]).out
 
 
 def test_help_of_every_command(mcheck: Callable) -> None:
-    assert "70 an error of mcheck's own" in " ".join(mcheck("--help").out.split())
+    assert "70 internal error" in " ".join(mcheck("--help").out.split())
     for command in ("run", "outcomes", "models", "explain"):
         done = mcheck(command, "--help")
         assert done.status == 0

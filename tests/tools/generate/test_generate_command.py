@@ -8,7 +8,7 @@ import re
 from io import StringIO
 from pathlib import Path
 
-from mcheck.report.progress import News
+from mcheck.report.progress import SearchProgress
 from mcheck.tools.cli.main import main
 
 
@@ -70,7 +70,7 @@ def test_a_long_search_says_how_far_it_is(capsys, monkeypatch) -> None:
     quiet = capsys.readouterr()
     assert quiet.out == "0 tests\n"
     first = quiet.err.split("\n")[0]
-    assert first == "looking at cycles of 4 edges over families: number 1; 0 differ so far"
+    assert first == "cycles of 4 edges over families: number 1; 0 differ so far"
     monkeypatch.setattr("mcheck.tools.generate.choose.names", lambda: ["families", "reduce"])
     assert main(["generate", "--differs", "ptx-9.0", "ptx-9.3", "--limit", "1"]) == 0
     assert "over reduce: number 1; 0 differ so far" in capsys.readouterr().err
@@ -80,9 +80,9 @@ def test_news_make_room_on_a_terminal(monkeypatch) -> None:
     monkeypatch.setattr("mcheck.report.progress.DELAY", 0.0)
     monkeypatch.setattr("mcheck.report.progress.OFTEN", 0.0)
     stream = Terminal()
-    news = News(stream)
-    news.tell("one")
-    news.tell("two")
+    news = SearchProgress(stream)
+    news.update("one")
+    news.update("two")
     news.clear()
     news.clear()
     assert stream.getvalue() == "\r\x1b[Kone\r\x1b[Ktwo\r\x1b[K"
@@ -92,7 +92,7 @@ def test_a_search_goes_on_to_larger_tests(capsys, tmp_path: Path, monkeypatch) -
     """No cycle of two or three edges over the small alphabets tells 9.0 from 9.3, reductions of two GPUs do."""
     monkeypatch.setattr("mcheck.tools.generate.choose.names", lambda: ["families", "reduce"])
     assert main(["generate", "--differs", "ptx-9.0", "ptx-9.3", "-o", str(tmp_path)]) == 0
-    assert "2 tests of 4 edges over reduce; the models agree about 51 tests that came before" in capsys.readouterr().out
+    assert "2 tests of 4 edges over reduce; the models agree on 51 tests before" in capsys.readouterr().out
     assert main(["run", str(tmp_path), "--model", "ptx-9.3", "-q"]) == 0
     assert main(["run", str(tmp_path), "--model", "ptx-9.0", "-q"]) == 1
 
@@ -101,7 +101,7 @@ def test_models_that_agree_have_no_test(capsys, monkeypatch) -> None:
     monkeypatch.setattr("mcheck.tools.generate.choose.names", lambda: ["families", "oneway"])
     assert main(["generate", "--differs", "ptx-9.0", "ptx-9.0", "--every", "40"]) == 0
     out = capsys.readouterr().out
-    assert re.fullmatch(r"0 tests: the models agree about \d+ tests of the shipped alphabets\n", out)
+    assert re.fullmatch(r"0 tests: the models agree on \d+ tests of the shipped alphabets\n", out)
 
 
 def test_without_models_an_alphabet_is_asked_for(capsys) -> None:
@@ -111,7 +111,7 @@ def test_without_models_an_alphabet_is_asked_for(capsys) -> None:
 
 def test_an_alphabet_that_is_not_there_is_a_usage_error(capsys) -> None:
     assert main(["generate", "--edges", "none"]) == 2
-    assert "there is no alphabet none" in capsys.readouterr().err
+    assert "unknown alphabet none" in capsys.readouterr().err
 
 
 def test_a_full_disk_leaves_whole_files_or_none(tmp_path: Path, capsys, monkeypatch) -> None:
@@ -135,7 +135,7 @@ def test_a_full_disk_leaves_whole_files_or_none(tmp_path: Path, capsys, monkeypa
 def test_a_folder_that_cannot_be(tmp_path: Path, capsys) -> None:
     (tmp_path / "file").write_text("")
     assert main(["generate", "--edges", "families", "--limit", "1", "-o", str(tmp_path / "file" / "sub")]) == 2
-    assert f"cannot write to the folder {tmp_path / 'file' / 'sub'}" in capsys.readouterr().err
+    assert f"cannot write to folder {tmp_path / 'file' / 'sub'}" in capsys.readouterr().err
 
 
 def test_a_size_that_nobody_means(capsys) -> None:

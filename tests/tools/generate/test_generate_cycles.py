@@ -10,7 +10,7 @@ from mcheck.cat import load_model
 from mcheck.tools.generate import names
 from mcheck.tools.generate.alphabet import load
 from mcheck.tools.generate.cycles import cycles
-from mcheck.tools.generate.judge import Generated, generate, judged
+from mcheck.tools.generate.judge import Generated, generate, judge
 
 LITMUS = Path(__file__).parents[3] / "litmus"
 
@@ -74,11 +74,11 @@ def test_one_of_two_lone_writes_is_a_release() -> None:
 def test_classic_verdicts_are_those_of_the_suites(name: str) -> None:
     found = generated("families", 4)[name]
     file = next(LITMUS.rglob(f"{KNOWN[name]}.litmus"))
-    assert f"expect {judged(found, load_model('ptx-9.0')).verdict}\n" in file.read_text()
+    assert f"expect {judge(found, load_model('ptx-9.0')).verdict}\n" in file.read_text()
 
 
 def test_a_forbidden_test_names_the_axiom() -> None:
-    found = judged(generated("families", 4)["MP+fence.acq_rels"], load_model("ptx-9.0"))
+    found = judge(generated("families", 4)["MP+fence.acq_rels"], load_model("ptx-9.0"))
     assert (found.verdict, found.axiom) == ("fail", "Causality")
     assert '"Forbidden by Causality of ptx-9.0."' in found.text
 
@@ -88,7 +88,7 @@ def test_what_is_written_is_read_and_judged(alphabet: str, size: int, every: int
     model = load_model("ptx-9.0")
     for number, test in enumerate(generate(load(alphabet), size)):
         if number % every == 0:
-            found = judged(test, model)
+            found = judge(test, model)
             assert found.verdict in ("pass", "fail"), found.reason
             assert found.program().expectation.verdict == found.verdict
 
@@ -96,7 +96,7 @@ def test_what_is_written_is_read_and_judged(alphabet: str, size: int, every: int
 def test_a_missing_proxy_fence_is_a_race_and_the_fence_mends_it() -> None:
     found = generated("async", 2)  # a read of a buffer, and then the copy that fills it: can the read see the copy?
     model = load_model("ptx-9.0")
-    without = judged(found["RfiwR-IssuesRw.Load"], model)
-    mended = judged(found["RfiwR-Proxy.IssuesRw.Load"], model)
+    without = judge(found["RfiwR-IssuesRw.Load"], model)
+    mended = judge(found["RfiwR-Proxy.IssuesRw.Load"], model)
     assert without.codes == ("RACE006",)
     assert (mended.verdict, mended.codes) == ("fail", ())

@@ -20,8 +20,8 @@ from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
 from mcheck.base.errors import Span
-from mcheck.tools.lsp.definition import defined_at
-from mcheck.tools.lsp.symbols import symbols
+from mcheck.tools.lsp.definition import find_definition
+from mcheck.tools.lsp.symbols import find_symbols
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -241,16 +241,16 @@ P@cta 0, warp 1, 3 {
 def test_names_of_common_definitions_are_found(tmp_path: Path) -> None:
     (tmp_path / "ring.inc").write_text("const T = 1;\nconst S = 4;\n")
     path = str(tmp_path / "ring.litmus")
-    found = {s.name: s.kind for s in symbols(RING, path)}
+    found = {s.name: s.kind for s in find_symbols(RING, path)}
     kinds = ["include", "function", "object", "thread", "constant", "label"]
     assert found == dict(zip(["ring.inc", "stage", "buf", "P", "HERE", "again"], kinds, strict=True))
     use = RING.split("\n")[7]
     for name, line in (("stage", 3), ("HERE", 6), ("buf", 4)):
-        place = defined_at(RING, path, 7, use.index(name))
+        place = find_definition(RING, path, 7, use.index(name))
         assert place is not None
         assert (place.path, place.line) == (path, line)
-    assert defined_at(RING, path, 2, RING.split("\n")[2].index("S;")) == Span(str(tmp_path / "ring.inc"), 2, 7)
-    assert defined_at(RING, path, 1, 12) == Span(str(tmp_path / "ring.inc"), 1, 1)
+    assert find_definition(RING, path, 2, RING.split("\n")[2].index("S;")) == Span(str(tmp_path / "ring.inc"), 2, 7)
+    assert find_definition(RING, path, 1, 12) == Span(str(tmp_path / "ring.inc"), 1, 1)
 
 
 SLOW = "PTX slow\n{ .global .u32 x[64]; }\n" + "".join(map(THREAD.format, range(6))) + "exists (P0:r0 == 1)\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mcheck.base.errors import InputError
-from mcheck.report.playground_links import fragment, link
+from mcheck.report.playground_links import encode_fragment, playground_link
 from mcheck.tools.cli.main import main
 from mcheck.tools.playground import answers
 from mcheck.tools.playground.build import EXAMPLES, PYODIDE, build
@@ -67,11 +67,11 @@ def test_pictures_show_outcomes_and_what_forbids_others() -> None:
 
 
 def test_a_link_holds_the_program() -> None:
-    packed = fragment(REFILL).removeprefix("t=")
+    packed = encode_fragment(REFILL).removeprefix("t=")
     data = base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))
     assert zlib.decompress(data, -15).decode() == REFILL
-    assert link("../playground", "../../") == "../../../playground/index.html"
-    assert link("https://example.org/p/", "../", "x").startswith("https://example.org/p/index.html#t=")
+    assert playground_link("../playground", "../../") == "../../../playground/index.html"
+    assert playground_link("https://example.org/p/", "../", "x").startswith("https://example.org/p/index.html#t=")
 
 
 def test_every_page_of_a_site_links_to_it(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_every_page_of_a_site_links_to_it(tmp_path: Path) -> None:
     assert main(["doc", str(tmp_path / "suite"), "-o", str(site), "-j", "1", "--playground", "../playground"]) == 0
     assert 'href="../playground/index.html"' in (site / "index.html").read_text()
     (page,) = site.rglob("refill.html")
-    assert f'href="../../playground/index.html#{fragment(REFILL)}"' in page.read_text()
+    assert f'href="../../playground/index.html#{encode_fragment(REFILL)}"' in page.read_text()
 
 
 def test_the_folder_has_all_that_the_page_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

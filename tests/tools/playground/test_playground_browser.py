@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from mcheck.report.playground_links import fragment
+from mcheck.report.playground_links import encode_fragment
 from mcheck.tools.playground.build import build
 
 ROOT = Path(__file__).parents[3]
@@ -143,7 +143,7 @@ def said(tmp_path: Path) -> Iterator[dict[str, Any]]:
     """What a walk through the playground saw."""
     folder = tmp_path / "playground"
     build(str(folder), str(PYODIDE))
-    walk = WALK.replace("ENDLESS", json.dumps(ENDLESS)).replace("FRAGMENT", fragment(REFILL))
+    walk = WALK.replace("ENDLESS", json.dumps(ENDLESS)).replace("FRAGMENT", encode_fragment(REFILL))
     walk = walk.replace("REFILL", json.dumps(REFILL))
     (folder / "walk.html").write_text(walk)
     heard: Queue[dict[str, Any]] = Queue()
@@ -195,6 +195,6 @@ def test_the_playground_answers_as_the_command_line(said: dict[str, Any]) -> Non
     assert "at work" in said["working"]
     assert said["stopped"] == "stopped"
     assert said["error"].startswith("error[LIT007]: the init block is missing\n  --> program.litmus:1:12")
-    assert said["address"] == "#" + fragment("PTX nothing") or said["address"].startswith("#t=")
+    assert said["address"] == "#" + encode_fragment("PTX nothing") or said["address"].startswith("#t=")
     assert said["wide"]
     assert said["narrow"]

@@ -11,7 +11,7 @@ from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.sync_objects import Mbarrier
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Finding
-from mcheck.findings.trace import Happening, Step, Trace
+from mcheck.findings.trace import Step, StepPart, Trace
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
@@ -43,7 +43,7 @@ def finding_of(m: Machine, problem: Problem, profile: str) -> Finding:
         severity=entry.severity(profile),
         message=problem.message,
         accesses=problem.accesses,
-        missing=" ".join(filter(None, (problem.missing or entry.remedy_of(problem.message), problem.besides))),
+        missing=" ".join(filter(None, (problem.missing or entry.remedy_for(problem.message), problem.besides))),
         section=entry.section_for(problem.section),
         trace=trace(m, problem),
     )
@@ -101,9 +101,9 @@ def _addresses(op: Op) -> Iterator[int]:
 def step(m: Machine, k: int, *, skipped: int = 0) -> Step:
     """A step of the machine's trace."""
     entry = m.trace[k]
-    happening = Happening(entry.note) if entry.note else Happening.EXECUTES
+    part = StepPart(entry.note) if entry.note else StepPart.EXECUTES
     name, turn = m.name(m.agents[entry.agent]), iteration_at(m, k)
-    return step_of(name, entry.op, happening=happening, number=k + 1, skipped=skipped, turn=turn)
+    return step_of(name, entry.op, part=part, number=k + 1, skipped=skipped, iteration=turn)
 
 
 def _concerns(m: Machine, problem: Problem, k: int) -> bool:

@@ -68,11 +68,11 @@ def _proxy_fence(m: Machine, old: Record, new: Record) -> str:
     agent = m.agents[old.agent]
     over = find_release(m, agent, old.position)
     if over is not None and over is not new.event.op:
-        who = "in every thread that does, " if _shared(m, old.event.op) else ""
+        who = "in every thread that executes it, " if _shared(m, old.event.op) else ""
         return f"Execute {fence} after line {first}, {who}before the hand-over at line {line_of(over)}."
     if old.agent == new.agent:
         return f"Execute {fence} after line {first}, before line {second}."
-    return f"Execute {fence} after line {first}, in every thread that does, before it hands the bytes over."
+    return f"Execute {fence} after line {first}, in every thread that executes it, before it hands the bytes over."
 
 
 def _shared(m: Machine, op: Op) -> bool:

@@ -29,7 +29,7 @@ from mcheck.events.choices.mbarrier_phases import apply_step
 from mcheck.events.choices.phase_assignment import SIGNALS
 from mcheck.events.event import Event, MbarrierStep
 from mcheck.findings import catalogue
-from mcheck.findings.undefined_effects import OF_THE_MISUSED, continues_after
+from mcheck.findings.undefined_effects import REPORTED_BESIDE_MISUSE, continues_after
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
 from mcheck.semantics import mbarrier as machine
@@ -279,12 +279,12 @@ def _refused(m: Machine, agent: Agent, bar: Mbarrier, event: Event, time: list[i
 def check_publication(
     m: Machine, agent: Agent, bar: Mbarrier, event: Event, edges: list[dict[str, int]] | None = None
 ) -> None:
-    """What the flags say of an operation that is undefined for another reason: see ``OF_THE_MISUSED``. It enters no
-    phase, so it is in the window for that alone.
+    """What the flags say of an operation that is undefined for another reason: see
+    ``REPORTED_BESIDE_MISUSE``. It enters no phase, so it is in the window for that alone.
     """
     saved, known = m.save(bar), len(m.problems)
     m.put(agent, event, edges=edges)
-    told = [p for p in m.problems[known:] if p.code in OF_THE_MISUSED]
+    told = [p for p in m.problems[known:] if p.code in REPORTED_BESIDE_MISUSE]
     m.restore(saved, bar)
     m.problems += told
     m.reported |= {(p.code, event.op.span) for p in told}

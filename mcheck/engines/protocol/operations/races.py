@@ -24,7 +24,7 @@ from mcheck.engines.protocol.state.problems import Problem
 from mcheck.events.event import Event
 from mcheck.findings import catalogue
 from mcheck.findings.entry import Entry as Explained
-from mcheck.findings.finding import Access, bytes_of
+from mcheck.findings.finding import Access, format_range
 from mcheck.ir.def_use import written_registers
 from mcheck.ir.ops import Await, Op
 
@@ -289,7 +289,7 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
     told = first_differing_byte(old.lanes, new.lanes, low, high) if old.agent == new.agent else low
     first, second = access_of(m, old, told, high), access_of(m, new, told, high)
     base = _base(m, low)
-    where = ", ".join(filter(None, (bytes_of(first.object, told - base, high - base), _slot(m, old, new))))
+    where = ", ".join(filter(None, (format_range(first.object, told - base, high - base), _slot(m, old, new))))
     what = " and ".join(map(_named, (first, second)))
     message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
     narrow = find_narrow_releases(m, old, new) if code == "RACE010" else []
@@ -312,7 +312,7 @@ def _named(access: Access) -> str:
     """An access as the message names it; the write of a tcgen05.alloc by its instruction, which names no such write."""
     alloc = ".alloc" in access.instruction and access.access == "write"
     by = f"{access.thread}'s tcgen05.alloc" if alloc else access.thread
-    return f"the {access.proxy} {access.deed} by {by}"
+    return f"the {access.proxy} {access.action} by {by}"
 
 
 def _base(m: Machine, address: int) -> int:
