@@ -23,6 +23,7 @@ NO_KEYS = frozenset((
     "run", "check", "outcomes", "exec", "compare", "generate", "proved", "bounded", "finding", "unknown", "error",
     "pass", "fail", "exists", "forall", "none", "explicit", "protocol", "null", "race", "undefined", "deadlock",
     "review", "advice", "read", "write", "expect", "locations",
+    "selection", "comment", "false",
 ))  # fmt: skip
 """Commands and values that stand in the same letters."""
 WRONG = """PTX wrong
@@ -35,8 +36,18 @@ P@cta 0 {
 }
 exists (P:r0 == 1)
 """
+MODULE = """.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry nothing()
+.reqntid 32, 1, 1
+{
+  ret;
+}
+"""
 COMMANDS = (
     ("run", "wrong.litmus", "broken.litmus"), ("check", "wrong.litmus", "broken.litmus"),
+    ("check", "wrong.litmus", "--ignore", "RACE,UB"), ("check", "module.ptx", "--grid", "2"),
     ("outcomes", "wrong.litmus"), ("exec", "wrong.litmus"),
     ("outcomes", str(ROOT / "litmus/classic/MP+rel+acq.litmus"), "--forbidden"),
     ("compare", "sc", "ptx-9.0", str(ROOT / "litmus" / "classic")),
@@ -61,9 +72,10 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[str]]:
     folder = tmp_path_factory.mktemp("json")
     (folder / "wrong.litmus").write_text(WRONG)
     (folder / "broken.litmus").write_text("PTX broken\n{ }\nP@cta 0 { nothing; }\n")
+    (folder / "module.ptx").write_text(MODULE)
     found: dict[str, frozenset[str]] = {}
     for command, *words in COMMANDS:
-        given = [str(folder / w) if w.endswith(".litmus") else w for w in words]
+        given = [str(folder / w) if w in ("wrong.litmus", "broken.litmus", "module.ptx") else w for w in words]
         with contextlib.redirect_stdout(io.StringIO()) as said:
             main([command, *given, "--format", "json"])
         found[command] = found.get(command, frozenset()) | frozenset(keys(json.loads(said.getvalue())))
