@@ -47,9 +47,9 @@ from mcheck.cat.ast import Model
 from mcheck.effects.unwritten_objects import find_unwritten_objects
 from mcheck.engines.protocol import exploration, gc_control
 from mcheck.engines.protocol.analysis.delayed_waits import explain_delayed_waits
-from mcheck.engines.protocol.analysis.lane_groups import Split, partition
+from mcheck.engines.protocol.analysis.lane_groups import Split, partition_lanes
 from mcheck.engines.protocol.analysis.non_interleaving import find_non_interleaving
-from mcheck.engines.protocol.analysis.slicing import memory_matters, names_of, needed_objects, needed_registers
+from mcheck.engines.protocol.analysis.slicing import memory_matters, object_names, needed_objects, needed_registers
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import MOST_WORDS, NewMbarrier, NewOrder, NewWord, Setup, prepare
 from mcheck.engines.protocol.operations.scheduler import execute, first_runnable, run_to_end
@@ -320,7 +320,7 @@ class _Prover:
         if not memory_matters(probe):
             return rounds
         asked = needed_objects(probe, needed_registers(probe))
-        names = uneven.keys() if asked is None else names_of(probe, asked)
+        names = uneven.keys() if asked is None else object_names(probe, asked)
         return rounds.with_period(lcm(rounds.period, *(every for name, every in uneven.items() if name in names)))
 
     def folded(self) -> _Prover | None:
@@ -339,7 +339,7 @@ class _Prover:
         """A program of this family with the agents that the smallest of it has."""
         known = self.first.setup
         assert known is not None
-        whole = {t: k for k, group in enumerate(partition(program)) for t in group}
+        whole = {t: k for k, group in enumerate(partition_lanes(program)) for t in group}
         if any(len({whole[t] for t in group}) > 1 for group in known.partition):
             raise Split(())
         out = prepare(

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import is_
 
-from mcheck.engines.protocol.analysis.code_facts import Reading
+from mcheck.engines.protocol.analysis.code_facts import CodeFacts
 from mcheck.engines.protocol.analysis.polling import find_awaited_value, is_redundant_poll
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import Setup
@@ -215,7 +215,7 @@ def _holds_more(small: Instance, large: Instance) -> bool:
     return replace(a, size=b.size, dims=b.dims, init=b.init) == b
 
 
-def _same_reading(one: Reading, other: Reading) -> bool:
+def _same_reading(one: CodeFacts, other: CodeFacts) -> bool:
     families = {op.family for r in (one, other) for op in r.thread.code if isinstance(op, ops.WaitGroup)}
     return (
         (one.tells, one.commits, one.states) == (other.tells, other.commits, other.states)

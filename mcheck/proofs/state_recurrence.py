@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 
-from mcheck.engines.protocol.analysis.slicing import maps_may_change, memory_matters, names_of
+from mcheck.engines.protocol.analysis.slicing import maps_may_change, memory_matters, object_names
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import Setup
 from mcheck.engines.protocol.operations.scheduler import Pick, execute, first_runnable
-from mcheck.engines.protocol.reduction.canonical_form import Form, Forms, settle_machine
+from mcheck.engines.protocol.reduction.canonical_form import Form, Forms, normalise_window
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.cyclic_names import UNTURNED, RotatedNames, Rotation
 from mcheck.findings import catalogue
@@ -99,7 +99,7 @@ class Periods:
         uneven, asked = self.text.uneven(), setup.asked_objects()
         if asked is None:
             return bool(uneven) or (bool(self.text.values) and maps_may_change(setup.program))
-        return "" in uneven or not uneven.keys().isdisjoint(names_of(setup.program, asked))
+        return "" in uneven or not uneven.keys().isdisjoint(object_names(setup.program, asked))
 
     def follow(
         self, setup: Setup, loops: Mapping[int, Loop], lead: int, stripes: list[StreamingWrites], forms: Forms,
@@ -221,7 +221,7 @@ def pause_each_period(
             return
         periods += 1
         if due(m, periods - 1):
-            settle_machine(m)
+            normalise_window(m)
             watch(m, periods - 1)
 
     return before

@@ -13,7 +13,7 @@ import pytest
 from mcheck.base.errors import InputError
 from mcheck.cat import load_model
 from mcheck.cat.algebra.tape import Tape
-from mcheck.engines.protocol.analysis.lane_groups import partition
+from mcheck.engines.protocol.analysis.lane_groups import partition_lanes
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import Setup, prepare
 from mcheck.engines.protocol.incremental.compilation import Compiled
@@ -40,7 +40,7 @@ def family(text: str) -> Callable[[int], Setup]:
     """The programs of a sketch by their numbers, as the engine runs them."""
     program = parse(text, "any.litmus", every=True)
     assert program.sized is not None
-    agents = partition(program.sized(3))
+    agents = partition_lanes(program.sized(3))
     made: dict[int, Setup] = {}
 
     def setup(number: int) -> Setup:

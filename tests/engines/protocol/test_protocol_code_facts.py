@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from mcheck.engines.protocol.analysis.code_facts import Depths, Reading, may_end_mbarriers
+from mcheck.engines.protocol.analysis.code_facts import PendingDepths, CodeFacts, may_end_mbarriers
 from mcheck.frontend.litmus import parse
 
 
-def read(body: str) -> Reading:
+def read(body: str) -> CodeFacts:
     """The reading of a thread."""
     text = f"PTX t\n{{ .shared .b64 bar; }}\nw@cta 0 {{ .reg .b64 t, u; .reg .pred p; .reg .b32 n; {body} }}\n"
     program = parse(text, "t.litmus")
-    return Reading(program.threads[0], may_end_mbarriers(program))
+    return CodeFacts(program.threads[0], may_end_mbarriers(program))
 
 
 def test_waits_for_reads_reach_less_deep_than_those_for_all() -> None:
     found = read("cp.async.bulk.wait_group.read 3; cp.async.bulk.wait_group 1; cp.async.wait_all;")
-    assert found.depths("bulk") == Depths(1, 3)
-    assert found.depths("cp.async") == Depths(0, 0)
+    assert found.depths("bulk") == PendingDepths(1, 3)
+    assert found.depths("cp.async") == PendingDepths(0, 0)
 
 
 def test_an_arrive_tells_of_copies() -> None:

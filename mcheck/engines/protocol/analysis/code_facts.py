@@ -16,7 +16,7 @@ from mcheck.ir.reachability import furthest_back, last_barriers, last_of
 
 
 @dataclass(frozen=True, slots=True)
-class Depths:
+class PendingDepths:
     """How many groups the waits of a thread let be pending at most: those that end all of a group, and all waits."""
 
     writes: int = 0
@@ -24,20 +24,20 @@ class Depths:
 
 
 @dataclass
-class Reading:
+class CodeFacts:
     """The code of a thread; ``ends`` is whether mbarriers of the program may end, and phases be counted anew."""
 
     thread: Thread
     ends: bool
-    _depths: dict[str, Depths | None] = field(default_factory=dict, init=False)
+    _depths: dict[str, PendingDepths | None] = field(default_factory=dict, init=False)
 
-    def depths(self, family: str) -> Depths | None:
+    def depths(self, family: str) -> PendingDepths | None:
         """The depths of a family of groups; ``None`` if a number is not written there."""
         if family not in self._depths:
             self._depths[family] = self._read_depths(family)
         return self._depths[family]
 
-    def _read_depths(self, family: str) -> Depths | None:
+    def _read_depths(self, family: str) -> PendingDepths | None:
         writes = reads = 0
         for op in self.thread.code:
             if isinstance(op, ops.WaitGroup) and op.family == family:
@@ -45,7 +45,7 @@ class Reading:
                     return None
                 reads = max(reads, op.pending.value)
                 writes = writes if op.read else max(writes, op.pending.value)
-        return Depths(writes, reads)
+        return PendingDepths(writes, reads)
 
     @cached_property
     def tells(self) -> bool:

@@ -27,7 +27,7 @@ Ranges = Iterable[tuple[int, int]]
 """Bytes, each from the first one to the one behind the last."""
 
 
-class Told:
+class TrackedBytes:
     """Bytes whose accesses are told from each other."""
 
     def __init__(self, ranges: Ranges) -> None:
@@ -46,11 +46,11 @@ class Told:
         return False
 
 
-def find_representable(program: Program, partition: Sequence[tuple[int, ...]], told: Told) -> tuple[bool, ...]:
+def find_representable(program: Program, partition: Sequence[tuple[int, ...]], told: TrackedBytes) -> tuple[bool, ...]:
     """For each agent, whether one of its threads stands for all."""
     if all(len(group) == 1 for group in partition):
         return (False,) * len(partition)
-    more = {id(op) for op in program.operations if not _harmless(op, told)}
+    more = {id(op) for op in program.operations if not _is_harmless(op, told)}
     return tuple(len(group) > 1 and _only_reads(program, group, more) for group in partition)
 
 
@@ -59,7 +59,7 @@ def _only_reads(program: Program, group: tuple[int, ...], more: set[int]) -> boo
     return all(more.isdisjoint(map(id, program.threads[thread].code)) for thread in group)
 
 
-def _harmless(op: Op, told: Told) -> bool:
+def _is_harmless(op: Op, told: TrackedBytes) -> bool:
     match op:
         case ops.Await():
             return isinstance(op.inner, ops.MbarrierWait)
@@ -70,12 +70,12 @@ def _harmless(op: Op, told: Told) -> bool:
         case ops.ProxyFence():
             return op.kind in ("async", "alias")
         case ops.Load():
-            return op.sem == "weak" and not op.volatile and op.proxy == "generic" and _apart(op, told)
+            return op.sem == "weak" and not op.volatile and op.proxy == "generic" and _reads_untracked_bytes(op, told)
         case _:
             return isinstance(op, PLAIN)
 
 
-def _apart(op: ops.Load, told: Told) -> bool:
+def _reads_untracked_bytes(op: ops.Load, told: TrackedBytes) -> bool:
     """Whether a read is known to be of bytes of which nobody is told anything."""
     size = type_size(op.type) * len(op.dsts)
     match op.address:

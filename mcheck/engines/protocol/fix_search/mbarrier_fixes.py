@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mcheck.engines.protocol.diagnosis.source_lines import line_of
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.fix_search.trials import Mends
+from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.state.sync_objects import Mbarrier
 from mcheck.ir import ops
 from mcheck.ir.amendment import Changed, Inserted, amended
@@ -15,11 +15,11 @@ from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 
-MOST = 4
+MAX_COUNTS = 4
 """Counts to try."""
 
 
-def count(m: Machine, bars: Iterable[Mbarrier], mends: Mends) -> str:
+def suggest_count(m: Machine, bars: Iterable[Mbarrier], mends: IsFix) -> str:
     """The count of an init that fits those who arrive on the object, if it does not and that mends it."""
     tried = 0
     for bar in bars:
@@ -29,10 +29,10 @@ def count(m: Machine, bars: Iterable[Mbarrier], mends: Mends) -> str:
         arrive = list(_arrivals(m.program, bar.address))
         threads = {t for t, _ in arrive}
         per_thread = {sum(1 for t, _ in arrive if t == who) for who in threads}
-        if init.count.value == len(threads) or not threads or tried >= MOST or not per_thread:
+        if init.count.value == len(threads) or not threads or tried >= MAX_COUNTS or not per_thread:
             continue
         tried += 1
-        if mends(amended(m.program, [Changed(_counting(len(threads)), init.span)])):
+        if mends(amended(m.program, [Changed(_with_count(len(threads)), init.span)])):
             lines = sorted({line_of(op) for _, op in arrive})
             where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
             return (
@@ -50,11 +50,11 @@ def _arrivals(program: Program, address: int) -> Iterator[tuple[int, Op]]:
                 yield thread.index, op
 
 
-def _counting(number: int) -> Callable[[Op], Op]:
+def _with_count(number: int) -> Callable[[Op], Op]:
     return lambda op: replace(op, count=Const(number))  # type: ignore[call-arg]
 
 
-def commit(m: Machine, bar: Mbarrier, mends: Mends) -> str:
+def suggest_commit(m: Machine, bar: Mbarrier, mends: IsFix) -> str:
     """The tcgen05.commit that lets an operation of the tensor core signal an object, if that is all that lacks."""
     last: dict[int, ops.TensorCore] = {}
     for entry in m.trace:

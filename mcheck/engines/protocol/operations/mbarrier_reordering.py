@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from mcheck.answers.step_text import text_of
-from mcheck.engines.protocol.analysis.non_interleaving import ANY, word_of
+from mcheck.engines.protocol.analysis.non_interleaving import ANY_WORD, word_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import sum_of
@@ -142,7 +142,7 @@ def note_unordered_init(m: Machine) -> None:
     """
     for position, ends, _ in m.reversals if m.found else ():
         first = m.trace[position]
-        word = word_of(getattr(ops.performed_operation(first.op), "address", Const(ANY)))
+        word = word_of(getattr(ops.performed_operation(first.op), "address", Const(ANY_WORD)))
         for (finder, address, maker, made), step in m.found.items():
             behind = any(e.time[finder] >= step or (e.agent == finder and e.step >= step) for e in ends)
             if behind and first.agent == maker and first.signal < 0 and first.step < made and word != address:

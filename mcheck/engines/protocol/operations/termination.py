@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.analysis.delayed_waits import REASON
-from mcheck.engines.protocol.analysis.non_interleaving import ANY, word_of
+from mcheck.engines.protocol.analysis.non_interleaving import ANY_WORD, word_of
 from mcheck.engines.protocol.diagnosis.source_lines import line_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.unrolling_limit import format_place
@@ -124,7 +124,7 @@ def _still_to_come(
 ) -> bool:
     """Whether one of some agents has an operation of a kind on an object before it."""
     rest = (op for agent in stuck if agent is not but for op in agent.code[agent.pc :] if isinstance(op, kind))
-    return any(word_of(op.address) in (bar.address, ANY) for op in rest)
+    return any(word_of(op.address) in (bar.address, ANY_WORD) for op in rest)
 
 
 def _otherwise(agent: Agent) -> bool:

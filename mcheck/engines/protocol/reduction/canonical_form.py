@@ -33,10 +33,10 @@ from typing import NamedTuple
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import Setup
 from mcheck.engines.protocol.incremental.entries import Entry
-from mcheck.engines.protocol.reduction.completion_classes import completion_classes, records_of
+from mcheck.engines.protocol.reduction.completion_classes import find_completion_classes, find_records
 from mcheck.engines.protocol.reduction.event_merging import merge_events
 from mcheck.engines.protocol.reduction.event_names import EventNames, Part
-from mcheck.engines.protocol.reduction.loop_memo import loops_of
+from mcheck.engines.protocol.reduction.loop_memo import loop_state
 from mcheck.engines.protocol.state.access_history import History, Lanes, Owners, Record
 from mcheck.engines.protocol.state.address_names import Addresses, Moving
 from mcheck.engines.protocol.state.agent import Agent
@@ -72,7 +72,7 @@ class Form(NamedTuple):
     rest: Part
 
 
-def settle_machine(m: Machine) -> None:
+def normalise_window(m: Machine) -> None:
     """Settles the window, and has what was gathered along the threads gathered again, from events that forms show."""
     merge_events(m, every=True)
     m.window.memo = {}
@@ -98,10 +98,10 @@ class Forms:
         """The form of an execution between two steps, at ``settle_machine``; ``place`` is that of an agent in its code.
         What has ``turned`` is called what it was called before.
         """
-        return _Former(m, self._whole, self._kinds, self._contents, Addresses(moving, turned)).form(place)
+        return _FormBuilder(m, self._whole, self._kinds, self._contents, Addresses(moving, turned)).form(place)
 
 
-class _Former:
+class _FormBuilder:
     """What the parts of a form have in common: names of events, and live steps. ``kinds`` numbers the kinds of events
     that have no names, and which sets are equal.
     """
@@ -114,7 +114,7 @@ class _Former:
         self.addresses = addresses
         self.at = addresses.at
         self.contents = contents
-        self.names = EventNames(m, completion_classes(m), addresses, kinds)
+        self.names = EventNames(m, find_completion_classes(m), addresses, kinds)
         self.records: dict[int, Part] = {}
         self.steps: dict[int, list[int]] = {}
         self.phases: dict[int, list[int]] = {}
@@ -221,7 +221,7 @@ class _Former:
 
     def _agent(self, a: Agent) -> Part:
         met, live = a.cluster_arrived, self.m.window.all
-        loops = loops_of(self.m, a) if self.m.setup.loops[a.index] else ()
+        loops = loop_state(self.m, a) if self.m.setup.loops[a.index] else ()
         aligned = [b.aligned for b in self.m.agents if self.m.warp_of(b) == self.m.warp_of(a)]
         return (
             a.status, self._where(a.where), self.time(a.time), a.met, loops, a.aligned - min(aligned),
@@ -253,7 +253,7 @@ class _Former:
                     r,
                     self._state(lane.registers[r])
                     if r in states
-                    else _asked(lane.registers[r], bits.get(r, ALL), names),
+                    else _demanded_value(lane.registers[r], bits.get(r, ALL), names),
                 )
                 for r in sorted(needed)
             )
@@ -305,7 +305,7 @@ class _Former:
 
     def _issued(self, a: Agent, lane: int, record: AsyncRecord, waited: set[Uid]) -> Part:
         return record.family, tuple(
-            (all(uid in waited for uid in uids), tuple(map(self.learnt, records_of(a, lane, uids))))
+            (all(uid in waited for uid in uids), tuple(map(self.learnt, find_records(a, lane, uids))))
             for uids in (record.reads, record.writes)
         )
 
@@ -315,7 +315,7 @@ class _Former:
             return (a.fenced,)
         mine = self.m.program.threads[a.threads[0]].place.warpgroup
         mates = [b for b in self.m.agents if self.m.program.threads[b.threads[0]].place.warpgroup == mine]
-        first = min((_waited_for(b) for b in mates if b.wgmma_groups), default=0)
+        first = min((_count_completed_wgmma_groups(b) for b in mates if b.wgmma_groups), default=0)
         groups = a.wgmma_groups[max(first - 1, 0) :]
         return (
             len(a.wgmma_groups) - first, a.fenced, tuple(map(self.record, a.wgmma_open)),
@@ -475,12 +475,12 @@ def _first(pair: tuple[int, object]) -> int:
     return pair[0]
 
 
-def _waited_for(a: Agent) -> int:
+def _count_completed_wgmma_groups(a: Agent) -> int:
     """How many of its groups of wgmma are over for all."""
     return next((k for k, (records, *_) in enumerate(a.wgmma_groups) if records), len(a.wgmma_groups))
 
 
-def _asked(term: Term, bits: int, names: dict[object, int]) -> object:
+def _demanded_value(term: Term, bits: int, names: dict[object, int]) -> object:
     """A value, of a number the bits that decide something."""
     return term & bits if isinstance(term, int) else _term(term, names)
 

@@ -15,7 +15,7 @@ from mcheck.engines.protocol.incremental.indistinguishable import KEPT
 from mcheck.engines.protocol.incremental.indistinguishable import find_pinned as with_names
 from mcheck.engines.protocol.incremental.sorts import renamed
 from mcheck.engines.protocol.reduction.completion_classes import CompletionClasses
-from mcheck.engines.protocol.reduction.event_merging import pinned_events
+from mcheck.engines.protocol.reduction.event_merging import find_pinned_events
 from mcheck.engines.protocol.state.address_names import Addresses
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Part = tuple[object, ...]
 Named = tuple[int, frozenset[int]]
 """A set of events: the numbers of those that have some, as bits, and the kinds of the others."""
-AT_ONCE = 256
+CHUNK = 256
 """Sets that are told apart by their members together: a bit is a byte for that while."""
 
 
@@ -42,7 +42,7 @@ class EventNames:
         self._kinds = kinds
         w = m.window
         self._sorts = {number: renamed(sort, addresses.turned.at) for sort, number in w.sorts.numbers.items()}
-        watched = with_names(w, pinned_events(m, fates))
+        watched = with_names(w, find_pinned_events(m, fates))
         self._order = sorted(bits(watched), key=self._place)
         self._number = {k: n for n, k in enumerate(self._order)}
         self._kind: dict[int, int] = {}
@@ -79,10 +79,10 @@ class EventNames:
         labels, rows = self._kept(columns)
         alike = self._alike(others, watched, rows, columns)
         heads = [some[0] for some in alike]
-        inside, which = _members(rows, w.all, [*self._order, *heads])
+        inside, which = _membership_table(rows, w.all, [*self._order, *heads])
         same = self._kinds.setdefault(tuple(which), len(self._kinds))  # which of the rows are one and the same
         members = np.packbits(inside[:, len(self._order) :].T, axis=1)
-        into, at = _members([column[k] for k in heads for column in columns], w.all, self._order)
+        into, at = _membership_table([column[k] for k in heads for column in columns], w.all, self._order)
         named = np.packbits(into, axis=1)
         own = named[at].reshape(len(heads), len(columns) * named.shape[1])
         for n, some in enumerate(alike):
@@ -143,7 +143,7 @@ class EventNames:
 
         rest = self._m.window.all & ~watched
         different = list(dict.fromkeys(row & rest for row in rows))
-        told = np.packbits(_members(different, rest, others)[0].T, axis=1)
+        told = np.packbits(_membership_table(different, rest, others)[0].T, axis=1)
         found: dict[Part, list[int]] = {}
         for n, k in enumerate(others):
             key = (*self._event(self._entry(k)), told[n].tobytes(), *(column[k] & watched for column in columns))
@@ -163,7 +163,7 @@ class EventNames:
         return e.thread, self._sorts[e.sort], e.exact, e.sets, where, event.op.span
 
 
-def _members(rows: list[int], keep: int, which: list[int]) -> tuple[Members, list[int]]:
+def _membership_table(rows: list[int], keep: int, which: list[int]) -> tuple[Members, list[int]]:
     """For each of the different ones of some sets, and each of some events, whether the event is in the set; and for
     each of the sets which of the different ones it is: many are one and the same.
     """
@@ -174,9 +174,9 @@ def _members(rows: list[int], keep: int, which: list[int]) -> tuple[Members, lis
     at = [numbers.setdefault(row & keep, len(numbers)) for row in rows]
     different = list(numbers)
     out = np.zeros((len(different), len(which)), dtype=np.uint8)
-    for k in range(0, len(different), AT_ONCE):
-        raw = b"".join([row.to_bytes(width, "little") for row in different[k : k + AT_ONCE]])
+    for k in range(0, len(different), CHUNK):
+        raw = b"".join([row.to_bytes(width, "little") for row in different[k : k + CHUNK]])
         matrix = np.frombuffer(raw, dtype=np.uint8).reshape(-1, width)
         all_members = np.unpackbits(matrix, axis=1, bitorder="little")
-        np.take(all_members, which, axis=1, out=out[k : k + AT_ONCE], mode="clip")  # "raise" would copy
+        np.take(all_members, which, axis=1, out=out[k : k + CHUNK], mode="clip")  # "raise" would copy
     return out, at

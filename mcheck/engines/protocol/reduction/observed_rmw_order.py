@@ -25,12 +25,12 @@ def note_rmw_orders(m: Machine, agent: Agent, new: Record, low: int, high: int) 
     """Notes in which other orders with atomics that commute an access, which has been entered, has to be looked at."""
     for word in m.words.values():
         if low < word.address + word.size and word.address < high:
-            _heed_word(m, agent, new, word)
+            _check_word(m, agent, new, word)
 
 
-def _heed_word(m: Machine, agent: Agent, new: Record, word: Word) -> None:
+def _check_word(m: Machine, agent: Agent, new: Record, word: Word) -> None:
     atomics = [w for w in word.writes if w.event is not None and Tag.RMW in w.event.tags]
-    others = [w for w in atomics if w.agent != agent.index and not _strong(m, agent, new.event, word, w)]
+    others = [w for w in atomics if w.agent != agent.index and not _is_morally_strong(m, agent, new.event, word, w)]
     if not others:
         return
     now = agent.now() if agent.single else agent.time
@@ -50,7 +50,7 @@ def _heed_word(m: Machine, agent: Agent, new: Record, word: Word) -> None:
             raise NewOrder(word.address)
 
 
-def _strong(m: Machine, agent: Agent, event: Event, word: Word, other: Written) -> bool:
+def _is_morally_strong(m: Machine, agent: Agent, event: Event, word: Word, other: Written) -> bool:
     """Whether an access is morally strong with an atomic (8.7.1), and so never races with it."""
     if Tag.WEAK in event.tags or event.order is None or (event.address, event.size) != (word.address, word.size):
         return False
