@@ -288,7 +288,11 @@ class Search:
         return coarse
 
     def _plan(
-        self, alternatives: list[Forced], alike: thread_symmetry.SymmetricThreads, planned: set[Forced], todo: deque[Forced]
+        self,
+        alternatives: list[Forced],
+        alike: thread_symmetry.SymmetricThreads,
+        planned: set[Forced],
+        todo: deque[Forced],
     ) -> None:
         """Adds what could have come instead to what is to be done."""
         for other in alternatives:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcheck.engines.protocol.analysis.code_facts import PendingDepths, CodeFacts, may_end_mbarriers
+from mcheck.engines.protocol.analysis.code_facts import CodeFacts, PendingDepths, may_end_mbarriers
 from mcheck.frontend.litmus import parse
 
 
@@ -20,8 +20,8 @@ def test_waits_for_reads_reach_less_deep_than_those_for_all() -> None:
 
 
 def test_an_arrive_tells_of_copies() -> None:
-    assert read("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [bar];").tells
-    assert not read("mbarrier.arrive.shared::cta.b64 _, [bar];").tells
+    assert read("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [bar];").arrives_on_cp_async
+    assert not read("mbarrier.arrive.shared::cta.b64 _, [bar];").arrives_on_cp_async
 
 
 ARRIVE = "mbarrier.arrive.shared::cta.b64 t, [bar];"
@@ -36,7 +36,7 @@ def test_what_holds_states_alone() -> None:
         (f"mov.u32 n, 0; setp.eq.u32 p, n, 0; {ARRIVE} @p mov.b64 t, 5;", set()),
         (f"{ARRIVE} mbarrier.inval.shared::cta.b64 [bar];", set()),
     ):
-        assert read(body).states == states, body
+        assert read(body).state_registers == states, body
 
 
 def test_where_branches_lead_back_to() -> None:

@@ -67,7 +67,7 @@ def both(text: str, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """What is found with one thread and with two that stand for all."""
     out: list[object] = []
     for known in (lanes_are_representable, lambda _: False):
-        monkeypatch.setattr("mcheck.engines.protocol.execution.setup.one_stands_for_all", known)
+        monkeypatch.setattr("mcheck.engines.protocol.execution.setup.lanes_are_representable", known)
         found = answer(parse(text, "lanes.litmus"), load_model("ptx-9.0"), timeout=20)
         out.append((found.verdict, found.reasons, found.findings))
     return out

@@ -86,7 +86,9 @@ def check_axioms(program: Program, tape: Tape) -> None:
     for what, ways in demands:
         if not any(all(_has_axiom(tape, form) for form in way) for way in ways):
             raise Unsupported(f"the protocol engine does not follow what the model demands of {what}: {ways[0][0]}")
-    for axiom in () if is_equivalent(tape) else _unknown_emptiness_axioms(tape, frozenset() if updates else frozenset(("rmw",))):
+    for axiom in (
+        () if is_equivalent(tape) else _unknown_emptiness_axioms(tape, frozenset() if updates else frozenset(("rmw",)))
+    ):
         raise Unsupported(f"the protocol engine does not follow the axiom {axiom.name} of the model")
 
 
@@ -129,7 +131,9 @@ def _includes_union(tape: Tape, n: int, text: str) -> bool:
     form, wanted = _compile_form(text)
     given = _members(tape, n, "or")
     parts = _members(form, form.code[wanted.node].a, "or")
-    return all(any(_matches(form, least, tape, k, {}) for k in given for least in _with_minuend(form, part)) for part in parts)
+    return all(
+        any(_matches(form, least, tape, k, {}) for k in given for least in _with_minuend(form, part)) for part in parts
+    )
 
 
 def _with_minuend(form: Tape, n: int) -> tuple[int, ...]:

@@ -31,7 +31,7 @@ class CodeFacts:
     ends: bool
     _depths: dict[str, PendingDepths | None] = field(default_factory=dict, init=False)
 
-    def depths(self, family: str) -> PendingDepths | None:
+    def pending_depths(self, family: str) -> PendingDepths | None:
         """The depths of a family of groups; ``None`` if a number is not written there."""
         if family not in self._depths:
             self._depths[family] = self._read_depths(family)
@@ -48,17 +48,17 @@ class CodeFacts:
         return PendingDepths(writes, reads)
 
     @cached_property
-    def tells(self) -> bool:
+    def arrives_on_cp_async(self) -> bool:
         """Whether the thread has an arrive that tells of all of its ``cp.async``."""
         return any(isinstance(op, ops.CpAsyncArrive) for op in self.thread.code)
 
     @cached_property
-    def commits(self) -> bool:
+    def commits_wgmma(self) -> bool:
         """Whether the thread commits groups of wgmma."""
         return any(isinstance(op, ops.Commit) and op.family == "wgmma" for op in self.thread.code)
 
     @cached_property
-    def states(self) -> frozenset[str]:
+    def state_registers(self) -> frozenset[str]:
         """The registers that hold what arrives return of the state of their object, and are used as such alone; none
         where mbarriers may end.
         """
@@ -85,7 +85,7 @@ class CodeFacts:
     def _barriers(self) -> dict[int | None, int]:
         return last_barriers(self.thread)
 
-    def may_come(self, pc: int, number: int) -> bool:
+    def may_reach_barrier(self, pc: int, number: int) -> bool:
         """Whether the thread, at a place, may still come to a barrier of the CTA with this number."""
         return last_of(self._barriers, number) >= self.furthest_back[pc]
 

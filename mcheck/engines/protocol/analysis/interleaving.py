@@ -66,7 +66,7 @@ def explain_non_interleaving(program: Program) -> str | None:
         return None
     edges: dict[Edge, set[int]] = {}
     known: dict[tuple[Step, ...], tuple[Edge, ...]] = {}
-    facts = _Facts.of(program)
+    facts = _Facts.collect(program)
     for thread in program.threads:
         steps = tuple(facts.steps(thread))
         if steps not in known:
@@ -101,13 +101,13 @@ class _Facts:
     wild: frozenset[str] = frozenset()
 
     @staticmethod
-    def of(program: Program) -> _Facts:
+    def collect(program: Program) -> _Facts:
         rank = width_of_all(program)
         facts = _Facts(rank, {})
         for thread in {id(t.code): t for t in program.threads}.values():
             fenced = _preceded_by_release_fence(thread, rank)
             for k, op in enumerate(thread.code):
-                for node, released in facts._changes(op):
+                for node, released in facts._modified_nodes(op):
                     facts.released[node] = facts.released.get(node, True) and (released or k in fenced)
         named = {node for t in program.threads for op in t.code for node in _nodes_of_operation(op)}
         facts.wild = frozenset(kind for kind, address in named if address is None)
@@ -116,7 +116,9 @@ class _Facts:
     def _modified_nodes(self, op: Op) -> Iterable[tuple[Node, bool]]:
         """The nodes that an operation changes, and whether by a release."""
         op = ops.performed_operation(op)
-        released = getattr(op, "sem", "") in ("release", "acq_rel") and self._wide(getattr(op, "scope", None))
+        released = getattr(op, "sem", "") in ("release", "acq_rel") and self._covers_all_threads(
+            getattr(op, "scope", None)
+        )
         if not isinstance(op, ops.Load | ops.MbarrierWait):
             signals = isinstance(op, SIGNALLING)  # a signal publishes its own operation alone (8.9.1.1)
             yield from ((node, released and not signals) for node in _nodes_of_operation(op))
@@ -132,10 +134,10 @@ class _Facts:
         for k, whole in enumerate(thread.code):
             op = ops.performed_operation(whole)
             name = " ".join(whole.text.split())
-            for node in map(self._merged, _nodes_of_operation(op)):
+            for node in map(self._merge_steps, _nodes_of_operation(op)):
                 tight: bool | None = None
                 if isinstance(op, ops.Load | ops.MbarrierWait):
-                    acquires = k in fenced or (op.sem == "acquire" and self._wide(op.scope))
+                    acquires = k in fenced or (op.sem == "acquire" and self._covers_all_threads(op.scope))
                     tight = acquires and self._all_release(node)
                 elif _strong(op):
                     tight = False
@@ -143,7 +145,7 @@ class _Facts:
             if isinstance(op, ops.Store) and not _strong(op):
                 weak = _node("word", op.address)
                 if weak in self.released or (weak[1] is None and any(n[0] == "word" for n in self.released)):
-                    yield Step(k, self._merged(weak), None, True, name)  # strong accesses may read what it writes
+                    yield Step(k, self._merge_steps(weak), None, True, name)  # strong accesses may read what it writes
             place = thread.place
             if isinstance(op, ops.Fence) and op.sem == "sc":
                 yield Step(k, ("sc", 0), True, True, name)
@@ -158,7 +160,7 @@ class _Facts:
                 yield Step(k, ("wgmma", place.warpgroup), False if waits else None, not waits, name)
 
     def _all_release(self, node: Node) -> bool:
-        return all(released for other, released in self.released.items() if self._merged(other) == node)
+        return all(released for other, released in self.released.items() if self._merge_steps(other) == node)
 
     def _merge_steps(self, node: Node) -> Node:
         return (node[0], None) if node[0] in self.wild else node
@@ -225,7 +227,10 @@ def _followed_by_acquire_fence(thread: Thread, rank: int) -> set[int]:
         for k in range(g - 1, -1, -1):
             low = _earliest_reachable(k, [(p, target) for p, target in back if p < g])
             between = [*range(low, k), *range(k + 1, g)]
-            if any(isinstance(code[j], BARRIERS) or (_nodes_of_operation(code[j]) and not _only_reads(code[j])) for j in between):
+            if any(
+                isinstance(code[j], BARRIERS) or (_nodes_of_operation(code[j]) and not _only_reads(code[j]))
+                for j in between
+            ):
                 break
             found.add(k)
     return found

@@ -58,7 +58,7 @@ def partition_lanes(program: Program) -> Partition:
     for thread in program.threads:
         place = (thread.place.cta.number, thread.place.warp, thread.role)
         groups = where.setdefault(place, [])
-        if mergeable.holds_of(thread):
+        if mergeable.may_merge(thread):
             for group in groups:
                 if alike.same(program.threads[group[0]], thread):
                     group.append(thread.index)
@@ -83,7 +83,7 @@ class Mergeable:
     shown: bool
     """Whether final values are asked for, of which the state operands of lanes are different ones."""
 
-    def holds_of(self, thread: Thread) -> bool:
+    def may_merge(self, thread: Thread) -> bool:
         """Whether every operation of the thread may be executed by several lanes at once.
 
         What is guarded is executed by those whom the guard lets, mostly one of them: who they are shows on the way.

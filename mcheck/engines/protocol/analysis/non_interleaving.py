@@ -249,7 +249,7 @@ def _has_possible_cycle(found: dict[Passage, set[int]], tape: Tape) -> bool:
         words = list(into) if a.exit == ANY_WORD else [a.exit, ANY_WORD]
         after[a] = [b for word in words for b in into.get(word, ()) if len(threads | found[b]) > 1]
     search = _CycleSearch(found, after, {p: k for k, p in enumerate(found)}, tape)
-    return any(search.back_to(p, [p], {thread}) for p, threads in found.items() for thread in threads)
+    return any(search.can_close(p, [p], {thread}) for p, threads in found.items() for thread in threads)
 
 
 @dataclass(slots=True)
@@ -262,7 +262,7 @@ class _CycleSearch:
     tape: Tape
     steps: int = 0
 
-    def back_to(self, start: Passage, path: list[Passage], used: set[int]) -> bool:
+    def can_close(self, start: Passage, path: list[Passage], used: set[int]) -> bool:
         """Whether the path can be made a cycle that is not forbidden; so too if there are too many to look at."""
         self.steps += 1
         if self.steps > MAX_STEPS:
@@ -272,7 +272,7 @@ class _CycleSearch:
                 return True
             if self.number[b] > self.number[start]:
                 for thread in self.found[b] - used:
-                    if self.back_to(start, [*path, b], used | {thread}):
+                    if self.can_close(start, [*path, b], used | {thread}):
                         return True
         return False
 

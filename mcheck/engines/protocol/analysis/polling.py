@@ -104,7 +104,9 @@ def find_awaited_value(code: tuple[Op, ...], labels: dict[str, int], pc: int) ->
     return (NEGATED if sense else PLAIN)[name], test.srcs[1], op.type if bits else None
 
 
-def _find_compared_value(code: tuple[Op, ...], labels: dict[str, int], pc: int, name: str) -> tuple[str, Expr, None] | None:
+def _find_compared_value(
+    code: tuple[Op, ...], labels: dict[str, int], pc: int, name: str
+) -> tuple[str, Expr, None] | None:
     """The same for a branch that compares the register itself, as the table dialect has it."""
     back = _back_edge(code, labels, pc, pc + 1)
     if back is None or back.guard is not None or not isinstance(back.condition, Binary):

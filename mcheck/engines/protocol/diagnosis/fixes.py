@@ -170,7 +170,9 @@ def _suggest_order(m: Machine, code: str, old: Record, new: Record, low: int) ->
 
 def only_wgmma_fence(m: Machine, old: Record, new: Record) -> bool:
     """Whether an access comes before a wgmma, so that a wgmma.fence alone is missing for its reads (8.9.1.1)."""
-    if not isinstance(new.event.op, ops.Wgmma) or not _is_known_complete(m, old, new.agent, m.agents[new.agent].time, new.step):
+    if not isinstance(new.event.op, ops.Wgmma) or not _is_known_complete(
+        m, old, new.agent, m.agents[new.agent].time, new.step
+    ):
         return False
     fences = [e for e in m.trace if e.agent == new.agent and isinstance(e.op, ops.WgmmaFence)]
     return not fences or not _is_known_complete(m, old, new.agent, fences[-1].time, fences[-1].step)
@@ -318,7 +320,9 @@ def _find_elected_lane(m: Machine, owner: Agent, issuer: Agent, old: Record) -> 
         if known is None or not isinstance(known.op, ops.MbarrierArrive) or line_of(known.op) < line_of(old.event.op):
             continue
         alone = known.op.guard is not None or not any(op.span == known.op.span for op in owner.code)
-        if alone and _count_executions(m, lane, known.op, known.step) == _count_executions(m, owner, old.event.op, old.step):
+        if alone and _count_executions(m, lane, known.op, known.step) == _count_executions(
+            m, owner, old.event.op, old.step
+        ):
             return lane, known
     return None
 

@@ -52,9 +52,13 @@ def _explain_missing_half(m: Machine, issuer: Agent, owner: Agent, old: Record, 
         return "its completion tells of its own accesses, and of nothing before them"
     if isinstance(last.op, ops.Collective):
         return "lanes wait for each other there, and hand nothing over; bar.warp.sync does"
-    fences = [e for e in m.trace[old.position :] if e.agent == owner.index and e.signal < 0 and is_releasing_fence(e.op)]
+    fences = [
+        e for e in m.trace[old.position :] if e.agent == owner.index and e.signal < 0 and is_releasing_fence(e.op)
+    ]
     writer, reader = _place(m, owner), _place(m, issuer)
-    idle = [text for e in fences for text in [explain_idle_fence(m, e, last, old.event.address, writer, reader)] if text]
+    idle = [
+        text for e in fences for text in [explain_idle_fence(m, e, last, old.event.address, writer, reader)] if text
+    ]
     if releases(last.op) or len(idle) < len(fences):
         return f"the release is there, {_explain_missing_acquire(m, issuer, last)}"
     way = "memory is handed over by a release there, or a release fence before it, and an acquire where that is seen"

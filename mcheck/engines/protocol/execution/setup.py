@@ -33,7 +33,11 @@ from mcheck.engines.protocol.incremental.kinds import Shown
 from mcheck.engines.protocol.incremental.lane_representatives import lanes_are_representable
 from mcheck.engines.protocol.incremental.possible_kinds import foresee_kinds
 from mcheck.engines.protocol.incremental.sorts import Sorts
-from mcheck.engines.protocol.incremental.unsupported_checks import absent_from, find_unsupported_check, flags_two_reads
+from mcheck.engines.protocol.incremental.unsupported_checks import (
+    find_absent_relations,
+    find_unsupported_check,
+    flags_two_reads,
+)
 from mcheck.engines.protocol.state.access_history import Lanes
 from mcheck.engines.protocol.state.cyclic_names import Ring
 from mcheck.engines.protocol.state.footprints import Bytes, Spread
@@ -197,7 +201,7 @@ class Setup:
 
     def commits(self, agent: int) -> bool:
         """Whether an agent commits groups of wgmma: those who do are waited for."""
-        return self.reading(agent).commits
+        return self.reading(agent).commits_wgmma
 
     def reading(self, agent: int) -> CodeFacts:
         """What the code of an agent says."""
@@ -269,7 +273,11 @@ def prepare(
     if known is None:
         _check(program, semantics_of(model, dialect=program.dialect))
         check_axioms(program, tape_of(model))
-        reason = None if is_equivalent(tape_of(model)) else find_unsupported_check(tape_of(model), absent_from(program))
+        reason = (
+            None
+            if is_equivalent(tape_of(model))
+            else find_unsupported_check(tape_of(model), find_absent_relations(program))
+        )
         if reason is not None:
             raise Unsupported(reason)
     found = sorted(
@@ -334,7 +342,9 @@ def prepare(
     setup.components = len(partition) + len(mbarriers)
     told = [(a, a + 8) for a in mbarriers] + [(a, a + size) for a, size in setup.words.items()] + list(setup.maps)
     setup.lean = (
-        find_representable(program, partition, TrackedBytes(told)) if _one_stands_for_all(setup) else (False,) * len(partition)
+        find_representable(program, partition, TrackedBytes(told))
+        if _one_stands_for_all(setup)
+        else (False,) * len(partition)
     )
     read_code(setup)
     return setup

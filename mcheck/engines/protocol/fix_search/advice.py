@@ -22,37 +22,49 @@ MAX_STEPS = 6_000
 
 
 Strategy = Callable[[Machine, Entry, Entry, IsFix], str]
-_UNORDERED = (barrier_fixes.explain_foreign_completion, trials.suggest_fences, barrier_fixes.suggest_barrier, tensor_memory_waits.suggest_alloc_barrier)
+_UNORDERED = (
+    barrier_fixes.explain_foreign_completion,
+    trials.suggest_fences,
+    barrier_fixes.suggest_barrier,
+    tensor_memory_waits.suggest_alloc_barrier,
+)
 STRATEGIES: dict[str, tuple[Strategy, ...]] = {
     "RACE001": _UNORDERED,
     "RACE002": _UNORDERED,
-    "RACE003": (tensor_memory_waits.suggest_wait, barrier_fixes.suggest_barrier, tensor_memory_waits.suggest_alloc_barrier),
+    "RACE003": (
+        tensor_memory_waits.suggest_wait,
+        barrier_fixes.suggest_barrier,
+        tensor_memory_waits.suggest_alloc_barrier,
+    ),
 }
 """What is tried for two accesses that race, one after the other."""
 
 
-def find_fix(m: Machine, problem: Problem, mends: IsFix) -> str:
+def find_fix(m: Machine, problem: Problem, is_fix: IsFix) -> str:
     """The fix of a problem, if one of those that were tried fixes it; empty otherwise."""
     if len(m.trace) > MAX_STEPS:
         return ""
     if problem.code.startswith("DEAD"):
-        return _find_deadlock_fix(m, mends)
+        return _find_deadlock_fix(m, is_fix)
     ends = trials.find_access_steps(m, problem)
     if ends is None:
         return ""
     ways = STRATEGIES.get(problem.code, ())
-    found = next(filter(None, (way(m, *ends, mends) for way in ways)), "")
+    found = next(filter(None, (way(m, *ends, is_fix) for way in ways)), "")
     if found or not ways:
         return found
-    return mbarrier_fixes.suggest_count(m, [b for b in m.mbarriers.values() if b.began is not None], mends)
+    return mbarrier_fixes.suggest_count(m, [b for b in m.mbarriers.values() if b.began is not None], is_fix)
 
 
-def _find_deadlock_fix(m: Machine, mends: IsFix) -> str:
+def _find_deadlock_fix(m: Machine, is_fix: IsFix) -> str:
     """What keeps threads from waiting forever, if it is one thing alone."""
     stuck = [a for a in m.agents if a.status in ("blocked", "standing")]
-    said = [overwritten_values.suggest_preserving(m, a, a.where, mends) for a in stuck if isinstance(a.where, Word)]
+    said = [overwritten_values.suggest_preserving(m, a, a.where, is_fix) for a in stuck if isinstance(a.where, Word)]
     said += [barrier_fixes.explain_double_arrival_at(m, a.where) for a in stuck if isinstance(a.where, Rendezvous)]
     bars = {a.where.address: a.where for a in stuck if isinstance(a.where, Mbarrier)}
-    fixed = (mbarrier_fixes.suggest_count(m, [bar], mends) or mbarrier_fixes.suggest_commit(m, bar, mends) for bar in bars.values())
+    fixed = (
+        mbarrier_fixes.suggest_count(m, [bar], is_fix) or mbarrier_fixes.suggest_commit(m, bar, is_fix)
+        for bar in bars.values()
+    )
     said.append(next(filter(None, fixed), ""))
     return " ".join(dict.fromkeys(filter(None, said)))

@@ -45,7 +45,7 @@ class Round:
         return next((d for d in self.arrivals if d.agent == agent), None)
 
     @property
-    def again(self) -> tuple[Done, Done] | None:
+    def repeated_arrivals(self) -> tuple[Done, Done] | None:
         """Two arrivals of one agent."""
         for one, other in combinations(sorted(self.arrivals, key=lambda d: (d.agent, d.step)), 2):
             if one.agent == other.agent:
@@ -58,7 +58,7 @@ def find_complete_rounds(m: Machine) -> list[Round]:
     return [Round(key, arrivals) for key, arrivals in m.completed]
 
 
-def explain_foreign_completion(m: Machine, old: Entry, new: Entry, mends: IsFix) -> str:
+def explain_foreign_completion(m: Machine, old: Entry, new: Entry, is_fix: IsFix) -> str:
     """That the barrier which the later access's thread has left was completed without the earlier one's."""
     every = find_complete_rounds(m)
     mine = [(d, r) for r in every for d in r.arrivals if d.agent == new.agent and d.step < new.step]
@@ -76,7 +76,7 @@ def explain_foreign_completion(m: Machine, old: Entry, new: Entry, mends: IsFix)
         f"Barrier {passed.key[-1]} let {m.name(m.agents[new.agent])} go at line {line_of(left.event.op)} when {came} "
         f"had arrived, before {m.name(other)} did."
     )
-    said = explain_double_arrival(m, passed) or _suggest_other_barrier(m, passed, mends)
+    said = explain_double_arrival(m, passed) or _suggest_other_barrier(m, passed, is_fix)
     return f"{text} {said}".strip()
 
 
@@ -90,11 +90,11 @@ def _waits(op: Op) -> bool:
 
 def explain_double_arrival(m: Machine, passed: Round) -> str:
     """That a warp has arrived for the second time before a round was over."""
-    if passed.again is None:
+    if passed.repeated_arrivals is None:
         return ""
-    warp = m.setup.warps[passed.again[0].agent]
+    warp = m.setup.warps[passed.repeated_arrivals[0].agent]
     who = names(m, [m.agents[k] for k in sorted(warp)])
-    places = [_describe_arrival(m, done) for done in passed.again]
+    places = [_describe_arrival(m, done) for done in passed.repeated_arrivals]
     return (
         f"{who} arrived twice in one round of barrier {passed.key[-1]}, at {' and at '.join(dict.fromkeys(places))}: "
         f"let the warp wait until the round is over before it arrives again, or use two barriers in turn."
@@ -105,7 +105,7 @@ def explain_double_arrival_at(m: Machine, at: Rendezvous) -> str:
     """The same of a barrier that some wait at forever: of its complete rounds, and of the one that is not."""
     came = (*at.here.values(), *(d for more in at.again.values() for d in more))
     mine = [r for r in find_complete_rounds(m) if r.key == at.key] + [Round(at.key, tuple(came))]
-    which = next((r for r in mine if r.again is not None), None)
+    which = next((r for r in mine if r.repeated_arrivals is not None), None)
     return explain_double_arrival(m, which) if which is not None else ""
 
 
@@ -115,8 +115,8 @@ def _describe_arrival(m: Machine, done: Done) -> str:
     return f"line {line_of(done.event.op)}" + (f" with {turn}" if turn else "")
 
 
-def _suggest_other_barrier(m: Machine, passed: Round, mends: IsFix) -> str:
-    """A number of its own for one role's uses of a barrier, or the count of all that come to it, if that mends it."""
+def _suggest_other_barrier(m: Machine, passed: Round, is_fix: IsFix) -> str:
+    """A number of its own for one role's uses of a barrier, or the count of all that come to it, if that is_fix it."""
     users: dict[Span, set[str]] = {}
     warps: set[tuple[int, int]] = set()
     used: set[int] = set()
@@ -134,10 +134,10 @@ def _suggest_other_barrier(m: Machine, passed: Round, mends: IsFix) -> str:
         spans = [span for span, roles in users.items() if roles == {role}]
         if free is None or not 0 < len(spans) < len(users):
             continue
-        if mends(amended(m.program, [Changed(_with_number(free), span) for span in spans])):
+        if is_fix(amended(m.program, [Changed(_with_number(free), span) for span in spans])):
             return f"Give {role} a barrier of its own: {free} instead of {passed.key[-1]} at {_lines(spans)}."
     count = WARP * len(warps)
-    if mends(amended(m.program, [Changed(_with_count(count), span) for span in users])):
+    if is_fix(amended(m.program, [Changed(_with_count(count), span) for span in users])):
         return f"Count {count} threads at {_lines(users)}: all that come to it."
     return ""
 
@@ -158,7 +158,7 @@ def _with_count(count: int) -> Callable[[Op], Op]:
 # --- barriers that are missing --------------------------------------------------------------------------------------
 
 
-def suggest_barrier(m: Machine, old: Entry, new: Entry, mends: IsFix) -> str:
+def suggest_barrier(m: Machine, old: Entry, new: Entry, is_fix: IsFix) -> str:
     """A barrier that orders the two, if there is a place for it; not where they meet in time, at whatever there is, nor
     where mbarriers are to do it.
     """
@@ -168,12 +168,12 @@ def suggest_barrier(m: Machine, old: Entry, new: Entry, mends: IsFix) -> str:
     if one.warp == other.warp:
         mask = _warp_mask(m, one)
         meet = ops.WarpSync(mask=Const(mask), text=f"bar.warp.sync 0x{mask:x}")
-        where = _find_place(m, meet, old, new, mends)
+        where = _find_place(m, meet, old, new, is_fix)
         return f"Execute {meet.text} {where}{_explain_shuffle(m, old, new)}." if where else ""
     if new.time[old.agent] >= old.step:
         return ""
     sync = ops.Barrier(kind="sync", barrier=Const(0), text="bar.sync 0")
-    where = _find_place(m, sync, old, new, mends)
+    where = _find_place(m, sync, old, new, is_fix)
     return f"Execute {sync.text} {where}, in every thread of the CTA." if where else ""
 
 
@@ -196,13 +196,13 @@ def _warp_mask(m: Machine, place: Place) -> int:
     return sum(1 << lane for lane in lanes)
 
 
-def _find_place(m: Machine, sync: Op, old: Entry, new: Entry, mends: IsFix) -> str:
-    """Where a barrier mends it: right before the later access, right behind the earlier one, or on the way there."""
+def _find_place(m: Machine, sync: Op, old: Entry, new: Entry, is_fix: IsFix) -> str:
+    """Where a barrier is_fix it: right before the later access, right behind the earlier one, or on the way there."""
     place = m.program.threads[m.agents[new.agent].threads[0]].place
     for op, after in _candidate_places(m, old, new):
         assert op.span is not None
         here = amended(m.program, [Inserted(sync, after=after, span=op.span)])
-        if _executed_by_all(m, op, place, warp=isinstance(sync, ops.WarpSync)) and mends(here):
+        if _executed_by_all(m, op, place, warp=isinstance(sync, ops.WarpSync)) and is_fix(here):
             return f"{'after' if after else 'before'} line {line_of(op)}"
     return ""
 

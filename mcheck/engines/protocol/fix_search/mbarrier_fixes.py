@@ -19,8 +19,8 @@ MAX_COUNTS = 4
 """Counts to try."""
 
 
-def suggest_count(m: Machine, bars: Iterable[Mbarrier], mends: IsFix) -> str:
-    """The count of an init that fits those who arrive on the object, if it does not and that mends it."""
+def suggest_count(m: Machine, bars: Iterable[Mbarrier], is_fix: IsFix) -> str:
+    """The count of an init that fits those who arrive on the object, if it does not and that is_fix it."""
     tried = 0
     for bar in bars:
         init = bar.began.event.op if bar.began is not None else None
@@ -32,7 +32,7 @@ def suggest_count(m: Machine, bars: Iterable[Mbarrier], mends: IsFix) -> str:
         if init.count.value == len(threads) or not threads or tried >= MAX_COUNTS or not per_thread:
             continue
         tried += 1
-        if mends(amended(m.program, [Changed(_with_count(len(threads)), init.span)])):
+        if is_fix(amended(m.program, [Changed(_with_count(len(threads)), init.span)])):
             lines = sorted({line_of(op) for _, op in arrive})
             where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
             return (
@@ -54,7 +54,7 @@ def _with_count(number: int) -> Callable[[Op], Op]:
     return lambda op: replace(op, count=Const(number))  # type: ignore[call-arg]
 
 
-def suggest_commit(m: Machine, bar: Mbarrier, mends: IsFix) -> str:
+def suggest_commit(m: Machine, bar: Mbarrier, is_fix: IsFix) -> str:
     """The tcgen05.commit that lets an operation of the tensor core signal an object, if that is all that lacks."""
     last: dict[int, ops.TensorCore] = {}
     for entry in m.trace:
@@ -64,7 +64,7 @@ def suggest_commit(m: Machine, bar: Mbarrier, mends: IsFix) -> str:
         assert op.span is not None
         group = "cta_group::2" if "cta_group::2" in op.text else "cta_group::1"
         made = ops.TensorCommit(address=Const(bar.address))
-        if mends(amended(m.program, [Inserted(made, after=True, span=op.span)])):
+        if is_fix(amended(m.program, [Inserted(made, after=True, span=op.span)])):
             name = m.label(bar.address)
             return (
                 f"Nothing signals {name}: execute tcgen05.commit.{group}.mbarrier::arrive::one.b64 [{name}] after line "

@@ -49,7 +49,7 @@ def describe_overwritten(m: Machine, found: Overwritten) -> str:
     return f": line {line_of(op)} ({text_of(op)}) of {by} overwrote the {found.wanted.value} that would end the wait"
 
 
-def suggest_preserving(m: Machine, agent: Agent, word: Word, mends: IsFix) -> str:
+def suggest_preserving(m: Machine, agent: Agent, word: Word, is_fix: IsFix) -> str:
     """What keeps a write from taking a value away: that it comes before, by a release and an acquire that were tried,
     or that it waits until the value has been seen.
     """
@@ -61,7 +61,7 @@ def suggest_preserving(m: Machine, agent: Agent, word: Word, mends: IsFix) -> st
     entries = [entry_at_step(m, m.agents[w.agent], w.step) for w in (found.over, found.wanted) if w.agent >= 0]
     if len(entries) == 2 and entries[0] is not None and entries[1] is not None:
         first, second = entries[0], entries[1]
-        if m.trace.index(first) < m.trace.index(second) and (text := trials.suggest_fences(m, first, second, mends)):
+        if m.trace.index(first) < m.trace.index(second) and (text := trials.suggest_fences(m, first, second, is_fix)):
             return f"{text} Else line {line} may come behind line {line_of(second.op)} in coherence order."
     if found.over.agent == agent.index:
         return ""

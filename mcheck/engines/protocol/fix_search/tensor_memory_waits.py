@@ -15,7 +15,7 @@ from mcheck.ir.expr import Const
 MOVES = {"tcgen05.ld": "tcgen05.wait::ld.sync.aligned", "tcgen05.st": "tcgen05.wait::st.sync.aligned"}
 
 
-def suggest_wait(m: Machine, old: Entry, new: Entry, mends: IsFix) -> str:
+def suggest_wait(m: Machine, old: Entry, new: Entry, is_fix: IsFix) -> str:
     """The wait for the earlier one of two operations, before the later one. Where the later step was handed what the
     other thread had stored before, its operation is the earlier one, and that other thread has stored again too early.
     """
@@ -23,7 +23,7 @@ def suggest_wait(m: Machine, old: Entry, new: Entry, mends: IsFix) -> str:
         old, new = new, old
     match old.op:
         case ops.TensorMove():
-            return _suggest_move_wait(m, old.op, old, new, mends)
+            return _suggest_move_wait(m, old.op, old, new, is_fix)
         case ops.TensorCore(kind="mma" | "cp" | "shift"):
             return _suggest_commit_wait(m, old.op, old, new)
     return ""
@@ -39,13 +39,13 @@ def _observes_older_store(m: Machine, old: Entry, new: Entry) -> bool:
     return known < old.step and any(step <= known for step in stored)
 
 
-def _suggest_move_wait(m: Machine, op: ops.TensorMove, old: Entry, new: Entry, mends: IsFix) -> str:
+def _suggest_move_wait(m: Machine, op: ops.TensorMove, old: Entry, new: Entry, is_fix: IsFix) -> str:
     wait = ops.WaitGroup(family=op.family, pending=Const(0), commits=True, text=MOVES[op.family])
     own = old.agent == new.agent
     at = new.op if own else old.op
     assert at.span is not None
     where = f"before line {line_of(new.op)}" if own else f"after line {line_of(old.op)}"
-    if mends(amended(m.program, [Inserted(wait, after=not own, span=at.span)])):
+    if is_fix(amended(m.program, [Inserted(wait, after=not own, span=at.span)])):
         return f"Execute {wait.text} {where}."
     if own:
         return ""
@@ -77,7 +77,7 @@ def _suggest_commit_wait(m: Machine, op: ops.TensorCore, old: Entry, new: Entry)
     )
 
 
-def suggest_alloc_barrier(m: Machine, old: Entry, new: Entry, mends: IsFix) -> str:  # noqa: ARG001 - one signature
+def suggest_alloc_barrier(m: Machine, old: Entry, new: Entry, is_fix: IsFix) -> str:  # noqa: ARG001 - one signature
     """What hands over the address that a tcgen05.alloc writes to shared memory."""
     if not isinstance(old.op, ops.TensorCore) or old.op.kind != "alloc":
         return ""

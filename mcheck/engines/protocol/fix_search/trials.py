@@ -42,19 +42,19 @@ class Piece:
     """``release``, ``acquire`` or ``scope``."""
 
 
-def suggest_fences(m: Machine, old: Entry, new: Entry, mends: IsFix) -> str:
+def suggest_fences(m: Machine, old: Entry, new: Entry, is_fix: IsFix) -> str:
     """The fences and scopes that order the accesses of two steps; empty where none do."""
     way = list(find_steps_between(m, old, new))
     scope = _common_scope(m, [old, *way, new])
     pieces = list(_candidate_pieces(way, scope))
-    if not 0 < len(pieces) <= MAX_PIECES or not mends(_amend(m, pieces)):
+    if not 0 < len(pieces) <= MAX_PIECES or not is_fix(_amend(m, pieces)):
         return ""
     left = pieces
     for piece in reversed(pieces):
         fewer = [p for p in left if p is not piece]
-        if fewer and mends(_amend(m, fewer)):
+        if fewer and is_fix(_amend(m, fewer)):
             left = fewer
-    return _describe_fix(m, old, new, way, left, scope, mends)
+    return _describe_fix(m, old, new, way, left, scope, is_fix)
 
 
 def find_access_steps(m: Machine, problem: Problem) -> tuple[Entry, Entry] | None:
@@ -108,7 +108,7 @@ def _amend(m: Machine, pieces: Sequence[Piece]) -> Program:
 
 
 def _describe_fix(
-    m: Machine, old: Entry, new: Entry, way: Sequence[Entry], pieces: Sequence[Piece], scope: str, mends: IsFix
+    m: Machine, old: Entry, new: Entry, way: Sequence[Entry], pieces: Sequence[Piece], scope: str, is_fix: IsFix
 ) -> str:  # fmt: skip
     """What to do at each place, and why what is there is not enough."""
     said: list[str] = []
@@ -119,7 +119,7 @@ def _describe_fix(
             continue
         where = "before" if piece.kind == "release" else "after"
         said.append(f"execute fence.acq_rel.{scope} {where} line {line}")
-    instead = _suggest_semantics(m, pieces, scope, mends)
+    instead = _suggest_semantics(m, pieces, scope, is_fix)
     text = f"{_join_parts(said)}{instead}{_explain_release(m, pieces)}."
     return " ".join([text[0].upper() + text[1:], *_explain_present_fences(m, old, new, way, pieces)])
 
@@ -128,7 +128,7 @@ def _join_parts(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def _suggest_semantics(m: Machine, pieces: Sequence[Piece], scope: str, mends: IsFix) -> str:
+def _suggest_semantics(m: Machine, pieces: Sequence[Piece], scope: str, is_fix: IsFix) -> str:
     """The semantics that the operations may have instead of fences beside them, if that does as well."""
     if all(p.kind == "scope" for p in pieces):
         return ""
@@ -150,7 +150,7 @@ def _suggest_semantics(m: Machine, pieces: Sequence[Piece], scope: str, mends: I
         assert span is not None
         changes.append(Changed(_with_semantics(sem, scope), span))  # type: ignore[arg-type]
         said.append(f"{_base_name(op)} of line {line_of(op)} .{sem}.{scope}")
-    if not mends(amended(m.program, changes)):
+    if not is_fix(amended(m.program, changes)):
         return ""
     return f", or make the {_join_parts(said)}"
 
@@ -191,7 +191,9 @@ def _explain_release(m: Machine, pieces: Sequence[Piece]) -> str:
     return f": {who} hands on at line {line_of(gives[0].op)} what it took over at line {line_of(taken.op)}"
 
 
-def _explain_present_fences(m: Machine, old: Entry, new: Entry, way: Sequence[Entry], pieces: Sequence[Piece]) -> Iterator[str]:
+def _explain_present_fences(
+    m: Machine, old: Entry, new: Entry, way: Sequence[Entry], pieces: Sequence[Piece]
+) -> Iterator[str]:
     """Why the fences that are there do not do: one after the hand-over, or too narrow, or the one before a barrier, in
     another thread than the one whose write is observed behind it.
     """

@@ -160,7 +160,7 @@ def _began(m: Machine, bar: Mbarrier, life: int, phase: int) -> str:
 def _late(m: Machine) -> None:
     """What only the end tells: uses of objects and of shared memory that nothing keeps within their lives."""
     alive = {a.place[2] for a in m.agents if a.status != "done"}
-    for name, slot in m.window.last():
+    for name, slot in m.window.find_final_flags():
         entry = m.window.entries[slot]
         assert entry is not None
         event = entry.event

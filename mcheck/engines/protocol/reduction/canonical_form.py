@@ -88,7 +88,7 @@ class Forms:
         self._contents = contents
         self._kinds: dict[object, int] = {}
 
-    def of(
+    def build(
         self,
         m: Machine,
         place: Callable[[Agent], object],
@@ -142,11 +142,11 @@ class _FormBuilder:
                 if base not in m.setup.unwritten and any(h.cells)
             ),
             self._memory(),
-            frozenset((t, self.names.of(b | here)) for t, (b, _, here) in m.before.items()),
-            frozenset((t, self.names.of(mask)) for t, mask in m.waits_for.items()),
-            frozenset((t, self.names.of(mask & ~m.waits_for.get(t, 0))) for t, mask in m.looks.items()),
-            frozenset((k, self.names.of(mask)) for k, mask in m.exits.items()),
-            frozenset((k, self.names.of(mask)) for k, mask in m.fences.items()),
+            frozenset((t, self.names.name(b | here)) for t, (b, _, here) in m.before.items()),
+            frozenset((t, self.names.name(mask)) for t, mask in m.waits_for.items()),
+            frozenset((t, self.names.name(mask & ~m.waits_for.get(t, 0))) for t, mask in m.looks.items()),
+            frozenset((k, self.names.name(mask)) for k, mask in m.exits.items()),
+            frozenset((k, self.names.name(mask)) for k, mask in m.fences.items()),
             tuple((scope, self._done(d, 0), self.events(es)) for scope, d, es in m.sc_fences),
             frozenset(self._aligned(warp) for warp in m.aligned),
             self._tokens(),
@@ -157,11 +157,11 @@ class _FormBuilder:
     # --- events and times -------------------------------------------------------------------------------------
 
     def _sets(self, *masks: int) -> Part:
-        return tuple(map(self.names.of, masks))
+        return tuple(map(self.names.name, masks))
 
     def events(self, entries: Iterable[Entry]) -> Part:
         """Events by their names, those that are forgotten by those that stand for them."""
-        return tuple(self.names.of(e.bit) for e in entries)
+        return tuple(self.names.name(e.bit) for e in entries)
 
     def time(self, v: Vector | None) -> tuple[int, ...] | None:
         """How many of the live steps of each agent, and of the live signals of each object, a time covers."""
@@ -209,9 +209,9 @@ class _FormBuilder:
         count, done = len(word.writes), self.open(word.done)
         first = min(count - self.m.setup.stale - 1, *(d.phase - 1 for d in done), count)
         return (
-            word.size, word.taken is None, min(count, self.m.setup.stale + 1), self.names.of(word.written),
+            word.size, word.taken is None, min(count, self.m.setup.stale + 1), self.names.name(word.written),
             tuple(
-                (w.agent, w.kind, w.position >= 0, w.value, self.time(w.time), self.names.of(w.bits))
+                (w.agent, w.kind, w.position >= 0, w.value, self.time(w.time), self.names.name(w.bits))
                 for w in word.writes[max(first, 0) :]
             ),
             tuple(self._done(d, count) for d in done),
@@ -228,7 +228,7 @@ class _FormBuilder:
             None if met is None else (a.index in met.here, self.time(met.time), self._sets(met.arrivals, met.last)),
             self.time(a.exit_time), self._groups_of_warp(a), self.time(a.committed),
             frozenset(map(self.record, a.piped)),
-            tuple(frozenset((n, self.names.of(mask)) for n, mask in o.items() if mask & live) for o in a.origin),
+            tuple(frozenset((n, self.names.name(mask)) for n, mask in o.items() if mask & live) for o in a.origin),
         )  # fmt: skip
 
     def _where(self, where: object) -> object:
@@ -246,7 +246,7 @@ class _FormBuilder:
         out = []
         for k, lane in enumerate(a.lanes):
             needed = self.m.setup.needed[a.threads[k]].intersection(lane.registers)
-            states = self.m.setup.reading(a.index).states
+            states = self.m.setup.reading(a.index).state_registers
             bits = self.whole.bits(a.index, stores=self.contents) if needed else {}
             registers = tuple(
                 (
@@ -263,7 +263,9 @@ class _FormBuilder:
                 len(lane.tracked) - (a.tracked[k] if k < len(a.tracked) else 0),
                 len(lane.completes) - (a.completed[k] if k < len(a.completed) else 0),
             )
-            told = self._copies(a, k, lane.cp_async if self.m.setup.reading(a.index).tells else (), waited)
+            told = self._copies(
+                a, k, lane.cp_async if self.m.setup.reading(a.index).arrives_on_cp_async else (), waited
+            )
             alone = (told, tuple(self._issued(a, k, r, waited) for r in lane.piped))
             rest = (lane.cluster_arrived, lane.ended, lane.forked, repr(self._established(lane)))
             out.append(LaneForm(registers, (groups, consumed, alone, rest)))
@@ -284,7 +286,7 @@ class _FormBuilder:
         """The groups of a lane: what a wait may end without the others, and of all else which copies there are. Where
         copies write is asked while their group is open, until something tells of them.
         """
-        known = self.m.setup.reading(a.index).depths(family)
+        known = self.m.setup.reading(a.index).pending_depths(family)
         if known is None:
             shallow, deep = groups.committed, []
         else:
@@ -305,7 +307,7 @@ class _FormBuilder:
 
     def _issued(self, a: Agent, lane: int, record: AsyncRecord, waited: set[Uid]) -> Part:
         return record.family, tuple(
-            (all(uid in waited for uid in uids), tuple(map(self.learnt, find_records(a, lane, uids))))
+            (all(uid in waited for uid in uids), tuple(map(self.completed_record, find_records(a, lane, uids))))
             for uids in (record.reads, record.writes)
         )
 
@@ -320,7 +322,7 @@ class _FormBuilder:
         return (
             len(a.wgmma_groups) - first, a.fenced, tuple(map(self.record, a.wgmma_open)),
             tuple(
-                (tuple(map(self.record, records)), self.time(time), self.names.of(awaited))
+                (tuple(map(self.record, records)), self.time(time), self.names.name(awaited))
                 for records, time, awaited in groups
             ),
         )  # fmt: skip
@@ -365,16 +367,16 @@ class _FormBuilder:
         return (
             x.count, tuple((k, self._done(d, x.round)) for k, d in x.here.items()),
             tuple((k, self._dones(dones, x.round)) for k, dones in sorted(x.again.items())),
-            tuple((k, self.names.of(mask), self.time(v)) for k, (mask, v) in x.brought.items()), frozenset(x.kinds),
-            self.names.of(x.arrivals), self.time(x.time), self._dones(self.open(x.before), x.round),
+            tuple((k, self.names.name(mask), self.time(v)) for k, (mask, v) in x.brought.items()), frozenset(x.kinds),
+            self.names.name(x.arrivals), self.time(x.time), self._dones(self.open(x.before), x.round),
             self._dones(self.open(x.failed), x.round), repr(sorted(x.votes.items())), repr(sorted(x.own.items())),
-            frozenset((warp, frozenset(inside)) for warp, inside in x.warps.items()), self.names.of(x.last),
+            frozenset((warp, frozenset(inside)) for warp, inside in x.warps.items()), self.names.name(x.last),
         )  # fmt: skip
 
     def _signal(self, s: Signal) -> Part:
         return (
             s.agent, self.at(s.address), s.kind, s.tx, s.count, s.key[2], self.time(s.time), self.events(s.issues),
-            frozenset(map(self.learnt, s.records)), s.event.op.span,
+            frozenset(map(self.completed_record, s.records)), s.event.op.span,
         )  # fmt: skip
 
     def _aligned(self, warp: tuple[int, int]) -> Part:
@@ -399,7 +401,7 @@ class _FormBuilder:
             for a in self.m.agents
             for lane in a.lanes
             for r, v in lane.registers.items()
-            if isinstance(v, int) and r not in self.m.setup.reading(a.index).states
+            if isinstance(v, int) and r not in self.m.setup.reading(a.index).state_registers
         }
         return frozenset((self.at(address), token) for address, token in self.m.tokens if token in held)
 
@@ -412,11 +414,11 @@ class _FormBuilder:
             e = r.event
             value = e.value[:3] if isinstance(e.value, tuple) and e.value[0] == "rmw" else ()
             found = self.records[id(r)] = (
-                self.learnt(r), self._owners(r.lanes), self.at(e.address), e.size, value,
+                self.completed_record(r), self._owners(r.lanes), self.at(e.address), e.size, value,
             )  # fmt: skip
         return found
 
-    def learnt(self, r: Record) -> Part:
+    def completed_record(self, r: Record) -> Part:
         """An access as far as those can tell who learn of its completion: that it is behind them, wherever it is."""
         e = r.event
         return (

@@ -35,7 +35,7 @@ class CompletionClasses:
     together: dict[tuple[object, ...], int] = field(default_factory=dict)
     records: dict[int, Record] = field(default_factory=dict)
 
-    def one_of(self, key: tuple[object, ...], record: Record) -> None:
+    def add_member(self, key: tuple[object, ...], record: Record) -> None:
         """Adds a record to a set."""
         self.together[key] = self.together.get(key, 0) | record.bits
         self.records[id(record)] = record
@@ -48,11 +48,13 @@ def find_completion_classes(m: Machine) -> CompletionClasses:
         for lane, state in enumerate(agent.lanes):
             for family, groups in state.groups.items():
                 if family != WGMMA:
-                    _classify_groups(out, agent, lane, (family, groups), m.setup.reading(agent.index).depths(family))
-            if m.setup.reading(agent.index).tells:
+                    _classify_groups(
+                        out, agent, lane, (family, groups), m.setup.reading(agent.index).pending_depths(family)
+                    )
+            if m.setup.reading(agent.index).arrives_on_cp_async:
                 for copy in state.cp_async:
                     for record in find_records(agent, lane, (*copy.reads, *copy.writes)):
-                        out.one_of(("arrive",), record)
+                        out.add_member(("arrive",), record)
     for bar in m.mbarriers.values():
         for when, acts in bar.phases.items():
             if acts.copies:
@@ -60,7 +62,7 @@ def find_completion_classes(m: Machine) -> CompletionClasses:
                 out.together[key] = out.together.get(key, 0) | acts.copies
     for key, signal in m.signals.items():
         for record in signal.records:
-            out.one_of(("signal", key), record)
+            out.add_member(("signal", key), record)
     return out
 
 
@@ -84,12 +86,14 @@ def _classify_groups(
             _classify_copy(out, agent, lane, copy, (family, reads, writes))
 
 
-def _classify_copy(out: CompletionClasses, agent: Agent, lane: int, copy: AsyncRecord, where: tuple[str, str, str]) -> None:
+def _classify_copy(
+    out: CompletionClasses, agent: Agent, lane: int, copy: AsyncRecord, where: tuple[str, str, str]
+) -> None:
     family, *sets = where
     for kind, name, uids in (("reads", sets[0], copy.reads), ("writes", sets[1], copy.writes)):
         for record in find_records(agent, lane, uids):
             if name:
-                out.one_of((family, kind, name), record)
+                out.add_member((family, kind, name), record)
             else:
                 out.alone |= record.bits
 

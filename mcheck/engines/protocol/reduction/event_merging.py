@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcheck.engines.protocol.execution.machine import SETTLE_AT, Machine
-from mcheck.engines.protocol.incremental.entries import sum_of
+from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.reduction.completion_classes import CompletionClasses, find_completion_classes
 from mcheck.engines.protocol.state.sync_objects import KEPT_PHASES
 
@@ -32,7 +32,7 @@ def find_pinned_events(m: Machine, known: CompletionClasses) -> int:
         for arrivals, _ in meeting.brought.values():
             out |= arrivals
     for signal in m.signals.values():
-        out |= sum_of(signal.issues)
+        out |= to_mask(signal.issues)
     for word in m.words.values():
         for written in word.writes[-m.setup.stale - SPARE_WRITES :]:
             out |= written.bits
@@ -53,7 +53,9 @@ def merge_events(m: Machine, *, every: bool = False) -> None:
     """
     known = find_completion_classes(m)
     together = tuple(known.together.values())
-    gone = m.window.settle(find_pinned_events(m, known), m.setup.deadline, every=every, together=together)
+    gone = m.window.merge_indistinguishable(
+        find_pinned_events(m, known), m.setup.deadline, every=every, together=together
+    )
     m.settle_at = max(SETTLE_AT, GROWTH_FACTOR * m.window.all.bit_count())
     if not gone:
         return

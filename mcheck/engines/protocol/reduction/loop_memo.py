@@ -22,7 +22,11 @@ def loop_state(m: Machine, agent: Agent) -> tuple[object, ...]:
         return (agent.spinning,)
     idle = any(effects == agent.effects for _, effects, _ in visits.values())
     seen = tuple(
-        (head - agent.pc, _registers_at_head(m, agent, state) if effects == agent.effects else None, min(count, ENDLESS + 1))
+        (
+            head - agent.pc,
+            _registers_at_head(m, agent, state) if effects == agent.effects else None,
+            min(count, ENDLESS + 1),
+        )
         for head, (state, effects, count) in sorted(visits.items())
     )
     looked = {(repr(where), _tested_version(m, where, version)) for where, version in agent.looked.items() if idle}
@@ -32,7 +36,7 @@ def loop_state(m: Machine, agent: Agent) -> tuple[object, ...]:
 def _registers_at_head(m: Machine, agent: Agent, state: object) -> tuple[object, ...]:
     """Registers as they were when a head was come to: those of states of mbarriers by whether they are the same."""
     assert isinstance(state, tuple)
-    states, now = m.setup.reading(agent.index).states, agent.lanes[0].registers
+    states, now = m.setup.reading(agent.index).state_registers, agent.lanes[0].registers
     return tuple(
         (name, "?" if isinstance(value, tuple) else value == now.get(name) if name in states else value)
         for name, value in state

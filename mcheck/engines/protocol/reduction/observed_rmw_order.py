@@ -11,7 +11,7 @@ from __future__ import annotations
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import NewOrder
-from mcheck.engines.protocol.incremental.entries import sum_of, union
+from mcheck.engines.protocol.incremental.entries import to_mask, union
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import ORDERED, Word, Written
@@ -41,12 +41,12 @@ def _check_word(m: Machine, agent: Agent, new: Record, word: Word) -> None:
         return
     met = agent.left if new.proxy == "GEN" and not new.asynchronous else {}  # a barrier orders, whatever was observed
     earlier = [w for w in others if now[w.agent] >= w.step > met.get(w.agent, -1)]
-    before = sum_of(e for w in earlier for e in w.entries)
-    if before and m.window.settled:
+    before = to_mask(e for w in earlier for e in w.entries)
+    if before and m.window.has_merged:
         m.unsure = FORGOTTEN if m.setup.loose else m.unsure
     elif before:
         reads = union(e.edges.get("rmw", 0) for w in atomics for e in w.entries)
-        if m.window.paired_if_blind(reads) & before:
+        if m.window.find_pairs_without_reads(reads) & before:
             raise NewOrder(word.address)
 
 

@@ -36,14 +36,14 @@ def find_symmetric_threads(setup: Setup) -> SymmetricThreads:
 class ThreadRenaming:
     """New names for agents: those of a class in the order in which they come."""
 
-    def __init__(self, of: SymmetricThreads) -> None:
-        self._of = of
+    def __init__(self, symmetric: SymmetricThreads) -> None:
+        self._symmetric = symmetric
         self._new: dict[int, int] = {}
         self._used: dict[tuple[int, ...], int] = {}
 
     def agent(self, k: int) -> int:
         """The new name of an agent."""
-        members = self._of.get(k)
+        members = self._symmetric.get(k)
         if members is None:
             return k
         if k not in self._new:
@@ -53,11 +53,11 @@ class ThreadRenaming:
         return self._new[k]
 
 
-def canonical_plan(plan: Forced, of: SymmetricThreads) -> Forced:
+def canonical_plan(plan: Forced, symmetric: SymmetricThreads) -> Forced:
     """The plan of which this one is a copy but for threads that have changed places."""
-    if not of:
+    if not symmetric:
         return plan
-    names = ThreadRenaming(of)
+    names = ThreadRenaming(symmetric)
 
     def way(chosen: int) -> int:
         """A choice; the name of a write has its agent in it."""
@@ -73,11 +73,11 @@ def canonical_plan(plan: Forced, of: SymmetricThreads) -> Forced:
     )
 
 
-def execution_signature(m: Machine, of: SymmetricThreads) -> object:
+def execution_signature(m: Machine, symmetric: SymmetricThreads) -> object:
     """What tells an execution from others, but for threads that have changed places."""
-    if not of:
+    if not symmetric:
         return frozenset(m.assigned)
-    names = ThreadRenaming(of)
+    names = ThreadRenaming(symmetric)
     for entry in m.trace:
         names.agent(entry.agent)
     return frozenset(_rename_fact(fact, names) for fact in m.assigned)
