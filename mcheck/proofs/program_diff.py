@@ -218,9 +218,11 @@ def _contains(small: Instance, large: Instance) -> bool:
 def _same_reading(one: CodeFacts, other: CodeFacts) -> bool:
     families = {op.family for r in (one, other) for op in r.thread.code if isinstance(op, ops.WaitGroup)}
     return (
-        (one.tells, one.commits, one.states) == (other.tells, other.commits, other.states)
-        and all(one.depths(family) == other.depths(family) for family in families)
-    )  # fmt: skip
+        one.arrives_on_cp_async == other.arrives_on_cp_async
+        and one.commits_wgmma == other.commits_wgmma
+        and one.state_registers == other.state_registers
+        and all(one.pending_depths(family) == other.pending_depths(family) for family in families)
+    )
 
 
 def _common_code(one: Setup, other: Setup, agent: int) -> CommonCode:
