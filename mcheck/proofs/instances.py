@@ -16,18 +16,18 @@ from mcheck.ir.loop_unrolling import Aperiodic, LoopPeriodicity
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 from mcheck.proofs.prefix_sharing import SharedPrefixes
-from mcheck.proofs.program_diff import ProgramDiff, not_local
+from mcheck.proofs.program_diff import ProgramDiff, next_visible
 from mcheck.proofs.setup_reuse import SetupReuse
 
 Suffices = Callable[[Program, Answer], Answer | None]
 """What is to be said of a program, from the answer that says that nothing was found; ``None`` if others are asked."""
 
 
-KEPT = 24
+MAX_PENDING = 24
 """So many executions are kept where they part from larger numbers; the first ones are brought to their ends before."""
 
 
-class FarEnough(Exception):
+class HorizonReached(Exception):
     """The execution has been followed far enough, and is not over."""
 
     def __init__(self, m: Machine) -> None:
@@ -36,20 +36,20 @@ class FarEnough(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class CodePositions:
     """Where agents stand in the code of a program, which that of a machine may be the beginning and the end of."""
 
     code: list[tuple[Op, ...]]
     at: Callable[[Agent], int] = lambda agent: agent.pc
 
     @staticmethod
-    def of(setup: Setup) -> Stand:
+    def in_program(setup: Setup) -> CodePositions:
         """In a program by itself."""
-        return Stand([setup.program.threads[group[0]].code for group in setup.partition])
+        return CodePositions([setup.program.threads[group[0]].code for group in setup.partition])
 
-    def next(self, agent: Agent) -> int:
+    def next_visible(self, agent: Agent) -> int:
         """Where the next operation of an agent stands that is not local."""
-        return not_local(self.code[agent.index], self.at(agent))
+        return next_visible(self.code[agent.index], self.at(agent))
 
 
 class Family(Protocol):
@@ -58,42 +58,42 @@ class Family(Protocol):
     rounds: LoopPeriodicity
     suffices: Suffices | None
 
-    def instance(self, number: int) -> Program: ...
+    def build_instance(self, number: int) -> Program: ...
 
-    def setup(self, program: Program) -> Setup: ...
+    def prepare(self, program: Program) -> Setup: ...
 
-    def ends(self, setup: Setup, number: int) -> list[int]: ...
+    def loop_ends(self, setup: Setup, number: int) -> list[int]: ...
 
-    def judged(self, m: Machine) -> Answer | None: ...
+    def judge(self, m: Machine) -> Answer | None: ...
 
-    def beyond(self, setup: Setup) -> str | None: ...
+    def explain_non_interleaving(self, setup: Setup) -> str | None: ...
 
 
-class Numbers:
+class Instances:
     """The numbers whose executions are one so far (``mcheck.proofs.prefix_sharing``), up to ``most``."""
 
     def __init__(self, family: Family, whole: Setup, fewest: int, most: int) -> None:
         self.family, self.most = family, most
-        self._within = SetupReuse(whole)
+        self._reuse = SetupReuse(whole)
         self._setups: dict[int, Setup] = {}
-        self._joints: dict[int, ProgramDiff | None] = {}
+        self._diffs: dict[int, ProgramDiff | None] = {}
         self._marks: list[tuple[dict[int, int], int]] = []
         """Where agents stood in their loops, and the number whose execution it was."""
         self.between = 0, 0
         """The marks of the two states that are alike."""
         self.smallest = self._smallest(fewest)
-        self._shared = SharedPrefixes(self.joint, self.smallest)
+        self._shared = SharedPrefixes(self.diff, self.smallest)
         self._ended: dict[int, Answer | None] = {}
         """The answers of those that are over."""
 
-    def begin(self) -> Setup:
+    def start(self) -> Setup:
         """What is to be executed first."""
-        self._shared, self._marks, self._ended = SharedPrefixes(self.joint, self.smallest), [], {}
+        self._shared, self._marks, self._ended = SharedPrefixes(self.diff, self.smallest), [], {}
         return self.setup(self.smallest)
 
-    def stand(self, whole: Setup) -> Stand:
+    def positions(self, whole: Setup) -> CodePositions:
         """Where agents stand in the program with a large number, while they are in that with a small one."""
-        of_whole = Stand.of(whole)
+        of_whole = CodePositions.in_program(whole)
 
         def at(agent: Agent) -> int:
             more = len(of_whole.code[agent.index]) - len(agent.code)
@@ -101,29 +101,29 @@ class Numbers:
 
         return replace(of_whole, at=at)
 
-    def before(self, m: Machine, agent: Agent) -> None:
+    def before_step(self, m: Machine, agent: Agent) -> None:
         """Is told of every step before it is made."""
-        self._shared.before(m, agent)
+        self._shared.before_step(m, agent)
         kept = self._shared.kept
-        while len(kept) > KEPT:
+        while len(kept) > MAX_PENDING:
             number = next(iter(kept))
             self._ended[number] = self._end(number)
         if self._shared.number >= self.most:
-            raise FarEnough(m)
+            raise HorizonReached(m)
 
     def setup(self, number: int) -> Setup:
         """The program with a number as the engine runs it."""
         found = self._setups.get(number)
         if found is None:
-            program = self.family.instance(number)
-            found = self._setups[number] = self._within.setup(program) or self.family.setup(program)
+            program = self.family.build_instance(number)
+            found = self._setups[number] = self._reuse.setup(program) or self.family.prepare(program)
         return found
 
-    def joint(self, number: int) -> ProgramDiff | None:
-        """The joint of a number and the next one."""
-        if number not in self._joints:
-            self._joints[number] = ProgramDiff.of(self.setup(number), self.setup(number + 1))
-        return self._joints[number]
+    def diff(self, number: int) -> ProgramDiff | None:
+        """The diff of a number and the next one."""
+        if number not in self._diffs:
+            self._diffs[number] = ProgramDiff.compare(self.setup(number), self.setup(number + 1))
+        return self._diffs[number]
 
     def _smallest(self, number: int) -> int:
         """The smallest number from which on, up to this one, each is joined to the next one; where nobody asks about
@@ -133,7 +133,7 @@ class Numbers:
             return number
         while number > self.family.rounds.least:
             try:
-                fits = self.joint(number - 1) is not None
+                fits = self.diff(number - 1) is not None
             except (InputError, Unsupported, Aperiodic, Split):
                 break
             if not fits:
@@ -141,12 +141,12 @@ class Numbers:
             number -= 1
         return number
 
-    def standing(self, places: dict[int, int]) -> int:
+    def mark_places(self, places: dict[int, int]) -> int:
         """A mark for where agents stand now."""
         self._marks.append((places, self._shared.number))
         return len(self._marks) - 1
 
-    def first(self, distance: int, steps: int) -> int | None:
+    def find_first(self, distance: int, steps: int) -> int | None:
         """The smallest number in whose execution all agents are in their loops in the first of the two states, and with
         ``distance`` more rounds in the second one; ``None`` as long as that is one that is not known yet, or some of
         the numbers up to ``steps`` more have not parted.
@@ -160,7 +160,7 @@ class Numbers:
     def _first_at(self, mark: int) -> int | None:
         places, number = self._marks[mark]
         while number <= self._shared.number:
-            ends = self.family.ends(self.setup(number), number)
+            ends = self.family.loop_ends(self.setup(number), number)
             if all(at < ends[k] for k, at in places.items()):
                 return number
             number += 1
@@ -174,12 +174,12 @@ class Numbers:
 
     def _end(self, number: int) -> Answer | None:
         try:
-            m = self._shared.end_of(number)
-            return None if m.problems else self.family.judged(m)
+            m = self._shared.run_instance(number)
+            return None if m.problems else self.family.judge(m)
         except (Aperiodic, Unsupported, Split, NewMbarrier, NewOrder, NewWord):
             return None
 
-    def below(self, first: int) -> dict[int, Answer]:
+    def answers_below(self, first: int) -> dict[int, Answer]:
         """The answers of those below a number of which nothing else has to be asked."""
         found: dict[int, Answer] = {}
         suffices = self.family.suffices
@@ -187,7 +187,7 @@ class Numbers:
             return found
         for number in range(self.smallest, first):
             given = self.answer(number)
-            if given is None or self.family.beyond(self.setup(number)) is not None:
+            if given is None or self.family.explain_non_interleaving(self.setup(number)) is not None:
                 continue
             told = suffices(self.setup(number).program, replace(given, complete=False))
             if told is not None:

@@ -19,12 +19,12 @@ from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Done, Mbarrier, Rendezvous, Signal, Word, Written
 
 
-def copy_of(m: Machine) -> Machine:
+def copy_machine(m: Machine) -> Machine:
     """A machine between two steps once more; nobody watches the copy."""
     return _Copies().machine(m)
 
 
-COLLECTED = (
+SHALLOW = (
     "before", "waits_for", "looks", "exits", "fences", "held", "found", "reported", "coarse", "tokens",
     "guessed",
 )  # fmt: skip
@@ -43,7 +43,7 @@ class _Copies:
         vars(out).update(vars(m))
         out.window = self.window(m.window)
         out.memory = m.memory.copy()
-        for name in COLLECTED:
+        for name in SHALLOW:
             setattr(out, name, getattr(m, name).copy())
         for name in ("trace", "vain", "problems", "reversals", "exchanged", "assigned", "mbarrier_places"):
             setattr(out, name, list(getattr(m, name)))
@@ -88,12 +88,12 @@ class _Copies:
         out.newest = None if w.newest is None else self.live(w.newest)
         out.cols = {n: list(column) for n, column in w.cols.items()}
         out.free, out.ends = list(w.free), list(w.ends)
-        for name in ("told", "filled", "masks", "latest", "recent", "memo", "domains"):
+        for name in ("relations", "filled", "masks", "latest", "recent", "memo", "domains"):
             setattr(out, name, dict(getattr(w, name)))
         out.keyed = {}
         for key, masks in w.keyed.items():
             out.keyed[key] = Masks()
-            out.keyed[key].of = dict(masks.of)
+            out.keyed[key].by_key = dict(masks.by_key)
         return out
 
     # --- accesses ---------------------------------------------------------------------------------------------

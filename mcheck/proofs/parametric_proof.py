@@ -47,9 +47,9 @@ from mcheck.cat.ast import Model
 from mcheck.effects.unwritten_objects import find_unwritten_objects
 from mcheck.engines.protocol import exploration, gc_control
 from mcheck.engines.protocol.analysis.delayed_waits import explain_delayed_waits
-from mcheck.engines.protocol.analysis.lane_groups import Split, partition
+from mcheck.engines.protocol.analysis.lane_groups import Split, partition_lanes
 from mcheck.engines.protocol.analysis.non_interleaving import find_non_interleaving
-from mcheck.engines.protocol.analysis.slicing import memory_matters, names_of, needed_objects, needed_registers
+from mcheck.engines.protocol.analysis.slicing import memory_matters, needed_objects, needed_registers, object_names
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import MOST_WORDS, NewMbarrier, NewOrder, NewWord, Setup, prepare
 from mcheck.engines.protocol.operations.scheduler import execute, first_runnable, run_to_end
@@ -58,8 +58,8 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.loop_unrolling import Aperiodic, LoopPeriodicity
 from mcheck.ir.program import Program
-from mcheck.proofs.instances import Numbers, Stand, Suffices
-from mcheck.proofs.periodic_registers import PROBED, Folding, folding_of, may_fold
+from mcheck.proofs.instances import CodePositions, Instances, Suffices
+from mcheck.proofs.periodic_registers import PROBED_ROUNDS, Folding, find_folding, may_fold
 from mcheck.proofs.prefix_sharing import Unshared
 from mcheck.proofs.program_diff import LOCAL, ProgramDiff
 from mcheck.proofs.rotation_symmetry import find_rotation
@@ -76,10 +76,10 @@ from mcheck.proofs.state_recurrence import (
 from mcheck.proofs.streaming_writes import Loop, find_streaming_writes
 from mcheck.semantics.tensor_footprint import extent
 
-FOLLOWED = (5, 12), (8, 40)
+HORIZONS = (5, 12), (8, 40)
 """So many periods, and rounds ahead of them, are followed: where no state repeats among the few, more."""
 MOST_ROUNDS = 400
-RECENT = 3
+RECENT_WRITES = 3
 """So many of the latest writes of a word are followed: of all others the model has to say that they are over."""
 READS = "the model may hold reads against each other, and those of what nothing writes grow with the rounds"
 
@@ -112,7 +112,7 @@ def prove(
     """
     if program.rounds is None or program.instance is None:
         raise Aperiodic("the program is of one size")
-    return _proved(_Prover(program, model, profile, unroll, limit, program.rounds(), suffices), _Prover.all_numbers)
+    return _with_mode(_Prover(program, model, profile, unroll, limit, program.rounds(), suffices), _Prover.prove_all)
 
 
 def prove_long(program: Program, model: Model, profile: str, unroll: int, limit: Limit) -> Proof:
@@ -120,21 +120,21 @@ def prove_long(program: Program, model: Model, profile: str, unroll: int, limit:
     repeats. Raises as ``prove``.
     """
     assert program.shortened is not None
-    return _proved(_Prover(program, model, profile, unroll, limit, program.shortened.rounds), _Prover.one_number)
+    return _with_mode(_Prover(program, model, profile, unroll, limit, program.shortened.rounds), _Prover.prove_long)
 
 
-def _proved(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
-    prover = replace(prover, rounds=prover.evened())
-    folded = prover.folded()
+def _with_mode(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
+    prover = replace(prover, rounds=prover.extend_period())
+    folded = prover.fold_registers()
     if folded is not None:
-        with suppress(_NoTurn):
-            return _tried(folded, prove)
-    return _tried(prover, prove)
+        with suppress(_NoRotation):
+            return _with_retries(folded, prove)
+    return _with_retries(prover, prove)
 
 
-def _tried(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
+def _with_retries(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
     rounds = prover.rounds
-    few, most = (periods * rounds.period + ahead for periods, ahead in FOLLOWED)
+    few, most = (periods * rounds.period + ahead for periods, ahead in HORIZONS)
     if most > MOST_ROUNDS:
         raise Aperiodic(f"the rounds repeat after {rounds.period} only")
     try:
@@ -150,7 +150,7 @@ def _tried(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
     except NewWord as word:
         if len(prover.words) >= MOST_WORDS:
             raise Aperiodic(WORDS) from None
-        return _tried(replace(prover, words=prover.words | {word.address: word.size}), prove)
+        return _with_retries(replace(prover, words=prover.words | {word.address: word.size}), prove)
     except (NewMbarrier, NewOrder):
         raise Aperiodic("objects that are used in a later round only") from None
 
@@ -160,12 +160,12 @@ def _whole(prover: _Prover, prove: Callable[[_Prover, int], Proof], count: int) 
         return prove(prover, count)
     except SplitAccess:
         if prover.folding is not None:
-            raise _NoTurn from None
+            raise _NoRotation from None
         prover.turns = False
         return prove(prover, count)
 
 
-class _NoTurn(Exception):
+class _NoRotation(Exception):
     """With registers as constants there is no turn from a round to the next one: nothing is won by them."""
 
 
@@ -192,79 +192,84 @@ class _Prover:
     """The words that have turned out to be followed (``engine.Search.words``)."""
     first: exploration.Search = field(init=False)
 
-    def all_numbers(self, count: int) -> Proof:
+    def prove_all(self, count: int) -> Proof:
         """The proof for all numbers."""
         count += self.rounds.least
         try:
-            return self._all_numbers(count)
+            return self._prove_all(count)
         except Aperiodic as error:
             if str(error).startswith(FOUND) and error.turn is None:
                 error.turn = count  # the execution is one of this number
             raise
 
-    def _all_numbers(self, count: int) -> Proof:
+    def _prove_all(self, count: int) -> Proof:
         rounds = self.rounds
-        whole = self.instance(count)
+        whole = self.build_instance(count)
         fewest = rounds.least + rounds.period
-        small = self.instance(fewest)
-        setup = self.begin(small, whole)
+        small = self.build_instance(fewest)
+        setup = self.prepare_whole(small, whole)
         if rounds.place is not None:
-            self.periods, loops = Periods(rounds, rounds, in_step=self.in_step), self.placed(setup, count)
+            self.periods, loops = Periods(rounds, rounds, in_step=self.in_step), self.given_loops(setup, count)
         else:
-            loops = self.turned(setup, lambda every: self.loops(setup, every, small, count - fewest))
-        numbers: Numbers | None = None
+            loops = self.find_loops(setup, lambda every: self.build_loops(setup, every, small, count - fewest))
+        numbers: Instances | None = None
         try:
             if self.in_step:
                 raise Unshared
-            numbers = Numbers(self, setup, fewest, count)
-            found = self.periods.repeat(setup, loops, numbers)
+            numbers = Instances(self, setup, fewest, count)
+            found = self.periods.find_recurrence(setup, loops, numbers)
             first = found.mark
         except Unshared:
             numbers = None
-            found = self.periods.repeat(setup, loops)
+            found = self.periods.find_recurrence(setup, loops)
             first = max(count - self.periods.unit.period * found.mark, rounds.least)
         lead, steps = found.lead, found.steps
-        self.growth(self.instance(first), self.instance(first + self.periods.unit.period))
+        self.check_growth(self.build_instance(first), self.build_instance(first + self.periods.unit.period))
         answers = [
             (None if numbers is None else numbers.answer(number))
-            or self.alone(
-                self.setup(self.instance(number)), loops[lead], lead, f"with {self.program.parameter} = {number}"
+            or self.judge_alone(
+                self.prepare(self.build_instance(number)),
+                loops[lead],
+                lead,
+                f"with {self.program.parameter} = {number}",
             )
             for number in range(first, first + steps)
         ]
         answer = replace(answers[-1], findings=merge_findings(answers))
-        smaller = {} if numbers is None else numbers.below(first)
+        smaller = {} if numbers is None else numbers.answers_below(first)
         return Proof(first, steps, answer, len(answers) + 1, smaller, turns=steps % rounds.period > 0)
 
-    def one_number(self, count: int) -> Proof:
+    def prove_long(self, count: int) -> Proof:
         """The proof for loops that are as long as they are written: what is left out of them adds nothing."""
         rounds, period = self.rounds, self.rounds.period
         kept = rounds.ahead + count
-        whole = self.without(kept, period)
-        setup = self.begin(self.program, whole)
-        loops = self.turned(setup, lambda every: self.loops(setup, every, kept=kept))
+        whole = self.leave_out_rounds(kept, period)
+        setup = self.prepare_whole(self.program, whole)
+        loops = self.find_loops(setup, lambda every: self.build_loops(setup, every, kept=kept))
         states: dict[int, Machine] = {}
-        found = self.periods.repeat(setup, loops, states=states)
-        self.growth(whole, whole)
+        found = self.periods.find_recurrence(setup, loops, states=states)
+        self.check_growth(whole, whole)
         unit = self.periods.unit.period
         kept -= unit * found.mark
         steps = lcm(found.steps, period)  # what is left out is as the text has it
-        fewer, lead = self.setup(self.without(kept, steps, unit)), found.lead
-        answer = self.from_there(states[found.earlier], fewer) or self.alone(fewer, loops[lead], lead, "in the rounds")
+        fewer, lead = self.prepare(self.leave_out_rounds(kept, steps, unit)), found.lead
+        answer = self.judge_continuation(states[found.earlier], fewer) or self.judge_alone(
+            fewer, loops[lead], lead, "in the rounds"
+        )
         return Proof(kept, steps, answer, 2)
 
-    def from_there(self, m: Machine, setup: Setup) -> Answer | None:
+    def judge_continuation(self, m: Machine, setup: Setup) -> Answer | None:
         """The answer about a program that an execution of another one, so far, is one of, too; ``None`` if it has to be
         run from its beginning.
         """
-        joint = ProgramDiff.of(m.setup, setup)
-        if joint is None or not joint.straight or not joint.holds(m, set()):
+        diff = ProgramDiff.compare(m.setup, setup)
+        if diff is None or not diff.is_straight or not diff.applies_to(m, set()):
             return None
-        joint.take_over(m, set())
+        diff.transfer(m, set())
         run_to_end(m)
-        return None if m.problems else self.judged(m)
+        return None if m.problems else self.judge(m)
 
-    def begin(self, small: Program, whole: Program) -> Setup:
+    def prepare_whole(self, small: Program, whole: Program) -> Setup:
         """What is to be executed of ``whole``, with the agents of one execution of a ``small`` program of its family;
         raises ``Aperiodic`` where that says that more than a state may decide.
         """
@@ -277,30 +282,30 @@ class _Prover:
         if self.first.bounded is not None:
             raise Aperiodic(SEVERAL)
         self.words = self.words | self.first.words
-        setup = self.setup(whole)
+        setup = self.prepare(whole)
         if setup.reads:
             raise Aperiodic(READS)
         if setup.words and any(isinstance(ops.performed_operation(op), ops.Atomic) for op in setup.program.operations):
             raise Aperiodic(WORDS)
-        more = self.beyond(setup)
+        more = self.explain_non_interleaving(setup)
         if more is not None:
             raise Aperiodic(more)
         return setup
 
-    def beyond(self, setup: Setup) -> str | None:
+    def explain_non_interleaving(self, setup: Setup) -> str | None:
         """Why there may be executions of a program that are no interleaving of its steps."""
         program, needed = setup.program, setup.needed
         return find_non_interleaving(program, needed, setup.partition, setup.tape) or explain_delayed_waits(
             program, needed
         )
 
-    def instance(self, number: int) -> Program:
+    def build_instance(self, number: int) -> Program:
         """The program with a number, under the same assumptions."""
         self.limit.check()
         assert self.program.instance is not None
         return self._of_family(self.program.instance(number))
 
-    def without(self, kept: int, every: int, least: int | None = None) -> Program:
+    def leave_out_rounds(self, kept: int, every: int, least: int | None = None) -> Program:
         """The program without as many rounds as can be left out behind the first ones, in multiples of a number, and
         before the last ones, which are a period or as many as ``least``.
         """
@@ -312,46 +317,48 @@ class _Prover:
         found = replace(program, assumptions=self.program.assumptions)
         return found if self.folding is None else self.folding.program(found)
 
-    def evened(self) -> LoopPeriodicity:
+    def extend_period(self) -> LoopPeriodicity:
         """The rounds with a period after which the stored values that may decide something are the same."""
         rounds = self.rounds
         uneven = {name: every for name, every in rounds.aperiodic_values().items() if every is not None}
         if not uneven:
             return rounds
-        probe = self.program if self.program.shortened is not None else self.instance(rounds.least + rounds.period)
+        probe = (
+            self.program if self.program.shortened is not None else self.build_instance(rounds.least + rounds.period)
+        )
         if not memory_matters(probe):
             return rounds
         asked = needed_objects(probe, needed_registers(probe))
-        names = uneven.keys() if asked is None else names_of(probe, asked)
+        names = uneven.keys() if asked is None else object_names(probe, asked)
         return rounds.with_period(lcm(rounds.period, *(every for name, every in uneven.items() if name in names)))
 
-    def folded(self) -> _Prover | None:
+    def fold_registers(self) -> _Prover | None:
         """The same with what registers keep as constants, where the rounds have a longer period then."""
         rounds = self.rounds
         if rounds.place is not None or not may_fold(self.program):
             return None
         if self.program.shortened is not None:
-            probe = self.without(rounds.ahead + PROBED, rounds.period)
+            probe = self.leave_out_rounds(rounds.ahead + PROBED_ROUNDS, rounds.period)
         else:
-            probe = self.instance(rounds.least + PROBED)
-        folding = folding_of(probe, rounds)
+            probe = self.build_instance(rounds.least + PROBED_ROUNDS)
+        folding = find_folding(probe, rounds)
         return None if folding is None else replace(self, rounds=folding.rounds, folding=folding)
 
-    def setup(self, program: Program) -> Setup:
+    def prepare(self, program: Program) -> Setup:
         """A program of this family with the agents that the smallest of it has."""
         known = self.first.setup
         assert known is not None
-        whole = {t: k for k, group in enumerate(partition(program)) for t in group}
+        whole = {t: k for k, group in enumerate(partition_lanes(program)) for t in group}
         if any(len({whole[t] for t in group}) > 1 for group in known.partition):
             raise Split(())
         out = prepare(
             program, known.partition, self.model, self.profile, self.unroll, self.limit.check, None, self.first.extra,
             None, self.words,
         )  # fmt: skip
-        out.circles, out.stale = self.circles, RECENT
+        out.circles, out.stale = self.circles, RECENT_WRITES
         return out
 
-    def turned(self, setup: Setup, loops_by: Callable[[int], dict[int, Loop]]) -> dict[int, Loop]:
+    def find_loops(self, setup: Setup, loops_by: Callable[[int], dict[int, Loop]]) -> dict[int, Loop]:
         """The loops cut into as few rounds as go into the next ones by a turn, or into the periods of the text."""
         self.periods = Periods(self.rounds, self.rounds, in_step=self.in_step)
         setup.circles = self.circles = {}
@@ -361,18 +368,18 @@ class _Prover:
             if period % every == 0:
                 with suppress(Aperiodic):
                     cut = loops_by(every)
-                    turning = find_rotation(setup, cut, self.rounds, every)
-                    if turning is not None:
+                    rotation = find_rotation(setup, cut, self.rounds, every)
+                    if rotation is not None:
                         unit = self.rounds.with_period(every)
                         find_streaming_writes(setup.program, setup, cut, unit)
-                        self.periods = replace(self.periods, unit=unit, turning=turning)
-                        setup.circles = self.circles = turning.by_object(setup.program.memory)
+                        self.periods = replace(self.periods, unit=unit, rotation=rotation)
+                        setup.circles = self.circles = rotation.by_object(setup.program.memory)
                         return cut
         if self.folding is not None:
-            raise _NoTurn
+            raise _NoRotation
         return loops_by(period)
 
-    def ends(self, setup: Setup, number: int) -> list[int]:
+    def loop_ends(self, setup: Setup, number: int) -> list[int]:
         """Where the rounds that are alike end in the code of each agent; raises ``Aperiodic`` where a loop does not
         run on with the number.
         """
@@ -389,7 +396,7 @@ class _Prover:
             out.append(begins[max(last, 0)])
         return out
 
-    def placed(self, setup: Setup, number: int) -> dict[int, Loop]:
+    def given_loops(self, setup: Setup, number: int) -> dict[int, Loop]:
         """The loops of the agents, where the program says for each thread and number where they are."""
         assert self.rounds.place is not None
         out = {}
@@ -398,7 +405,7 @@ class _Prover:
             out[k] = Loop(first, end, length, first) if length else NO_LOOP
         return out
 
-    def loops(
+    def build_loops(
         self, setup: Setup, every: int, small: Program | None = None, more: int = 0, kept: int = 0
     ) -> dict[int, Loop]:
         """The loops of the agents, so many rounds for a period: those that are alike, of the first ``kept`` where it is
@@ -420,10 +427,10 @@ class _Prover:
             alike = begins[cut.ahead : (min(last, kept) if kept else last) + 1]
             if small is not None and len(small.threads[group[0]].rounds[found[0]]) + more != len(begins):
                 raise Aperiodic("how often a loop runs", found[0])
-            out[k] = replace(_loop(thread.code, alike, every), begins=begins, cut=cut, missing=missing)
+            out[k] = replace(_build_loop(thread.code, alike, every), begins=begins, cut=cut, missing=missing)
         return out
 
-    def growth(self, one: Program, more: Program) -> None:
+    def check_growth(self, one: Program, more: Program) -> None:
         """Raises ``Aperiodic`` if addresses grow into objects that are written, or that do not grow as much, from one
         program to the one with a period more, which may be one and the same.
         """
@@ -437,22 +444,23 @@ class _Prover:
             if large.object.held or (large.object.init is not None and large.object.init.strip(b"\0")):
                 raise Aperiodic(f"addresses in {name}, whose contents are not the same all over, grow with the rounds")
         if self.rounds.coordinates:
-            _no_tile_matters(one, read_only)
+            _check_tile_independence(one, read_only)
 
-    def alone(self, setup: Setup, loop: Loop, lead: int, which: str) -> Answer:
+    def judge_alone(self, setup: Setup, loop: Loop, lead: int, which: str) -> Answer:
         """The answer about one of the programs, from its one execution; raises ``Aperiodic`` if it has an error.
 
         What is for review stops no agent, so that it shows with every larger number as it shows here.
         """
         at_rest = pause_each_period(
-            Stand.of(setup), {lead: loop}, lead, lambda *_: None, lambda _, turn: self.periods.due(turn), set()
+            CodePositions.in_program(setup), {lead: loop}, lead, lambda *_: None,
+            lambda _, turn: self.periods.is_compared(turn), set(),
         )  # fmt: skip
-        given = self.judged(execute(setup, before=at_rest, pick=first_runnable))
+        given = self.judge(execute(setup, before=at_rest, pick=first_runnable))
         if given is None:
             raise Aperiodic(f"{FOUND} {which}")
         return given
 
-    def judged(self, m: Machine) -> Answer | None:
+    def judge(self, m: Machine) -> Answer | None:
         """The answer about a program from its one execution, ``None`` if that has an error; raises ``Aperiodic`` if it
         could have gone another way.
         """
@@ -472,7 +480,7 @@ class _Prover:
 NO_LOOP = Loop(0, 0, 0)
 
 
-def _loop(code: tuple[ops.Op, ...], alike: tuple[int, ...], period: int) -> Loop:
+def _build_loop(code: tuple[ops.Op, ...], alike: tuple[int, ...], period: int) -> Loop:
     """A loop whose rounds begin at these places in the code; raises ``Aperiodic`` where that is not what the text
     says.
     """
@@ -493,7 +501,7 @@ def _loop(code: tuple[ops.Op, ...], alike: tuple[int, ...], period: int) -> Loop
     return Loop(start, end, length, first)
 
 
-def _no_tile_matters(program: Program, read_only: frozenset[int]) -> None:
+def _check_tile_independence(program: Program, read_only: frozenset[int]) -> None:
     """Raises ``Aperiodic`` unless a load by a tensor map is legal, and in nobody's way, wherever its tile is."""
     for op in program.operations:
         if not isinstance(op, ops.TensorCopy):

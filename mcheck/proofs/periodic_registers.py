@@ -29,7 +29,7 @@ from mcheck.ir.resolve import Undefined, checked_binary, resolve
 
 MAX_PERIOD = 45
 """The longest period that anybody makes use of."""
-PROBED = 2 * MAX_PERIOD
+PROBED_ROUNDS = 2 * MAX_PERIOD
 """So many rounds show whether what is kept comes round."""
 LOCAL = (ops.Alu, ops.Label, ops.Branch)
 
@@ -38,7 +38,7 @@ Values = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Counting:
+class CountedLoop:
     """What a thread's loop keeps in registers: it comes round after ``period`` rounds, from round ``ahead`` on."""
 
     span: Span
@@ -69,7 +69,7 @@ class Folding:
     """
 
     rounds: LoopPeriodicity
-    _counting: dict[int, Counting]
+    _counting: dict[int, CountedLoop]
     _texts: _Texts
     _longest: dict[int, _Longest] = field(default_factory=dict)
 
@@ -86,7 +86,7 @@ class Folding:
         known, texts = self._longest.get(thread.index), self._texts
         end, count = begins[-1], len(begins) - 1
         if known is not None and count < len(known.starts) and thread.code[:end] == known.code[:end]:
-            behind = _walked(thread, texts, counting, end, known.starts[count])
+            behind = _walk(thread, texts, counting, end, known.starts[count])
             if behind is None:
                 return thread
             rest = texts.put(thread.code[end:], behind.held)
@@ -94,7 +94,7 @@ class Folding:
                 return replace(thread, code=(*known.folded[:end], *texts.bare(rest, known.live)))
         path = texts.path(thread), counting.kept
         if path not in walks:
-            walks[path] = _walked(thread, texts, counting)
+            walks[path] = _walk(thread, texts, counting)
         whole = walks[path]
         if whole is None:
             return thread
@@ -106,13 +106,13 @@ class Folding:
         return replace(thread, code=code)
 
 
-def _walked(
-    thread: Thread, texts: _Texts, counting: Counting, start: int = 0, known: Known | None = None
+def _walk(
+    thread: Thread, texts: _Texts, counting: CountedLoop, start: int = 0, known: Known | None = None
 ) -> _Walk | None:  # fmt: skip
     """What is known where of what a loop keeps; ``None`` for ways that nobody follows."""
     try:
         return _Walk(thread, texts, counting, counting.kept, start, known)
-    except _Tangled:
+    except _Irreducible:
         return None
 
 
@@ -122,20 +122,20 @@ def may_fold(program: Program) -> bool:
     return any(texts.names(op) for op in program.operations)
 
 
-def folding_of(program: Program, rounds: LoopPeriodicity) -> Folding | None:
+def find_folding(program: Program, rounds: LoopPeriodicity) -> Folding | None:
     """How to say what registers of the program and of others of its family keep, which it has enough rounds to show;
     ``None`` if nothing is to be said.
     """
     texts = _Texts()
-    counting: dict[int, Counting] = {}
-    known: dict[object, Counting | None] = {}
+    counting: dict[int, CountedLoop] = {}
+    known: dict[object, CountedLoop | None] = {}
     for thread in program.threads:
         spans = [span for span in thread.rounds if span in rounds.loops]
         if len(spans) != 1 or not any(map(texts.names, thread.code)):
             continue
         path = texts.path(thread)
         if path not in known:
-            known[path] = _counted(thread, texts, spans[0], rounds)
+            known[path] = _find_counted_loop(thread, texts, spans[0], rounds)
         found = known[path]
         if found is not None:
             counting[thread.index] = found
@@ -146,12 +146,14 @@ def folding_of(program: Program, rounds: LoopPeriodicity) -> Folding | None:
     return Folding(replace(rounds.with_period(period), counted=counted), counting, texts)
 
 
-def _counted(thread: Thread, texts: _Texts, span: Span, rounds: LoopPeriodicity) -> Counting | None:
+def _find_counted_loop(thread: Thread, texts: _Texts, span: Span, rounds: LoopPeriodicity) -> CountedLoop | None:
     """What the loop of a thread keeps, if something is asked of it."""
-    loop = Counting(span, rounds.loops[span].ahead)
+    loop = CountedLoop(span, rounds.loops[span].ahead)
     try:
         starts = _Walk(thread, texts, loop, None).starts[loop.ahead :]
-        periods = {name: p for name in _always(starts) if (p := _period([s[name] for s in starts], rounds.period))}
+        periods = {
+            name: p for name in _always_known(starts) if (p := _find_period([s[name] for s in starts], rounds.period))
+        }
         while True:
             walk = _Walk(thread, texts, loop, frozenset(periods))
             pairs = list(zip(walk.starts[loop.ahead :], starts, strict=True))
@@ -160,7 +162,7 @@ def _counted(thread: Thread, texts: _Texts, span: Span, rounds: LoopPeriodicity)
                 break
             for name in lost:
                 del periods[name]
-    except _Tangled:
+    except _Irreducible:
         return None
     asked = [pc for pc, values in enumerate(walk.held) if values]
     if not asked:
@@ -169,12 +171,12 @@ def _counted(thread: Thread, texts: _Texts, span: Span, rounds: LoopPeriodicity)
     return replace(loop, kept=frozenset(periods), period=lcm(*periods.values(), 1), behind=behind)
 
 
-def _always(starts: Sequence[Known]) -> set[str]:
+def _always_known(starts: Sequence[Known]) -> set[str]:
     """The registers that are known at the beginning of all rounds."""
     return set.intersection(*map(set, starts)) if starts else set()
 
 
-def _period(values: Sequence[int], least: int) -> int | None:
+def _find_period(values: Sequence[int], least: int) -> int | None:
     """After how many rounds, in multiples of a number, the values repeat; ``None`` if they have not done so twice."""
     for period in range(least, min(MAX_PERIOD, len(values) // 2) + 1, least):
         if values[period:] == values[:-period]:
@@ -199,7 +201,7 @@ class _Texts:
         found = self._names.get(id(op))
         if found is None:
             self._held.append(op)
-            found = self._names[id(op)] = frozenset() if isinstance(op, LOCAL) else _decide(op)
+            found = self._names[id(op)] = frozenset() if isinstance(op, LOCAL) else _deciding_registers(op)
         return found
 
     def path(self, thread: Thread) -> object:
@@ -240,14 +242,14 @@ class _Texts:
         """The registers that are read by something else than computations of registers that nothing else reads."""
         live = set(self.asked(code))
         todo = [op for op in {id(op): op for op in code}.values() if type(op) is ops.Alu]
-        while needed := [op for op in todo if _computes(op, live)]:
-            todo = [op for op in todo if not _computes(op, live)]
+        while needed := [op for op in todo if _is_live(op, live)]:
+            todo = [op for op in todo if not _is_live(op, live)]
             live.update(*map(self._reads, needed))
         return frozenset(live)
 
     def bare(self, code: Sequence[Op], live: Collection[str]) -> tuple[Op, ...]:
         """A code without the computations of what is not ``live``: in their places stands what does nothing."""
-        idle = {id(op): self._idle(op) for op in code if type(op) is ops.Alu and not _computes(op, live)}
+        idle = {id(op): self._idle(op) for op in code if type(op) is ops.Alu and not _is_live(op, live)}
         return tuple([idle.get(id(op), op) for op in code])
 
     def _idle(self, op: ops.Alu) -> Op:
@@ -264,11 +266,11 @@ class _Texts:
         found = self._folded.get((id(op), values))
         if found is None:
             self._held.append(op)
-            found = self._folded[id(op), values] = _with(op, dict(values))
+            found = self._folded[id(op), values] = _substitute(op, dict(values))
         return found
 
 
-def _computes(op: Op, live: Collection[str]) -> bool:
+def _is_live(op: Op, live: Collection[str]) -> bool:
     """Whether a computation computes something that is live, or does something else than that."""
     assert isinstance(op, ops.Alu)
     if not op.dsts or any(reg is None for reg in op.dsts) or op.op in ("mapa", "activemask", "div", "rem"):
@@ -276,12 +278,12 @@ def _computes(op: Op, live: Collection[str]) -> bool:
     return any(reg is not None and reg.name in live for reg in op.dsts)
 
 
-def _decide(op: Op) -> frozenset[str]:
+def _deciding_registers(op: Op) -> frozenset[str]:
     names = {name for expr in decisive(ops.performed_operation(op)) for name in registers_of(expr)}
     return frozenset(names | ({op.guard.reg.name} if op.guard is not None else set()))
 
 
-def _with(op: Op, known: Known) -> Op:
+def _substitute(op: Op, known: Known) -> Op:
     """An operation with values in the place of registers; a guard that holds is left out."""
     out = resolve(op, lambda expr: _value(expr, known))
     return replace(out, guard=None) if op.guard is not None and evaluate_guard(op.guard, known) else out
@@ -307,7 +309,7 @@ def _value(expr: Expr, known: Known) -> Expr:
     return expr
 
 
-class _Tangled(Exception):
+class _Irreducible(Exception):
     """A way into the loop, out of it, or from one round to another that is not the end of the one."""
 
 
@@ -322,7 +324,7 @@ class _Walk:
     """
 
     def __init__(
-        self, thread: Thread, texts: _Texts, loop: Counting, kept: Collection[str] | None, start: int = 0,
+        self, thread: Thread, texts: _Texts, loop: CountedLoop, kept: Collection[str] | None, start: int = 0,
         known: Known | None = None,
     ) -> None:  # fmt: skip
         self.held: list[Values] = []
@@ -332,13 +334,13 @@ class _Walk:
         self._arriving: dict[int, list[Known]] = {}
         self._heads: dict[int, Known] = {}
         borders = {pc: k for k, pc in enumerate(begins)}
-        again = _written_again(thread, start)
+        again = _rewritten_registers(thread, start)
         here: Known | None = dict(thread.init if known is None else known)
         for pc, op in enumerate(thread.code[start:], start):
             number = borders.get(pc)
             if number is not None:
                 if here is None:
-                    raise _Tangled
+                    raise _Irreducible
                 if kept is not None and number >= loop.ahead:
                     here = {name: held for name, held in here.items() if name in kept}
                 self.starts.append(dict(here))
@@ -356,7 +358,7 @@ class _Walk:
             here = self._behind(pc, op, here)
         if not start and len(self.starts) < len(begins):  # the last round ends where the code does
             if here is None:
-                raise _Tangled
+                raise _Irreducible
             self.starts.append({name: held for name, held in here.items() if kept is None or name in kept})
 
     def _behind(self, pc: int, op: Op, known: Known) -> Known | None:
@@ -383,14 +385,14 @@ class _Walk:
     def _goes(self, pc: int, there: int, known: Known) -> None:
         """Somebody goes on elsewhere."""
         if bisect_right(self._begins, pc) != bisect_right(self._begins, there):
-            raise _Tangled
+            raise _Irreducible
         if there > pc:
             self._arriving.setdefault(there, []).append(dict(known))
         elif any(known.get(name) != held for name, held in self._heads[there].items()):
-            raise _Tangled
+            raise _Irreducible
 
 
-def _written_again(thread: Thread, start: int) -> dict[int, set[str]]:
+def _rewritten_registers(thread: Thread, start: int) -> dict[int, set[str]]:
     """By the places that something behind them leads back to, the registers that are written in between."""
     found: dict[int, set[str]] = {}
     for pc, op in enumerate(thread.code[start:], start):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.operations.scheduler import run_to_end
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.proofs.machine_copies import copy_of
+from mcheck.proofs.machine_copies import copy_machine
 from mcheck.proofs.program_diff import ProgramDiff
 
 
@@ -26,43 +26,43 @@ class Unshared(Exception):
 
 @dataclass(slots=True)
 class SharedPrefixes:
-    """What numbers from ``number`` on have in common; ``joint`` is that of a number and the next one."""
+    """What numbers from ``number`` on have in common; ``diff`` is that of a number and the next one."""
 
-    joint: Callable[[int], ProgramDiff | None]
+    diff: Callable[[int], ProgramDiff | None]
     number: int
     kept: dict[int, Machine] = field(default_factory=dict)
     """By number, the execution where it parts from that of larger ones."""
     behind: set[int] = field(default_factory=set)
     """The agents that are past all that numbers differ in."""
-    _joint: ProgramDiff | None = None
+    _diff: ProgramDiff | None = None
     _branch: tuple[int, int] | None = None
     """An agent that may have gone there just now, and where that is."""
 
-    def before(self, m: Machine, agent: Agent) -> None:
+    def before_step(self, m: Machine, agent: Agent) -> None:
         """Is told of every step before it is made; makes the machine one of the next numbers if they part here."""
-        if self._joint is None:
-            self._joint = self._found()
+        if self._diff is None:
+            self._diff = self._found()
         if self._branch is not None:
             who, place = self._branch
             if m.agents[who].pc == place:
                 self.behind.add(who)
-        while not self._joint.leads_on(agent, agent.index in self.behind):
-            self.kept[self.number] = copy_of(m)
-            self._joint.take_over(m, self.behind)
+        while not self._diff.continues_alike(agent, agent.index in self.behind):
+            self.kept[self.number] = copy_machine(m)
+            self._diff.transfer(m, self.behind)
             self.number += 1
-            self._joint = self._found()
-            if not self._joint.holds(m, self.behind):
+            self._diff = self._found()
+            if not self._diff.applies_to(m, self.behind):
                 raise Unshared
-        target = None if agent.index in self.behind else self._joint.leads_behind(agent)
+        target = None if agent.index in self.behind else self._diff.find_exit_target(agent)
         self._branch = None if target is None else (agent.index, target)
 
     def _found(self) -> ProgramDiff:
-        found = self.joint(self.number)
+        found = self.diff(self.number)
         if found is None:
             raise Unshared
         return found
 
-    def end_of(self, number: int) -> Machine:
+    def run_instance(self, number: int) -> Machine:
         """The execution of a number, to its end."""
         m = self.kept.pop(number)
         run_to_end(m)

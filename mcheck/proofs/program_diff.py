@@ -1,8 +1,8 @@
 """Two programs that are alike up to some place, and executions that may be of either.
 
 An execution in which every thread has done what both programs say is one of the second as well as of the first
-(``Joint.take_over``). What both say is compared operation by operation: the first ones of every thread, and the last
-ones, which a thread comes to by a branch past what lies between. Everything else that an execution looks at has to be
+(``ProgramDiff.transfer``). What both say is compared operation by operation: the first ones of every thread, and the
+last ones, which a thread comes to by a branch past what lies between. Everything else that an execution looks at has to be
 the same: who the threads and the agents are, where objects lie and what they hold, and what is read off the code as a
 whole (``mcheck.engines.protocol.execution.setup``). Objects may be larger in the second program, as what is within the
 smaller ones is within the larger ones.
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import is_
 
-from mcheck.engines.protocol.analysis.code_facts import Reading
+from mcheck.engines.protocol.analysis.code_facts import CodeFacts
 from mcheck.engines.protocol.analysis.polling import find_awaited_value, is_redundant_poll
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import Setup
@@ -57,18 +57,18 @@ class ProgramDiff:
     reach: list[CommonCode]
 
     @staticmethod
-    def of(one: Setup, other: Setup) -> ProgramDiff | None:
-        """The joint of two programs; none where an execution of the one could show that it is none of the other."""
+    def compare(one: Setup, other: Setup) -> ProgramDiff | None:
+        """The diff of two programs; none where an execution of the one could show that it is none of the other."""
         if not _same_frame(one, other):
             return None
-        return ProgramDiff(one, other, [_reach(one, other, k) for k in range(len(one.partition))])
+        return ProgramDiff(one, other, [_common_code(one, other, k) for k in range(len(one.partition))])
 
-    def leads_on(self, agent: Agent, behind: bool) -> bool:
+    def continues_alike(self, agent: Agent, behind: bool) -> bool:
         """Whether the next step of an agent is the same in both programs; ``behind`` if it is among the last ones."""
         reach = self.reach[agent.index]
         if reach.whole:
             return True
-        at = not_local(agent.code, agent.pc)
+        at = next_visible(agent.code, agent.pc)
         if not behind and at >= reach.first:
             return False
         if at >= len(agent.code):
@@ -98,10 +98,10 @@ class ProgramDiff:
             return True
         return target != at + 1 and self._is_last(reach, target) and same == target + reach.more
 
-    def leads_behind(self, agent: Agent) -> int | None:
+    def find_exit_target(self, agent: Agent) -> int | None:
         """The place among the last operations that the next step of an agent may branch to."""
         reach = self.reach[agent.index]
-        at = not_local(agent.code, agent.pc)
+        at = next_visible(agent.code, agent.pc)
         op = agent.code[at] if at < len(agent.code) else None
         if reach.whole or not isinstance(op, ops.Branch):
             return None
@@ -110,7 +110,7 @@ class ProgramDiff:
         return None if target <= reach.first and same == target else target
 
     @property
-    def straight(self) -> bool:
+    def is_straight(self) -> bool:
         """Whether what stands where the programs differ, or behind that, shows nowhere before an agent comes there."""
         for k, reach in enumerate(self.reach):
             thread = self.one.program.threads[self.one.partition[k][0]]
@@ -122,7 +122,7 @@ class ProgramDiff:
                     return False
         return True
 
-    def holds(self, m: Machine, behind: set[int]) -> bool:
+    def applies_to(self, m: Machine, behind: set[int]) -> bool:
         """Whether all agents stand where both programs are the same. Who has come to the end of the one where the other
         one goes on has ended.
         """
@@ -132,7 +132,7 @@ class ProgramDiff:
             if not reach.whole
         ) and all(self._same_loops(a) for a in m.agents)
 
-    def take_over(self, m: Machine, behind: set[int]) -> None:
+    def transfer(self, m: Machine, behind: set[int]) -> None:
         """Makes an execution of the one program one of the other; all agents stand where both are the same."""
         other = self.other
         m.setup, m.program = other, other.program
@@ -164,7 +164,7 @@ class ProgramDiff:
         return all(deciding[0](agent.index, at) == deciding[1](agent.index, at) for at in agent.visits)
 
 
-def not_local(code: tuple[Op, ...], pc: int) -> int:
+def next_visible(code: tuple[Op, ...], pc: int) -> int:
     """Where the next operation stands that others may notice, from a place on; behind the last one if there is none."""
     while pc < len(code) and isinstance(code[pc], LOCAL):
         pc += 1
@@ -181,7 +181,7 @@ def _same_frame(one: Setup, other: Setup) -> bool:
         and _frame(one) == _frame(other)
         and _same_threads(a, b)
         and len(a.memory.instances) == len(b.memory.instances)
-        and all(map(_holds_more, a.memory.instances, b.memory.instances))
+        and all(map(_contains, a.memory.instances, b.memory.instances))
         and exits_matter(a) == exits_matter(b)
         and all(_same_reading(one.reading(k), other.reading(k)) for k in range(len(one.partition)))
     )
@@ -203,7 +203,7 @@ def _same_threads(a: Program, b: Program) -> bool:
     )
 
 
-def _holds_more(small: Instance, large: Instance) -> bool:
+def _contains(small: Instance, large: Instance) -> bool:
     """Whether an object lies where another one does, and holds what that one holds, with more behind it or not."""
     a, b = small.object, large.object
     if (small.base, small.physical, small.cta) != (large.base, large.physical, large.cta) or a.size > b.size:
@@ -215,25 +215,27 @@ def _holds_more(small: Instance, large: Instance) -> bool:
     return replace(a, size=b.size, dims=b.dims, init=b.init) == b
 
 
-def _same_reading(one: Reading, other: Reading) -> bool:
+def _same_reading(one: CodeFacts, other: CodeFacts) -> bool:
     families = {op.family for r in (one, other) for op in r.thread.code if isinstance(op, ops.WaitGroup)}
     return (
-        (one.tells, one.commits, one.states) == (other.tells, other.commits, other.states)
-        and all(one.depths(family) == other.depths(family) for family in families)
-    )  # fmt: skip
+        one.arrives_on_cp_async == other.arrives_on_cp_async
+        and one.commits_wgmma == other.commits_wgmma
+        and one.state_registers == other.state_registers
+        and all(one.pending_depths(family) == other.pending_depths(family) for family in families)
+    )
 
 
-def _reach(one: Setup, other: Setup, agent: int) -> CommonCode:
+def _common_code(one: Setup, other: Setup, agent: int) -> CommonCode:
     """How far the code of an agent is the same, that of all its threads."""
     group = one.partition[agent]
     pairs = [(one.program.threads[t], other.program.threads[t]) for t in group]
     end, more = len(pairs[0][0].code), len(pairs[0][1].code) - len(pairs[0][0].code)
     first = last = end + min(more, 0)
     for a, b in pairs:
-        first = _common(a.code, b.code, first)
+        first = _common_prefix(a.code, b.code, first)
     last = min(last - first, end, end + more)
     for a, b in pairs:
-        last = _common(a.code[::-1], b.code[::-1], last)
+        last = _common_prefix(a.code[::-1], b.code[::-1], last)
     heads, others = one.loops[agent], other.loops[agent]
     first = min([first, *(at for at in heads ^ others if at < first)])
     for a, b in pairs:
@@ -243,7 +245,7 @@ def _reach(one: Setup, other: Setup, agent: int) -> CommonCode:
     return CommonCode(first, last, end, more)
 
 
-def _common(a: Sequence[Op], b: Sequence[Op], most: int) -> int:
+def _common_prefix(a: Sequence[Op], b: Sequence[Op], most: int) -> int:
     """How many operations two threads begin with together, at most so many: of the same statements, too."""
     shared = bytes(map(is_, a[:most], b[:most]))  # nearly all are
     k = shared.find(0)

@@ -33,11 +33,11 @@ from mcheck.proofs.streaming_writes import Loop
 
 MBARRIER = 8
 """Bytes of an mbarrier object."""
-RANGES = frozenset(("reads", "writes"))
+RANGE_OPERANDS = frozenset(("reads", "writes"))
 """Operands that are pairs of an address and a size."""
-ADDRESSES = frozenset(("address", "dst", "src", "mbar", "shared", "tensor_map", *RANGES))
+ADDRESS_OPERANDS = frozenset(("address", "dst", "src", "mbar", "shared", "tensor_map", *RANGE_OPERANDS))
 """Operands that are addresses."""
-WORDS = ("span", "text", "section")
+TEXT_FIELDS = ("span", "text", "section")
 """Fields that say how an operation is written."""
 
 
@@ -47,32 +47,32 @@ def find_rotation(setup: Setup, loops: Mapping[int, Loop], rounds: LoopPeriodici
     """
     if any(i.base != i.physical for i in setup.program.memory.instances):  # two names for one byte
         return None
-    reader = _Reader(setup, rounds, every)
+    reader = _RoundComparison(setup, rounds, every)
     for agent, group in enumerate(setup.partition):
         if not all(reader.loop(setup.program.threads[t], loops[agent], rounds.period // every) for t in group):
             return None
-    return reader.turning()
+    return reader.rotation()
 
 
-def is_fixed_behind(turning: Rotation, setup: Setup, loops: Mapping[int, Loop], places: Mapping[int, int]) -> bool:
+def is_fixed_behind(rotation: Rotation, setup: Setup, loops: Mapping[int, Loop], places: Mapping[int, int]) -> bool:
     """Whether a turn leaves all as it is that comes behind the loops, and what agents have still to do that are in
     none, but stand at these ``places``.
     """
     return all(
-        _stays(turning, op)
+        _is_fixed(rotation, op)
         for agent, group in enumerate(setup.partition)
         for t in group
         for op in setup.program.threads[t].code[loops[agent].end if loops[agent].length else places[agent] :]
     )
 
 
-def _stays(turning: Rotation, op: Op) -> bool:
+def _is_fixed(rotation: Rotation, op: Op) -> bool:
     """Whether a turn leaves an operation as it is, whatever the registers hold."""
-    return not any(at is None or turning.moves(at) for at in _addresses(ops.performed_operation(op)))
+    return not any(at is None or rotation.moves(at) for at in _addresses(ops.performed_operation(op)))
 
 
 @dataclass(slots=True)
-class _Reader:
+class _RoundComparison:
     """Compares the operations of rounds; collects the addresses that take the places of each other."""
 
     setup: Setup
@@ -115,7 +115,7 @@ class _Reader:
         if any(
             getattr(one, f.name) != getattr(other, f.name)
             for f in fields(one)
-            if f.name not in asked and f.name not in WORDS
+            if f.name not in asked and f.name not in TEXT_FIELDS
         ):
             return False
         if isinstance(one, ops.Await) and isinstance(other, ops.Await):
@@ -137,7 +137,7 @@ class _Reader:
                     return False
             elif isinstance(one, ops.TensorCopy) and name == "coords" and self.rounds.coordinates:
                 continue
-            elif x != y and name not in ADDRESSES:
+            elif x != y and name not in ADDRESS_OPERANDS:
                 return False
         one_by_one = tuple(_addresses(one)), tuple(_addresses(other))
         return len(one_by_one[0]) == len(one_by_one[1]) and all(map(self._address, *one_by_one))
@@ -159,7 +159,7 @@ class _Reader:
         flip = (x.value ^ y.value) & 1
         return all(at is not None and self.flips.setdefault(at, flip) == flip for at in _addresses(wait))
 
-    def turning(self) -> Rotation | None:
+    def rotation(self) -> Rotation | None:
         """The turn, if what was collected is one."""
         memory = self.setup.program.memory
         circles: list[Ring] = []
@@ -170,7 +170,7 @@ class _Reader:
                 if not self._grows(instance, pairs):
                     return None
             elif any(before != after for before, after in pairs):
-                circle = _circle(instance, pairs)
+                circle = _find_ring(instance, pairs)
                 if circle is None:
                     return None
                 circles.append(circle)
@@ -199,7 +199,7 @@ class _Reader:
         return True
 
 
-def _circle(instance: Instance, pairs: set[tuple[int, int]]) -> Ring | None:
+def _find_ring(instance: Instance, pairs: set[tuple[int, int]]) -> Ring | None:
     """The circle in which the first of each pair goes to the second: forwards by one step, or back to the beginning."""
     steps = sorted({after - before for before, after in pairs})
     if len(steps) != 2 or not steps[0] < 0 < steps[1]:
@@ -218,7 +218,7 @@ def _addresses(op: Op) -> Iterator[int | None]:
     """
     for name in names_of(op):
         for k, expr in enumerate(leaves(getattr(op, name))):
-            sizes = name in RANGES and k % 2
+            sizes = name in RANGE_OPERANDS and k % 2
             match expr:
                 case Const(value):
                     values: tuple[int, ...] = (value,)
@@ -227,5 +227,5 @@ def _addresses(op: Op) -> Iterator[int | None]:
                 case _:
                     yield None
                     continue
-            if name in ADDRESSES and not sizes:
+            if name in ADDRESS_OPERANDS and not sizes:
                 yield from map(widened, values)

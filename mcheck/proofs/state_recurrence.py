@@ -10,18 +10,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 
-from mcheck.engines.protocol.analysis.slicing import maps_may_change, memory_matters, names_of
+from mcheck.engines.protocol.analysis.slicing import maps_may_change, memory_matters, object_names
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import Setup
 from mcheck.engines.protocol.operations.scheduler import Pick, execute, first_runnable
-from mcheck.engines.protocol.reduction.canonical_form import Form, Forms, settle_machine
+from mcheck.engines.protocol.reduction.canonical_form import Form, Forms, normalise_window
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.cyclic_names import UNTURNED, RotatedNames, Rotation
 from mcheck.findings import catalogue
 from mcheck.ir import ops
 from mcheck.ir.loop_unrolling import Aperiodic, LoopPeriodicity
-from mcheck.proofs.instances import FarEnough, Numbers, Stand
-from mcheck.proofs.machine_copies import copy_of
+from mcheck.proofs.instances import CodePositions, HorizonReached, Instances
+from mcheck.proofs.machine_copies import copy_machine
 from mcheck.proofs.program_diff import LOCAL
 from mcheck.proofs.rotation_symmetry import is_fixed_behind
 from mcheck.proofs.streaming_writes import Loop, StreamingWrites, find_streaming_writes
@@ -29,7 +29,7 @@ from mcheck.proofs.streaming_writes import Loop, StreamingWrites, find_streaming
 SEVERAL = "steps whose order may vary or change the result"
 FOUND = "something is found"
 WORDS = "words that something else than loads and stores writes, and that something depends on or is strong"
-PLAIN = frozenset(("write",))
+REPEATABLE_WRITES = frozenset(("write",))
 GROWING = "every round leaves something behind that later ones may still meet"
 
 
@@ -37,7 +37,7 @@ class NoRecurrence(Aperiodic):
     """No state has repeated so far."""
 
 
-class _Repeats(Exception):
+class _RecurrenceFound(Exception):
     """The execution has come to a form that it was in before."""
 
 
@@ -46,7 +46,7 @@ class SplitAccess(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class Recurrence:
     """An execution is in one form ``earlier``, after so many periods of the agent ``lead``, and ``distance`` rounds
     later but for a turn; ``steps`` rounds are to be added for the same state.
 
@@ -64,19 +64,19 @@ class Repeat:
 @dataclass(frozen=True, slots=True)
 class Periods:
     """The rounds of a program: as the ``text`` says, and as they are followed, which is with fewer for a period
-    (``unit``) where there is a ``turning`` from these to the next ones.
+    (``unit``) where there is a ``rotation`` from these to the next ones.
     """
 
     text: LoopPeriodicity
     unit: LoopPeriodicity
-    turning: Rotation | None = None
+    rotation: Rotation | None = None
     in_step: bool = False
     """Whether no agent goes on to its next period while others can go on in theirs."""
 
-    def repeat(
-        self, setup: Setup, loops: Mapping[int, Loop], numbers: Numbers | None = None,
+    def find_recurrence(
+        self, setup: Setup, loops: Mapping[int, Loop], numbers: Instances | None = None,
         states: dict[int, Machine] | None = None,
-    ) -> Repeat:  # fmt: skip
+    ) -> Recurrence:  # fmt: skip
         """After which periods the execution is twice in one form. The ``states`` after periods are kept where they are
         asked for.
         """
@@ -99,18 +99,18 @@ class Periods:
         uneven, asked = self.text.aperiodic_values(), setup.asked_objects()
         if asked is None:
             return bool(uneven) or (bool(self.text.values) and maps_may_change(setup.program))
-        return "" in uneven or not uneven.keys().isdisjoint(names_of(setup.program, asked))
+        return "" in uneven or not uneven.keys().isdisjoint(object_names(setup.program, asked))
 
     def follow(
         self, setup: Setup, loops: Mapping[int, Loop], lead: int, stripes: list[StreamingWrites], forms: Forms,
-        numbers: Numbers | None, states: dict[int, Machine] | None,
-    ) -> Repeat | None:  # fmt: skip
-        """``repeat`` by the periods of one agent; ``None`` if it does not come to its loop."""
+        numbers: Instances | None, states: dict[int, Machine] | None,
+    ) -> Recurrence | None:  # fmt: skip
+        """``find_recurrence`` by the periods of one agent; ``None`` if it does not come to its loop."""
         seen: dict[int, tuple[Form, int | None]] = {}
-        turning, events, looked = self.turning, 0, False
-        found: list[Repeat] = []
+        rotation, events, looked = self.rotation, 0, False
+        found: list[Recurrence] = []
         entered: set[int] = set()
-        stand = Stand.of(setup) if numbers is None else numbers.stand(setup)
+        stand = CodePositions.in_program(setup) if numbers is None else numbers.positions(setup)
 
         def place(a: Agent, turn: int) -> object:
             at = stand.at(a)
@@ -120,84 +120,86 @@ class Periods:
             nonlocal events
             check_deterministic(m)
             before, events = events, m.window.count
-            if found or (not m.window.settled and before < events):
+            if found or (not m.window.has_merged and before < events):
                 return  # no event has gone: no state with more of them is alike
-            if turning is not None and any(h.torn for h in m.histories.values()):
+            if rotation is not None and any(h.torn for h in m.histories.values()):
                 raise SplitAccess
-            moving = [x.moving(turn, _oldest(m, stand, loops, self.unit.period, entered)) for x in stripes]
-            turned = UNTURNED if turning is None else RotatedNames(turning, turn)
-            form = forms.of(m, lambda a: place(a, turn), moving, turned)
-            places = _places(m, stand, loops, entered if not self.text.counted else set(loops))
+            moving = [x.moving(turn, _oldest_period(m, stand, loops, self.unit.period, entered)) for x in stripes]
+            turned = UNTURNED if rotation is None else RotatedNames(rotation, turn)
+            form = forms.build(m, lambda a: place(a, turn), moving, turned)
+            places = _places_in_loops(m, stand, loops, entered if not self.text.counted else set(loops))
             mark = None
             if places is not None:
-                mark = _spare(places, loops) if numbers is None else numbers.standing(places)
+                mark = _spare_periods(places, loops) if numbers is None else numbers.mark_places(places)
             for k, (other, earlier) in seen.items():
                 if earlier is not None and mark is not None and other == form:
                     distance = (turn - k) * self.unit.period
-                    found.append(Repeat(k, distance, self.steps(m, distance, setup, loops), earlier, lead))
+                    found.append(Recurrence(k, distance, self.rounds_to_add(m, distance, setup, loops), earlier, lead))
                     if numbers is None:
-                        raise _Repeats
+                        raise _RecurrenceFound
                     numbers.between = earlier, mark
                     break
             if states is not None and mark is not None:
-                states[turn] = copy_of(m)
+                states[turn] = copy_machine(m)
             seen[turn] = form, mark
 
         def due(m: Machine, turn: int) -> bool:
             nonlocal looked
             looked = True
-            return self.due(turn) and (
-                turning is None or all(done >= self.whole for _, done in _done(m, stand, loops, entered))
+            return self.is_compared(turn) and (
+                rotation is None or all(done >= self.whole for _, done in _completed_periods(m, stand, loops, entered))
             )
 
         stepping = pause_each_period(stand, loops, lead, watch, due, entered)
-        pick = _in_step(stand, loops) if self.in_step else first_runnable
+        pick = _pick_in_step(stand, loops) if self.in_step else first_runnable
 
         def before(m: Machine, agent: Agent) -> None:
             if numbers is not None:
-                numbers.before(m, agent)
-                if found and (first := numbers.first(found[0].distance, found[0].steps)) is not None:
+                numbers.before_step(m, agent)
+                if found and (first := numbers.find_first(found[0].distance, found[0].steps)) is not None:
                     found[0] = replace(found[0], mark=first)
-                    raise _Repeats
+                    raise _RecurrenceFound
             stepping(m, agent)
 
         try:
-            m = execute(setup if numbers is None else numbers.begin(), before=before, pick=pick)
-        except _Repeats:
+            m = execute(setup if numbers is None else numbers.start(), before=before, pick=pick)
+        except _RecurrenceFound:
             return found[0]
-        except FarEnough as enough:
+        except HorizonReached as enough:
             m = enough.machine
         check_deterministic(m)
         if not seen and looked:
             raise NoRecurrence(GROWING)
         if not seen:
             return None
-        raise NoRecurrence(_difference(m, list(seen.values())) if len(seen) > 1 else "a loop that does not run on")
+        raise NoRecurrence(
+            _describe_difference(m, list(seen.values())) if len(seen) > 1 else "a loop that does not run on"
+        )
 
     @property
     def whole(self) -> int:
         """How many of the periods that are followed one of the text is."""
         return self.text.period // self.unit.period
 
-    def due(self, turn: int) -> bool:
+    def is_compared(self, turn: int) -> bool:
         """Whether the state after so many periods is looked at. Of several that are a period of the text, two
         neighbours every half of that: mostly states are alike from some round on.
         """
         return turn % max(self.whole // 2, 1) < 2
 
-    def steps(self, m: Machine, distance: int, setup: Setup, loops: Mapping[int, Loop]) -> int:
+    def rounds_to_add(self, m: Machine, distance: int, setup: Setup, loops: Mapping[int, Loop]) -> int:
         """How many rounds more go on as before, where so many lead to the same state but for a turn: as many, if that
         leaves alone what comes behind the loops.
         """
-        if self.turning is None:
+        if self.rotation is None:
             return distance
         places = {a.index: a.pc for a in m.agents}
-        alone = not self.text.counted and is_fixed_behind(self.turning, setup, loops, places)
+        alone = not self.text.counted and is_fixed_behind(self.rotation, setup, loops, places)
         return distance if alone else lcm(distance, self.text.period)
 
 
 def pause_each_period(
-    stand: Stand, loops: Mapping[int, Loop], lead: int, watch: Callable[[Machine, int], None],
+    stand: CodePositions, loops: Mapping[int, Loop], lead: int, watch: Callable[[Machine, int], None],
     due: Callable[[Machine, int], bool], entered: set[int],
 ) -> Callable[[Machine, Agent], None]:  # fmt: skip
     """What puts a machine at rest when the leading agent comes to the last operation of a period that others may
@@ -208,7 +210,7 @@ def pause_each_period(
     """
     periods = 0
     loop = loops[lead]
-    last = _last(stand.code[lead], loop)
+    last = _last_visible(stand.code[lead], loop)
 
     def before(m: Machine, agent: Agent) -> None:
         nonlocal periods
@@ -217,17 +219,17 @@ def pause_each_period(
             entered.add(agent.index)
         if agent.index != lead or lead not in entered:
             return
-        if stand.next(agent) < last + periods * loop.length:
+        if stand.next_visible(agent) < last + periods * loop.length:
             return
         periods += 1
         if due(m, periods - 1):
-            settle_machine(m)
+            normalise_window(m)
             watch(m, periods - 1)
 
     return before
 
 
-def _in_step(stand: Stand, loops: Mapping[int, Loop]) -> Pick:
+def _pick_in_step(stand: CodePositions, loops: Mapping[int, Loop]) -> Pick:
     """Who goes next where all go on period by period: who is in the earliest one, those before their loops first."""
 
     def period(agent: Agent) -> float:
@@ -242,13 +244,15 @@ def _in_step(stand: Stand, loops: Mapping[int, Loop]) -> Pick:
     return pick
 
 
-def _last(code: tuple[ops.Op, ...], loop: Loop) -> int:
+def _last_visible(code: tuple[ops.Op, ...], loop: Loop) -> int:
     """The last operation of the first period of a loop that is not local; it may be one that is skipped."""
     end = loop.first + loop.length
     return next(pc for pc in range(end - 1, loop.start - 1, -1) if not isinstance(code[pc], LOCAL))
 
 
-def _places(m: Machine, stand: Stand, loops: Mapping[int, Loop], entered: set[int]) -> dict[int, int] | None:
+def _places_in_loops(
+    m: Machine, stand: CodePositions, loops: Mapping[int, Loop], entered: set[int]
+) -> dict[int, int] | None:
     """Where the agents stand in their loops; ``None`` if some are not in theirs, but for those that have not
     ``entered`` one and are past it.
     """
@@ -257,7 +261,7 @@ def _places(m: Machine, stand: Stand, loops: Mapping[int, Loop], entered: set[in
         loop = loops[agent.index]
         if not loop.length or (agent.index not in entered and stand.at(agent) >= loop.end):
             continue
-        if not loop.start <= (at := stand.next(agent)) < loop.end:
+        if not loop.start <= (at := stand.next_visible(agent)) < loop.end:
             return None
         if agent.status not in ("run", "blocked", "standing"):
             return None
@@ -265,31 +269,31 @@ def _places(m: Machine, stand: Stand, loops: Mapping[int, Loop], entered: set[in
     return places
 
 
-def _spare(places: Mapping[int, int], loops: Mapping[int, Loop]) -> int:
+def _spare_periods(places: Mapping[int, int], loops: Mapping[int, Loop]) -> int:
     """How many periods less would have left all agents in their loops."""
     return min((loops[k].end - at - 1) // loops[k].length for k, at in places.items())
 
 
-def _done(
-    m: Machine, stand: Stand, loops: Mapping[int, Loop], entered: set[int]
+def _completed_periods(
+    m: Machine, stand: CodePositions, loops: Mapping[int, Loop], entered: set[int]
 ) -> Iterator[tuple[Loop, int]]:  # fmt: skip
     """The loops of the agents that are in theirs, or may come there, and how many periods of them are done."""
     for agent in m.agents:
         loop = loops[agent.index]
         if loop.length and (agent.index in entered or stand.at(agent) < loop.end):
-            yield loop, max(stand.next(agent) - loop.first, 0) // loop.length
+            yield loop, max(stand.next_visible(agent) - loop.first, 0) // loop.length
 
 
-def _oldest(m: Machine, stand: Stand, loops: Mapping[int, Loop], period: int, entered: set[int]) -> int:
+def _oldest_period(m: Machine, stand: CodePositions, loops: Mapping[int, Loop], period: int, entered: set[int]) -> int:
     """The earliest period that some agent is still in."""
-    return min(done + (x.cut.low + x.cut.ahead) // period for x, done in _done(m, stand, loops, entered))
+    return min(done + (x.cut.low + x.cut.ahead) // period for x, done in _completed_periods(m, stand, loops, entered))
 
 
 def check_deterministic(m: Machine) -> None:
     """Raises ``Aperiodic`` if an execution could have gone another way, or has found something that decides."""
     if m.reversals or m.guesses or m.coarse or any(entry.choices for entry in m.trace):
         raise Aperiodic(SEVERAL)
-    if any(w.kind not in PLAIN for word in m.words.values() for w in word.writes[1:]):
+    if any(w.kind not in REPEATABLE_WRITES for word in m.words.values() for w in word.writes[1:]):
         raise Aperiodic(WORDS)
     if m.impossible is not None or m.bound or m.overtaken or m.unsure is not None:
         bound = f"an execution that is followed up to {m.bound}" if m.bound else "an execution that the model forbids"
@@ -298,7 +302,7 @@ def check_deterministic(m: Machine) -> None:
         raise Aperiodic(FOUND)
 
 
-def _difference(m: Machine, seen: Sequence[tuple[Form, int | None]]) -> str:
+def _describe_difference(m: Machine, seen: Sequence[tuple[Form, int | None]]) -> str:
     """In what the last two of the states differ, in words."""
     one, other = seen[-2][0], seen[-1][0]
     for agent, before, after in zip(m.agents, one.agents, other.agents, strict=True):

@@ -37,7 +37,7 @@ class Loop:
     missing: tuple[int, int] = (0, 0)
     """Behind how many rounds how many are left out."""
 
-    def number(self, pc: int) -> int | None:
+    def find_round(self, pc: int) -> int | None:
         """Which round an operation is in, if it is in one."""
         index = bisect_right(self.begins, pc) - 1
         if not 0 <= index < len(self.begins) - 1:
@@ -80,7 +80,7 @@ def find_streaming_writes(
             loop = loop_of[thread.index]
             for pc, op in enumerate(thread.code):
                 for address, size in _writes(op, low, high, name):
-                    number = loop.number(pc)
+                    number = loop.find_round(pc)
                     if number is None:
                         raise Aperiodic(f"{name}, which is used outside of the loop", op.span)
                     done = number // rounds.period * step

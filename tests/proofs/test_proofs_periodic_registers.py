@@ -19,7 +19,7 @@ from mcheck.ir.expr import Reg
 from mcheck.ir.loop_unrolling import Aperiodic
 from mcheck.ir.program import Program
 from mcheck.proofs.parametric_proof import Proof, prove
-from mcheck.proofs.periodic_registers import PROBED, Folding, folding_of
+from mcheck.proofs.periodic_registers import PROBED_ROUNDS, Folding, find_folding
 from tests.engines.protocol.sketches import changed
 from tests.engines.protocol.unbounded import REGISTERS
 
@@ -32,7 +32,7 @@ def folding(text: str) -> Folding | None:
     assert program.rounds is not None
     assert program.instance is not None
     rounds = program.rounds()
-    return folding_of(program.instance(rounds.least + PROBED), rounds)
+    return find_folding(program.instance(rounds.least + PROBED_ROUNDS), rounds)
 
 
 def sized(text: str, number: int) -> Program:

@@ -13,7 +13,7 @@ import pytest
 from mcheck.base.errors import InputError
 from mcheck.cat import load_model
 from mcheck.cat.algebra.tape import Tape
-from mcheck.engines.protocol.analysis.lane_groups import partition
+from mcheck.engines.protocol.analysis.lane_groups import partition_lanes
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import Setup, prepare
 from mcheck.engines.protocol.incremental.compilation import Compiled
@@ -23,7 +23,7 @@ from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.trace import Entry
 from mcheck.events.thread_state import AsyncRecord
 from mcheck.frontend.litmus import parse
-from mcheck.proofs.machine_copies import copy_of
+from mcheck.proofs.machine_copies import copy_machine
 from mcheck.proofs.prefix_sharing import SharedPrefixes, Unshared
 from mcheck.proofs.program_diff import ProgramDiff
 from tests.engines.protocol.sketches import changed
@@ -40,7 +40,7 @@ def family(text: str) -> Callable[[int], Setup]:
     """The programs of a sketch by their numbers, as the engine runs them."""
     program = parse(text, "any.litmus", every=True)
     assert program.instance is not None
-    agents = partition(program.instance(3))
+    agents = partition_lanes(program.instance(3))
     made: dict[int, Setup] = {}
 
     def setup(number: int) -> Setup:
@@ -55,10 +55,10 @@ def family(text: str) -> Callable[[int], Setup]:
 
 def parted(setup: Callable[[int], Setup], first: int = 1) -> SharedPrefixes:
     """The executions of the numbers from ``first`` on, each where it parts from larger ones."""
-    shared = SharedPrefixes(lambda number: ProgramDiff.of(setup(number), setup(number + 1)), first)
+    shared = SharedPrefixes(lambda number: ProgramDiff.compare(setup(number), setup(number + 1)), first)
 
     def before(m: Machine, agent: Agent) -> None:
-        shared.before(m, agent)
+        shared.before_step(m, agent)
         if shared.number > MOST:
             raise Far
 
@@ -93,7 +93,7 @@ def test_an_execution_that_parts_late_is_that_from_the_beginning(text: str) -> N
     assert list(shared.kept) == list(range(1, MOST + 1))
     where = [len(m.trace) for m in shared.kept.values()]
     for number in range(1, MOST + 1):
-        together, alone = shared.end_of(number), execute(setup(number), pick=first_runnable)
+        together, alone = shared.run_instance(number), execute(setup(number), pick=first_runnable)
         assert steps(together) == steps(alone)
         assert outcome(together) == outcome(alone)
         assert together.program is setup(number).program
@@ -108,7 +108,7 @@ def test_what_is_out_of_bounds_for_one_number_alone_is_found() -> None:
     setup = family(text)
     shared = parted(setup)
     assert {p.code for p in shared.kept[5].problems} == {"UB103"}
-    assert [shared.end_of(number).problems for number in range(1, 5)] == [[]] * 4
+    assert [shared.run_instance(number).problems for number in range(1, 5)] == [[]] * 4
     assert not execute(setup(6), pick=first_runnable).problems
 
 
@@ -124,7 +124,7 @@ def test_a_copy_shares_nothing_that_changes() -> None:
     with pytest.raises(Far):
         execute(setup, before=before, pick=first_runnable)
     mine = {id(x): x for x in changeable(seen[0])}
-    theirs = {id(x): x for x in changeable(copy_of(seen[0]))}
+    theirs = {id(x): x for x in changeable(copy_machine(seen[0]))}
     both = [x for key, x in mine.items() if key in theirs]
     left = [x for x in both if not isinstance(x, KEPT) and not vector(x, seen[0])]
     assert [x is seen[0].names for x in left] == [True]
@@ -178,7 +178,7 @@ def test_the_original_goes_on_as_if_it_had_not_been_copied() -> None:
 
     def before(m: Machine, _: Agent) -> None:
         if len(m.trace) in (10, 30):
-            kept.append(copy_of(m))
+            kept.append(copy_machine(m))
 
     watched = execute(setup, before=before, pick=first_runnable)
     for m in (*kept, execute(setup, pick=first_runnable)):
@@ -192,8 +192,8 @@ def test_programs_that_an_execution_could_tell_apart_have_no_joint() -> None:
     """Where mbarriers may end, phases are counted otherwise."""
     more = "if (N == 4) { mbarrier.inval.shared::cta.b64 [empty[0]]; }"
     setup = family(changed(ring(), ("for k in N..N+S {\n", f"{more}\n  for k in N..N+S {{\n")))
-    assert ProgramDiff.of(setup(2), setup(3)) is not None
-    assert ProgramDiff.of(setup(3), setup(4)) is None
+    assert ProgramDiff.compare(setup(2), setup(3)) is not None
+    assert ProgramDiff.compare(setup(3), setup(4)) is None
     with pytest.raises(Unshared):
         parted(setup, 3)
 
@@ -204,12 +204,12 @@ def test_objects_that_grow_are_in_nobodys_way() -> None:
         ("ld.shared.u32 r0", "ld.global.u32 r1, [more];\n    ld.shared.u32 r0"),
     )  # fmt: skip
     shared = parted(family(text))
-    assert not any(shared.end_of(number).problems for number in range(1, MOST + 1))
+    assert not any(shared.run_instance(number).problems for number in range(1, MOST + 1))
 
 
 def test_larger_numbers_are_no_smaller_ones() -> None:
     setup = family(ring())
-    assert ProgramDiff.of(setup(4), setup(5)) is not None
-    assert ProgramDiff.of(setup(5), setup(4)) is None
+    assert ProgramDiff.compare(setup(4), setup(5)) is not None
+    assert ProgramDiff.compare(setup(5), setup(4)) is None
     with pytest.raises(InputError):
         family(changed(ring(), ("1024*N + 1024", "1024*N")))(0)

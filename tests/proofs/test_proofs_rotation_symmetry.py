@@ -18,7 +18,7 @@ from mcheck.engines.protocol.state.cyclic_names import Ring, RotatedNames, Rotat
 from mcheck.frontend.litmus import parse
 from mcheck.ir.loop_unrolling import Aperiodic
 from mcheck.proofs.parametric_proof import Proof, prove
-from mcheck.proofs.state_recurrence import Periods, Repeat
+from mcheck.proofs.state_recurrence import Periods, Recurrence
 from tests.engines.protocol.sketches import changed
 from tests.engines.protocol.unbounded import GUARDED, PING_PONG, REGISTERS, TWO_PIPELINES, gemm
 from tests.engines.protocol.unbounded import ring as drained
@@ -38,10 +38,10 @@ class Seen:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.periods: list[Periods] = []
-        self.found: list[Repeat] = []
+        self.found: list[Recurrence] = []
         follow = Periods.follow
 
-        def followed(periods: Periods, *args: object) -> Repeat | None:
+        def followed(periods: Periods, *args: object) -> Recurrence | None:
             self.periods.append(periods)
             found = follow(periods, *args)  # type: ignore[arg-type]
             self.found += [found] if found is not None else []
@@ -51,7 +51,7 @@ class Seen:
 
     @property
     def turning(self) -> Rotation | None:
-        return self.periods[-1].turning
+        return self.periods[-1].rotation
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_parities_change_on_the_way(circle: Ring, at: int, blocks: set[int], oft
 def test_a_ring_turns_by_one_stage(stages: int, seen: Seen) -> None:
     given = proof(ring(stages))
     assert (given.answer.verdict, given.period) == ("proved", 1)
-    turning = seen.turning
+    turning = seen.rotation
     assert turning is not None
     assert {(c.size, c.step) for c in turning.circles} == {(8 * stages, 8), (1024 * stages, 1024)}
     bars = [c for c in turning.circles if c.step == 8]
@@ -122,9 +122,9 @@ def test_a_ring_turns_by_one_stage(stages: int, seen: Seen) -> None:
 
 def test_a_single_stage_turns_its_parity_alone(seen: Seen) -> None:
     assert proof(ring(1)).period == 1
-    assert seen.turning is not None
-    assert not seen.turning.circles
-    assert len(seen.turning.flips) == 2
+    assert seen.rotation is not None
+    assert not seen.rotation.circles
+    assert len(seen.rotation.flips) == 2
 
 
 def test_what_is_behind_the_loops_may_ask_for_whole_periods(seen: Seen) -> None:
@@ -143,7 +143,7 @@ def test_what_is_behind_the_loops_may_ask_for_whole_periods(seen: Seen) -> None:
 )
 def test_which_sketches_turn(text: str, seen: Seen) -> None:
     assert proof(text).answer.verdict == "proved"
-    assert seen.turning is not None
+    assert seen.rotation is not None
 
 
 # --- what only seems to turn ------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def test_what_does_not_go_round_with_the_others_is_no_turn(name: str, seen: Seen
     text = FIXED[name]
     with suppress(Aperiodic):
         proof(text)
-    assert all(periods.turning is None or periods.unit.period > 1 for periods in seen.periods)
+    assert all(periods.rotation is None or periods.unit.period > 1 for periods in seen.periods)
 
 
 OVERLAPPING = """PTX overlapping
@@ -204,7 +204,7 @@ alone@cta 0, warp 0, lane 0 {
 
 def test_an_access_over_the_end_of_a_stage_is_followed_without_a_turn(seen: Seen) -> None:
     assert proof(OVERLAPPING).answer.verdict == "proved"
-    assert [periods.turning is not None for periods in seen.periods] == [True, False]
+    assert [periods.rotation is not None for periods in seen.periods] == [True, False]
 
 
 # --- against other judges ---------------------------------------------------------------------------------------------

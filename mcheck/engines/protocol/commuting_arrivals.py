@@ -41,7 +41,7 @@ from mcheck.engines.protocol.analysis.model_equivalence import is_equivalent
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import NewMbarrier, NewOrder, NewWord, Setup
 from mcheck.engines.protocol.incremental.entries import Entry as Live
-from mcheck.engines.protocol.incremental.entries import sum_of
+from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.operations.scheduler import execute
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Done, Mbarrier
@@ -169,19 +169,19 @@ class Watch:
         if self.hidden or self.ignorant or bar.address not in self.objects or not bar.before:
             return
         self.ignorant = not all(self._in_time(m, other, done) for other in bar.before)
-        theirs = sum_of(e for other in bar.before for e in other.entries)
+        theirs = to_mask(e for other in bar.before for e in other.entries)
         for thread, event in self.waits.get(bar.address, {}).values():
             if self.ignorant:
                 return
             told, sets = _conveyed(m, thread, event, theirs)
-            tells, its = _conveyed(m, thread, event, sum_of(entries))
+            tells, its = _conveyed(m, thread, event, to_mask(entries))
             but = theirs | self._live(m)
             self.ignorant = sets != its or any(events & ~tells.get(n, 0) & ~but for n, events in told.items())
 
     def _live(self, m: Machine) -> int:
         """The loose arrivals in the present phases of the objects, and in those before, as a set of the window."""
         operations = (d for k in self.objects for d in (*m.mbarriers[k].now, *m.mbarriers[k].before))
-        return sum_of(e for d in operations if (d.agent, d.step) in self.loose for e in d.entries)
+        return to_mask(e for d in operations if (d.agent, d.step) in self.loose for e in d.entries)
 
     def _in_time(self, m: Machine, other: Done, done: Done) -> bool:
         """Whether an operation comes after all that another one comes after, but for loose arrivals."""

@@ -24,14 +24,14 @@ from mcheck.cat.ast import Model
 from mcheck.engines.protocol import commuting_arrivals, gc_control
 from mcheck.engines.protocol.analysis import sc_fences
 from mcheck.engines.protocol.analysis.delayed_waits import explain_delayed_waits
-from mcheck.engines.protocol.analysis.lane_groups import Partition, Split, partition
+from mcheck.engines.protocol.analysis.lane_groups import Partition, Split, partition_lanes
 from mcheck.engines.protocol.analysis.model_equivalence import is_equivalent
 from mcheck.engines.protocol.analysis.non_interleaving import find_non_interleaving
 from mcheck.engines.protocol.analysis.slicing import Watched
-from mcheck.engines.protocol.diagnosis.findings import finding_of, key_of, says_less
+from mcheck.engines.protocol.diagnosis.findings import build_finding, finding_key, repeats_deadlock
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import NewMbarrier, NewOrder, NewWord, Setup, prepare
-from mcheck.engines.protocol.fix_search.advice import advice
+from mcheck.engines.protocol.fix_search.advice import find_fix
 from mcheck.engines.protocol.operations.scheduler import execute
 from mcheck.engines.protocol.reduction import thread_symmetry
 from mcheck.engines.protocol.stale_tensormaps import has_one_map_write
@@ -164,7 +164,7 @@ class Search:
 
     def run(self) -> None:
         """Explores with the largest agents, then with smaller ones where lanes have to be told apart."""
-        agents = partition(self.program)
+        agents = partition_lanes(self.program)
         while True:
             try:
                 self.setup = prepare(
@@ -240,7 +240,7 @@ class Search:
         """What could have come instead in executions that are the same as earlier ones."""
         seen: set[object] = set()
         coarse: set[int] = set()
-        alike = thread_symmetry.classes(setup) if self.watched is not None else {}
+        alike = thread_symmetry.find_symmetric_threads(setup) if self.watched is not None else {}
         while todo or again:
             if not todo:
                 self._plan(again.pop(), alike, planned, todo)
@@ -287,7 +287,7 @@ class Search:
             alternatives = _alternatives(machine, self.settled)
             if not alternatives:
                 continue
-            signature = hash(thread_symmetry.signature(machine, alike)), machine.ended
+            signature = hash(thread_symmetry.execution_signature(machine, alike)), machine.ended
             if signature not in seen or self.watched is not None:  # states tell more apart than findings
                 seen.add(signature)
                 self._plan(alternatives, alike, planned, todo)
@@ -296,12 +296,16 @@ class Search:
         return coarse
 
     def _plan(
-        self, alternatives: list[Forced], alike: thread_symmetry.Classes, planned: set[Forced], todo: deque[Forced]
+        self,
+        alternatives: list[Forced],
+        alike: thread_symmetry.SymmetricThreads,
+        planned: set[Forced],
+        todo: deque[Forced],
     ) -> None:
         """Adds what could have come instead to what is to be done."""
         for other in alternatives:
             self.deadline()
-            plan = thread_symmetry.renamed(other, alike)
+            plan = thread_symmetry.canonical_plan(other, alike)
             if plan in planned:
                 continue
             if self.work > MAX_WORK:
@@ -312,11 +316,11 @@ class Search:
 
     def collect(self, machine: Machine) -> None:
         for problem in _without_echoes(machine.problems):
-            key = key_of(problem)
-            if key not in self.findings and not says_less(problem, self.findings.values()):
-                found = self.findings[key] = finding_of(machine, problem, self.profile)
+            key = finding_key(problem)
+            if key not in self.findings and not repeats_deadlock(problem, self.findings.values()):
+                found = self.findings[key] = build_finding(machine, problem, self.profile)
                 self.last_found = self.executions, self.steps
-                if self.advises and not self.brief and (better := advice(machine, problem, self._mends(key))):
+                if self.advises and not self.brief and (better := find_fix(machine, problem, self._mends(key))):
                     told = f"{better} {problem.besides}".strip()
                     found = self.findings[key] = replace(found, missing=told)
                 if found.severity == "error" and (self.excused is None or not self.excused(found)):
@@ -338,8 +342,8 @@ class Search:
 
         def worse(found: Finding) -> bool:
             if found.kind == "race":
-                return found.severity == "error" and key_of(found)[1] == key[1]
-            return key_of(found) == key or found.code not in known
+                return found.severity == "error" and finding_key(found)[1] == key[1]
+            return finding_key(found) == key or found.code not in known
 
         def mends(program: Program) -> bool:
             if self.spent > MOST_TRIED:

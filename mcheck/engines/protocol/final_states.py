@@ -22,7 +22,7 @@ from mcheck.engines.protocol.analysis.delayed_waits import explain_delayed_waits
 from mcheck.engines.protocol.analysis.interleaving import explain_non_interleaving, shares_words
 from mcheck.engines.protocol.analysis.model_equivalence import has_equivalent_checks, is_race_check
 from mcheck.engines.protocol.analysis.slicing import Watched
-from mcheck.engines.protocol.diagnosis.findings import step
+from mcheck.engines.protocol.diagnosis.findings import build_step
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.exploration import INTERLEAVED, Search
 from mcheck.findings.finding import Finding
@@ -78,7 +78,7 @@ def _value(m: Machine, term: RegTerm | MemTerm) -> Value:
 def _witness(m: Machine) -> Trace:
     """The last steps of an execution."""
     first = max(len(m.trace) - WITNESS_LINES, 0)
-    return tuple(step(m, k, skipped=first if k == first else 0) for k in range(first, len(m.trace)))
+    return tuple(build_step(m, k, skipped=first if k == first else 0) for k in range(first, len(m.trace)))
 
 
 def condition_registers(program: Program) -> Watched:

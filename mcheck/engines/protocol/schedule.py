@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mcheck.cat.ast import Model
-from mcheck.engines.protocol.analysis.lane_groups import Split, partition
-from mcheck.engines.protocol.diagnosis.findings import step
+from mcheck.engines.protocol.analysis.lane_groups import Split, partition_lanes
+from mcheck.engines.protocol.diagnosis.findings import build_step
 from mcheck.engines.protocol.execution.setup import NewMbarrier, NewOrder, NewWord, prepare
 from mcheck.engines.protocol.operations.scheduler import execute
 from mcheck.findings.trace import Trace
@@ -15,7 +15,7 @@ ATTEMPTS = 40
 
 def sample(program: Program, model: Model, *, profile: str = "ptx", unroll: int = 2) -> Trace:
     """The steps of the first schedule that the protocol engine looks at; none where lanes part too often."""
-    agents = partition(program)
+    agents = partition_lanes(program)
     extra: tuple[int, ...] = ()
     more: dict[int, int] = {}
     ordered: frozenset[int] = frozenset()
@@ -37,5 +37,5 @@ def sample(program: Program, model: Model, *, profile: str = "ptx", unroll: int 
         except NewOrder as order:
             ordered |= {order.address}
             continue
-        return tuple(step(m, k) for k in range(len(m.trace)))
+        return tuple(build_step(m, k) for k in range(len(m.trace)))
     return ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from mcheck.cat import load_model
-from mcheck.engines.protocol.analysis.lane_groups import partition
+from mcheck.engines.protocol.analysis.lane_groups import partition_lanes
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import prepare
 from mcheck.engines.protocol.incremental.entries import Entry
@@ -58,7 +58,7 @@ later step would tell them apart, makes proofs that are none.
 
 def test_every_part_of_an_execution_has_been_thought_of() -> None:
     program = parse(ring(1), "ring.litmus")
-    setup = prepare(program, partition(program), load_model("ptx-9.0"), "ptx", 2, lambda: None)
+    setup = prepare(program, partition_lanes(program), load_model("ptx-9.0"), "ptx", 2, lambda: None)
     machine = Machine(setup, (), objects_flagged)
     for kind, names in KNOWN.items():
         if dataclasses.is_dataclass(kind):

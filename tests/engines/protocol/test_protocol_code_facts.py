@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from mcheck.engines.protocol.analysis.code_facts import Depths, Reading, may_end_mbarriers
+from mcheck.engines.protocol.analysis.code_facts import CodeFacts, PendingDepths, may_end_mbarriers
 from mcheck.frontend.litmus import parse
 
 
-def read(body: str) -> Reading:
+def read(body: str) -> CodeFacts:
     """The reading of a thread."""
     text = f"PTX t\n{{ .shared .b64 bar; }}\nw@cta 0 {{ .reg .b64 t, u; .reg .pred p; .reg .b32 n; {body} }}\n"
     program = parse(text, "t.litmus")
-    return Reading(program.threads[0], may_end_mbarriers(program))
+    return CodeFacts(program.threads[0], may_end_mbarriers(program))
 
 
 def test_waits_for_reads_reach_less_deep_than_those_for_all() -> None:
     found = read("cp.async.bulk.wait_group.read 3; cp.async.bulk.wait_group 1; cp.async.wait_all;")
-    assert found.depths("bulk") == Depths(1, 3)
-    assert found.depths("cp.async") == Depths(0, 0)
+    assert found.depths("bulk") == PendingDepths(1, 3)
+    assert found.depths("cp.async") == PendingDepths(0, 0)
 
 
 def test_an_arrive_tells_of_copies() -> None:
-    assert read("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [bar];").tells
-    assert not read("mbarrier.arrive.shared::cta.b64 _, [bar];").tells
+    assert read("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [bar];").arrives_on_cp_async
+    assert not read("mbarrier.arrive.shared::cta.b64 _, [bar];").arrives_on_cp_async
 
 
 ARRIVE = "mbarrier.arrive.shared::cta.b64 t, [bar];"
@@ -36,7 +36,7 @@ def test_what_holds_states_alone() -> None:
         (f"mov.u32 n, 0; setp.eq.u32 p, n, 0; {ARRIVE} @p mov.b64 t, 5;", set()),
         (f"{ARRIVE} mbarrier.inval.shared::cta.b64 [bar];", set()),
     ):
-        assert read(body).states == states, body
+        assert read(body).state_registers == states, body
 
 
 def test_where_branches_lead_back_to() -> None:

@@ -11,7 +11,7 @@ from mcheck.base.errors import InputError
 from mcheck.cat import load_model, parse_model
 from mcheck.cat.algebra.compiled_models import tape_of
 from mcheck.cat.pretty import show_model
-from mcheck.engines.protocol.analysis.lane_groups import partition
+from mcheck.engines.protocol.analysis.lane_groups import partition_lanes
 from mcheck.engines.protocol.execution.setup import Setup, prepare
 from mcheck.engines.protocol.exploration import answer
 from mcheck.engines.protocol.incremental.lane_representatives import lanes_are_representable
@@ -24,7 +24,7 @@ READ = "    ld.shared.u32 r0, [buf[k%S] + 4*%laneid];\n"
 
 def prepared(text: str, model: str = "ptx-9.0") -> Setup:
     program = parse(text, "ring.litmus")
-    return prepare(program, partition(program), load_model(model), "ptx", 2, lambda: None)
+    return prepare(program, partition_lanes(program), load_model(model), "ptx", 2, lambda: None)
 
 
 def test_consumers_that_wait_read_and_arrive_are_lean() -> None:

@@ -16,7 +16,7 @@ from mcheck.ir.reachability import earliest_reachable, last_barrier_position, la
 
 
 @dataclass(frozen=True, slots=True)
-class Depths:
+class PendingDepths:
     """How many groups the waits of a thread let be pending at most: those that end all of a group, and all waits."""
 
     writes: int = 0
@@ -24,20 +24,20 @@ class Depths:
 
 
 @dataclass
-class Reading:
+class CodeFacts:
     """The code of a thread; ``ends`` is whether mbarriers of the program may end, and phases be counted anew."""
 
     thread: Thread
     ends: bool
-    _depths: dict[str, Depths | None] = field(default_factory=dict, init=False)
+    _depths: dict[str, PendingDepths | None] = field(default_factory=dict, init=False)
 
-    def depths(self, family: str) -> Depths | None:
+    def pending_depths(self, family: str) -> PendingDepths | None:
         """The depths of a family of groups; ``None`` if a number is not written there."""
         if family not in self._depths:
             self._depths[family] = self._read_depths(family)
         return self._depths[family]
 
-    def _read_depths(self, family: str) -> Depths | None:
+    def _read_depths(self, family: str) -> PendingDepths | None:
         writes = reads = 0
         for op in self.thread.code:
             if isinstance(op, ops.WaitGroup) and op.family == family:
@@ -45,20 +45,20 @@ class Reading:
                     return None
                 reads = max(reads, op.pending.value)
                 writes = writes if op.read else max(writes, op.pending.value)
-        return Depths(writes, reads)
+        return PendingDepths(writes, reads)
 
     @cached_property
-    def tells(self) -> bool:
+    def arrives_on_cp_async(self) -> bool:
         """Whether the thread has an arrive that tells of all of its ``cp.async``."""
         return any(isinstance(op, ops.CpAsyncArrive) for op in self.thread.code)
 
     @cached_property
-    def commits(self) -> bool:
+    def commits_wgmma(self) -> bool:
         """Whether the thread commits groups of wgmma."""
         return any(isinstance(op, ops.Commit) and op.family == "wgmma" for op in self.thread.code)
 
     @cached_property
-    def states(self) -> frozenset[str]:
+    def state_registers(self) -> frozenset[str]:
         """The registers that hold what arrives return of the state of their object, and are used as such alone; none
         where mbarriers may end.
         """
@@ -87,7 +87,7 @@ class Reading:
     def _barriers(self) -> dict[int | None, int]:
         return last_barrier_positions(self.thread)
 
-    def may_come(self, pc: int, number: int) -> bool:
+    def may_reach_barrier(self, pc: int, number: int) -> bool:
         """Whether the thread, at a place, may still come to a barrier of the CTA with this number."""
         return last_barrier_position(self._barriers, number) >= self.earliest_reachable[pc]
 

@@ -12,7 +12,7 @@ what is ``regardless`` of which look (``Machine.looks``).
 
 from __future__ import annotations
 
-from mcheck.engines.protocol.analysis.non_interleaving import ANY, may_contain, program_order_twice, word_of
+from mcheck.engines.protocol.analysis.non_interleaving import ANY_WORD, may_contain, unroll_loops_twice, word_of
 from mcheck.engines.protocol.analysis.polling import is_redundant_poll, is_spin_loop
 from mcheck.ir import ops
 from mcheck.ir.liveness import defined_and_used
@@ -21,16 +21,16 @@ from mcheck.ir.program import Program, Thread
 
 REASON = "a wait may observe effects of its thread's later operations"
 
-_TELLS = (
+_PUBLISHES = (
     ops.Store, ops.Atomic, ops.MbarrierArrive, ops.MbarrierTx, ops.Barrier, ops.ClusterBarrier, ops.WarpSync,
     ops.Collective,
 )  # fmt: skip
 """By these other threads may learn that the thread has come so far."""
-_NEEDS = ops.Branch | ops.Await | ops.Load | ops.Store | ops.Atomic
+_DEPENDS = ops.Branch | ops.Await | ops.Load | ops.Store | ops.Atomic
 """What depends on an answer by one of these is ordered behind the look, and with it all that comes later."""
-_MEETS = ops.Barrier | ops.ClusterBarrier | ops.WarpSync | ops.Collective
+_BARRIERS = ops.Barrier | ops.ClusterBarrier | ops.WarpSync | ops.Collective
 _ON_MBARRIERS = ops.MbarrierArrive | ops.MbarrierTx | ops.MbarrierWait | ops.CpAsyncArrive
-_LEARNS = ops.Load | ops.Atomic | ops.MbarrierWait
+_OBSERVES = ops.Load | ops.Atomic | ops.MbarrierWait
 """By these a thread learns of another one, but for meetings."""
 
 
@@ -43,7 +43,7 @@ def explain_delayed_waits(program: Program, needed: list[frozenset[str]]) -> str
     for index, pc in find_delayed_waits(program, needed):
         look = program.threads[index].code[pc]
         assert isinstance(look, ops.MbarrierWait)
-        if _needed(look, needed[index]) or may_contain(word_of(look.address), ended):
+        if _result_is_needed(look, needed[index]) or may_contain(word_of(look.address), ended):
             return REASON
     return None
 
@@ -55,14 +55,14 @@ def find_delayed_waits(program: Program, needed: list[frozenset[str]]) -> frozen
     codes: dict[tuple[frozenset[str], tuple[int, ...]], list[Thread]] = {}
     for thread in program.threads:
         codes.setdefault((needed[thread.index], tuple(map(id, thread.code))), []).append(thread)
-    relayed = any(_relays(threads[0]) for threads in codes.values())
-    signalled = {threads[0].index: _signalled(threads[0], relayed=relayed) for threads in codes.values()}
+    relayed = any(_may_relay(threads[0]) for threads in codes.values())
+    signalled = {threads[0].index: _signalled_mbarriers(threads[0], relayed=relayed) for threads in codes.values()}
     found: set[tuple[int, int]] = set()
     for threads in codes.values():
         thread = threads[0]
         others = {w for k, words in signalled.items() if k != thread.index or len(threads) > 1 for w in words}
         for pc, op in enumerate(thread.code):
-            if isinstance(op, ops.MbarrierWait) and _goes_on(thread, pc) and _passed(thread, pc, others):
+            if isinstance(op, ops.MbarrierWait) and _may_continue(thread, pc) and _may_overtake(thread, pc, others):
                 found.update((t.index, pc) for t in threads)
     return frozenset(found)
 
@@ -77,48 +77,48 @@ def _signals(op: Op) -> int | None:
         if found is None:
             return None
         address = found
-    return ANY if getattr(op, "cta_mask", None) is not None else word_of(address)
+    return ANY_WORD if getattr(op, "cta_mask", None) is not None else word_of(address)
 
 
-def _relays(thread: Thread) -> bool:
+def _may_relay(thread: Thread) -> bool:
     """Whether the thread may learn something before it meets others."""
-    code = [ops.performed_operation(thread.code[pc]) for pc in program_order_twice(thread)]
-    first = next((k for k, op in enumerate(code) if isinstance(op, _LEARNS)), len(code))
-    return any(isinstance(op, _MEETS) for op in code[first:])
+    code = [ops.performed_operation(thread.code[pc]) for pc in unroll_loops_twice(thread)]
+    first = next((k for k, op in enumerate(code) if isinstance(op, _OBSERVES)), len(code))
+    return any(isinstance(op, _BARRIERS) for op in code[first:])
 
 
-def _signalled(thread: Thread, *, relayed: bool) -> set[int]:
+def _signalled_mbarriers(thread: Thread, *, relayed: bool) -> set[int]:
     """The mbarriers that an operation of the thread signals, or at which it arrives when it may have learnt of what
     another one does behind a look: in a meeting behind the first one, or in any where that may be ``relayed``.
     """
     found = {word for word in map(_signals, thread.code) if word is not None}
     learnt = met = False
-    for pc in program_order_twice(thread):
+    for pc in unroll_loops_twice(thread):
         op = ops.performed_operation(thread.code[pc])
         if isinstance(op, ops.MbarrierArrive | ops.MbarrierTx) and learnt:
             found.add(word_of(op.address))
-        learnt = learnt or isinstance(op, _LEARNS) or (isinstance(op, _MEETS) and (met or relayed))
-        met = met or isinstance(op, _MEETS)
+        learnt = learnt or isinstance(op, _OBSERVES) or (isinstance(op, _BARRIERS) and (met or relayed))
+        met = met or isinstance(op, _BARRIERS)
     return found
 
 
-def _needed(look: ops.MbarrierWait, needed: frozenset[str]) -> bool:
+def _result_is_needed(look: ops.MbarrierWait, needed: frozenset[str]) -> bool:
     return look.dst is not None and look.dst.name in needed
 
 
-def _goes_on(thread: Thread, pc: int) -> bool:
+def _may_continue(thread: Thread, pc: int) -> bool:
     """Whether the thread may go on behind the look without having waited for the phase."""
     return not is_spin_loop(thread, pc) and not is_redundant_poll(thread.code, thread.labels, pc)
 
 
-def _passed(thread: Thread, look: int, others: set[int]) -> bool:
+def _may_overtake(thread: Thread, look: int, others: set[int]) -> bool:
     """Whether a copy that signals the mbarrier, or what others learn from who do, may come before the look's answer."""
     op = thread.code[look]
     assert isinstance(op, ops.MbarrierWait)
     word, tainted = word_of(op.address), defined_and_used(op)[0]
     suspends = op.blocking and op.parity is not None
     seen = False
-    for pc in program_order_twice(thread):
+    for pc in unroll_loops_twice(thread):
         behind = thread.code[pc]
         if pc == look:
             seen = True
@@ -132,7 +132,7 @@ def _passed(thread: Thread, look: int, others: set[int]) -> bool:
             ):
                 return False
         elif tainted & used:
-            if isinstance(behind, _NEEDS) or behind.guard is not None:
+            if isinstance(behind, _DEPENDS) or behind.guard is not None:
                 return False
             tainted |= defined
         else:
@@ -140,7 +140,7 @@ def _passed(thread: Thread, look: int, others: set[int]) -> bool:
             if signal is not None and may_contain(signal, {word}):
                 return True
             done = ops.performed_operation(behind)
-            if isinstance(done, _TELLS) and may_contain(word, others):
+            if isinstance(done, _PUBLISHES) and may_contain(word, others):
                 return True
             if suspends and isinstance(done, _ON_MBARRIERS) and may_contain(word_of(done.address), {word}):
                 return True

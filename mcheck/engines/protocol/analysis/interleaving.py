@@ -28,7 +28,7 @@ from mcheck.ir.scopes import WIDTH, width_of_program
 from mcheck.ir.type_sizes import type_size
 
 REASON = "threads access several shared words in an order that no interleaving need show ({first} and {second})"
-LIMIT = 4_000
+MAX_EDGES = 4_000
 """Edges that are looked at."""
 
 Node = tuple[str, object]
@@ -66,16 +66,16 @@ def explain_non_interleaving(program: Program) -> str | None:
         return None
     edges: dict[Edge, set[int]] = {}
     known: dict[tuple[Step, ...], tuple[Edge, ...]] = {}
-    facts = _Facts.of(program)
+    facts = _Facts.collect(program)
     for thread in program.threads:
         steps = tuple(facts.steps(thread))
         if steps not in known:
-            known[steps] = _edges(thread, steps)
+            known[steps] = _find_edges(thread, steps)
         for edge in known[steps]:
             edges.setdefault(edge, set()).add(thread.index)
-    if len(edges) > LIMIT:
+    if len(edges) > MAX_EDGES:
         return "too many shared words to tell in which orders they may be written"
-    return _circle(edges)
+    return _find_cycle(edges)
 
 
 def shares_words(program: Program) -> bool:
@@ -101,41 +101,43 @@ class _Facts:
     wild: frozenset[str] = frozenset()
 
     @staticmethod
-    def of(program: Program) -> _Facts:
+    def collect(program: Program) -> _Facts:
         rank = width_of_program(program)
         facts = _Facts(rank, {})
         for thread in {id(t.code): t for t in program.threads}.values():
-            fenced = _before(thread, rank)
+            fenced = _preceded_by_release_fence(thread, rank)
             for k, op in enumerate(thread.code):
-                for node, released in facts._changes(op):
+                for node, released in facts._modified_nodes(op):
                     facts.released[node] = facts.released.get(node, True) and (released or k in fenced)
-        named = {node for t in program.threads for op in t.code for node in _nodes(op)}
+        named = {node for t in program.threads for op in t.code for node in _nodes_of_operation(op)}
         facts.wild = frozenset(kind for kind, address in named if address is None)
         return facts
 
-    def _changes(self, op: Op) -> Iterable[tuple[Node, bool]]:
+    def _modified_nodes(self, op: Op) -> Iterable[tuple[Node, bool]]:
         """The nodes that an operation changes, and whether by a release."""
         op = ops.performed_operation(op)
-        released = getattr(op, "sem", "") in ("release", "acq_rel") and self._wide(getattr(op, "scope", None))
+        released = getattr(op, "sem", "") in ("release", "acq_rel") and self._covers_all_threads(
+            getattr(op, "scope", None)
+        )
         if not isinstance(op, ops.Load | ops.MbarrierWait):
             signals = isinstance(op, SIGNALLING)  # a signal publishes its own operation alone (8.9.1.1)
-            yield from ((node, released and not signals) for node in _nodes(op))
+            yield from ((node, released and not signals) for node in _nodes_of_operation(op))
         if isinstance(op, ops.ClusterBarrier) and op.kind == "arrive":
             yield CLUSTER, op.sem == "release"
 
-    def _wide(self, scope: str | None) -> bool:
+    def _covers_all_threads(self, scope: str | None) -> bool:
         return WIDTH.get(scope or "cta", 0) >= self.rank
 
     def steps(self, thread: Thread) -> Iterable[Step]:
         """The steps of a thread, in the order of its code."""
-        fenced = _behind(thread, self.rank)
+        fenced = _followed_by_acquire_fence(thread, self.rank)
         for k, whole in enumerate(thread.code):
             op = ops.performed_operation(whole)
             name = " ".join(whole.text.split())
-            for node in map(self._merged, _nodes(op)):
+            for node in map(self._merge_steps, _nodes_of_operation(op)):
                 tight: bool | None = None
                 if isinstance(op, ops.Load | ops.MbarrierWait):
-                    acquires = k in fenced or (op.sem == "acquire" and self._wide(op.scope))
+                    acquires = k in fenced or (op.sem == "acquire" and self._covers_all_threads(op.scope))
                     tight = acquires and self._all_release(node)
                 elif _strong(op):
                     tight = False
@@ -143,7 +145,7 @@ class _Facts:
             if isinstance(op, ops.Store) and not _strong(op):
                 weak = _node("word", op.address)
                 if weak in self.released or (weak[1] is None and any(n[0] == "word" for n in self.released)):
-                    yield Step(k, self._merged(weak), None, True, name)  # strong accesses may read what it writes
+                    yield Step(k, self._merge_steps(weak), None, True, name)  # strong accesses may read what it writes
             place = thread.place
             if isinstance(op, ops.Fence) and op.sem == "sc":
                 yield Step(k, ("sc", 0), True, True, name)
@@ -158,9 +160,9 @@ class _Facts:
                 yield Step(k, ("wgmma", place.warpgroup), False if waits else None, not waits, name)
 
     def _all_release(self, node: Node) -> bool:
-        return all(released for other, released in self.released.items() if self._merged(other) == node)
+        return all(released for other, released in self.released.items() if self._merge_steps(other) == node)
 
-    def _merged(self, node: Node) -> Node:
+    def _merge_steps(self, node: Node) -> Node:
         return (node[0], None) if node[0] in self.wild else node
 
 
@@ -168,7 +170,7 @@ CLUSTER: Node = ("barrier", "cluster")
 SIGNALLING = ops.BulkCopy | ops.TensorCopy | ops.AsyncStore | ops.CpAsyncArrive
 
 
-def _nodes(op: Op) -> list[Node]:
+def _nodes_of_operation(op: Op) -> list[Node]:
     """The shared words and mbarriers that an operation names."""
     op = ops.performed_operation(op)
     if isinstance(op, ops.Load | ops.Store | ops.Atomic) and _strong(op):
@@ -201,50 +203,53 @@ def _fences(thread: Thread, rank: int, kinds: set[str]) -> list[int]:
     ]
 
 
-def _before(thread: Thread, rank: int) -> set[int]:
+def _preceded_by_release_fence(thread: Thread, rank: int) -> set[int]:
     """The places that a release fence lies right before: nothing that another thread could come in by is between."""
     code = thread.code
-    back = _backwards(thread)
+    back = _back_edges(thread)
     found: set[int] = set()
     for f in _fences(thread, rank, {"release", "acq_rel", "sc"}):
         for k in range(f + 1, len(code)):
             if any(f < target <= k <= p for p, target in back):
                 break
             found.add(k)
-            if _nodes(code[k]) or isinstance(code[k], MEETING):
+            if _nodes_of_operation(code[k]) or isinstance(code[k], BARRIERS):
                 break
     return found
 
 
-def _behind(thread: Thread, rank: int) -> set[int]:
+def _followed_by_acquire_fence(thread: Thread, rank: int) -> set[int]:
     """The places that an acquire fence lies behind, with nothing between that another thread could go on from."""
     code = thread.code
-    back = _backwards(thread)
+    back = _back_edges(thread)
     found: set[int] = set()
     for g in _fences(thread, rank, {"acquire", "acq_rel", "sc"}):
         for k in range(g - 1, -1, -1):
-            low = _lowest(k, [(p, target) for p, target in back if p < g])
+            low = _earliest_reachable(k, [(p, target) for p, target in back if p < g])
             between = [*range(low, k), *range(k + 1, g)]
-            if any(isinstance(code[j], MEETING) or (_nodes(code[j]) and not _only_reads(code[j])) for j in between):
+            if any(
+                isinstance(code[j], BARRIERS) or (_nodes_of_operation(code[j]) and not _only_reads(code[j]))
+                for j in between
+            ):
                 break
             found.add(k)
     return found
 
 
-MEETING = ops.Barrier | ops.ClusterBarrier | ops.WarpSync
+BARRIERS = ops.Barrier | ops.ClusterBarrier | ops.WarpSync
 
 
 def _only_reads(op: Op) -> bool:
     return isinstance(ops.performed_operation(op), ops.Load | ops.MbarrierWait)
 
 
-def _backwards(thread: Thread) -> list[tuple[int, int]]:
+def _back_edges(thread: Thread) -> list[tuple[int, int]]:
     """The branches back, from where to where."""
     found = [(k, thread.labels[op.target]) for k, op in enumerate(thread.code) if isinstance(op, ops.Branch)]
     return [(k, target) for k, target in found if target <= k]
 
 
-def _lowest(at: int, back: list[tuple[int, int]]) -> int:
+def _earliest_reachable(at: int, back: list[tuple[int, int]]) -> int:
     """The first place that a thread may come to again from ``at``."""
     low = at
     while True:
@@ -257,15 +262,15 @@ def _lowest(at: int, back: list[tuple[int, int]]) -> int:
 # --- circles --------------------------------------------------------------------------------------------------
 
 
-def _edges(thread: Thread, steps: tuple[Step, ...]) -> tuple[Edge, ...]:
+def _find_edges(thread: Thread, steps: tuple[Step, ...]) -> tuple[Edge, ...]:
     """Each edge once, in the order of the code: which circle is named does not depend on anything else."""
-    back = _backwards(thread)
+    back = _back_edges(thread)
     exits = [s for s in steps if s.out]
     found: dict[Edge, None] = {}
     for entry in steps:
         if entry.tight is None:
             continue
-        low = _lowest(entry.at, back)
+        low = _earliest_reachable(entry.at, back)
         for leave in exits:
             later = leave.at > entry.at or leave.at >= low < entry.at
             atomic = leave.at == entry.at and isinstance(ops.performed_operation(thread.code[entry.at]), ops.Atomic)
@@ -274,7 +279,7 @@ def _edges(thread: Thread, steps: tuple[Step, ...]) -> tuple[Edge, ...]:
     return tuple(found)
 
 
-def _circle(edges: dict[Edge, set[int]]) -> str | None:
+def _find_cycle(edges: dict[Edge, set[int]]) -> str | None:
     following: dict[Node, set[Node]] = {}
     for edge in edges:
         following.setdefault(edge.start, set()).add(edge.end)

@@ -41,7 +41,7 @@ PER_LANE: dict[type[Op], tuple[str, ...]] = {
 }
 """The operands in which lanes of one agent may differ."""
 
-TOGETHER = (
+GROUPABLE = (
     ops.Alu, ops.Label, ops.Branch, ops.Exit, ops.Await, ops.Load, ops.Store, ops.Fence, ops.ProxyFence, ops.Barrier,
     ops.ClusterBarrier, ops.WarpSync, ops.Collective, ops.MbarrierInit, ops.MbarrierInval, ops.MbarrierTx,
     ops.MbarrierArrive, ops.MbarrierWait, ops.CpAsync, ops.Commit, ops.WaitGroup, ops.CpAsyncArrive, ops.Wgmma,
@@ -50,15 +50,15 @@ TOGETHER = (
 """Operations that an agent of several lanes may execute; a thread that comes to any other one is an agent by itself."""
 
 
-def partition(program: Program) -> Partition:
+def partition_lanes(program: Program) -> Partition:
     """The largest agents: neighbours in a warp whose code has the same shape."""
     found: list[list[int]] = []
     where: dict[tuple[int, int, str], list[list[int]]] = {}
-    mergeable, alike = _mergeable(program), CodeComparison()
+    mergeable, alike = _find_mergeable(program), CodeComparison()
     for thread in program.threads:
         place = (thread.place.cta.number, thread.place.warp, thread.role)
         groups = where.setdefault(place, [])
-        if mergeable.holds_of(thread):
+        if mergeable.may_merge(thread):
             for group in groups:
                 if alike.same(program.threads[group[0]], thread):
                     group.append(thread.index)
@@ -83,7 +83,7 @@ class Mergeable:
     shown: bool
     """Whether final values are asked for, of which the state operands of lanes are different ones."""
 
-    def holds_of(self, thread: Thread) -> bool:
+    def may_merge(self, thread: Thread) -> bool:
         """Whether every operation of the thread may be executed by several lanes at once.
 
         What is guarded is executed by those whom the guard lets, mostly one of them: who they are shows on the way.
@@ -105,7 +105,7 @@ class Mergeable:
         )
 
 
-def _mergeable(program: Program) -> Mergeable:
+def _find_mergeable(program: Program) -> Mergeable:
     ordered = sc_fences.sc_order_matters(program)  # whether the fence.sc of different lanes are told apart
     code = program.operations
     return Mergeable(
@@ -134,13 +134,13 @@ class CodeComparison:
         found = self.known.get(key)
         if found is None:
             self.kept += (x, y)
-            found = self.known[key] = _same_but_for_addresses(x, y)
+            found = self.known[key] = _equal_up_to_addresses(x, y)
         return found
 
 
 def may_group(op: Op, ordered: bool) -> bool:
     """Whether several lanes may execute an operation at once; ``ordered``: the order of the fence.sc matters."""
-    if not isinstance(op, TOGETHER):
+    if not isinstance(op, GROUPABLE):
         return False
     if isinstance(op, ops.Await):
         return isinstance(op.inner, ops.MbarrierWait)
@@ -153,10 +153,10 @@ def may_group(op: Op, ordered: bool) -> bool:
     return True
 
 
-def _same_but_for_addresses(x: Op, y: Op) -> bool:
+def _equal_up_to_addresses(x: Op, y: Op) -> bool:
     if type(x) is not type(y):
         return False
-    for name in _in_common(type(x)):
+    for name in _common_fields(type(x)):
         a, b = getattr(x, name), getattr(y, name)
         if a is not b and a != b:
             return False
@@ -166,7 +166,7 @@ def _same_but_for_addresses(x: Op, y: Op) -> bool:
 IN_COMMON: dict[type[Op], tuple[str, ...]] = {}
 
 
-def _in_common(kind: type[Op]) -> tuple[str, ...]:
+def _common_fields(kind: type[Op]) -> tuple[str, ...]:
     """The fields of an operation in which lanes that execute it together do not differ; found once."""
     found = IN_COMMON.get(kind)
     if found is None:

@@ -41,7 +41,7 @@ REASON = "strong accesses may be reordered in ways that no interleaving shows (l
 
 MAX_STEPS = 20_000
 """Parts of cycles that are looked at."""
-ANY = -1
+ANY_WORD = -1
 """The word at an address that is not constant: any."""
 
 
@@ -58,12 +58,12 @@ class Passage:
     acquires: str | None
     depends: bool
     fenced: str | None = None
-    exit: int = ANY
+    exit: int = ANY_WORD
     releases: str | None = None
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenEntry:
     """An entry that later writes of its thread may leave from: what depends on it, and the release fences since."""
 
     passage: Passage
@@ -82,14 +82,14 @@ def find_non_interleaving(
     words it counts in which order their atomics come.
     """
     threads = [(program.threads[group[0]], len(group)) for group in partition]
-    looked_at = {word for t, _ in threads for word in _looked_at(t, needed[t.index])} | ordered
-    if not looked_at or not (ordered or _worth_while(threads, needed, looked_at)):
+    looked_at = {word for t, _ in threads for word in _observed_words(t, needed[t.index])} | ordered
+    if not looked_at or not (ordered or _may_have_cycle(threads, needed, looked_at)):
         return None
     found: dict[Passage, set[int]] = {}
     for k, (thread, many) in enumerate(threads):
-        for passage in _passages(thread, needed[thread.index], looked_at):
+        for passage in _find_passages(thread, needed[thread.index], looked_at):
             found.setdefault(passage, set()).update((k, -1 - k) if many > 1 else (k,))
-    return REASON if _cycle(found, tape) else None
+    return REASON if _has_possible_cycle(found, tape) else None
 
 
 # --- what a thread does ---------------------------------------------------------------------------------------
@@ -97,10 +97,10 @@ def find_non_interleaving(
 
 def word_of(address: Expr) -> int:
     """The word at an address."""
-    return address.value if isinstance(address, Const) else ANY
+    return address.value if isinstance(address, Const) else ANY_WORD
 
 
-def _looks(thread: Thread, pc: int, needed: frozenset[str]) -> tuple[int, bool] | None:
+def _observed_word(thread: Thread, pc: int, needed: frozenset[str]) -> tuple[int, bool] | None:
     """The word whose value decides something at ``pc``, and whether it is waited for; ``None`` if there is none."""
     op = thread.code[pc]
     inner = ops.performed_operation(op)
@@ -120,14 +120,14 @@ def _looks(thread: Thread, pc: int, needed: frozenset[str]) -> tuple[int, bool] 
     return None
 
 
-def _looked_at(thread: Thread, needed: frozenset[str]) -> Iterator[int]:
+def _observed_words(thread: Thread, needed: frozenset[str]) -> Iterator[int]:
     for pc in range(len(thread.code)):
-        found = _looks(thread, pc, needed)
+        found = _observed_word(thread, pc, needed)
         if found is not None:
             yield found[0]
 
 
-def _writes(op: Op) -> int | None:
+def _written_word(op: Op) -> int | None:
     """The word that an operation writes for others to see; a copy writes the mbarrier that it signals."""
     op = ops.performed_operation(op)
     if (isinstance(op, ops.Store) and op.sem != "weak") or isinstance(op, ops.Atomic):
@@ -138,29 +138,29 @@ def _writes(op: Op) -> int | None:
     return None if signal is None else word_of(signal)
 
 
-def _worth_while(threads: list[tuple[Thread, int]], needed: list[frozenset[str]], looked_at: set[int]) -> bool:
+def _may_have_cycle(threads: list[tuple[Thread, int]], needed: list[frozenset[str]], looked_at: set[int]) -> bool:
     """Whether there is a read that does not wait, or a word that several threads store to: else there is no cycle."""
     stores: dict[int, int] = {}
     for thread, many in threads:
-        own = {_writes(op) for op in thread.code if isinstance(op, ops.Store)} - {None}
+        own = {_written_word(op) for op in thread.code if isinstance(op, ops.Store)} - {None}
         for word in own:
             assert word is not None
             stores[word] = stores.get(word, 0) + many
         for pc in range(len(thread.code)):
-            found = _looks(thread, pc, needed[thread.index])
+            found = _observed_word(thread, pc, needed[thread.index])
             if found is not None and not found[1]:
                 return True
     return any(n > 1 and may_contain(word, looked_at) for word, n in stores.items()) or (
-        ANY in stores and len(stores) > 1
+        ANY_WORD in stores and len(stores) > 1
     )
 
 
 def may_contain(word: int, words: set[int]) -> bool:
     """Whether a word may be one of some."""
-    return word in words or ANY in words or (word == ANY and bool(words))
+    return word in words or ANY_WORD in words or (word == ANY_WORD and bool(words))
 
 
-def program_order_twice(thread: Thread) -> Iterator[int]:
+def unroll_loops_twice(thread: Thread) -> Iterator[int]:
     """The operations in program order, the body of every loop twice."""
     repeated: set[int] = set()
     pc = 0
@@ -174,26 +174,26 @@ def program_order_twice(thread: Thread) -> Iterator[int]:
         pc += 1
 
 
-def _passages(thread: Thread, needed: frozenset[str], looked_at: set[int]) -> set[Passage]:
+def _find_passages(thread: Thread, needed: frozenset[str], looked_at: set[int]) -> set[Passage]:
     """The passages of a thread, each once."""
     cta = thread.place.cta
     place = (cta.gpu, cta.cluster, cta.number)
     found: set[Passage] = set()
-    open_: dict[tuple[Passage, str | None], _Open] = {}
+    open_: dict[tuple[Passage, str | None], _OpenEntry] = {}
 
-    def keep(entries: list[_Open]) -> dict[tuple[Passage, str | None], _Open]:
-        out: dict[tuple[Passage, str | None], _Open] = {}
+    def keep(entries: list[_OpenEntry]) -> dict[tuple[Passage, str | None], _OpenEntry]:
+        out: dict[tuple[Passage, str | None], _OpenEntry] = {}
         for e in entries:
             key = e.passage, e.released
             out[key] = e if key not in out else replace(e, tainted=e.tainted & out[key].tainted)
         return out
 
-    for pc in program_order_twice(thread):
+    for pc in unroll_loops_twice(thread):
         op = thread.code[pc]
         inner = ops.performed_operation(op)
         defined, used = defined_and_used(op)
-        entries = [_after(e, op, defined, used) for e in open_.values()]
-        word = _writes(op)
+        entries = [_advance_entry(e, op, defined, used) for e in open_.values()]
+        word = _written_word(op)
         if word is not None:
             sem = getattr(inner, "sem", "relaxed")
             mine = getattr(inner, "scope", None) if sem in ("release", "acq_rel") else None
@@ -201,22 +201,22 @@ def _passages(thread: Thread, needed: frozenset[str], looked_at: set[int]) -> se
                 depends = e.passage.depends or (e.passage.reads and bool(e.tainted & used))
                 released = mine or e.released
                 found.add(replace(e.passage, exit=word, releases=released, depends=depends))
-        looked = _looks(thread, pc, needed)
+        looked = _observed_word(thread, pc, needed)
         if looked is not None:
             acquires = getattr(inner, "scope", None) if getattr(inner, "sem", "") in ("acquire", "acq_rel") else None
             entry = Passage(place, looked[0], True, acquires, looked[1])
-            entries.append(_Open(entry, frozenset(defined | defined_and_used(inner)[0])))
+            entries.append(_OpenEntry(entry, frozenset(defined | defined_and_used(inner)[0])))
         elif isinstance(inner, ops.Store) and word is not None and may_contain(word, looked_at):
-            entries.append(_Open(Passage(place, word, False, None, False), frozenset()))
+            entries.append(_OpenEntry(Passage(place, word, False, None, False), frozenset()))
         elif isinstance(inner, ops.Atomic) and word is not None and may_contain(word, looked_at):
             # What it returns decides nothing, but that it reads what comes right before it does (8.10.3).
             acquires = inner.scope if inner.sem in ("acquire", "acq_rel") and not inner.is_red else None
-            entries.append(_Open(Passage(place, word, True, acquires, False), frozenset()))
+            entries.append(_OpenEntry(Passage(place, word, True, acquires, False), frozenset()))
         open_ = keep(entries)
     return found
 
 
-def _after(e: _Open, op: Op, defined: set[str], used: set[str]) -> _Open:
+def _advance_entry(e: _OpenEntry, op: Op, defined: set[str], used: set[str]) -> _OpenEntry:
     """An open entry after an operation: fences make it synchronise, branches make all that follows depend on it."""
     passage, tainted, released = e.passage, e.tainted, e.released
     if isinstance(op, ops.Fence) and op.restrict is None and op.guard is None:
@@ -233,27 +233,27 @@ def _after(e: _Open, op: Op, defined: set[str], used: set[str]) -> _Open:
             tainted |= defined
     elif isinstance(op, ops.Alu):
         tainted -= defined
-    return _Open(passage, tainted, released)
+    return _OpenEntry(passage, tainted, released)
 
 
 # --- cycles -----------------------------------------------------------------------------------------------------
 
 
-def _cycle(found: dict[Passage, set[int]], tape: Tape) -> bool:
+def _has_possible_cycle(found: dict[Passage, set[int]], tape: Tape) -> bool:
     """Whether some cycle of passages through different threads is not forbidden."""
     into: dict[int, list[Passage]] = {}
     for passage in found:
         into.setdefault(passage.entry, []).append(passage)
     after: dict[Passage, list[Passage]] = {}
     for a, threads in found.items():
-        words = list(into) if a.exit == ANY else [a.exit, ANY]
+        words = list(into) if a.exit == ANY_WORD else [a.exit, ANY_WORD]
         after[a] = [b for word in words for b in into.get(word, ()) if len(threads | found[b]) > 1]
-    search = _Search(found, after, {p: k for k, p in enumerate(found)}, tape)
-    return any(search.back_to(p, [p], {thread}) for p, threads in found.items() for thread in threads)
+    search = _CycleSearch(found, after, {p: k for k, p in enumerate(found)}, tape)
+    return any(search.can_close(p, [p], {thread}) for p, threads in found.items() for thread in threads)
 
 
 @dataclass(slots=True)
-class _Search:
+class _CycleSearch:
     """``after`` are the passages that a cycle may go on by, ``number`` orders them: a cycle starts at its first one."""
 
     found: dict[Passage, set[int]]
@@ -262,24 +262,24 @@ class _Search:
     tape: Tape
     steps: int = 0
 
-    def back_to(self, start: Passage, path: list[Passage], used: set[int]) -> bool:
+    def can_close(self, start: Passage, path: list[Passage], used: set[int]) -> bool:
         """Whether the path can be made a cycle that is not forbidden; so too if there are too many to look at."""
         self.steps += 1
         if self.steps > MAX_STEPS:
             return True
         for b in self.after[path[-1]]:
-            if b is start and len(path) > 1 and _possible(path, self.tape):
+            if b is start and len(path) > 1 and _may_be_consistent(path, self.tape):
                 return True
             if self.number[b] > self.number[start]:
                 for thread in self.found[b] - used:
-                    if self.back_to(start, [*path, b], used | {thread}):
+                    if self.can_close(start, [*path, b], used | {thread}):
                         return True
         return False
 
 
-def _possible(cycle: list[Passage], tape: Tape) -> bool:
+def _may_be_consistent(cycle: list[Passage], tape: Tape) -> bool:
     """Whether it is not known that an axiom of the model forbids the cycle."""
-    if all(p.entry == p.exit != ANY for p in cycle) and has_equivalent_coherence(tape):
+    if all(p.entry == p.exit != ANY_WORD for p in cycle) and has_equivalent_coherence(tape):
         return False  # accesses to one word keep their order (8.10.5)
     if not has_equivalent_orders(tape):
         return not all(b.reads and b.depends for b in cycle)

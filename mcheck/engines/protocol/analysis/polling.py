@@ -17,7 +17,7 @@ from mcheck.ir.program import Thread
 
 NEGATED = {"eq": "!=", "ne": "==", "lt": ">=", "le": ">", "gt": "<=", "ge": "<"}
 PLAIN = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-AHEAD = 64
+MAX_DISTANCE = 64
 """How far behind a poll its use is looked for."""
 
 
@@ -30,11 +30,11 @@ def is_spin_loop(thread: Thread, pc: int, asked: frozenset[str] = frozenset()) -
     op = thread.code[pc]
     if not isinstance(op, ops.MbarrierWait) or op.dst is None or op.guard is not None:
         return False
-    changed = _way_back(thread, pc, {op.dst.name: 0})
+    changed = _loop_registers(thread, pc, {op.dst.name: 0})
     return changed is not None and not is_any_live(thread, pc, changed, set(asked))
 
 
-def _way_back(thread: Thread, pc: int, known: dict[str, int]) -> set[str] | None:
+def _loop_registers(thread: Thread, pc: int, known: dict[str, int]) -> set[str] | None:
     """The registers that are written on the way from behind ``pc`` back to it, ``None`` if it does not lead there; but
     for those that have the same value whenever ``pc`` is come to, as an address that each round fetches anew.
     """
@@ -42,7 +42,7 @@ def _way_back(thread: Thread, pc: int, known: dict[str, int]) -> set[str] | None
     written = set(known)
     same: set[str] = set()
     k = pc + 1
-    for _ in range(AHEAD):
+    for _ in range(MAX_DISTANCE):
         if k == pc:
             return written - same
         if k >= len(code):
@@ -60,8 +60,8 @@ def _way_back(thread: Thread, pc: int, known: dict[str, int]) -> set[str] | None
         elif isinstance(op, ops.Alu) and runs:
             propagate(op, known)
             names = {r.name for r in op.dsts if r is not None}
-            fixed = op.op != "activemask" and all(_is_same(src, same) for src in op.srcs)
-            if fixed and op.guard is None and _always_before(code, k, pc):
+            fixed = op.op != "activemask" and all(_is_loop_invariant(src, same) for src in op.srcs)
+            if fixed and op.guard is None and _dominates(code, k, pc):
                 same |= names
             else:
                 same -= names
@@ -69,12 +69,12 @@ def _way_back(thread: Thread, pc: int, known: dict[str, int]) -> set[str] | None
     return None
 
 
-def _always_before(code: tuple[Op, ...], k: int, pc: int) -> bool:
+def _dominates(code: tuple[Op, ...], k: int, pc: int) -> bool:
     """Whether who comes to ``pc`` has come from ``k``."""
     return k <= pc and not any(isinstance(op, ops.Label | ops.Branch) for op in code[k:pc])
 
 
-def _is_same(expr: Expr, same: set[str]) -> bool:
+def _is_loop_invariant(expr: Expr, same: set[str]) -> bool:
     """Whether an operand is a constant, or one of the registers that have the same value in every round."""
     return isinstance(expr, Const) or (isinstance(expr, Reg) and expr.name in same)
 
@@ -88,25 +88,27 @@ def find_awaited_value(code: tuple[Op, ...], labels: dict[str, int], pc: int) ->
         return None
     test = code[pc + 1]
     if not isinstance(test, ops.Alu) or not test.op.startswith("setp.") or test.guard is not None:
-        return _compared(code, labels, pc, op.dsts[0].name)
+        return _find_compared_value(code, labels, pc, op.dsts[0].name)
     name = test.op.partition(".")[2]
     if name not in PLAIN or len(test.dsts) != 1 or test.dsts[0] is None or test.srcs[0] != op.dsts[0]:
         return None
     bits, held = name in ("eq", "ne") and width(test.type) == width(op.type), registers_of(test.srcs[1])
     if op.dsts[0].name in held or (held and not bits):
         return None
-    back = _back(code, labels, pc, pc + 2)
+    back = _back_edge(code, labels, pc, pc + 2)
     if back is None:
         return None
-    sense = _sense(back, test.dsts[0].name)
+    sense = _taken_when(back, test.dsts[0].name)
     if sense is None:
         return None
     return (NEGATED if sense else PLAIN)[name], test.srcs[1], op.type if bits else None
 
 
-def _compared(code: tuple[Op, ...], labels: dict[str, int], pc: int, name: str) -> tuple[str, Expr, None] | None:
+def _find_compared_value(
+    code: tuple[Op, ...], labels: dict[str, int], pc: int, name: str
+) -> tuple[str, Expr, None] | None:
     """The same for a branch that compares the register itself, as the table dialect has it."""
-    back = _back(code, labels, pc, pc + 1)
+    back = _back_edge(code, labels, pc, pc + 1)
     if back is None or back.guard is not None or not isinstance(back.condition, Binary):
         return None
     opposite = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -116,7 +118,7 @@ def _compared(code: tuple[Op, ...], labels: dict[str, int], pc: int, name: str) 
     return None
 
 
-def _back(code: tuple[Op, ...], labels: dict[str, int], pc: int, at: int) -> ops.Branch | None:
+def _back_edge(code: tuple[Op, ...], labels: dict[str, int], pc: int, at: int) -> ops.Branch | None:
     """The branch at ``at`` if it goes to a label right before ``pc``."""
     back = code[at]
     if not isinstance(back, ops.Branch):
@@ -127,7 +129,7 @@ def _back(code: tuple[Op, ...], labels: dict[str, int], pc: int, at: int) -> ops
     return back
 
 
-def _sense(branch: ops.Branch, name: str) -> bool | None:
+def _taken_when(branch: ops.Branch, name: str) -> bool | None:
     """The value of predicate ``name`` for which the branch is taken, ``None`` if it is about something else."""
     if branch.guard is not None:
         if branch.guard.reg.name != name or branch.condition is not None:
@@ -149,16 +151,16 @@ def is_redundant_poll(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> 
     name = op.dst.name
     used = False
     k = pc + 1
-    while k < min(len(code), pc + AHEAD):
+    while k < min(len(code), pc + MAX_DISTANCE):
         now = code[k]
-        if isinstance(now, ops.Branch) and _sense(now, name) is True:
+        if isinstance(now, ops.Branch) and _taken_when(now, name) is True:
             target = labels[now.target]
-            if target <= k or not _waits(op, code, labels, range(k + 1, target)):
+            if target <= k or not _is_equivalent_wait(op, code, labels, range(k + 1, target)):
                 return False
             used, k = True, target
             continue
         if now.guard is not None and now.guard.reg.name == name:
-            if not now.guard.negated or not _same_wait(op, now):
+            if not now.guard.negated or not _is_same_wait(op, now):
                 return False
             used = True
         elif isinstance(now, ops.Branch):
@@ -173,26 +175,26 @@ def is_redundant_poll(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> 
     return used and k >= len(code)
 
 
-def _waits(poll: ops.MbarrierWait, code: tuple[Op, ...], labels: dict[str, int], places: range) -> bool:
+def _is_equivalent_wait(poll: ops.MbarrierWait, code: tuple[Op, ...], labels: dict[str, int], places: range) -> bool:
     """Whether all that stands in some places is a wait for the phase that is polled, written out as a loop or not."""
     at = [k for k in places if not isinstance(code[k], ops.Label)]
     if len(at) == 1:
-        return _same_wait(poll, code[at[0]])
+        return _is_same_wait(poll, code[at[0]])
     again = code[at[0]] if len(at) == 2 else None
     if not isinstance(again, ops.MbarrierWait) or again.guard is not None or again.dst != poll.dst:
         return False
-    back = _back(code, labels, at[0], at[1])
+    back = _back_edge(code, labels, at[0], at[1])
     if back is None or poll.dst is None or labels[back.target] < places[0]:
         return False
-    return _sense(back, poll.dst.name) is False and _same(poll, again)
+    return _taken_when(back, poll.dst.name) is False and _test_same_phase(poll, again)
 
 
-def _same_wait(poll: ops.MbarrierWait, other: Op) -> bool:
+def _is_same_wait(poll: ops.MbarrierWait, other: Op) -> bool:
     inner = ops.performed_operation(other)
-    return isinstance(other, ops.Await) and isinstance(inner, ops.MbarrierWait) and _same(poll, inner)
+    return isinstance(other, ops.Await) and isinstance(inner, ops.MbarrierWait) and _test_same_phase(poll, inner)
 
 
-def _same(one: ops.MbarrierWait, other: ops.MbarrierWait) -> bool:
+def _test_same_phase(one: ops.MbarrierWait, other: ops.MbarrierWait) -> bool:
     """Whether two operations ask for one phase of one object."""
     return (
         isinstance(one.address, Const)

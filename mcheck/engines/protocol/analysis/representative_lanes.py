@@ -1,7 +1,7 @@
 """Agents of which one thread stands for all lanes in the window: those that wait, meet others and read.
 
-What two lanes of an agent may do to each other takes a write; the lanes of an agent without one need not be told apart,
-where the model allows it (``mcheck.engines.protocol.incremental.lane_representatives``). Its reads are plain ones, of
+What two lanes of an agent may do to each other takes a write; the lanes of an agent without one need not be
+tracked apart, where the model allows it (``mcheck.engines.protocol.incremental.lane_representatives``). Its reads are plain ones, of
 bytes that are neither an mbarrier, nor a tensor map, nor a word that is followed: which event of which lane they are is
 then of no consequence.
 """
@@ -27,8 +27,8 @@ Ranges = Iterable[tuple[int, int]]
 """Bytes, each from the first one to the one behind the last."""
 
 
-class Told:
-    """Bytes whose accesses are told from each other."""
+class TrackedBytes:
+    """Bytes whose accesses are tracked from each other."""
 
     def __init__(self, ranges: Ranges) -> None:
         found = sorted(set(ranges))
@@ -36,7 +36,7 @@ class Told:
         self._longest = max((high - low for low, high in found), default=0)
         self._highs = [high for _, high in found]
 
-    def meets(self, low: int, high: int) -> bool:
+    def overlaps(self, low: int, high: int) -> bool:
         """Whether some of them are among those from ``low`` to ``high``."""
         k = bisect_left(self._lows, low - self._longest)
         while k < len(self._lows) and self._lows[k] < high:
@@ -46,11 +46,13 @@ class Told:
         return False
 
 
-def find_representable(program: Program, partition: Sequence[tuple[int, ...]], told: Told) -> tuple[bool, ...]:
+def find_representable(
+    program: Program, partition: Sequence[tuple[int, ...]], tracked: TrackedBytes
+) -> tuple[bool, ...]:
     """For each agent, whether one of its threads stands for all."""
     if all(len(group) == 1 for group in partition):
         return (False,) * len(partition)
-    more = {id(op) for op in program.operations if not _harmless(op, told)}
+    more = {id(op) for op in program.operations if not _is_harmless(op, tracked)}
     return tuple(len(group) > 1 and _only_reads(program, group, more) for group in partition)
 
 
@@ -59,7 +61,7 @@ def _only_reads(program: Program, group: tuple[int, ...], more: set[int]) -> boo
     return all(more.isdisjoint(map(id, program.threads[thread].code)) for thread in group)
 
 
-def _harmless(op: Op, told: Told) -> bool:
+def _is_harmless(op: Op, tracked: TrackedBytes) -> bool:
     match op:
         case ops.Await():
             return isinstance(op.inner, ops.MbarrierWait)
@@ -70,13 +72,15 @@ def _harmless(op: Op, told: Told) -> bool:
         case ops.ProxyFence():
             return op.kind in ("async", "alias")
         case ops.Load():
-            return op.sem == "weak" and not op.volatile and op.proxy == "generic" and _apart(op, told)
+            return (
+                op.sem == "weak" and not op.volatile and op.proxy == "generic" and _reads_untracked_bytes(op, tracked)
+            )
         case _:
             return isinstance(op, PLAIN)
 
 
-def _apart(op: ops.Load, told: Told) -> bool:
-    """Whether a read is known to be of bytes of which nobody is told anything."""
+def _reads_untracked_bytes(op: ops.Load, tracked: TrackedBytes) -> bool:
+    """Whether a read is known to be of bytes of which nobody is tracked anything."""
     size = type_size(op.type) * len(op.dsts)
     match op.address:
         case Const(value):
@@ -85,4 +89,4 @@ def _apart(op: ops.Load, told: Told) -> bool:
             places = tuple(values)
         case _:
             return False
-    return not any(told.meets(widened(at), widened(at) + size) for at in places)
+    return not any(tracked.overlaps(widened(at), widened(at) + size) for at in places)

@@ -17,7 +17,7 @@ from mcheck.ir.program import Program, Thread
 def sc_order_matters(program: Program) -> bool:
     """Whether the program has ``fence.sc`` and a strong load that returns what it finds."""
     threads = list({id(t.code): t for t in program.threads}.values())
-    return has_sc_fence(program) and any(_looks(t, pc) for t in threads for pc in range(len(t.code)))
+    return has_sc_fence(program) and any(_is_single_read(t, pc) for t in threads for pc in range(len(t.code)))
 
 
 def has_sc_fence(program: Program) -> bool:
@@ -25,7 +25,7 @@ def has_sc_fence(program: Program) -> bool:
     return any(isinstance(op, ops.Fence) and op.sem == "sc" for op in program.operations)
 
 
-def _looks(thread: Thread, pc: int) -> bool:
+def _is_single_read(thread: Thread, pc: int) -> bool:
     op = thread.code[pc]
     if not isinstance(op, ops.Load) or (op.sem == "weak" and not op.volatile):
         return False

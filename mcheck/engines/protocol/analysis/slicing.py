@@ -14,7 +14,7 @@ from mcheck.ir.liveness import defined_and_used
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
 
-MOVES = (ops.CpAsync, ops.BulkCopy, ops.TensorCopy, ops.TensormapCopyFence)
+COPIES = (ops.CpAsync, ops.BulkCopy, ops.TensorCopy, ops.TensormapCopyFence)
 """What carries bytes from one place in memory to another."""
 Uses = tuple[set[str] | None, set[str]]
 """The registers that a computation defines, and those that it uses; of what is no computation those that decide."""
@@ -25,15 +25,15 @@ Watched = dict[int, frozenset[str]]
 def needed_registers(program: Program, watched: Watched | None = None) -> list[frozenset[str]]:
     """For each thread, the registers whose values decide something, or end up in what is ``watched`` or in memory."""
     if watched is None:
-        found = _of_threads(program, watched, stores=False)
-        if not _by_contents(program, found):
+        found = _needed_by_threads(program, watched, stores=False)
+        if not _contents_decide(program, found):
             return found
-    return _of_threads(program, watched, stores=True)
+    return _needed_by_threads(program, watched, stores=True)
 
 
 def memory_matters(program: Program) -> bool:
     """Whether anything may depend on what memory holds, that of mbarriers left aside."""
-    return maps_may_change(program) or _by_contents(program, _of_threads(program, None, stores=False))
+    return maps_may_change(program) or _contents_decide(program, _needed_by_threads(program, None, stores=False))
 
 
 def needed_objects(program: Program, found: list[frozenset[str]]) -> frozenset[int] | None:
@@ -49,12 +49,12 @@ def needed_objects(program: Program, found: list[frozenset[str]]) -> frozenset[i
         for op in thread.code:
             if (id(op), names) not in seen:
                 seen.add((id(op), names))
-                bases = _asked_by(op, names, objects)
+                bases = _objects_read_by(op, names, objects)
                 if bases is None:
                     return None
                 asked |= bases
     for op in map(ops.performed_operation, program.operations):
-        if isinstance(op, MOVES):
+        if isinstance(op, COPIES):
             dst = getattr(op, "dst", None)  # of a tensor copy nobody knows
             bases = None if dst is None else _objects_at(dst, objects)
             if bases is None or bases & asked:
@@ -62,16 +62,16 @@ def needed_objects(program: Program, found: list[frozenset[str]]) -> frozenset[i
     return frozenset(asked)
 
 
-def names_of(program: Program, objects: frozenset[int]) -> set[str]:
+def object_names(program: Program, objects: frozenset[int]) -> set[str]:
     """The names of the objects at some addresses."""
     return {i.object.name for i in program.memory.instances if i.base in objects}
 
 
-def _asked_by(op: Op, names: frozenset[str], objects: Objects) -> set[int] | None:
+def _objects_read_by(op: Op, names: frozenset[str], objects: Objects) -> set[int] | None:
     """The objects that an operation reads to decide something."""
     inner = ops.performed_operation(op)
     if isinstance(inner, ops.Atomic) or (
-        isinstance(inner, ops.Load) and (isinstance(op, ops.Await) or _results(inner) & names)
+        isinstance(inner, ops.Load) and (isinstance(op, ops.Await) or _defined_registers(inner) & names)
     ):
         return _objects_at(inner.address, objects)
     return set()
@@ -97,20 +97,20 @@ def maps_may_change(program: Program) -> bool:
     return False
 
 
-def _by_contents(program: Program, found: list[frozenset[str]]) -> bool:
+def _contents_decide(program: Program, found: list[frozenset[str]]) -> bool:
     return _maps_are_moved(program) or _awaits_values(program) or _loads_decide(program, found)
 
 
-def _of_threads(program: Program, watched: Watched | None, *, stores: bool) -> list[frozenset[str]]:
+def _needed_by_threads(program: Program, watched: Watched | None, *, stores: bool) -> list[frozenset[str]]:
     """The registers of each thread that decide something, or end up in what is stored."""
     found = []
     by_code: dict[tuple[frozenset[str], tuple[int, ...]], frozenset[str]] = {}
-    uses = _named(program, stores=stores)
+    uses = _register_uses(program, stores=stores)
     for thread in program.threads:
         names = (watched or {}).get(thread.index, frozenset())
         key = (names, tuple(map(id, thread.code)))
         if key not in by_code:
-            by_code[key] = _of_thread(thread, names, uses)
+            by_code[key] = _needed_by_thread(thread, names, uses)
         found.append(by_code[key])
     return found
 
@@ -120,7 +120,7 @@ def copied_data_matters(program: Program) -> bool:
     return (
         _maps_are_moved(program)
         or _awaits_values(program)
-        or any(_results(op) for op in program.operations if isinstance(op, ops.Load | ops.Atomic))
+        or any(_defined_registers(op) for op in program.operations if isinstance(op, ops.Load | ops.Atomic))
     )
 
 
@@ -138,7 +138,7 @@ def _awaits_values(program: Program) -> bool:
 
 def _loads_decide(program: Program, found: list[frozenset[str]]) -> bool:
     return any(
-        _results(op) & names
+        _defined_registers(op) & names
         for thread, names in zip(program.threads, found, strict=True)
         if names
         for op in thread.code
@@ -146,32 +146,32 @@ def _loads_decide(program: Program, found: list[frozenset[str]]) -> bool:
     )
 
 
-def _results(op: Op) -> set[str]:
+def _defined_registers(op: Op) -> set[str]:
     return defined_and_used(op)[0]
 
 
-def _named(program: Program, *, stores: bool) -> dict[int, Uses]:
+def _register_uses(program: Program, *, stores: bool) -> dict[int, Uses]:
     """The operations that name registers, by their identity."""
-    found = {id(op): _uses(op, stores=stores) for op in program.operations}
+    found = {id(op): _find_uses(op, stores=stores) for op in program.operations}
     return {k: uses for k, uses in found.items() if uses != (None, set())}
 
 
-def _uses(op: Op, *, stores: bool) -> Uses:
+def _find_uses(op: Op, *, stores: bool) -> Uses:
     """What an operation has to do with registers; unless ``stores``, what is stored decides nothing."""
     _, used = defined_and_used(op)
     if isinstance(op, ops.Alu):
         return {r.name for r in op.dsts if r is not None}, used
     if isinstance(op, ops.Store) and not stores:
         data = {name for src in op.srcs for name in registers_of(src)}
-        used = (used - data) | set(registers_of(op.address)) | _guard(op)
+        used = (used - data) | set(registers_of(op.address)) | _guard_register(op)
     return None, used
 
 
-def _guard(op: Op) -> set[str]:
+def _guard_register(op: Op) -> set[str]:
     return set() if op.guard is None else {op.guard.reg.name}
 
 
-def _of_thread(thread: Thread, watched: frozenset[str], uses: dict[int, Uses]) -> frozenset[str]:
+def _needed_by_thread(thread: Thread, watched: frozenset[str], uses: dict[int, Uses]) -> frozenset[str]:
     """The registers of one thread; ``uses`` are those of the operations that name any."""
     wanted: set[str] = set(watched)
     flows: list[tuple[set[str], set[str]]] = []
@@ -180,7 +180,7 @@ def _of_thread(thread: Thread, watched: frozenset[str], uses: dict[int, Uses]) -
         if defined is None:
             wanted |= used
         else:
-            wanted |= _guard(op)
+            wanted |= _guard_register(op)
             flows.append((defined, used))
     changed = True
     while changed:

@@ -16,17 +16,17 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 
-TRACE_LINES = 16
+MAX_TRACE_STEPS = 16
 """Steps of a trace."""
 
 
-def key_of(problem: Problem | Finding) -> tuple[str, object]:
+def finding_key(problem: Problem | Finding) -> tuple[str, object]:
     """Problems with the same key are one finding."""
     ends = ((a.span, a.access, a.object.partition("@")[0]) for a in problem.accesses)
     return problem.code, frozenset(ends) if problem.code.startswith("RACE") else tuple(ends)
 
 
-def says_less(problem: Problem, findings: Iterable[Finding]) -> bool:
+def repeats_deadlock(problem: Problem, findings: Iterable[Finding]) -> bool:
     """Whether a deadlock is one that was found already, perhaps with others who stand elsewhere."""
     if not problem.code.startswith("DEAD"):
         return False
@@ -34,7 +34,7 @@ def says_less(problem: Problem, findings: Iterable[Finding]) -> bool:
     return any(f.kind == "deadlock" and waits <= {a.span for a in f.accesses} for f in findings)
 
 
-def finding_of(m: Machine, problem: Problem, profile: str) -> Finding:
+def build_finding(m: Machine, problem: Problem, profile: str) -> Finding:
     """The finding of a problem, with the steps that lead to it."""
     entry = catalogue.get(problem.code)
     return Finding(
@@ -45,33 +45,33 @@ def finding_of(m: Machine, problem: Problem, profile: str) -> Finding:
         accesses=problem.accesses,
         missing=" ".join(filter(None, (problem.missing or entry.remedy_for(problem.message), problem.besides))),
         section=entry.section_for(problem.section),
-        trace=trace(m, problem),
+        trace=build_trace(m, problem),
     )
 
 
-def trace(m: Machine, problem: Problem) -> Trace:
+def build_trace(m: Machine, problem: Problem) -> Trace:
     """The steps that matter, numbered as in the whole execution: both accesses, what is done to the mbarriers that they
     signal or wait for, what else orders something, the nearest to the accesses first.
     """
     last = min(problem.until, len(m.trace))
-    bars = _bars(m, problem, last)
+    bars = _find_mbarriers(m, problem, last)
     if problem.code.startswith("DEAD"):
-        theirs = [k for k in range(last) if _concerns(m, problem, k) or _names(m.trace[k].op, bars)]
+        theirs = [k for k in range(last) if _involves(m, problem, k) or _uses_address(m.trace[k].op, bars)]
         ends = {max((k for k in theirs if m.trace[k].agent == a), default=-1) for a in problem.agents}
         nearest = {k: last - k for k in theirs}
     else:
-        theirs = [k for k in range(problem.since, last) if _concerns(m, problem, k)]
+        theirs = [k for k in range(problem.since, last) if _involves(m, problem, k)]
         ends = {problem.since, theirs[-1]} if problem.since and theirs else set(theirs[-1:])
         nearest = {k: min(k - problem.since, last - k) for k in theirs}
-    ranks = {k: 0 if k in ends else 1 if _names(m.trace[k].op, bars) else 2 for k in theirs}
+    ranks = {k: 0 if k in ends else 1 if _uses_address(m.trace[k].op, bars) else 2 for k in theirs}
     worth = [k for k in theirs if k in ends or _matters(m, problem, k)]
-    kept = set(sorted(worth, key=lambda k: (ranks[k], nearest[k]))[:TRACE_LINES])
+    kept = set(sorted(worth, key=lambda k: (ranks[k], nearest[k]))[:MAX_TRACE_STEPS])
     chosen = [k for k in theirs if k in kept or {k - 1, k + 1} <= kept]  # one step takes no more room than its absence
     befores = [k - 1 for k in chosen[:1]] + chosen
-    return tuple(step(m, k, skipped=k - before - 1) for before, k in zip(befores, chosen, strict=False))
+    return tuple(build_step(m, k, skipped=k - before - 1) for before, k in zip(befores, chosen, strict=False))
 
 
-def _bars(m: Machine, problem: Problem, last: int) -> set[int]:
+def _find_mbarriers(m: Machine, problem: Problem, last: int) -> set[int]:
     """The addresses of the mbarriers that decide: what is waited for, or signalled by an access."""
     if problem.code.startswith("DEAD"):
         waited = (m.agents[a].where for a in problem.agents)
@@ -82,14 +82,14 @@ def _bars(m: Machine, problem: Problem, last: int) -> set[int]:
         return misused
     spans = {a.span for a in problem.accesses}
     theirs = (e.op for e in m.trace[problem.since : last] if e.op.span in spans and e.agent in problem.agents)
-    return {address for op in theirs for address in _addresses(op)} & set(m.mbarriers)
+    return {address for op in theirs for address in _operand_addresses(op)} & set(m.mbarriers)
 
 
-def _names(op: Op, addresses: set[int]) -> bool:
-    return not addresses.isdisjoint(_addresses(op))
+def _uses_address(op: Op, addresses: set[int]) -> bool:
+    return not addresses.isdisjoint(_operand_addresses(op))
 
 
-def _addresses(op: Op) -> Iterator[int]:
+def _operand_addresses(op: Op) -> Iterator[int]:
     """What an operation names as its object, or as what it signals."""
     inner = ops.performed_operation(op)
     for name in ("address", "mbar"):
@@ -98,7 +98,7 @@ def _addresses(op: Op) -> Iterator[int]:
             yield expr.value
 
 
-def step(m: Machine, k: int, *, skipped: int = 0) -> Step:
+def build_step(m: Machine, k: int, *, skipped: int = 0) -> Step:
     """A step of the machine's trace."""
     entry = m.trace[k]
     part = StepPart(entry.note) if entry.note else StepPart.EXECUTES
@@ -106,7 +106,7 @@ def step(m: Machine, k: int, *, skipped: int = 0) -> Step:
     return step_of(name, entry.op, part=part, number=k + 1, skipped=skipped, iteration=turn)
 
 
-def _concerns(m: Machine, problem: Problem, k: int) -> bool:
+def _involves(m: Machine, problem: Problem, k: int) -> bool:
     return not problem.agents or m.trace[k].agent in problem.agents
 
 

@@ -37,27 +37,27 @@ from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 from mcheck.ir.scopes import WIDTH
 
-HANDS_OVER = ops.MbarrierArrive | ops.Barrier | ops.ClusterBarrier | ops.WarpSync | ops.Atomic
+RELEASES = ops.MbarrierArrive | ops.Barrier | ops.ClusterBarrier | ops.WarpSync | ops.Atomic
 
 
 def suggest_fix(m: Machine, code: str, old: Record, new: Record, low: int) -> str:
     """The fix for two accesses to the byte ``low``; that of the catalogue if nothing is known of the place."""
     match code:
         case "RACE004" | "RACE006":
-            return _proxy_fence(m, old, new)
+            return _suggest_proxy_fence(m, old, new)
         case "RACE007":
-            return _after_wait(m, old) or catalogue.get(code).remedy
+            return _suggest_fence_after_wait(m, old) or catalogue.get(code).remedy
         case "RACE009":
-            return _map_fences(m, old, new)
+            return _suggest_tensormap_fences(m, old, new)
         case "RACE001" | "RACE002" | "RACE003":
-            return _order(m, code, old, new, low)
+            return _suggest_order(m, code, old, new, low)
     return catalogue.get(code).remedy
 
 
 # --- proxy fences -----------------------------------------------------------------------------------------------
 
 
-def _proxy_fence(m: Machine, old: Record, new: Record) -> str:
+def _suggest_proxy_fence(m: Machine, old: Record, new: Record) -> str:
     first, second = line_of(old.event.op), line_of(new.event.op)
     if m.setup.many_ctas and old.cta != new.cta:
         return (
@@ -68,19 +68,19 @@ def _proxy_fence(m: Machine, old: Record, new: Record) -> str:
     agent = m.agents[old.agent]
     over = find_release(m, agent, old.position)
     if over is not None and over is not new.event.op:
-        who = "in every thread that executes it, " if _shared(m, old.event.op) else ""
+        who = "in every thread that executes it, " if _executed_by_several(m, old.event.op) else ""
         return f"Execute {fence} after line {first}, {who}before the hand-over at line {line_of(over)}."
     if old.agent == new.agent:
         return f"Execute {fence} after line {first}, before line {second}."
     return f"Execute {fence} after line {first}, in every thread that executes it, before it hands the bytes over."
 
 
-def _shared(m: Machine, op: Op) -> bool:
+def _executed_by_several(m: Machine, op: Op) -> bool:
     """Whether several threads execute a statement."""
     return sum(any(o.span == op.span for o in t.code) for t in m.program.threads) > 1
 
 
-def _after_wait(m: Machine, old: Record) -> str:
+def _suggest_fence_after_wait(m: Machine, old: Record) -> str:
     for agent, step in old.done:
         waited = entry_at_step(m, m.agents[agent], step)
         if waited is not None:
@@ -88,11 +88,11 @@ def _after_wait(m: Machine, old: Record) -> str:
     return ""
 
 
-def _map_fences(m: Machine, old: Record, new: Record) -> str:
+def _suggest_tensormap_fences(m: Machine, old: Record, new: Record) -> str:
     """The halves of the tensormap fence that are missing, or what is wrong with those that are there."""
     writer, reader = (m.program.threads[m.agents[r.agent].threads[0]].place for r in (old, new))
     scope = max(narrowest_common_scope(writer, reader), "gpu", key=WIDTH.__getitem__)
-    halves = [_map_release(m, old, scope), _map_acquire(m, old, new, scope)]
+    halves = [_suggest_tensormap_release(m, old, scope), _suggest_tensormap_acquire(m, old, new, scope)]
     text = " and ".join(filter(None, halves))
     if not text:
         return catalogue.get("RACE009").remedy
@@ -100,19 +100,19 @@ def _map_fences(m: Machine, old: Record, new: Record) -> str:
     return f"{text[0].upper()}{text[1:]}{between}."
 
 
-def _map_release(m: Machine, old: Record, scope: str) -> str:
+def _suggest_tensormap_release(m: Machine, old: Record, scope: str) -> str:
     """What is wrong with the release half, empty if nothing is."""
-    there = [e.op for e in m.trace[old.position :] if e.agent == old.agent and _is_half(e.op, "release")]
+    there = [e.op for e in m.trace[old.position :] if e.agent == old.agent and _is_tensormap_fence(e.op, "release")]
     if isinstance(old.event.op, ops.TensormapCopyFence):
         there.append(old.event.op)
     if not there:
         return f"execute fence.proxy.tensormap::generic.release.{scope} after line {line_of(old.event.op)}"
-    return _map_scope(there, scope)
+    return _suggest_tensormap_scope(there, scope)
 
 
-def _map_acquire(m: Machine, old: Record, new: Record, scope: str) -> str:
+def _suggest_tensormap_acquire(m: Machine, old: Record, new: Record, scope: str) -> str:
     """The same of the acquire half: it comes after the write, and names the map."""
-    there = [e for e in m.trace if e.agent == new.agent and _is_half(e.op, "acquire")]
+    there = [e for e in m.trace if e.agent == new.agent and _is_tensormap_fence(e.op, "acquire")]
     own = old.agent == new.agent
     behind = [e.op for e in there if (e.step > old.step if own else e.time[old.agent] >= old.step)]
     name = m.label(new.event.address)
@@ -125,10 +125,10 @@ def _map_acquire(m: Machine, old: Record, new: Record, scope: str) -> str:
     named = [op for op in behind if not _names_other_map(op, new.event.address)]
     if not named:
         return f"execute {fence}, for the one at line {line_of(behind[-1])} names another map"
-    return _map_scope(named, scope)
+    return _suggest_tensormap_scope(named, scope)
 
 
-def _map_scope(fences: list[Op], scope: str) -> str:
+def _suggest_tensormap_scope(fences: list[Op], scope: str) -> str:
     """What is wrong with the scope of halves; empty if one of them is wide enough."""
     given = [scope_of(op) or "sys" for op in fences]
     if any(WIDTH[one] >= WIDTH[scope] for one in given):
@@ -140,28 +140,28 @@ def _names_other_map(op: Op, address: int) -> bool:
     return isinstance(op, ops.ProxyFence) and isinstance(op.address, Const) and op.address.value != address
 
 
-def _is_half(op: Op, half: str) -> bool:
+def _is_tensormap_fence(op: Op, half: str) -> bool:
     return isinstance(op, ops.ProxyFence) and op.kind == "tensormap" and op.half == half
 
 
 # --- order ------------------------------------------------------------------------------------------------------
 
 
-def _order(m: Machine, code: str, old: Record, new: Record, low: int) -> str:
+def _suggest_order(m: Machine, code: str, old: Record, new: Record, low: int) -> str:
     issuer, owner = m.agents[new.agent], m.agents[old.agent]
     first, second = line_of(old.event.op), line_of(new.event.op)
     if only_wgmma_fence(m, old, new):
         return order_before_wgmma(first, second, own=old.agent == new.agent and not old.asynchronous)
     if code == "RACE003" and old.asynchronous:
-        return _completion(m, old, new, low)
-    elected = _elected(m, owner, issuer, old)
+        return _suggest_completion_wait(m, old, new, low)
+    elected = _find_elected_lane(m, owner, issuer, old)
     if elected is not None:
         lane, arrive = elected
         return (
             f"Execute bar.warp.sync 0xffffffff after line {first}: at line {line_of(arrive.op)} {m.name(lane)} arrives "
             f"for its warp, and a release covers what its own thread did."
         )
-    if code == "RACE001" and (scope := _wider(m, old, new)):
+    if code == "RACE001" and (scope := _suggest_scope(m, old, new)):
         return join_advice(scope, catalogue.get(code).remedy)
     if code == "RACE003":
         return order_before_issue(first, second, fence=old.proxy == "GEN" and new.proxy == "ASYNC")
@@ -170,37 +170,39 @@ def _order(m: Machine, code: str, old: Record, new: Record, low: int) -> str:
 
 def only_wgmma_fence(m: Machine, old: Record, new: Record) -> bool:
     """Whether an access comes before a wgmma, so that a wgmma.fence alone is missing for its reads (8.9.1.1)."""
-    if not isinstance(new.event.op, ops.Wgmma) or not _known(m, old, new.agent, m.agents[new.agent].time, new.step):
+    if not isinstance(new.event.op, ops.Wgmma) or not _is_known_complete(
+        m, old, new.agent, m.agents[new.agent].time, new.step
+    ):
         return False
     fences = [e for e in m.trace if e.agent == new.agent and isinstance(e.op, ops.WgmmaFence)]
-    return not fences or not _known(m, old, new.agent, fences[-1].time, fences[-1].step)
+    return not fences or not _is_known_complete(m, old, new.agent, fences[-1].time, fences[-1].step)
 
 
-def _known(m: Machine, old: Record, agent: int, time: Vector, step: int) -> bool:
+def _is_known_complete(m: Machine, old: Record, agent: int, time: Vector, step: int) -> bool:
     """Whether an access is over, in time, for an agent at a time and step of it."""
     if not old.asynchronous:
         return (old.agent == agent and old.step < step) or time[old.agent] >= old.step
-    signalled = any(time[bar] > signal.until for bar, signal in _signals(m, old).items())
+    signalled = any(time[bar] > signal.until for bar, signal in _first_signals(m, old).items())
     return signalled or any(time[waited] >= at for waited, at in old.done)
 
 
-def _wider(m: Machine, old: Record, new: Record) -> str:
+def _suggest_scope(m: Machine, old: Record, new: Record) -> str:
     """The scope that two accesses lack."""
     one, other = ((r.event, m.program.threads[m.agents[r.agent].threads[0]].place) for r in (old, new))
     return suggest_wider_scope(one, other)
 
 
-def _completion(m: Machine, old: Record, new: Record, low: int) -> str:
+def _suggest_completion_wait(m: Machine, old: Record, new: Record, low: int) -> str:
     """The wait for an asynchronous operation that something else comes too early for."""
     op = old.event.op
     second = line_of(new.event.op)
-    mechanism, what = _mechanism(m, old, new)
+    mechanism, what = _completion_mechanism(m, old, new)
     if new.proxy == "TMAP":
-        releases = [e.op for e in m.trace[old.position :] if _is_half(e.op, "release")]
+        releases = [e.op for e in m.trace[old.position :] if _is_tensormap_fence(e.op, "release")]
         if old.done or not releases:
-            return _map_fences(m, old, new)
+            return _suggest_tensormap_fences(m, old, new)
         return f"{mechanism} before line {line_of(releases[0])}, which releases the map to its readers."
-    relaxed = _unacquired(m, old, new) if what == "mbar" else ""
+    relaxed = _suggest_acquire(m, old, new) if what == "mbar" else ""
     if relaxed:
         return relaxed
     if old.agent == new.agent and (m.agents[old.agent].single or isinstance(op, ops.Wgmma)):
@@ -209,7 +211,7 @@ def _completion(m: Machine, old: Record, new: Record, low: int) -> str:
         return f"{mechanism}{told} before line {second}. {pending_groups_note(later)}".strip()
     if not old.write and m.agents[new.agent].time[old.agent] < old.step:
         waited = find_group_wait(m, m.agents[old.agent], old) if what == "group" else None
-        if waited is not None and _round(m, new) > _round(m, old):
+        if waited is not None and _count_earlier_executions(m, new) > _count_earlier_executions(m, old):
             return (
                 f"After the wait at line {line_of(waited)} in {m.name(m.agents[old.agent])}, hand over to line "
                 f"{second}: a barrier, or a release that is acquired. Or, if line {second} belongs before it: "
@@ -226,7 +228,7 @@ def _completion(m: Machine, old: Record, new: Record, low: int) -> str:
         if met is ReadPhase.NEXT:
             return order_before_issue(second, line_of(op))
         instead = alternative_order_before_issue(second, line_of(op)) if met is ReadPhase.EITHER else ""
-        over = _taken_over(m, issuer, other, old.position, new.position)
+        over = _last_release_known(m, issuer, other, old.position, new.position)
         if over is not None and not has_waited(m, issuer, old, over):
             mechanism, later = wait_of_group(m, old, over)
             line = line_of(m.trace[over].op)
@@ -244,10 +246,10 @@ def _completion(m: Machine, old: Record, new: Record, low: int) -> str:
     return f"{mechanism} before line {second}, or take over from a thread that did."
 
 
-def _unacquired(m: Machine, old: Record, new: Record) -> str:
+def _suggest_acquire(m: Machine, old: Record, new: Record) -> str:
     """What makes the thread's own relaxed wait for an operation acquire it."""
     agent = m.agents[new.agent]
-    if not any(agent.time[bar] > signal.until for bar, signal in _signals(m, old).items()):
+    if not any(agent.time[bar] > signal.until for bar, signal in _first_signals(m, old).items()):
         return ""
     waits = (ops.performed_operation(e.op) for e in reversed(m.trace) if e.agent == new.agent and e.signal < 0)
     wait = next((op for op in waits if isinstance(op, ops.MbarrierWait)), None)
@@ -256,12 +258,12 @@ def _unacquired(m: Machine, old: Record, new: Record) -> str:
     return f"Execute fence.acquire.{wait.scope} after line {line_of(wait)}, whose wait is relaxed and acquires nothing."
 
 
-def _mechanism(m: Machine, old: Record, new: Record) -> tuple[str, str]:
+def _completion_mechanism(m: Machine, old: Record, new: Record) -> tuple[str, str]:
     """How to wait for an operation, and whether that is by a group, which belongs to the issuing thread."""
     op = old.event.op
     if old.bars:
         names = []
-        signals = _signals(m, old)
+        signals = _first_signals(m, old)
         for bar in m.mbarriers.values():
             if bar.seen in old.bars:
                 signal, now = signals.get(bar.seen), bar.state.phase if bar.state is not None else 0
@@ -284,7 +286,7 @@ def _same_cta(m: Machine, address: int, record: Record) -> bool:
     return instance is None or instance.cta == m.program.threads[m.agents[record.agent].threads[0]].place.cta
 
 
-def _signals(m: Machine, old: Record) -> dict[int, Entry]:
+def _first_signals(m: Machine, old: Record) -> dict[int, Entry]:
     """The first signal of an operation so far to each mbarrier, by the component of the object in time."""
     out: dict[int, Entry] = {}
     for entry in m.trace[old.position :]:
@@ -293,7 +295,7 @@ def _signals(m: Machine, old: Record) -> dict[int, Entry]:
     return out
 
 
-def _taken_over(m: Machine, issuer: Agent, other: Agent, since: int, until: int) -> int | None:
+def _last_release_known(m: Machine, issuer: Agent, other: Agent, since: int, until: int) -> int | None:
     """The last step of ``issuer`` in a part of the trace that hands its accesses over and that ``other`` knows of."""
     for k in range(min(until, len(m.trace)) - 1, since, -1):
         entry = m.trace[k]
@@ -303,11 +305,11 @@ def _taken_over(m: Machine, issuer: Agent, other: Agent, since: int, until: int)
 
 
 def is_release(entry: Entry) -> bool:
-    releases = isinstance(entry.op, HANDS_OVER) or (isinstance(entry.op, ops.Store) and entry.op.sem != "weak")
+    releases = isinstance(entry.op, RELEASES) or (isinstance(entry.op, ops.Store) and entry.op.sem != "weak")
     return entry.signal < 0 and releases
 
 
-def _elected(m: Machine, owner: Agent, issuer: Agent, old: Record) -> tuple[Agent, Entry] | None:
+def _find_elected_lane(m: Machine, owner: Agent, issuer: Agent, old: Record) -> tuple[Agent, Entry] | None:
     """Another lane of the owner's warp that hands over to the issuer after the access."""
     place = m.warp_of(owner)
     for k in m.setup.warps[owner.index]:
@@ -318,17 +320,19 @@ def _elected(m: Machine, owner: Agent, issuer: Agent, old: Record) -> tuple[Agen
         if known is None or not isinstance(known.op, ops.MbarrierArrive) or line_of(known.op) < line_of(old.event.op):
             continue
         alone = known.op.guard is not None or not any(op.span == known.op.span for op in owner.code)
-        if alone and _times(m, lane, known.op, known.step) == _times(m, owner, old.event.op, old.step):
+        if alone and _count_executions(m, lane, known.op, known.step) == _count_executions(
+            m, owner, old.event.op, old.step
+        ):
             return lane, known
     return None
 
 
-def _round(m: Machine, record: Record) -> int:
+def _count_earlier_executions(m: Machine, record: Record) -> int:
     """How often the statement of an access was executed before by its agent."""
-    return _times(m, m.agents[record.agent], record.event.op, record.step)
+    return _count_executions(m, m.agents[record.agent], record.event.op, record.step)
 
 
-def _times(m: Machine, agent: Agent, op: Op, step: int) -> int:
+def _count_executions(m: Machine, agent: Agent, op: Op, step: int) -> int:
     """How often an agent has executed a statement before a step."""
     return sum(1 for e in m.trace if e.agent == agent.index and e.signal < 0 and e.step < step and e.op.span == op.span)
 

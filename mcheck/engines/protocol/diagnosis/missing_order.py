@@ -26,16 +26,16 @@ def explain_missing_order(m: Machine, code: str, old: Record, new: Record, low: 
     """The remedy for accesses to the byte ``low``, with what is wrong with the fences and waits of this execution."""
     remarks = [suggest_fix(m, code, old, new, low)]
     if code in NEEDS_FENCE:
-        remarks.append(_idle_fences(m, old, new))
+        remarks.append(_explain_idle_proxy_fences(m, old, new))
     if code == "RACE003" and classify_stage_read(m, old, new, low) is not ReadPhase.NEXT:
-        remarks.append(_half_waits(m, old))
+        remarks.append(_explain_insufficient_wait(m, old))
     apart = old.agent != new.agent and not old.asynchronous
     if code in UNORDERED and apart and not only_wgmma_fence(m, old, new):
         remarks.append(explain_known_order(m, m.agents[new.agent], m.agents[old.agent], old))
     return " ".join(filter(None, remarks))
 
 
-def _idle_fences(m: Machine, old: Record, new: Record) -> str:
+def _explain_idle_proxy_fences(m: Machine, old: Record, new: Record) -> str:
     """Why no proxy fence of this execution lies on the path between the two."""
     space = "global" if "global" in old.spaces else "shared"
     writer, issuer = m.agents[old.agent], m.agents[new.agent]
@@ -47,7 +47,7 @@ def _idle_fences(m: Machine, old: Record, new: Record) -> str:
             continue
         agent = m.agents[entry.agent]
         where = f"the fence.proxy.async at line {op.span.line}"
-        if not _names(op, space):
+        if not _covers_space(op, space):
             named = ", ".join(sorted(op.spaces)) or op.restrict or "another space"
             remarks.append(f"{where} is for {named}, not for these bytes")
         elif agent is writer:
@@ -67,12 +67,12 @@ def _idle_fences(m: Machine, old: Record, new: Record) -> str:
     return "; ".join(unique)[:1].upper() + "; ".join(unique)[1:] + "." if unique else ""
 
 
-def _names(op: ops.ProxyFence, space: str) -> bool:
+def _covers_space(op: ops.ProxyFence, space: str) -> bool:
     spaces = op.spaces | ({op.restrict} if op.restrict else set())
     return not spaces or any(str(s).startswith(space) for s in spaces)
 
 
-def _half_waits(m: Machine, old: Record) -> str:
+def _explain_insufficient_wait(m: Machine, old: Record) -> str:
     """Whether a wait of the issuing thread, or of another one if it has none, was meant for this operation and does not
     cover it.
     """
@@ -96,7 +96,7 @@ def _half_waits(m: Machine, old: Record) -> str:
     return explain_insufficient_wait(op, others, write=is_modification(old))
 
 
-MOST = 2
+MAX_RELEASES = 2
 """Handovers that a message names."""
 
 
@@ -111,26 +111,26 @@ def find_narrow_releases(m: Machine, old: Record, new: Record) -> list[NarrowSco
         theirs.append(reader.code[reader.pc])
     takes = [ScopedOperation(op, place) for op in theirs if acquires(op)]
     gives = [ScopedOperation(e.op, _place(m, e)) for e in others if releases(e.op)]
-    pairs = [(give, take) for take in reversed(takes) for give in gives if _meet(give.op, take.op)]
+    pairs = [(give, take) for take in reversed(takes) for give in gives if _may_synchronise(give.op, take.op)]
     reads = [
         ScopedOperation(op, place) for op in theirs if isinstance(ops.performed_operation(op), ops.Load | ops.Atomic)
     ]
     writes = [ScopedOperation(e.op, _place(m, e)) for e in others if isinstance(e.op, ops.Store | ops.Atomic)]
-    pairs += [(w, r) for r in reversed(reads) for w in writes if takes and gives and _observes(w.op, r.op)]
-    return find_too_narrow(pairs)[:MOST]
+    pairs += [(w, r) for r in reversed(reads) for w in writes if takes and gives and _may_observe(w.op, r.op)]
+    return find_too_narrow(pairs)[:MAX_RELEASES]
 
 
 def _place(m: Machine, entry: Entry) -> Place:
     return m.program.threads[m.agents[entry.agent].threads[0]].place
 
 
-def _observes(write: Op, read: Op) -> bool:
+def _may_observe(write: Op, read: Op) -> bool:
     """Whether a strong access may return what another one has written, as far as constant addresses tell."""
     one, other = (getattr(ops.performed_operation(op), "address", None) for op in (write, read))
     return isinstance(one, Const) and one == other and scope_of(write) is not None and scope_of(read) is not None
 
 
-def _meet(release: Op, acquire: Op) -> bool:
+def _may_synchronise(release: Op, acquire: Op) -> bool:
     """Whether the one may be what the other observes: an arrive and a wait, or two accesses to memory, or fences."""
     waits = ops.performed_operation(acquire)
     if isinstance(release, ops.MbarrierArrive) and isinstance(waits, ops.MbarrierWait):

@@ -17,7 +17,7 @@ def classify_stage_read(m: Machine, old: Record, new: Record, low: int) -> ReadP
         return ReadPhase.OWN  # the read comes behind the issue of the copy
     _, history = m.history(low)
     cell = history.cells[bisect_right(history.starts, low) - 1]
-    fills = [r.position for r in cell if r is not old and r.write and _known(m, r, new)]
+    fills = [r.position for r in cell if r is not old and r.write and _is_complete_before(m, r, new)]
     if not fills:
         return ReadPhase.OWN
     issued = m.trace[old.position].time
@@ -32,7 +32,7 @@ def classify_stage_read(m: Machine, old: Record, new: Record, low: int) -> ReadP
     return ReadPhase.EITHER if read else ReadPhase.NEXT
 
 
-def _known(m: Machine, fill: Record, read: Record) -> bool:
+def _is_complete_before(m: Machine, fill: Record, read: Record) -> bool:
     """Whether a write is over before a read."""
     time = m.agents[read.agent].time
     if fill.asynchronous:

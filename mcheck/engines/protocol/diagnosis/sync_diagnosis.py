@@ -14,7 +14,7 @@ from mcheck.ir.ops import Op
 from mcheck.ir.program import Place
 from mcheck.ir.scopes import WIDTH
 
-ALONE = (ops.BulkCopy, ops.TensorCopy, ops.AsyncStore)
+NOT_CUMULATIVE = (ops.BulkCopy, ops.TensorCopy, ops.AsyncStore)
 """What is complete for others with its own accesses, and publishes nothing before them (8.9.1.1)."""
 
 
@@ -26,13 +26,13 @@ def explain_known_order(m: Machine, issuer: Agent, owner: Agent, old: Record) ->
         return f"Nothing that {other} did is handed to {one}."
     where = f"line {line_of(last.op)} ({text_of(last.op)}, step {m.trace.index(last) + 1})"
     if last.step < old.step:
-        return f"What {one} knows of {other} ends with {where}.{_looked(m, owner, old)}"
+        return f"What {one} knows of {other} ends with {where}.{_explain_failed_test(m, owner, old)}"
     if last.step == old.step and owner.status == "done":
         return f"{one} comes after the end of {other} in time alone: an exit hands nothing over."
-    return f"{one} comes after {where} of {other} in time alone: {_why(m, issuer, owner, old, last)}."
+    return f"{one} comes after {where} of {other} in time alone: {_explain_missing_half(m, issuer, owner, old, last)}."
 
 
-def _looked(m: Machine, owner: Agent, old: Record) -> str:
+def _explain_failed_test(m: Machine, owner: Agent, old: Record) -> str:
     """That the last wait of an agent before an access was a look, which does not wait (9.7.13.15.16)."""
     behind = (e.op for e in reversed(m.trace[: old.position]) if e.agent == owner.index and e.signal < 0)
     wait = next((op for op in behind if isinstance(ops.performed_operation(op), ops.MbarrierWait)), None)
@@ -44,24 +44,28 @@ def _looked(m: Machine, owner: Agent, old: Record) -> str:
     return f" The look at line {line} may answer false, and line {access} then comes too early."
 
 
-def _why(m: Machine, issuer: Agent, owner: Agent, old: Record, last: Entry) -> str:
+def _explain_missing_half(m: Machine, issuer: Agent, owner: Agent, old: Record, last: Entry) -> str:
     """Which half is missing, where the other one knows of the step ``last`` behind the access."""
     if isinstance(last.op, ops.CpAsyncArrive):
         return "it tells of the cp.async before it, and of nothing else"
-    if isinstance(last.op, ALONE):
+    if isinstance(last.op, NOT_CUMULATIVE):
         return "its completion tells of its own accesses, and of nothing before them"
     if isinstance(last.op, ops.Collective):
         return "lanes wait for each other there, and hand nothing over; bar.warp.sync does"
-    fences = [e for e in m.trace[old.position :] if e.agent == owner.index and e.signal < 0 and releasing(e.op)]
+    fences = [
+        e for e in m.trace[old.position :] if e.agent == owner.index and e.signal < 0 and is_releasing_fence(e.op)
+    ]
     writer, reader = _place(m, owner), _place(m, issuer)
-    idle = [text for e in fences for text in [idle_fence(m, e, last, old.event.address, writer, reader)] if text]
+    idle = [
+        text for e in fences for text in [explain_idle_fence(m, e, last, old.event.address, writer, reader)] if text
+    ]
     if releases(last.op) or len(idle) < len(fences):
-        return f"the release is there, {_taken(m, issuer, last)}"
+        return f"the release is there, {_explain_missing_acquire(m, issuer, last)}"
     way = "memory is handed over by a release there, or a release fence before it, and an acquire where that is seen"
     return "; ".join([way, *dict.fromkeys(idle[:2])])
 
 
-def _taken(m: Machine, issuer: Agent, last: Entry) -> str:
+def _explain_missing_acquire(m: Machine, issuer: Agent, last: Entry) -> str:
     """What is wrong with the acquire of a release, the step ``last`` of another agent (8.9.2 and 8.8)."""
     behind = m.trace[m.trace.index(last) + 1 :]
     taken = [e.op for e in behind if e.agent == issuer.index and e.signal < 0 and acquires(e.op)]
@@ -73,14 +77,14 @@ def _taken(m: Machine, issuer: Agent, last: Entry) -> str:
     )
 
 
-def releasing(op: Op) -> bool:
+def is_releasing_fence(op: Op) -> bool:
     """Whether a fence releases, be it for another proxy (8.8, 9.7.13.4)."""
     return (isinstance(op, ops.Fence) and op.sem in RELEASES) or (
         isinstance(op, ops.ProxyFence) and op.half == "release"
     )
 
 
-def idle_fence(
+def explain_idle_fence(
     m: Machine, fence: Entry, last: Entry, address: int | None, writer: Place, reader: Place
 ) -> str:  # fmt: skip
     """Why a fence that releases does not do it for a write of its thread; empty if it does. ``last`` is the step that

@@ -406,7 +406,7 @@ class Machine:
         first, second = record.entries[0], record.entries[-1]
         if first is second:
             return None
-        flags = self.window.look(second, first.bit, complete=complete)
+        flags = self.window.check_conflicts(second, first.bit, complete=complete)
         return next((f.name for f in flags if f.pairs & first.bit), None)
 
     def decided(self, agent: Agent, names: list[str]) -> None:

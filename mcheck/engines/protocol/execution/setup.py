@@ -16,12 +16,12 @@ from mcheck.effects.site import Layout, layout_of, widened
 from mcheck.effects.unwritten_objects import find_unwritten_objects
 from mcheck.engines.protocol.analysis import sc_fences as sequential
 from mcheck.engines.protocol.analysis.axioms import check_axioms
-from mcheck.engines.protocol.analysis.code_facts import Reading, may_end_mbarriers
+from mcheck.engines.protocol.analysis.code_facts import CodeFacts, may_end_mbarriers
 from mcheck.engines.protocol.analysis.delayed_waits import find_delayed_waits
 from mcheck.engines.protocol.analysis.lane_groups import Partition
 from mcheck.engines.protocol.analysis.model_equivalence import is_equivalent
 from mcheck.engines.protocol.analysis.polling import is_spin_loop
-from mcheck.engines.protocol.analysis.representative_lanes import Told, find_representable
+from mcheck.engines.protocol.analysis.representative_lanes import TrackedBytes, find_representable
 from mcheck.engines.protocol.analysis.slicing import (
     Watched,
     copied_data_matters,
@@ -33,7 +33,11 @@ from mcheck.engines.protocol.incremental.kinds import Shown
 from mcheck.engines.protocol.incremental.lane_representatives import lanes_are_representable
 from mcheck.engines.protocol.incremental.possible_kinds import foresee_kinds
 from mcheck.engines.protocol.incremental.sorts import Sorts
-from mcheck.engines.protocol.incremental.unsupported_checks import absent_from, find_unsupported_check, flags_two_reads
+from mcheck.engines.protocol.incremental.unsupported_checks import (
+    find_absent_relations,
+    find_unsupported_check,
+    flags_two_reads,
+)
 from mcheck.engines.protocol.state.access_history import Lanes
 from mcheck.engines.protocol.state.cyclic_names import Ring
 from mcheck.engines.protocol.state.footprints import Bytes, Spread
@@ -116,7 +120,7 @@ class Setup:
     many_ctas: bool = False
     spinning: dict[tuple[int, int], bool] = field(default_factory=dict)
     carried: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
-    readings: dict[int, Reading] = field(default_factory=dict)
+    readings: dict[int, CodeFacts] = field(default_factory=dict)
     asked_bits: dict[int, DemandedBits] = field(default_factory=dict)
     deciding_objects: frozenset[int] | Literal[False] | None = False
     """What ``needed_objects`` has found; false before it is asked."""
@@ -197,13 +201,13 @@ class Setup:
 
     def commits(self, agent: int) -> bool:
         """Whether an agent commits groups of wgmma: those who do are waited for."""
-        return self.reading(agent).commits
+        return self.reading(agent).commits_wgmma
 
-    def reading(self, agent: int) -> Reading:
+    def reading(self, agent: int) -> CodeFacts:
         """What the code of an agent says."""
         found = self.readings.get(agent)
         if found is None:
-            found = self.readings[agent] = Reading(self.program.threads[self.partition[agent][0]], self.ends)
+            found = self.readings[agent] = CodeFacts(self.program.threads[self.partition[agent][0]], self.ends)
         return found
 
     def asked(self, agent: int) -> frozenset[str]:
@@ -269,7 +273,11 @@ def prepare(
     if known is None:
         _check(program, semantics_of(model, dialect=program.dialect))
         check_axioms(program, tape_of(model))
-        reason = None if is_equivalent(tape_of(model)) else find_unsupported_check(tape_of(model), absent_from(program))
+        reason = (
+            None
+            if is_equivalent(tape_of(model))
+            else find_unsupported_check(tape_of(model), find_absent_relations(program))
+        )
         if reason is not None:
             raise Unsupported(reason)
     found = sorted(
@@ -334,7 +342,9 @@ def prepare(
     setup.components = len(partition) + len(mbarriers)
     told = [(a, a + 8) for a in mbarriers] + [(a, a + size) for a, size in setup.words.items()] + list(setup.maps)
     setup.lean = (
-        find_representable(program, partition, Told(told)) if _one_stands_for_all(setup) else (False,) * len(partition)
+        find_representable(program, partition, TrackedBytes(told))
+        if _one_stands_for_all(setup)
+        else (False,) * len(partition)
     )
     read_code(setup)
     return setup

@@ -12,47 +12,59 @@ from mcheck.engines.protocol.fix_search import (
     tensor_memory_waits,
     trials,
 )
-from mcheck.engines.protocol.fix_search.trials import Mends
+from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.sync_objects import Mbarrier, Rendezvous, Word
 from mcheck.engines.protocol.state.trace import Entry
 
-LONG = 6_000
+MAX_STEPS = 6_000
 """Steps of an execution from which on nothing is tried."""
 
 
-Way = Callable[[Machine, Entry, Entry, Mends], str]
-_UNORDERED = (barrier_fixes.passed_by_others, trials.fences, barrier_fixes.barrier, tensor_memory_waits.allocated)
-WAYS: dict[str, tuple[Way, ...]] = {
+Strategy = Callable[[Machine, Entry, Entry, IsFix], str]
+_UNORDERED = (
+    barrier_fixes.explain_foreign_completion,
+    trials.suggest_fences,
+    barrier_fixes.suggest_barrier,
+    tensor_memory_waits.suggest_alloc_barrier,
+)
+STRATEGIES: dict[str, tuple[Strategy, ...]] = {
     "RACE001": _UNORDERED,
     "RACE002": _UNORDERED,
-    "RACE003": (tensor_memory_waits.waited, barrier_fixes.barrier, tensor_memory_waits.allocated),
+    "RACE003": (
+        tensor_memory_waits.suggest_wait,
+        barrier_fixes.suggest_barrier,
+        tensor_memory_waits.suggest_alloc_barrier,
+    ),
 }
 """What is tried for two accesses that race, one after the other."""
 
 
-def advice(m: Machine, problem: Problem, mends: Mends) -> str:
+def find_fix(m: Machine, problem: Problem, is_fix: IsFix) -> str:
     """The fix of a problem, if one of those that were tried fixes it; empty otherwise."""
-    if len(m.trace) > LONG:
+    if len(m.trace) > MAX_STEPS:
         return ""
     if problem.code.startswith("DEAD"):
-        return _of_a_deadlock(m, mends)
-    ends = trials.ends(m, problem)
+        return _find_deadlock_fix(m, is_fix)
+    ends = trials.find_access_steps(m, problem)
     if ends is None:
         return ""
-    ways = WAYS.get(problem.code, ())
-    found = next(filter(None, (way(m, *ends, mends) for way in ways)), "")
+    ways = STRATEGIES.get(problem.code, ())
+    found = next(filter(None, (way(m, *ends, is_fix) for way in ways)), "")
     if found or not ways:
         return found
-    return mbarrier_fixes.count(m, [b for b in m.mbarriers.values() if b.began is not None], mends)
+    return mbarrier_fixes.suggest_count(m, [b for b in m.mbarriers.values() if b.began is not None], is_fix)
 
 
-def _of_a_deadlock(m: Machine, mends: Mends) -> str:
+def _find_deadlock_fix(m: Machine, is_fix: IsFix) -> str:
     """What keeps threads from waiting forever, if it is one thing alone."""
     stuck = [a for a in m.agents if a.status in ("blocked", "standing")]
-    said = [overwritten_values.kept(m, a, a.where, mends) for a in stuck if isinstance(a.where, Word)]
-    said += [barrier_fixes.twice(m, a.where) for a in stuck if isinstance(a.where, Rendezvous)]
+    said = [overwritten_values.suggest_preserving(m, a, a.where, is_fix) for a in stuck if isinstance(a.where, Word)]
+    said += [barrier_fixes.explain_double_arrival_at(m, a.where) for a in stuck if isinstance(a.where, Rendezvous)]
     bars = {a.where.address: a.where for a in stuck if isinstance(a.where, Mbarrier)}
-    fixed = (mbarrier_fixes.count(m, [bar], mends) or mbarrier_fixes.commit(m, bar, mends) for bar in bars.values())
+    fixed = (
+        mbarrier_fixes.suggest_count(m, [bar], is_fix) or mbarrier_fixes.suggest_commit(m, bar, is_fix)
+        for bar in bars.values()
+    )
     said.append(next(filter(None, fixed), ""))
     return " ".join(dict.fromkeys(filter(None, said)))

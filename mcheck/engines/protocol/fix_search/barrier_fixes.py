@@ -14,7 +14,7 @@ from mcheck.base.errors import Span
 from mcheck.engines.protocol.diagnosis.iteration import iteration_at
 from mcheck.engines.protocol.diagnosis.source_lines import line_of
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.fix_search.trials import Mends
+from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.operations.deadlocks import names
 from mcheck.engines.protocol.state.sync_objects import Done, Rendezvous
 from mcheck.engines.protocol.state.trace import Entry
@@ -26,7 +26,7 @@ from mcheck.ir.program import Place
 
 WARP = 32
 BARRIERS = range(1, 16)
-MOST = 7
+MAX_PLACES = 7
 """Places of a barrier to try."""
 
 
@@ -45,7 +45,7 @@ class Round:
         return next((d for d in self.arrivals if d.agent == agent), None)
 
     @property
-    def again(self) -> tuple[Done, Done] | None:
+    def repeated_arrivals(self) -> tuple[Done, Done] | None:
         """Two arrivals of one agent."""
         for one, other in combinations(sorted(self.arrivals, key=lambda d: (d.agent, d.step)), 2):
             if one.agent == other.agent:
@@ -53,14 +53,14 @@ class Round:
         return None
 
 
-def rounds(m: Machine) -> list[Round]:
+def find_complete_rounds(m: Machine) -> list[Round]:
     """The complete rounds of all barriers with a count, each barrier's in their order."""
     return [Round(key, arrivals) for key, arrivals in m.completed]
 
 
-def passed_by_others(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:
+def explain_foreign_completion(m: Machine, old: Entry, new: Entry, is_fix: IsFix) -> str:
     """That the barrier which the later access's thread has left was completed without the earlier one's."""
-    every = rounds(m)
+    every = find_complete_rounds(m)
     mine = [(d, r) for r in every for d in r.arrivals if d.agent == new.agent and d.step < new.step]
     mine = [(d, r) for d, r in mine if _waits(d.event.op)]
     if not mine or m.agents[old.agent].place != m.agents[new.agent].place:
@@ -69,18 +69,18 @@ def passed_by_others(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:
     other = m.agents[old.agent]
     if any(d.agent == old.agent and d.step > old.step for d in passed.arrivals):
         return ""
-    if not any(_is(op, passed.key) for op in other.code[old.place + 1 :]):
+    if not any(_has_key(op, passed.key) for op in other.code[old.place + 1 :]):
         return ""
     came = names(m, [m.agents[k] for k in sorted({d.agent for d in passed.arrivals})])
     text = (
         f"Barrier {passed.key[-1]} let {m.name(m.agents[new.agent])} go at line {line_of(left.event.op)} when {came} "
         f"had arrived, before {m.name(other)} did."
     )
-    said = told_twice(m, passed) or _other_barrier(m, passed, mends)
+    said = explain_double_arrival(m, passed) or _suggest_other_barrier(m, passed, is_fix)
     return f"{text} {said}".strip()
 
 
-def _is(op: Op, key: tuple[object, ...]) -> bool:
+def _has_key(op: Op, key: tuple[object, ...]) -> bool:
     return isinstance(op, ops.Barrier) and isinstance(op.barrier, Const) and op.barrier.value == key[-1]
 
 
@@ -88,35 +88,35 @@ def _waits(op: Op) -> bool:
     return isinstance(op, ops.Barrier) and op.kind != "arrive"
 
 
-def told_twice(m: Machine, passed: Round) -> str:
+def explain_double_arrival(m: Machine, passed: Round) -> str:
     """That a warp has arrived for the second time before a round was over."""
-    if passed.again is None:
+    if passed.repeated_arrivals is None:
         return ""
-    warp = m.setup.warps[passed.again[0].agent]
+    warp = m.setup.warps[passed.repeated_arrivals[0].agent]
     who = names(m, [m.agents[k] for k in sorted(warp)])
-    places = [_where(m, done) for done in passed.again]
+    places = [_describe_arrival(m, done) for done in passed.repeated_arrivals]
     return (
         f"{who} arrived twice in one round of barrier {passed.key[-1]}, at {' and at '.join(dict.fromkeys(places))}: "
         f"let the warp wait until the round is over before it arrives again, or use two barriers in turn."
     )
 
 
-def twice(m: Machine, at: Rendezvous) -> str:
+def explain_double_arrival_at(m: Machine, at: Rendezvous) -> str:
     """The same of a barrier that some wait at forever: of its complete rounds, and of the one that is not."""
     came = (*at.here.values(), *(d for more in at.again.values() for d in more))
-    mine = [r for r in rounds(m) if r.key == at.key] + [Round(at.key, tuple(came))]
-    which = next((r for r in mine if r.again is not None), None)
-    return told_twice(m, which) if which is not None else ""
+    mine = [r for r in find_complete_rounds(m) if r.key == at.key] + [Round(at.key, tuple(came))]
+    which = next((r for r in mine if r.repeated_arrivals is not None), None)
+    return explain_double_arrival(m, which) if which is not None else ""
 
 
-def _where(m: Machine, done: Done) -> str:
+def _describe_arrival(m: Machine, done: Done) -> str:
     """The line of an arrival, and in which round of the loops."""
     turn = iteration_at(m, done.position)
     return f"line {line_of(done.event.op)}" + (f" with {turn}" if turn else "")
 
 
-def _other_barrier(m: Machine, passed: Round, mends: Mends) -> str:
-    """A number of its own for one role's uses of a barrier, or the count of all that come to it, if that mends it."""
+def _suggest_other_barrier(m: Machine, passed: Round, is_fix: IsFix) -> str:
+    """A number of its own for one role's uses of a barrier, or the count of all that come to it, if that is_fix it."""
     users: dict[Span, set[str]] = {}
     warps: set[tuple[int, int]] = set()
     used: set[int] = set()
@@ -134,10 +134,10 @@ def _other_barrier(m: Machine, passed: Round, mends: Mends) -> str:
         spans = [span for span, roles in users.items() if roles == {role}]
         if free is None or not 0 < len(spans) < len(users):
             continue
-        if mends(apply_amendments(m.program, [Replacement(_numbered(free), span) for span in spans])):
+        if is_fix(apply_amendments(m.program, [Replacement(_with_number(free), span) for span in spans])):
             return f"Give {role} a barrier of its own: {free} instead of {passed.key[-1]} at {_lines(spans)}."
     count = WARP * len(warps)
-    if mends(apply_amendments(m.program, [Replacement(_counting(count), span) for span in users])):
+    if is_fix(apply_amendments(m.program, [Replacement(_with_count(count), span) for span in users])):
         return f"Count {count} threads at {_lines(users)}: all that come to it."
     return ""
 
@@ -147,67 +147,67 @@ def _lines(spans: Iterable[Span]) -> str:
     return f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
 
 
-def _numbered(number: int) -> Callable[[Op], Op]:
+def _with_number(number: int) -> Callable[[Op], Op]:
     return lambda op: replace(op, barrier=Const(number))  # type: ignore[call-arg]
 
 
-def _counting(count: int) -> Callable[[Op], Op]:
+def _with_count(count: int) -> Callable[[Op], Op]:
     return lambda op: replace(op, count=Const(count))  # type: ignore[call-arg]
 
 
 # --- barriers that are missing --------------------------------------------------------------------------------------
 
 
-def barrier(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:
+def suggest_barrier(m: Machine, old: Entry, new: Entry, is_fix: IsFix) -> str:
     """A barrier that orders the two, if there is a place for it; not where they meet in time, at whatever there is, nor
     where mbarriers are to do it.
     """
     one, other = (m.program.threads[m.agents[e.agent].threads[0]].place for e in (old, new))
-    if one.cta != other.cta or _by_mbarriers(m, old, new):
+    if one.cta != other.cta or _use_mbarriers(m, old, new):
         return ""
     if one.warp == other.warp:
-        mask = _mask(m, one)
+        mask = _warp_mask(m, one)
         meet = ops.WarpSync(mask=Const(mask), text=f"bar.warp.sync 0x{mask:x}")
-        where = _place(m, meet, old, new, mends)
-        return f"Execute {meet.text} {where}{_no_memory(m, old, new)}." if where else ""
+        where = _find_place(m, meet, old, new, is_fix)
+        return f"Execute {meet.text} {where}{_explain_shuffle(m, old, new)}." if where else ""
     if new.time[old.agent] >= old.step:
         return ""
     sync = ops.Barrier(kind="sync", barrier=Const(0), text="bar.sync 0")
-    where = _place(m, sync, old, new, mends)
+    where = _find_place(m, sync, old, new, is_fix)
     return f"Execute {sync.text} {where}, in every thread of the CTA." if where else ""
 
 
-def _by_all(m: Machine, op: Op, place: Place, *, warp: bool) -> bool:
+def _executed_by_all(m: Machine, op: Op, place: Place, *, warp: bool) -> bool:
     """Whether all threads of a CTA, or of a warp, come to a statement."""
     threads = [t for t in m.program.threads if t.place.cta == place.cta and (not warp or t.place.warp == place.warp)]
     codes = {id(t.code): t.code for t in threads}.values()
     return all(any(o.span == op.span for o in code) for code in codes)
 
 
-def _by_mbarriers(m: Machine, old: Entry, new: Entry) -> bool:
+def _use_mbarriers(m: Machine, old: Entry, new: Entry) -> bool:
     """Whether the threads of two steps have waited for an mbarrier."""
     waits = (e for e in m.trace if isinstance(ops.performed_operation(e.op), ops.MbarrierWait))
     return any(e.agent in (old.agent, new.agent) for e in waits)
 
 
-def _mask(m: Machine, place: Place) -> int:
+def _warp_mask(m: Machine, place: Place) -> int:
     """The lanes that there are of a warp."""
     lanes = [t.place.lane for t in m.program.threads if t.place.own_warp == place.own_warp]
     return sum(1 << lane for lane in lanes)
 
 
-def _place(m: Machine, sync: Op, old: Entry, new: Entry, mends: Mends) -> str:
-    """Where a barrier mends it: right before the later access, right behind the earlier one, or on the way there."""
+def _find_place(m: Machine, sync: Op, old: Entry, new: Entry, is_fix: IsFix) -> str:
+    """Where a barrier is_fix it: right before the later access, right behind the earlier one, or on the way there."""
     place = m.program.threads[m.agents[new.agent].threads[0]].place
-    for op, after in _places(m, old, new):
+    for op, after in _candidate_places(m, old, new):
         assert op.span is not None
         here = apply_amendments(m.program, [Insertion(sync, after=after, span=op.span)])
-        if _by_all(m, op, place, warp=isinstance(sync, ops.WarpSync)) and mends(here):
+        if _executed_by_all(m, op, place, warp=isinstance(sync, ops.WarpSync)) and is_fix(here):
             return f"{'after' if after else 'before'} line {line_of(op)}"
     return ""
 
 
-def _places(m: Machine, old: Entry, new: Entry) -> Iterator[tuple[Op, bool]]:
+def _candidate_places(m: Machine, old: Entry, new: Entry) -> Iterator[tuple[Op, bool]]:
     seen: set[object] = set()
     first, last = m.trace.index(old), m.trace.index(new)
     behind = [e.op for e in reversed(m.trace[:last]) if e.agent == new.agent and e.signal < 0]
@@ -219,13 +219,13 @@ def _places(m: Machine, old: Entry, new: Entry) -> Iterator[tuple[Op, bool]]:
         *((op, False) for op in behind[:2]),
         *((op, False) for op in ahead[:2]),
     ]
-    for op, after in options[:MOST]:
+    for op, after in options[:MAX_PLACES]:
         if op.span is not None and (op.span, after) not in seen:
             seen.add((op.span, after))
             yield op, after
 
 
-def _no_memory(m: Machine, old: Entry, new: Entry) -> str:
+def _explain_shuffle(m: Machine, old: Entry, new: Entry) -> str:
     """That lanes exchanged values in between, which orders no memory (9.7.9.6)."""
     between = m.trace[m.trace.index(old) : m.trace.index(new)]
     met = [e.op for e in between if isinstance(e.op, ops.Collective) and e.agent in (old.agent, new.agent)]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mcheck.engines.protocol.diagnosis.source_lines import line_of
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.fix_search.trials import Mends
+from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.state.sync_objects import Mbarrier
 from mcheck.ir import ops
 from mcheck.ir.amendment import Insertion, Replacement, apply_amendments
@@ -15,12 +15,12 @@ from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 
-MOST = 4
+MAX_COUNTS = 4
 """Counts to try."""
 
 
-def count(m: Machine, bars: Iterable[Mbarrier], mends: Mends) -> str:
-    """The count of an init that fits those who arrive on the object, if it does not and that mends it."""
+def suggest_count(m: Machine, bars: Iterable[Mbarrier], is_fix: IsFix) -> str:
+    """The count of an init that fits those who arrive on the object, if it does not and that is_fix it."""
     tried = 0
     for bar in bars:
         init = bar.began.event.op if bar.began is not None else None
@@ -29,10 +29,10 @@ def count(m: Machine, bars: Iterable[Mbarrier], mends: Mends) -> str:
         arrive = list(_arrivals(m.program, bar.address))
         threads = {t for t, _ in arrive}
         per_thread = {sum(1 for t, _ in arrive if t == who) for who in threads}
-        if init.count.value == len(threads) or not threads or tried >= MOST or not per_thread:
+        if init.count.value == len(threads) or not threads or tried >= MAX_COUNTS or not per_thread:
             continue
         tried += 1
-        if mends(apply_amendments(m.program, [Replacement(_counting(len(threads)), init.span)])):
+        if is_fix(apply_amendments(m.program, [Replacement(_with_count(len(threads)), init.span)])):
             lines = sorted({line_of(op) for _, op in arrive})
             where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
             return (
@@ -50,11 +50,11 @@ def _arrivals(program: Program, address: int) -> Iterator[tuple[int, Op]]:
                 yield thread.index, op
 
 
-def _counting(number: int) -> Callable[[Op], Op]:
+def _with_count(number: int) -> Callable[[Op], Op]:
     return lambda op: replace(op, count=Const(number))  # type: ignore[call-arg]
 
 
-def commit(m: Machine, bar: Mbarrier, mends: Mends) -> str:
+def suggest_commit(m: Machine, bar: Mbarrier, is_fix: IsFix) -> str:
     """The tcgen05.commit that lets an operation of the tensor core signal an object, if that is all that lacks."""
     last: dict[int, ops.TensorCore] = {}
     for entry in m.trace:
@@ -64,7 +64,7 @@ def commit(m: Machine, bar: Mbarrier, mends: Mends) -> str:
         assert op.span is not None
         group = "cta_group::2" if "cta_group::2" in op.text else "cta_group::1"
         made = ops.TensorCommit(address=Const(bar.address))
-        if mends(apply_amendments(m.program, [Insertion(made, after=True, span=op.span)])):
+        if is_fix(apply_amendments(m.program, [Insertion(made, after=True, span=op.span)])):
             name = m.label(bar.address)
             return (
                 f"Nothing signals {name}: execute tcgen05.commit.{group}.mbarrier::arrive::one.b64 [{name}] after line "

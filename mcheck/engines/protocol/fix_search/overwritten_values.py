@@ -8,7 +8,7 @@ from mcheck.answers.step_text import text_of
 from mcheck.engines.protocol.diagnosis.source_lines import entry_at_step, line_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search import trials
-from mcheck.engines.protocol.fix_search.trials import Mends
+from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.operations.coherence_positions import may_satisfy
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Word, Written
@@ -23,7 +23,7 @@ class Overwritten:
     over: Written
 
 
-def overwritten(m: Machine, agent: Agent, word: Word) -> Overwritten | None:
+def find_overwritten(m: Machine, agent: Agent, word: Word) -> Overwritten | None:
     """What took away the last value that an agent waits for; ``None`` if there was none."""
     op = agent.code[agent.pc]
     inner = ops.performed_operation(op)
@@ -41,7 +41,7 @@ def overwritten(m: Machine, agent: Agent, word: Word) -> Overwritten | None:
     return None
 
 
-def in_words(m: Machine, found: Overwritten) -> str:
+def describe_overwritten(m: Machine, found: Overwritten) -> str:
     """Which write has overwritten which value."""
     assert found.over.event is not None
     op = found.over.event.op
@@ -49,11 +49,11 @@ def in_words(m: Machine, found: Overwritten) -> str:
     return f": line {line_of(op)} ({text_of(op)}) of {by} overwrote the {found.wanted.value} that would end the wait"
 
 
-def kept(m: Machine, agent: Agent, word: Word, mends: Mends) -> str:
+def suggest_preserving(m: Machine, agent: Agent, word: Word, is_fix: IsFix) -> str:
     """What keeps a write from taking a value away: that it comes before, by a release and an acquire that were tried,
     or that it waits until the value has been seen.
     """
-    found = overwritten(m, agent, word)
+    found = find_overwritten(m, agent, word)
     if found is None or found.over.event is None:
         return ""
     waiter, owner, wait = m.name(agent), m.name(m.agents[found.over.agent]), agent.code[agent.pc]
@@ -61,7 +61,7 @@ def kept(m: Machine, agent: Agent, word: Word, mends: Mends) -> str:
     entries = [entry_at_step(m, m.agents[w.agent], w.step) for w in (found.over, found.wanted) if w.agent >= 0]
     if len(entries) == 2 and entries[0] is not None and entries[1] is not None:
         first, second = entries[0], entries[1]
-        if m.trace.index(first) < m.trace.index(second) and (text := trials.fences(m, first, second, mends)):
+        if m.trace.index(first) < m.trace.index(second) and (text := trials.suggest_fences(m, first, second, is_fix)):
             return f"{text} Else line {line} may come behind line {line_of(second.op)} in coherence order."
     if found.over.agent == agent.index:
         return ""
@@ -72,8 +72,8 @@ def kept(m: Machine, agent: Agent, word: Word, mends: Mends) -> str:
     )
 
 
-def writers(m: Machine, stuck: list[Agent]) -> tuple[int, ...]:
+def find_writers(m: Machine, stuck: list[Agent]) -> tuple[int, ...]:
     """Those who wrote what the agents wait for, and those who took it away."""
-    found = (overwritten(m, a, a.where) for a in stuck if isinstance(a.where, Word))
+    found = (find_overwritten(m, a, a.where) for a in stuck if isinstance(a.where, Word))
     both = (w.agent for f in found if f is not None for w in (f.wanted, f.over))
     return tuple(dict.fromkeys(k for k in both if k >= 0))

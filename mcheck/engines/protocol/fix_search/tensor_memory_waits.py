@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from mcheck.engines.protocol.diagnosis.source_lines import line_of
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.fix_search.trials import Mends
+from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.state.trace import Entry
 from mcheck.ir import ops
 from mcheck.ir.amendment import Insertion, apply_amendments
@@ -15,21 +15,21 @@ from mcheck.ir.expr import Const
 MOVES = {"tcgen05.ld": "tcgen05.wait::ld.sync.aligned", "tcgen05.st": "tcgen05.wait::st.sync.aligned"}
 
 
-def waited(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:
+def suggest_wait(m: Machine, old: Entry, new: Entry, is_fix: IsFix) -> str:
     """The wait for the earlier one of two operations, before the later one. Where the later step was handed what the
     other thread had stored before, its operation is the earlier one, and that other thread has stored again too early.
     """
-    if _handed_an_older_one(m, old, new):
+    if _observes_older_store(m, old, new):
         old, new = new, old
     match old.op:
         case ops.TensorMove():
-            return _for_a_move(m, old.op, old, new, mends)
+            return _suggest_move_wait(m, old.op, old, new, is_fix)
         case ops.TensorCore(kind="mma" | "cp" | "shift"):
-            return _for_the_pipe(m, old.op, old, new)
+            return _suggest_commit_wait(m, old.op, old, new)
     return ""
 
 
-def _handed_an_older_one(m: Machine, old: Entry, new: Entry) -> bool:
+def _observes_older_store(m: Machine, old: Entry, new: Entry) -> bool:
     """Whether a step knows of an earlier store of the other one's thread to tensor memory, and not of this one."""
     if old.agent == new.agent or not isinstance(old.op, ops.TensorMove) or not isinstance(new.op, ops.TensorCore):
         return False
@@ -39,13 +39,13 @@ def _handed_an_older_one(m: Machine, old: Entry, new: Entry) -> bool:
     return known < old.step and any(step <= known for step in stored)
 
 
-def _for_a_move(m: Machine, op: ops.TensorMove, old: Entry, new: Entry, mends: Mends) -> str:
+def _suggest_move_wait(m: Machine, op: ops.TensorMove, old: Entry, new: Entry, is_fix: IsFix) -> str:
     wait = ops.WaitGroup(family=op.family, pending=Const(0), commits=True, text=MOVES[op.family])
     own = old.agent == new.agent
     at = new.op if own else old.op
     assert at.span is not None
     where = f"before line {line_of(new.op)}" if own else f"after line {line_of(old.op)}"
-    if mends(apply_amendments(m.program, [Insertion(wait, after=not own, span=at.span)])):
+    if is_fix(apply_amendments(m.program, [Insertion(wait, after=not own, span=at.span)])):
         return f"Execute {wait.text} {where}."
     if own:
         return ""
@@ -57,7 +57,7 @@ def _for_a_move(m: Machine, op: ops.TensorMove, old: Entry, new: Entry, mends: M
     )
 
 
-def _for_the_pipe(m: Machine, op: ops.TensorCore, old: Entry, new: Entry) -> str:
+def _suggest_commit_wait(m: Machine, op: ops.TensorCore, old: Entry, new: Entry) -> str:
     """Operations of one pipe are in order; for all others a commit tells of their completion."""
     code = m.agents[old.agent].code[old.place + 1 :]
     commit = next((o for o in code if isinstance(o, ops.TensorCommit)), None)
@@ -77,7 +77,7 @@ def _for_the_pipe(m: Machine, op: ops.TensorCore, old: Entry, new: Entry) -> str
     )
 
 
-def allocated(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:  # noqa: ARG001 - one signature
+def suggest_alloc_barrier(m: Machine, old: Entry, new: Entry, is_fix: IsFix) -> str:  # noqa: ARG001 - one signature
     """What hands over the address that a tcgen05.alloc writes to shared memory."""
     if not isinstance(old.op, ops.TensorCore) or old.op.kind != "alloc":
         return ""

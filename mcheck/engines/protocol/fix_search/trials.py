@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from mcheck.answers.scope_mismatch import acquires, narrowest_common_scope, releases, scope_of
 from mcheck.engines.protocol.diagnosis.source_lines import line_of
-from mcheck.engines.protocol.diagnosis.sync_diagnosis import idle_fence, releasing
+from mcheck.engines.protocol.diagnosis.sync_diagnosis import explain_idle_fence, is_releasing_fence
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.trace import Entry
@@ -24,9 +24,9 @@ from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 from mcheck.ir.scopes import WIDTH
 
-Mends = Callable[[Program], bool]
+IsFix = Callable[[Program], bool]
 """Whether a program is rid of a finding, and has no other one in its place."""
-MOST = 10
+MAX_PIECES = 10
 """Places to try."""
 WRITES = ops.Store | ops.Atomic | ops.MbarrierArrive
 READS = ops.Load | ops.Atomic | ops.MbarrierWait
@@ -42,22 +42,22 @@ class Piece:
     """``release``, ``acquire`` or ``scope``."""
 
 
-def fences(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:
+def suggest_fences(m: Machine, old: Entry, new: Entry, is_fix: IsFix) -> str:
     """The fences and scopes that order the accesses of two steps; empty where none do."""
-    way = list(on_the_way(m, old, new))
-    scope = _widest(m, [old, *way, new])
-    pieces = list(_pieces(way, scope))
-    if not 0 < len(pieces) <= MOST or not mends(_with(m, pieces)):
+    way = list(find_steps_between(m, old, new))
+    scope = _common_scope(m, [old, *way, new])
+    pieces = list(_candidate_pieces(way, scope))
+    if not 0 < len(pieces) <= MAX_PIECES or not is_fix(_amend(m, pieces)):
         return ""
     left = pieces
     for piece in reversed(pieces):
         fewer = [p for p in left if p is not piece]
-        if fewer and mends(_with(m, fewer)):
+        if fewer and is_fix(_amend(m, fewer)):
             left = fewer
-    return _in_words(m, old, new, way, left, scope, mends)
+    return _describe_fix(m, old, new, way, left, scope, is_fix)
 
 
-def ends(m: Machine, problem: Problem) -> tuple[Entry, Entry] | None:
+def find_access_steps(m: Machine, problem: Problem) -> tuple[Entry, Entry] | None:
     """The steps of the two accesses of a problem."""
     if not 0 <= problem.since < problem.until <= len(m.trace):
         return None
@@ -65,7 +65,7 @@ def ends(m: Machine, problem: Problem) -> tuple[Entry, Entry] | None:
     return None if old.signal >= 0 or new.signal >= 0 else (old, new)
 
 
-def on_the_way(m: Machine, old: Entry, new: Entry) -> Iterator[Entry]:
+def find_steps_between(m: Machine, old: Entry, new: Entry) -> Iterator[Entry]:
     """The steps behind one that another one comes after in time."""
     first, last = m.trace.index(old), m.trace.index(new)
     for entry in m.trace[first + 1 : last]:
@@ -75,14 +75,14 @@ def on_the_way(m: Machine, old: Entry, new: Entry) -> Iterator[Entry]:
             yield entry
 
 
-def _widest(m: Machine, entries: Sequence[Entry]) -> str:
+def _common_scope(m: Machine, entries: Sequence[Entry]) -> str:
     """The scope that has all the threads of some steps in it."""
     places = {m.agents[e.agent].threads[0] for e in entries}
     first, *others = (m.program.threads[t].place for t in sorted(places))
     return max((narrowest_common_scope(first, other) for other in others), key=WIDTH.__getitem__, default="cta")
 
 
-def _pieces(way: Sequence[Entry], scope: str) -> Iterator[Piece]:
+def _candidate_pieces(way: Sequence[Entry], scope: str) -> Iterator[Piece]:
     """What may be tried on the way, each statement once."""
     seen: set[object] = set()
     fence = ops.Fence(sem="acq_rel", scope=scope, text=f"fence.acq_rel.{scope}")
@@ -100,35 +100,35 @@ def _pieces(way: Sequence[Entry], scope: str) -> Iterator[Piece]:
             yield Piece(Replacement(_with_scope(scope), span), entry, "scope")
 
 
-def _with(m: Machine, pieces: Sequence[Piece]) -> Program:
+def _amend(m: Machine, pieces: Sequence[Piece]) -> Program:
     return apply_amendments(m.program, [p.amendment for p in pieces])
 
 
 # --- in words ---------------------------------------------------------------------------------------------------
 
 
-def _in_words(
-    m: Machine, old: Entry, new: Entry, way: Sequence[Entry], pieces: Sequence[Piece], scope: str, mends: Mends
+def _describe_fix(
+    m: Machine, old: Entry, new: Entry, way: Sequence[Entry], pieces: Sequence[Piece], scope: str, is_fix: IsFix
 ) -> str:  # fmt: skip
     """What to do at each place, and why what is there is not enough."""
     said: list[str] = []
     for piece in pieces:
         line = line_of(piece.at.op)
         if piece.kind == "scope":
-            said.append(f"give the {_noun(ops.performed_operation(piece.at.op))} of line {line} scope .{scope}")
+            said.append(f"give the {_base_name(ops.performed_operation(piece.at.op))} of line {line} scope .{scope}")
             continue
         where = "before" if piece.kind == "release" else "after"
         said.append(f"execute fence.acq_rel.{scope} {where} line {line}")
-    instead = _instead(m, pieces, scope, mends)
-    text = f"{_listed(said)}{instead}{_why(m, pieces)}."
-    return " ".join([text[0].upper() + text[1:], *_elsewhere(m, old, new, way, pieces)])
+    instead = _suggest_semantics(m, pieces, scope, is_fix)
+    text = f"{_join_parts(said)}{instead}{_explain_release(m, pieces)}."
+    return " ".join([text[0].upper() + text[1:], *_explain_present_fences(m, old, new, way, pieces)])
 
 
-def _listed(parts: Sequence[str]) -> str:
+def _join_parts(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def _instead(m: Machine, pieces: Sequence[Piece], scope: str, mends: Mends) -> str:
+def _suggest_semantics(m: Machine, pieces: Sequence[Piece], scope: str, is_fix: IsFix) -> str:
     """The semantics that the operations may have instead of fences beside them, if that does as well."""
     if all(p.kind == "scope" for p in pieces):
         return ""
@@ -149,10 +149,10 @@ def _instead(m: Machine, pieces: Sequence[Piece], scope: str, mends: Mends) -> s
             return ""
         assert span is not None
         changes.append(Replacement(_with_semantics(sem, scope), span))  # type: ignore[arg-type]
-        said.append(f"{_noun(op)} of line {line_of(op)} .{sem}.{scope}")
-    if not mends(apply_amendments(m.program, changes)):
+        said.append(f"{_base_name(op)} of line {line_of(op)} .{sem}.{scope}")
+    if not is_fix(apply_amendments(m.program, changes)):
         return ""
-    return f", or make the {_listed(said)}"
+    return f", or make the {_join_parts(said)}"
 
 
 def _with_semantics(sem: str, scope: str) -> Callable[[Op], Op]:
@@ -164,7 +164,7 @@ def _with_scope(scope: str) -> Callable[[Op], Op]:
     return lambda op: op if scope_of(op) is None else replace(op, scope=scope)  # type: ignore[call-arg]
 
 
-def _noun(op: Op) -> str:
+def _base_name(op: Op) -> str:
     """What an instruction is called without its modifiers."""
     match op:
         case ops.Atomic():
@@ -176,27 +176,29 @@ def _noun(op: Op) -> str:
     return "arrive" if isinstance(op, ops.MbarrierArrive) else "wait"
 
 
-def _taken(m: Machine, at: Entry) -> Entry | None:
+def _last_acquire(m: Machine, at: Entry) -> Entry | None:
     """Where the agent of a step took over last before it."""
     behind = m.trace[: m.trace.index(at)]
-    return next((e for e in reversed(behind) if e.agent == at.agent and e.signal < 0 and _takes(e.op)), None)
+    return next((e for e in reversed(behind) if e.agent == at.agent and e.signal < 0 and _may_acquire(e.op)), None)
 
 
-def _takes(op: Op) -> bool:
+def _may_acquire(op: Op) -> bool:
     return isinstance(ops.performed_operation(op), ops.Barrier | ops.ClusterBarrier | ops.WarpSync | READS)
 
 
-def _why(m: Machine, pieces: Sequence[Piece]) -> str:
+def _explain_release(m: Machine, pieces: Sequence[Piece]) -> str:
     """Who hands on what, where a release is missing behind what its thread took over."""
     gives = [p.at for p in pieces if p.kind == "release"]
-    taken = _taken(m, gives[0]) if len(gives) == 1 else None
+    taken = _last_acquire(m, gives[0]) if len(gives) == 1 else None
     if taken is None:
         return ""
     who = m.name(m.agents[taken.agent])
     return f": {who} hands on at line {line_of(gives[0].op)} what it took over at line {line_of(taken.op)}"
 
 
-def _elsewhere(m: Machine, old: Entry, new: Entry, way: Sequence[Entry], pieces: Sequence[Piece]) -> Iterator[str]:
+def _explain_present_fences(
+    m: Machine, old: Entry, new: Entry, way: Sequence[Entry], pieces: Sequence[Piece]
+) -> Iterator[str]:
     """Why the fences that are there do not do: one after the hand-over, or too narrow, or the one before a barrier, in
     another thread than the one whose write is observed behind it.
     """
@@ -204,13 +206,13 @@ def _elsewhere(m: Machine, old: Entry, new: Entry, way: Sequence[Entry], pieces:
     at = getattr(old.op, "address", None)
     address = at.value if isinstance(at, Const) else None
     for piece in pieces:
-        own = [e for e in m.trace if e.agent == piece.at.agent and e.signal < 0 and releasing(e.op)]
+        own = [e for e in m.trace if e.agent == piece.at.agent and e.signal < 0 and is_releasing_fence(e.op)]
         own = [e for e in own if e.agent != old.agent or e.step > old.step] if piece.kind == "release" else []
-        texts = (idle_fence(m, e, piece.at, address, places[0], places[1]) for e in own)
+        texts = (explain_idle_fence(m, e, piece.at, address, places[0], places[1]) for e in own)
         yield from (f"{text[0].upper()}{text[1:]}." for text in list(dict.fromkeys(filter(None, texts)))[:1])
     theirs = [e for e in way if e.agent == old.agent and isinstance(e.op, ops.Fence) and releases(e.op)]
     for piece in pieces:
-        taken = _taken(m, piece.at) if piece.kind == "release" and piece.at.agent != old.agent else None
+        taken = _last_acquire(m, piece.at) if piece.kind == "release" and piece.at.agent != old.agent else None
         if theirs and taken is not None and isinstance(taken.op, ops.Barrier):
             yield (
                 f"The fence of {m.name(m.agents[old.agent])} at line {line_of(theirs[0].op)} does not do: by the "

@@ -1,1 +1,1 @@
-"""A model compiled from cat so that it is evaluated event by event while an execution grows."""
+"""Incremental evaluation of a cat model: the relations of each new event of a growing execution graph."""

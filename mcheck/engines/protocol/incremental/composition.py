@@ -1,7 +1,7 @@
-"""What ``a; b`` of a new event is made of: the columns of ``a`` of the earlier events that ``b`` relates to it.
+"""Composition ``a; b`` for a new event: the union of the columns of ``a`` over the events that ``b`` relates to it.
 
-Where ``b`` is a closure that leads forward, what it relates to one of those events is among them: with the column of
-``a; b`` itself kept, only the latest of them count.
+Where ``b`` is a closure that leads forward, the events that it relates to one of these are among them: with the column
+of ``a; b`` itself stored, only the latest of them count.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from mcheck.engines.protocol.incremental.kinds import FORWARD, NOTHING, SET
 
 
 class Parts(NamedTuple):
-    """A relation as a union: of the identity on some ``sets`` (on all events, if it is ``reflexive``), and of the
-    ``rest``, a node, or -1.
+    """A relation as a union of the identity on ``sets`` and a ``rest``.
+
+    ``reflexive``: the identity is that on all events. ``rest`` is a node, or -1 if there is none.
     """
 
     sets: tuple[int, ...]
@@ -22,26 +23,26 @@ class Parts(NamedTuple):
     rest: int
 
 
-def parts_of(tape: Tape, kind: list[str], n: int) -> Parts:
-    """The parts of a node that leads forward: of a set nothing has to be kept but who is in it."""
+def split_relation(tape: Tape, kind: list[str], n: int) -> Parts:
+    """Split a forward relation into identities on sets, of which only the members are stored, and a rest."""
     i = tape.code[n]
     if kind[n] == NOTHING:
         return Parts((), False, -1)
     if kind[n] == SET:
         return Parts((n,), False, -1)
     if kind[n] == FORWARD and i.op == "opt":
-        inner = parts_of(tape, kind, i.a)
+        inner = split_relation(tape, kind, i.a)
         return inner._replace(reflexive=True)
     if kind[n] == FORWARD and i.op == "or" and not {kind[i.a], kind[i.b]} <= {FORWARD}:
-        first, second = parts_of(tape, kind, i.a), parts_of(tape, kind, i.b)
+        first, second = split_relation(tape, kind, i.a), split_relation(tape, kind, i.b)
         if -1 in (first.rest, second.rest):
             rest = max(first.rest, second.rest)
             return Parts((*first.sets, *second.sets), first.reflexive or second.reflexive, rest)
     return Parts((), False, n)
 
 
-def chains(tape: Tape, kind: list[str], turned: set[int], needed: set[int]) -> dict[int, int]:
-    """The nodes ``a; b`` with ``b`` such a closure: each with the node of the closure that is kept."""
+def find_chains(tape: Tape, kind: list[str], turned: set[int], needed: set[int]) -> dict[int, int]:
+    """Return the nodes ``a; b`` whose ``b`` is a forward closure, each with the node of the closure that is stored."""
     found: dict[int, int] = {}
     for n in needed:
         i = tape.code[n]
@@ -49,6 +50,6 @@ def chains(tape: Tape, kind: list[str], turned: set[int], needed: set[int]) -> d
             continue
         past = tape.code[i.b].a if tape.code[i.b].op == "opt" else i.b
         closure = tape.code[past].op in ("plus", "star") and kind[past] == FORWARD
-        if closure and parts_of(tape, kind, i.a).rest >= 0 and not turned & {n, i.a, past}:
+        if closure and split_relation(tape, kind, i.a).rest >= 0 and not turned & {n, i.a, past}:
             found[n] = past
     return found

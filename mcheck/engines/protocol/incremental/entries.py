@@ -1,4 +1,4 @@
-"""What a window holds: events, what the flags of a model say of them, sets of them."""
+"""Entries of a window: live events, the flags that hold of them, sets of events as bit masks."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from mcheck.events.event import Event
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """An event in the window.
+    """A live event in the window.
 
-    ``edges`` are the sources of its incoming base edges by relation, ``back`` the targets of edges that lead from it
-    to earlier events. ``exact`` says that its address counts: other memory events may be anywhere, which those who look
-    for conflicts know. ``where`` is the address as far as fences and objects ask for it.
+    ``edges`` are the sources of its incoming base edges by relation, ``back`` the targets of edges that lead from it to
+    earlier events. ``exact``: its address is known; other memory events may be anywhere, and whoever looks for
+    conflicts has to allow for that.
     """
 
     event: Event
@@ -28,11 +28,11 @@ class Entry:
     slot: int = -1
     time: int = -1
     stand_in: Entry | None = None
-    """The event that it has become one with."""
+    """The event that this one was merged into."""
 
     @property
     def bit(self) -> int:
-        """The event, or the one that stands for it, as a set."""
+        """The event, or the one that it was merged into, as a mask."""
         entry = self
         while entry.stand_in is not None:
             entry = entry.stand_in
@@ -41,8 +41,8 @@ class Entry:
         return 1 << entry.slot
 
 
-def sum_of(entries: Iterable[Entry]) -> int:
-    """Some events as a set of the window."""
+def to_mask(entries: Iterable[Entry]) -> int:
+    """Return a mask of some events."""
     out = 0
     for entry in entries:
         out |= entry.bit
@@ -50,7 +50,7 @@ def sum_of(entries: Iterable[Entry]) -> int:
 
 
 def union(sets: Iterable[int]) -> int:
-    """The union of some sets of the window."""
+    """Return the union of some masks."""
     out = 0
     for members in sets:
         out |= members
@@ -59,9 +59,7 @@ def union(sets: Iterable[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Flagged:
-    """What a flag of the model says of the new event: the earlier ones that it forms a pair with, ``own`` if it is
-    about the new event alone.
-    """
+    """A flag that holds of the new event: ``pairs`` are the earlier events, ``own`` if it holds of the event alone."""
 
     name: str
     pairs: int
@@ -70,18 +68,18 @@ class Flagged:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """An axiom or a flag as the window asks it."""
+    """An axiom or a flag as the window evaluates it."""
 
     name: str
     node: int
     test: str
     role: str
     monotone: bool = False
-    """Whether a circle, once found, stays: it is one whatever else is ordered."""
+    """Whether a cycle, once found, remains one whatever edges are added."""
 
 
 def bits(mask: int) -> Iterator[int]:
-    """The members of a set."""
+    """Yield the members of a mask."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -89,25 +87,25 @@ def bits(mask: int) -> Iterator[int]:
 
 
 class Masks:
-    """Which live events share a key."""
+    """Live events by a key that they share."""
 
-    __slots__ = ("of",)
+    __slots__ = ("by_key",)
 
     def __init__(self) -> None:
-        self.of: dict[object, int] = {}
+        self.by_key: dict[object, int] = {}
 
     def add(self, key: object, bit: int) -> None:
-        """Adds an event under a key."""
-        of = self.of
+        """Add an event under a key."""
+        of = self.by_key
         of[key] = of[key] | bit if key in of else bit
 
     def get(self, key: object) -> int:
-        """The events with a key."""
-        return self.of.get(key, 0)
+        """Return the events with a key."""
+        return self.by_key.get(key, 0)
 
     def drop(self, keep: int) -> None:
-        """Forgets all other events."""
-        self.of = {k: left for k, m in self.of.items() if (left := m & keep)}
+        """Remove all events outside ``keep``."""
+        self.by_key = {k: left for k, m in self.by_key.items() if (left := m & keep)}
 
 
 KEYS = (

@@ -1,4 +1,4 @@
-"""The relations of a model between all events of a window, node by node."""
+"""Evaluation of the relations of a model over all events of a window, node by node."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from mcheck.engines.protocol.incremental.kinds import DYNAMIC, NOTHING, SET, is_
 from mcheck.engines.protocol.incremental.state import State
 
 Columns = list[int]
-LATEST = 8
-"""So many of the last sets of events are looked at for one that the next one only adds to."""
+MAX_RECENT_SETS = 8
+"""Number of recent sets among which a subset of the next one is searched."""
 
 
 def evaluate(w: State, wanted: frozenset[int], known: frozenset[int] = frozenset()) -> dict[int, Columns]:
-    """For some nodes, and for every node that they need, by slot, the events that it relates to the one in the slot.
+    """Evaluate some nodes and all nodes that they need: by slot, the events related to the one in the slot.
 
-    Of the ``known`` nodes, which the window keeps, the columns are right as they are.
+    The ``known`` nodes are those that the window stores; their columns are used as they are.
     """
     tape = w.tape
     needed, groups = _plan(w, wanted, known)
@@ -33,7 +33,7 @@ def evaluate(w: State, wanted: frozenset[int], known: frozenset[int] = frozenset
             continue
         if group < 0:
             values[n] = _node(w, n, values, live)
-            if w.settled and n in w.cols:  # what has been forgotten had its part in what is known
+            if w.has_merged and n in w.cols:  # what has been forgotten had its part in what is known
                 values[n] = [a | b for a, b in zip(values[n], w.cols[n], strict=True)]
             continue
         members = groups[group]
@@ -51,18 +51,18 @@ def evaluate(w: State, wanted: frozenset[int], known: frozenset[int] = frozenset
             for v, b in variables:
                 values[v] = values[b]
         for k in members:
-            if w.settled and k in w.cols:  # what has been forgotten had its part in what is known
+            if w.has_merged and k in w.cols:  # what has been forgotten had its part in what is known
                 values[k] = [a | b for a, b in zip(values[k], w.cols[k], strict=True)]
     return values
 
 
 def _members(mask: int, size: int) -> Columns:
-    """A set as a relation."""
+    """Return a set as a relation, a subset of the identity."""
     return [mask & 1 << k for k in range(size)]
 
 
 class _Values(dict[int, Columns]):
-    """The columns of nodes; those of a node that nothing is in are empty."""
+    """Columns of nodes; those of an empty node are shared."""
 
     def __init__(self, empty: Columns) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class _Values(dict[int, Columns]):
 
 
 def _plan(w: State, wanted: frozenset[int], known: frozenset[int]) -> tuple[list[int], dict[int, list[int]]]:
-    """The nodes to compute, in order, and those of each recursive definition; found once for what is compiled."""
+    """Return the nodes to compute, in order, and those of each recursive definition; computed once per compilation."""
     found = w.compiled.plans.get((wanted, known))
     if found is not None:
         return found
@@ -171,7 +171,7 @@ def _follow(a: Columns, b: Columns, out: Columns, live: list[int], kind_a: str, 
             out[k] = a[k] if b[k] else 0
         return
     known = {0: 0}
-    latest: deque[int] = deque((0,), LATEST)
+    latest: deque[int] = deque((0,), MAX_RECENT_SETS)
     for k in live:
         x = b[k] & some
         found = known.get(x)
@@ -194,7 +194,7 @@ def _union(columns: Columns, x: int) -> int:
 
 
 def close_transitively(a: Columns, out: Columns, live: list[int]) -> None:
-    """The transitive closure: of the edges that follow the order in which the events came, and then of the others."""
+    """Return the transitive closure: first of the edges in the order of the events, then of the others."""
     come, back = 0, []
     for k in live:
         bit, rest = 1 << k, a[k] & come

@@ -1,11 +1,11 @@
-"""The text of the function that computes the relations of one new event, node by node of a tape.
+"""Generator of the source of the function that computes the relations of one new event, node by node of a tape.
 
-Of every relation two sets are computed, each an integer whose bits are events: ``c`` those that it relates to the new
-event (which may be among them), ``r`` the earlier ones that the new event is related to. Most relations only lead
-forward, so that ``r`` is empty. A set is kept as ``s``, whether the new event is in it.
+For every relation it computes two sets, each an integer whose bits are events: ``c``, the events related to the new one
+(which may be among them), and ``r``, the earlier events that the new one is related to. Most relations only lead
+forward, so that ``r`` is empty. For a set it computes ``s``, whether the new event is a member.
 
-What is known of the event beforehand (``Known``) is folded into the text, what comes out twice is computed once, and
-what nothing uses is left out.
+What is known of the event beforehand (``Known``) is folded as a constant, common subexpressions are computed once, and
+dead code is removed.
 """
 
 from __future__ import annotations
@@ -17,22 +17,24 @@ from typing import NamedTuple
 
 from mcheck.base.errors import Unsupported
 from mcheck.cat.algebra.tape import Tape
-from mcheck.engines.protocol.incremental.composition import parts_of
+from mcheck.engines.protocol.incremental.composition import split_relation
 from mcheck.engines.protocol.incremental.kinds import BOTH, DYNAMIC, NOTHING, ONE_WAY, SET
 
 EVERY = frozenset(("ALL", "OTHERS"))
-"""All events, and all but the new one."""
+"""All events, and all except the new one."""
 VARIABLE = re.compile(r"\b[crs]\d+\b")
 KEPT = re.compile(r"\b([AFM])(\d+)\b")
 
 
 UNIONS = 4096
-"""More than a model asks of an event."""
+"""A number larger than the unions that any model computes for an event."""
 
 
 class Known(NamedTuple):
-    """What all events of a kind have in common: the sets that they are in, the base relations of which edges come with
-    them (``back``: lead from them to earlier events), those of the others that relate them to nothing.
+    """What all events of a kind have in common.
+
+    ``sets`` contain them; ``edges`` are the base relations with edges to them, ``back`` those with edges from them to
+    earlier events; ``alone`` are the remaining relations that relate them to nothing.
     """
 
     sets: frozenset[str]
@@ -43,7 +45,7 @@ class Known(NamedTuple):
 
 @dataclass(slots=True)
 class Statement:
-    """Some lines, the variables that they set, whether they are needed whatever uses these."""
+    """Lines of code, the variables that they set, and whether they have an ``effect`` besides."""
 
     sets: tuple[str, ...]
     lines: list[str]
@@ -52,8 +54,10 @@ class Statement:
 
 @dataclass(slots=True)
 class Writer:
-    """Writes the nodes that are ``wanted``. By node, ``c`` and ``r`` are what its sets are called: a variable, ``0`` or
-    ``B``, the new event itself; ``s`` is a variable, ``True`` or ``False``.
+    """A writer of the code for the ``wanted`` nodes.
+
+    By node, ``c`` and ``r`` are the expressions of its sets: a variable, ``0`` or ``B``, the new event itself; ``s`` is
+    a variable, ``True`` or ``False``.
     """
 
     tape: Tape
@@ -61,28 +65,28 @@ class Writer:
     wanted: set[int]
     known: Known | None = None
     noted: bool = False
-    """Whether the event is one of those that are kept already, which are the earlier ones otherwise."""
+    """Whether the event is stored already; otherwise the stored ones are the earlier events."""
     chained: dict[int, int] = field(default_factory=dict)
-    """The nodes of which only the latest events count (``mcheck.engines.protocol.incremental.composition.chains``)."""
+    """Nodes of which only the latest events count (``mcheck.engines.protocol.incremental.composition.find_chains``)."""
     home: dict[int, int] = field(default_factory=dict)
-    """For nodes whose sets of all events are kept, the node under which they are: equal ones are kept once."""
+    """For stored nodes, the node under which their columns are: equal ones are stored once."""
     kept: frozenset[int] = frozenset()
-    """The nodes for which ``home`` is to be found out."""
+    """Nodes for which ``home`` is to be determined."""
     out: list[Statement] = field(default_factory=list)
     c: dict[int, str] = field(default_factory=dict)
     r: dict[int, str] = field(default_factory=dict)
     s: dict[int, str] = field(default_factory=dict)
     own: frozenset[int] = frozenset()
-    """Nodes ``a; b`` of which only is asked whether they lead from the new event to itself."""
+    """Nodes ``a; b`` of which only reflexive pairs of the new event are needed."""
     universal: set[int] = field(default_factory=set)
-    """Sets that every event is in, whatever its kind."""
+    """Sets that contain every event, whatever its kind."""
     unions: dict[tuple[int, int], int] = field(default_factory=dict)
-    """The number of each union that the last one of a thread is remembered of: by node and, of a closure, member."""
+    """Number of each union that is remembered per thread: by node and, for a closure, member."""
     same: dict[str, str] = field(default_factory=dict)
-    """Variables by the text of what they are."""
+    """Variables by the expression that they stand for."""
 
     def nodes(self) -> None:
-        """Writes all."""
+        """Write all nodes."""
         wanted = sorted(self.wanted)
         groups: dict[int, list[int]] = {}
         for n in wanted:
@@ -96,7 +100,7 @@ class Writer:
                 self._group(group, groups[group])
 
     def _settle(self, n: int) -> None:
-        """Finds out under which node the sets of one are kept."""
+        """Determine under which node the columns of a node are stored."""
         if n not in self.kept or n in self.home:
             return
         if self.kind[n] == SET and self.s[n] == "True":
@@ -105,7 +109,7 @@ class Writer:
         self.home[n] = int(self.same.setdefault(key, str(n)))
 
     def col(self, n: int) -> str:
-        """What stands for the ``c`` of a node."""
+        """Return the expression of the ``c`` of a node."""
         if n < 0 or self.kind[n] == NOTHING or n not in self.wanted:
             return "0"
         if self.kind[n] == SET:
@@ -114,19 +118,19 @@ class Writer:
         return self.c[n]
 
     def row(self, n: int) -> str:
-        """What stands for the ``r`` of a node."""
+        """Return the expression of the ``r`` of a node."""
         return self.r[n] if n >= 0 and n in self.wanted and self.kind[n] == BOTH else "0"
 
     def member(self, n: int) -> str:
-        """What stands for the ``s`` of a node."""
+        """Return the expression of the ``s`` of a node."""
         return "False" if self.kind[n] == NOTHING or n not in self.wanted else self.s[n]
 
     def effect(self, *lines: str) -> None:
-        """Lines that are needed for what they do."""
+        """Add lines that are executed for their effect."""
         self.out.append(Statement((), list(lines), effect=True))
 
     def text(self, tail: Iterable[str]) -> list[str]:
-        """The body, with the lines that end it: what is used of what was written, and first what has been kept."""
+        """Return the body, ending in ``tail``: the live part of what was written, preceded by the stored columns."""
         end = list(tail)
         used: set[str] = set()
         for line in end:
@@ -150,13 +154,13 @@ class Writer:
 
     @property
     def earlier(self) -> str:
-        """What makes of a set that of its earlier events."""
+        """The expression that restricts a set to earlier events."""
         return " & ~B" if self.noted else ""
 
     # --- expressions ----------------------------------------------------------------------------------------
 
     def _be(self, name: str, text: str) -> str:
-        """A variable that is ``text``; the one that is already, if there is one."""
+        """Return a variable for an expression; an existing one if there is one."""
         if text in ("0", "B", "True", "False", *EVERY) or VARIABLE.fullmatch(text):
             return text
         found = self.same.get(text)
@@ -184,7 +188,7 @@ class Writer:
         return a if b == "0" else f"{a} and {a} & ({a} ^ {b})"  # the complement of a long set takes longer
 
     def _own(self, a: str) -> str:
-        """Whether the new event is in a set, as a condition."""
+        """Return a condition: the new event is a member of a set."""
         return "True" if a == "B" else "False" if a == "0" else f"bool({a} & B)"
 
     def _if(self, condition: str, a: str) -> str:
@@ -193,7 +197,7 @@ class Writer:
         return a if condition == "True" else f"({a} if {condition} else 0)"
 
     def _members(self, n: int) -> str:
-        """All events that are in a set."""
+        """Return an expression for all members of a set."""
         s = self.member(n)
         m = self._earlier(n)
         if m == "OTHERS":
@@ -201,13 +205,13 @@ class Writer:
         return f"({m} | B)" if s == "True" else m if s == "False" else f"(({m} | B) if {s} else {m})"
 
     def _earlier(self, n: int) -> str:
-        """All earlier events that are in a set."""
+        """Return an expression for the earlier members of a set."""
         return "OTHERS" if n in self.universal else f"M{self.home.get(n, n)}"
 
     # --- nodes ----------------------------------------------------------------------------------------------
 
     def _group(self, group: int, members: list[int]) -> None:
-        """Recursive definitions: from nothing until nothing changes."""
+        """Write recursive definitions: a fixed point from the empty relation."""
         variables = [(v, b) for v, b, what in self.tape.groups[group] if what == 0 and v in self.wanted]
         variables = [(v, b) for v, b in variables if self.kind[v] != NOTHING]
         written, before = len(self.out), dict(self.same)
@@ -289,7 +293,7 @@ class Writer:
         return "True" if s == "False" else "False" if s == "True" else f"(not {s})"
 
     def _relation(self, n: int) -> tuple[str, str]:
-        """The texts of the two sets of a node."""
+        """Return the expressions of the two sets of a node."""
         i = self.tape.code[n]
         a, b = i.a, i.b
         ca, cb, ra, rb = self.col(a), self.col(b), self.row(a), self.row(b)
@@ -323,13 +327,14 @@ class Writer:
         raise Unsupported(f"the operator {i.op} of a model")
 
     def _members_of(self, n: int) -> list[int]:
-        """The relations that one is the union of."""
+        """Return the operands of a union."""
         i = self.tape.code[n]
         return [*self._members_of(i.a), *self._members_of(i.b)] if i.op == "or" and self.kind[n] != SET else [n]
 
     def _closed(self, n: int, member: int) -> str:
-        """What is before the events that a member of the closure ``n`` relates to the new one: of some members that
-        grows along a thread, of others it is the same for several threads.
+        """Return the predecessors in the closure ``n`` of the events that one of its members relates to the new event.
+
+        For some members this set grows along a thread, for others it is the same for several threads.
         """
         x = self.col(member)
         if x in ("0", "B"):
@@ -338,7 +343,7 @@ class Writer:
         found = self.same.get(f"{home} before {x}")
         if found is None:
             found = self.same[f"{home} before {x}"] = f"c{n}{member:04}"
-            self._remembered(found, x, home, f"closed(y, A{home}, {home}", (n, member))
+            self._remembered(found, x, home, f"union_closure(y, A{home}, {home}", (n, member))
         return found
 
     def _base(self, n: int, name: str) -> tuple[str, str]:
@@ -354,16 +359,18 @@ class Writer:
         return f"c{n}", f"r{n}"
 
     def _remembered(self, name: str, x: str, column: int, call: str, which: tuple[int, int]) -> None:
-        """A variable for what a call makes of a set ``y`` of earlier events with something in a column, unless the last
-        one of this thread was the same.
+        """Add a variable for the result of a call on a set ``y`` of earlier events with a nonempty column.
+
+        The call is skipped if the last set of this thread was the same.
         """
         number = self.unions.setdefault(which, len(self.unions))
         text = f"(y and (k[1] if (k := G(T + {number}, NEVER))[0] == y else V.{call}, T + {number}, k)))"
         self.out.append(Statement((name,), [f"y = {x} & F{column}", f"{name} = {text}"]))
 
     def _over(self, n: int, x: str, column: int, *, both: bool) -> str:
-        """A variable for the union of what is kept of a node over a set of earlier events; ``both``: of one that leads
-        both ways.
+        """Return a variable for the union of a stored column over a set of earlier events.
+
+        ``both``: the node leads both ways.
         """
         home = self.home.get(column, column)
         key = f"{home} over {x}"
@@ -375,14 +382,14 @@ class Writer:
                     Statement((found,), [f"y = {x} & F{home}", f"{found} = V.union(y, A{home}) if y else 0"])
                 )
             else:
-                self._remembered(found, x, home, f"over(y, A{home}, {n}", (n, -1))
+                self._remembered(found, x, home, f"union_growing(y, A{home}, {n}", (n, -1))
         return found
 
     def _gathered(self, n: int, x: str, a: int) -> list[str]:
-        """The union of what is kept of ``a`` over a set of earlier events, for the node ``n``."""
+        """Return expressions for the union of the columns of ``a`` over a set of earlier events, for the node ``n``."""
         if self.kind[a] == BOTH:
             return [self._over(n, x, a, both=True)]
-        parts = parts_of(self.tape, self.kind, a)
+        parts = split_relation(self.tape, self.kind, a)
         out = [self._and(x, self._earlier(s)) for s in parts.sets]
         if parts.reflexive:
             out.append(x)
@@ -391,13 +398,13 @@ class Writer:
         return out
 
     def _chain(self, n: int, x: str, rest: int) -> str:
-        """The same of a node that is chained."""
+        """Return the same for a chained node."""
         column, own, past = (self.home.get(k, k) for k in (rest, n, self.chained[n]))
         key = f"{column} along {past} over {x}"
         found = self.same.get(key)
         if found is None:
             found = self.same[key] = f"c{n + len(self.tape.code)}"
-            self._remembered(found, x, column, f"along(y, A{column}, A{own}, A{past}", (n, -1))
+            self._remembered(found, x, column, f"union_chained(y, A{column}, A{own}, A{past}", (n, -1))
         return found
 
     def _seq(self, n: int, a: int, b: int) -> tuple[str, str]:

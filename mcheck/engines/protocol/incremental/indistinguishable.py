@@ -1,10 +1,10 @@
-"""Events that nothing can tell apart any more.
+"""Merging of events that no later event can distinguish.
 
-What is still to come is computed from the last event of each thread, from the sets gathered along the threads so far,
-and from the events that a new edge other than program order may touch (those are *pinned*). Two unpinned events of one
-thread and one sort that stand to all of these in the same relations will stand so to whatever comes; so will two that a
-new edge may touch together alone, as members of the same sets. The two latest
-such events stand for all: what leads from an earlier one to something new leads through one of them.
+The relations of later events are computed from the last event of each thread, from the sets gathered along the threads
+so far, and from the events that a new edge other than program order may touch (*pinned* events). Two unpinned events of
+one thread and one sort that are in the same relations to all of these will be in the same relations to whatever comes.
+So will two that a new edge may touch only together, as members of the same sets. The two latest such events represent
+all: an edge from an earlier one to something new also leads through one of them.
 """
 
 from __future__ import annotations
@@ -19,25 +19,27 @@ from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.incremental.entries import bits, union
 from mcheck.engines.protocol.incremental.state import State
 
-KEPT = 2
-"""Events of a kind that stay: of one alone no column would tell any more that a relation leads from one of the kind to
+KEPT_PER_KIND = 2
+"""Events kept of each kind: with one alone, no column would show that a relation leads from one event of the kind to
 another.
 """
-WORTH = 6
-"""It is worth while to look where at least every so manyth event might go, and to forget where so many do."""
-MANY = 10_000_000
-"""Cells of a table from which on it is worth the import of numpy, a tenth of a second, unless that is done."""
-TABLE = 16_000_000
-"""Cells of a table that are looked at together."""
-SAMPLE = 64
-"""So many rows of a table mostly show that few events would go, where few would."""
+MIN_FRACTION = 6
+"""A search pays off if at least one event in so many might go, and merging if so many do."""
+NUMPY_CELLS = 10_000_000
+"""Cells of a table from which numpy is imported, which takes a tenth of a second."""
+MAX_CELLS = 16_000_000
+"""Cells of a table that are processed together."""
+SAMPLE_ROWS = 64
+"""Rows of a table that mostly suffice to show that few events would go."""
 
 
 def find_representatives(
     w: State, pinned: int, deadline: Callable[[], None], *, every: bool = False, together: tuple[int, ...] = ()
 ) -> dict[int, int]:
-    """The events to forget, each with the one that stands for it; none where few could go, unless ``every`` one is
-    to. Of the sets ``together`` a new edge may touch all members or none. ``deadline`` is asked now and then.
+    """Return the events to remove, each with the event that represents it; none where few would go.
+
+    With ``every`` all such events go. Of the sets ``together`` a new edge touches all members or none. ``deadline`` is
+    called now and then.
     """
     watched = find_pinned(w, pinned)
     groups: dict[object, list[int]] = {}
@@ -45,11 +47,11 @@ def find_representatives(
         entry = w.entries[k]
         assert entry is not None
         groups.setdefault((entry.thread, entry.sort, entry.exact), []).append(k)
-    large = [members for members in groups.values() if len(members) > KEPT]
-    least = 1 if every else -(-w.all.bit_count() // WORTH)
-    if _beyond(map(len, large)) < least:
+    large = [members for members in groups.values() if len(members) > KEPT_PER_KIND]
+    least = 1 if every else -(-w.all.bit_count() // MIN_FRACTION)
+    if _count_mergeable(map(len, large)) < least:
         return {}
-    seen_from = _seen_from(w, watched, large, deadline, together, least)
+    seen_from = _classify(w, watched, large, deadline, together, least)
     if seen_from is None:
         return {}
     to_come = union(together)
@@ -60,7 +62,7 @@ def find_representatives(
         for k in members:
             seen.setdefault(seen_from[k], []).append(k)
         for seen_alike in seen.values():
-            if len(seen_alike) <= KEPT:
+            if len(seen_alike) <= KEPT_PER_KIND:
                 continue
             alike: dict[object, list[int]] = {}
             for k in seen_alike:
@@ -68,20 +70,21 @@ def find_representatives(
                 alike.setdefault((columns, _statement(w, k) if to_come >> k & 1 else None), []).append(k)
             for same in alike.values():
                 same.sort(key=lambda k: _time(w, k))
-                for k in same[:-KEPT]:
-                    gone[k] = same[-KEPT]
+                for k in same[:-KEPT_PER_KIND]:
+                    gone[k] = same[-KEPT_PER_KIND]
     return gone if len(gone) >= least else {}
 
 
-def _beyond(sizes: Iterable[int]) -> int:
-    """How many events go of sets of so many that are alike."""
-    return sum(size - KEPT for size in sizes if size > KEPT)
+def _count_mergeable(sizes: Iterable[int]) -> int:
+    """Return how many events go of classes of these sizes."""
+    return sum(size - KEPT_PER_KIND for size in sizes if size > KEPT_PER_KIND)
 
 
 def find_pinned(w: State, pinned: int) -> int:
-    """The events that stand for themselves: the pinned ones, the last one of each thread, and releases of another
-    proxy. What these hand over to an acquire goes to the bytes that the acquire names, and to no others (9.7.13.4): a
-    later release, of another tensor map, does not lead there.
+    """Return the events that must not be merged: pinned ones, the last of each thread, releases of another proxy.
+
+    What such a release makes visible to an acquire are the bytes that the acquire names, and no others (9.7.13.4): a
+    later release, of another tensor map, is no path to it.
     """
     last: dict[int, tuple[int, int]] = {}
     watched = pinned & w.all
@@ -102,17 +105,18 @@ def _time(w: State, k: int) -> int:
 
 
 def _statement(w: State, k: int) -> object:
-    """Where the operation of an event stands, which findings name that are still to come."""
+    """Return the statement of an event's operation, which later findings may name."""
     entry = w.entries[k]
     return entry.event.op.span if entry is not None else None
 
 
-def _seen_from(
+def _classify(
     w: State, watched: int, groups: list[list[int]], deadline: Callable[[], None], together: tuple[int, ...], least: int
 ) -> dict[int, int] | None:
-    """A number for each event of the groups, the same for those that are in the same ones of the watched events'
-    columns, of the sets gathered along threads, and of those ``together``. ``None`` once it shows that less than the
-    ``least`` would go of those of one group and number.
+    """Return a number for each event of the groups: equal for events that no watched set or column distinguishes.
+
+    The columns of the watched events, the sets gathered along threads and those ``together`` count. ``None`` once it is
+    clear that fewer than ``least`` would go.
     """
     events = sorted(k for members in groups for k in members)
     asked = sum(1 << k for k in events)
@@ -120,40 +124,43 @@ def _seen_from(
     columns = [column for n, column in w.cols.items() if w.filled[n] & watched]
     size = len(w.entries)
     numbers = dict.fromkeys(events, 0)
-    for part in chain(_some(asked, columns, at), _parts(w, asked, columns, at, together)):
+    for part in chain(_sample(asked, columns, at), _parts(w, asked, columns, at, together)):
         deadline()
         digits = columns_of(part, size)
         known: dict[object, int] = {}
         numbers = {k: known.setdefault((number, digits[k]), len(known)) for k, number in numbers.items()}
-        if _beyond(size for group in groups for size in Counter(map(numbers.__getitem__, group)).values()) < least:
+        if (
+            _count_mergeable(size for group in groups for size in Counter(map(numbers.__getitem__, group)).values())
+            < least
+        ):
             return None
     return numbers
 
 
-def _some(asked: int, columns: list[list[int]], at: list[int]) -> Iterator[list[int]]:
-    """Some rows from everywhere in the columns."""
+def _sample(asked: int, columns: list[list[int]], at: list[int]) -> Iterator[list[int]]:
+    """Return some rows from all over the columns."""
     count = len(columns) * len(at)
     if count:
-        yield [columns[k // len(at)][at[k % len(at)]] & asked for k in range(0, count, count // SAMPLE + 1)]
+        yield [columns[k // len(at)][at[k % len(at)]] & asked for k in range(0, count, count // SAMPLE_ROWS + 1)]
 
 
 def _parts(
     w: State, asked: int, columns: list[list[int]], at: list[int], together: tuple[int, ...]
 ) -> Iterator[list[int]]:
-    """What tells some events apart, so many rows at a time."""
+    """Yield the rows that distinguish events, some at a time."""
     rows = {x & asked for gathered in w.memo.values() for x in gathered}
     rows.update(x & asked for x in together)
     for column in columns:
         rows.update([column[k] & asked for k in at])
     table = sorted(rows - {0, asked})  # the others tell nothing apart
-    most = max(TABLE // len(w.entries), 1)
+    most = max(MAX_CELLS // len(w.entries), 1)
     for start in range(0, len(table), most):
         yield table[start : start + most]
 
 
 def columns_of(rows: list[int], size: int) -> Sequence[object]:
-    """The columns of some rows of bits."""
-    if "numpy" in sys.modules or len(rows) * size > MANY:
+    """Return the columns of some rows of bits."""
+    if "numpy" in sys.modules or len(rows) * size > NUMPY_CELLS:
         with suppress(ImportError):  # a browser has no numpy
             return _packed(rows, size)
     digits = ["".join(column) for column in zip(*(f"{row:0{size}b}" for row in rows), strict=True)]
@@ -161,7 +168,7 @@ def columns_of(rows: list[int], size: int) -> Sequence[object]:
 
 
 def _packed(rows: list[int], size: int) -> list[bytes]:
-    """The columns of many rows."""
+    """Return the columns of many rows."""
     import numpy as np
 
     width = (size + 7) // 8

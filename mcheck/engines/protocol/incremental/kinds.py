@@ -1,8 +1,7 @@
-"""Which base relations there are while an execution grows, and what kind each node of a tape is: a set, a relation that
-leads forward only, one that leads both ways, or nothing at all.
+"""Base relations of a growing execution, and the kind of each node of a tape: set, forward, both ways, or empty.
 
-What an execution has not shown so far (a tag, an edge of some base relation, an edge that leads backward) is taken for
-empty; when it shows up the tape is compiled again (``mcheck.engines.protocol.incremental.window``).
+What an execution has not shown so far (a tag, an edge of some base relation, an edge that leads backward) is assumed to
+be empty; when it occurs the tape is compiled again (``mcheck.engines.protocol.incremental.window``).
 """
 
 from __future__ import annotations
@@ -62,10 +61,10 @@ STATIC = frozenset(
         "ext",
     ]
 )
-"""Base relations that follow from what the two events are."""
+"""Base relations that follow from the two events alone."""
 
 ONE_WAY = frozenset(("object-access", "outlived", "own-outlived", "unborn", "covers"))
-"""Those of ``STATIC`` that are not symmetric."""
+"""Relations of ``STATIC`` that are not symmetric."""
 
 SET, FORWARD, BOTH, NOTHING = "set", "forward", "both", "nothing"
 
@@ -80,12 +79,12 @@ class Shown:
 
 
 def is_set(name: str) -> bool:
-    """Whether a base name is a set."""
+    """Return whether a base name is a set."""
     return name == "_" or (name in BASE and BASE[name].kind is Kind.SET)
 
 
 def kinds_of(tape: Tape, shown: Shown) -> list[str]:
-    """For each node: a set, a relation that leads forward only, one that leads both ways, or nothing at all."""
+    """Return the kind of each node: a set, a relation that leads forward only, one that leads both ways, or empty."""
     kind = [NOTHING] * len(tape.code)
     for _ in range(3 if tape.groups else 1):  # recursive definitions: their variables grow from nothing
         before = list(kind)

@@ -1,19 +1,20 @@
-"""Whether one thread stands for all lanes of an agent that only reads and meets others.
+"""Decision whether one thread can represent all lanes of an agent that only reads and synchronises.
 
-The lanes of an agent take the same steps, so that two of them may change places in an execution, and nothing but their
-names changes. For such an agent, *folding* is to take the event of a hidden lane for that of the shown one in the same
-step. What a relation holds of shown events is found without the hidden ones if every way through a hidden event folds
-to a way through a shown one. Along a way there are three kinds of edges at a hidden event: from or to another agent
-(the lanes change places: the shown event has that edge as well), within the hidden lane (likewise), and from or to
-another lane of the same agent. Only of the last kind something has to be known: that an edge from an event of one lane
-to one of another leads to the latter's counterpart in the first lane as well (the relation *folds*). Arrivals at a
-barrier do so, which lead to the resumptions of all; that two events are of different threads does not.
+The lanes of an agent take the same steps, so exchanging two of them in an execution changes nothing but their names.
+For such an agent, *folding* replaces the event of a hidden lane by that of the shown one in the same step. What a
+relation holds of shown events is found without the hidden ones if every path through a hidden event folds to a path
+through a shown one. Along a path there are three kinds of edges at a hidden event: from or to another agent (exchange
+the lanes: the shown event has that edge as well), within the hidden lane (likewise), and from or to another lane of the
+same agent. Only for the last kind something has to be known: that an edge from an event of one lane to one of another
+also leads to the latter's counterpart in the first lane (the relation *folds*). Arrivals at a barrier do so, which lead
+to the resumptions of all; that two events are of different threads does not.
 
-With all flags and axioms found so, what is flagged about a hidden event is flagged about the shown one. What is left
-are flags about two lanes of the agent: the sets that the events of such an agent are never in have to rule them out.
+If all flags and axioms are found in this way, whatever is flagged about a hidden event is flagged about the shown one.
+What remains are flags about two lanes of the agent: the sets that never contain events of such an agent have to rule
+them out.
 
-All of this is read off the tape of the model, definition by definition; for a model that does not allow it two threads
-stand for all, as for agents that write.
+All of this is derived from the tape of the model, definition by definition; for a model that does not allow it two
+threads represent all, as for agents that write.
 """
 
 from __future__ import annotations
@@ -25,28 +26,28 @@ from mcheck.cat.algebra.tape import Instr, Tape
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.incremental.kinds import is_set
 
-NEVER = frozenset(
+ABSENT_SETS = frozenset(
     (
         Tag.W, Tag.RMW, Tag.ATOM, Tag.RED, Tag.SC, Tag.TMAP, Tag.ISSUE, Tag.COMPLETE, Tag.INIT, Tag.INVAL, Tag.SIGNAL,
         Tag.INCREMENT, Tag.ASYNCSIGNAL, Tag.SIGNALLED, Tag.CPASYNC, Tag.ASYNCREDUCTION, Tag.WGMMA, Tag.WGFENCE,
         Tag.PIPE, Tag.COMMIT, Tag.GROUPWAIT, Tag.MBARRIER_INIT_FENCE, Tag.MEET, Tag.MET,
     )
 )  # fmt: skip
-"""What no event of such an agent is (``mcheck.engines.protocol.analysis.representative_lanes``)."""
+"""Sets that contain no event of such an agent (``mcheck.engines.protocol.analysis.representative_lanes``)."""
 
-WITHIN = frozenset(("po", "rmw", "addr", "data", "issue", "si", "same-access", "id", "int", "regardless"))
-"""Base relations of events of one thread."""
-ELSEWHERE = frozenset(("rf", "co", "sync_fence", "meet"))
-"""Those that none of its events is in: a followed access, fence.sc, a meeting that orders nothing."""
-FOLDED = frozenset(("ctrl", "barrier", "exited", "rounds", "phase", "phase-order", "phase-fr"))
-"""Those that the lanes of an agent have in common, whoever of them it is."""
-ALIKE = frozenset(
+SAME_THREAD = frozenset(("po", "rmw", "addr", "data", "issue", "si", "same-access", "id", "int", "regardless"))
+"""Base relations between events of one thread."""
+ABSENT_RELATIONS = frozenset(("rf", "co", "sync_fence", "meet"))
+"""Relations that none of its events is in: a tracked access, fence.sc, a collective that orders nothing."""
+LANE_INVARIANT = frozenset(("ctrl", "barrier", "exited", "rounds", "phase", "phase-order", "phase-fr"))
+"""Relations that are the same for all lanes of an agent."""
+LANE_INDEPENDENT = frozenset(
     (
         "loc", "overlap", "vloc", "complete-overlap", "sr", "scta", "scluster", "sgpu", "sblock", "mbarrier-object",
         "outlived", "own-outlived", "unborn", "covers", "object-access",
     )
 )  # fmt: skip
-"""Those that no two lanes of an agent are told apart by."""
+"""Relations that do not distinguish two lanes of an agent."""
 
 SAME, ACROSS, OUT, IN, REST = 1, 2, 4, 8, 16
 """Pairs of events: of one lane of the agent, of two of its lanes, from it to others, from others to it, of others."""
@@ -54,9 +55,11 @@ ALL = SAME | ACROSS | OUT | IN | REST
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What is known of a node: the pairs that may be in it; whether it ``folds``; whether it ``spreads``, leads from an
-    event to all lanes of the agent if it leads to the own one; whether it is found without the hidden events.
+class LaneFacts:
+    """Facts about a node.
+
+    ``pairs``: the pairs that may be in it; ``folds``; ``spreads``: an edge from an event to its own lane exists to all
+    lanes of the agent; ``exact``: it is found without the hidden events.
     """
 
     pairs: int
@@ -67,20 +70,20 @@ class Held:
 
 @once_per_tape
 def lanes_are_representable(tape: Tape) -> bool:
-    """Whether nothing is lost with one thread of an agent whose events are in none of the sets of ``NEVER``."""
-    held = _held(tape)
+    """Return whether one thread suffices for an agent whose events are in none of ``ABSENT_SETS``."""
+    held = _find_lane_facts(tape)
     return all(held[a.node].exact and not (a.role == "flag" and held[a.node].pairs & ACROSS) for a in tape.axioms)
 
 
-def _held(tape: Tape) -> list[Held]:
-    """What is known of each node; recursive definitions grow from nothing."""
-    nothing = Held(0)
+def _find_lane_facts(tape: Tape) -> list[LaneFacts]:
+    """Return the facts about each node; recursive definitions grow from the empty relation."""
+    nothing = LaneFacts(0)
     held = [nothing] * len(tape.code)
     while True:
         before = list(held)
         for n, i in enumerate(tape.code):
             if i.op != "rec":
-                held[n] = _of(i, *(held[x] if x >= 0 else nothing for x in (i.a, i.b)))
+                held[n] = _combine(i, *(held[x] if x >= 0 else nothing for x in (i.a, i.b)))
         for group in tape.groups:
             for v, body, what in group:
                 if what == 0:
@@ -89,10 +92,10 @@ def _held(tape: Tape) -> list[Held]:
             return held
 
 
-def _of(i: Instr, a: Held, b: Held) -> Held:
+def _combine(i: Instr, a: LaneFacts, b: LaneFacts) -> LaneFacts:
     match i.op:
         case "empty":
-            return Held(0)
+            return LaneFacts(0)
         case "base":
             return _base(i.name)
         case "or":
@@ -103,23 +106,23 @@ def _of(i: Instr, a: Held, b: Held) -> Held:
             b = replace(b, folds=b.spreads or not b.pairs & SAME, spreads=b.folds or not b.pairs & ACROSS)
             pairs = a.pairs
         case "comp":
-            return _settled(Held(ALL, a.spreads, a.folds, a.exact))
+            return _simplify(LaneFacts(ALL, a.spreads, a.folds, a.exact))
         case "compset":
             return _within(SAME | REST, exact=a.exact)
         case "inv":
             turned = a.pairs & (SAME | ACROSS | REST) | (OUT if a.pairs & IN else 0) | (IN if a.pairs & OUT else 0)
-            return _settled(Held(turned, a.folds, False, a.exact))
+            return _simplify(LaneFacts(turned, a.folds, False, a.exact))
         case "opt":
-            return _settled(replace(a, pairs=a.pairs | SAME | REST, spreads=False))
+            return _simplify(replace(a, pairs=a.pairs | SAME | REST, spreads=False))
         case "plus" | "star":
-            more = _followed(a.pairs, a.pairs)
-            pairs = a.pairs | more | _followed(more, a.pairs)
-            pairs |= _followed(pairs, pairs)
+            more = _compose_pairs(a.pairs, a.pairs)
+            pairs = a.pairs | more | _compose_pairs(more, a.pairs)
+            pairs |= _compose_pairs(pairs, pairs)
             pairs |= SAME | REST if i.op == "star" else 0
-            return _settled(Held(pairs, a.folds, False, a.exact and a.folds))
+            return _simplify(LaneFacts(pairs, a.folds, False, a.exact and a.folds))
         case "seq":
             folds = a.folds and b.folds
-            return _settled(Held(_followed(a.pairs, b.pairs), folds, False, a.exact and b.exact and folds))
+            return _simplify(LaneFacts(_compose_pairs(a.pairs, b.pairs), folds, False, a.exact and b.exact and folds))
         case "dom" | "rng":
             pairs = (SAME if a.pairs & (SAME | ACROSS | (OUT if i.op == "dom" else IN)) else 0) | (
                 REST if a.pairs & (REST | (IN if i.op == "dom" else OUT)) else 0
@@ -133,14 +136,14 @@ def _of(i: Instr, a: Held, b: Held) -> Held:
                 | (IN if theirs and a.pairs & REST else 0)
                 | (REST if a.pairs & REST and b.pairs & REST else 0)
             )
-            return Held(pairs, exact=a.exact and b.exact)
+            return LaneFacts(pairs, exact=a.exact and b.exact)
         case _:
-            return Held(ALL, folds=False, spreads=False, exact=False)
-    return _settled(Held(pairs, a.folds and b.folds, a.spreads and b.spreads, a.exact and b.exact))
+            return LaneFacts(ALL, folds=False, spreads=False, exact=False)
+    return _simplify(LaneFacts(pairs, a.folds and b.folds, a.spreads and b.spreads, a.exact and b.exact))
 
 
-def _settled(held: Held) -> Held:
-    """What of two lanes is never in a relation need not fold; what is in one lane never in it need not spread."""
+def _simplify(held: LaneFacts) -> LaneFacts:
+    """Relations without pairs of two lanes need not fold; those without pairs in one lane need not spread."""
     return replace(
         held,
         folds=held.folds or not held.pairs & ACROSS,
@@ -148,13 +151,13 @@ def _settled(held: Held) -> Held:
     )
 
 
-def _within(pairs: int, *, exact: bool = True) -> Held:
-    """A relation of events of one thread, or a set: it leads to no other lane."""
-    return _settled(Held(pairs, spreads=False, exact=exact))
+def _within(pairs: int, *, exact: bool = True) -> LaneFacts:
+    """Facts about a relation within one thread, or a set: it leads to no other lane."""
+    return _simplify(LaneFacts(pairs, spreads=False, exact=exact))
 
 
-def _followed(a: int, b: int) -> int:
-    """The pairs that come of one after the other: between them there is an event of the agent or another one."""
+def _compose_pairs(a: int, b: int) -> int:
+    """Return the pairs of a composition: the event in between belongs to the agent or to another one."""
     inside = SAME | ACROSS
     out = 0
     for first, then, what in (
@@ -167,19 +170,19 @@ def _followed(a: int, b: int) -> int:
     return out
 
 
-def _base(name: str) -> Held:
+def _base(name: str) -> LaneFacts:
     if is_set(name):
-        return _within(REST if name in NEVER else SAME | REST)
-    if name in WITHIN:
+        return _within(REST if name in ABSENT_SETS else SAME | REST)
+    if name in SAME_THREAD:
         return _within(SAME | REST)
-    if name in ELSEWHERE:
-        return Held(REST)
+    if name in ABSENT_RELATIONS:
+        return LaneFacts(REST)
     if name == "complete":  # from an access of an asynchronous operation
-        return Held(IN | REST)
+        return LaneFacts(IN | REST)
     if name == "object-access":  # accesses of such an agent meet no object
-        return Held(OUT | IN | REST)
-    if name in FOLDED:
-        return Held(ALL, spreads=False)
-    if name in ALIKE:
-        return Held(ALL)
-    return Held(ALL, folds=False, spreads=False)
+        return LaneFacts(OUT | IN | REST)
+    if name in LANE_INVARIANT:
+        return LaneFacts(ALL, spreads=False)
+    if name in LANE_INDEPENDENT:
+        return LaneFacts(ALL)
+    return LaneFacts(ALL, folds=False, spreads=False)

@@ -1,11 +1,11 @@
-"""Which events have to come before a new one on the objects that they share.
+"""Events that the axioms order before a new one on an mbarrier that they share.
 
-The operations on one mbarrier are in an order (``phase-order``) that an execution chooses, as far as the axioms let it.
-Two forms of axioms say what the choice has to keep to: a circle of the order itself (``acyclic (... | phase-order |
-...)``), and one of the order and of another relation (``irreflexive ((... | phase-order | ...)+; r)``). What neither
-puts before the new event might come after it, in another execution; axioms of other forms are not asked, so it may be
-less than it seems. A look at an mbarrier is before what comes behind it by ``phase-fr`` alone: axioms without that
-relation say nothing of it.
+The operations on one mbarrier are in an order (``phase-order``) that an execution chooses within the axioms. Two forms
+of axioms constrain the choice: a cycle of the order itself (``acyclic (... | phase-order | ...)``), and one of the
+order and another relation (``irreflexive ((... | phase-order | ...)+; r)``). What neither orders before the new event
+might come after it in another execution. Axioms of other forms are not used, so the result may be less than what they
+imply. A test of an mbarrier is before later operations by ``phase-fr`` alone: axioms without that relation say nothing
+of it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from mcheck.cat.algebra.tape import Tape, dependencies, united
 from mcheck.cat.tags import Tag
 
 ORDER = "phase-order"
-OF_LOOKS = "phase-fr"
+WAIT_ORDER = "phase-fr"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """An axiom about the order: no ``way``, a closure that the order is part of, may lead back along one of ``back``,
-    which the order is no part of. ``unless``: a set whose members' edges are no part of the way. ``looks``: whether the
-    edges that leave looks are part of it.
+    """An axiom about the order: no ``way``, a closure that contains the order, may return along one of ``back``.
+
+    ``back`` does not contain the order. ``unless``: a set whose members' edges are not part of the closure. ``looks``:
+    the edges that leave tests of an mbarrier are part of it.
     """
 
     way: int
@@ -34,8 +35,8 @@ class Rule:
 
 
 @once_per_tape
-def rules_of(tape: Tape) -> tuple[Rule, ...]:
-    """What the axioms of a model say of the order."""
+def find_order_rules(tape: Tape) -> tuple[Rule, ...]:
+    """Return what the axioms of a model require of the order."""
     found: list[Rule] = []
     for axiom in tape.axioms:
         node = tape.code[axiom.node]
@@ -47,12 +48,12 @@ def rules_of(tape: Tape) -> tuple[Rule, ...]:
         if unless:
             back = members if node.op == "plus" else [node.b]
             free = tuple(n for n in back if ORDER not in dependencies(tape, n))
-            found.append(Rule(way, free, min(unless) or None, OF_LOOKS in dependencies(tape, way)))
+            found.append(Rule(way, free, min(unless) or None, WAIT_ORDER in dependencies(tape, way)))
     return tuple(found)
 
 
 def _unless(tape: Tape, n: int) -> str | None:
-    """Whether a relation is the order (""), or the order but for the edges that leave a set, which is named."""
+    """Return "" if a relation is the order, or the name of the set whose outgoing edges it leaves out."""
     i = tape.code[n]
     if i.op == "base":
         return "" if i.name == ORDER else None
@@ -63,20 +64,21 @@ def _unless(tape: Tape, n: int) -> str | None:
 
 
 def needed_nodes(tape: Tape) -> tuple[int, ...]:
-    """The nodes that ``find_unordered`` needs of a new event."""
-    return tuple(n for rule in rules_of(tape) for n in rule.back)
+    """Return the nodes that ``find_unordered`` needs of a new event."""
+    return tuple(n for rule in find_order_rules(tape) for n in rule.back)
 
 
 def find_unordered(
     tape: Tape, told: dict[int, tuple[int, int]], kept: dict[int, list[int]], home: dict[int, int],
     sets: frozenset[str], events: int, new: int,
 ) -> int:  # fmt: skip
-    """Those of some ``events`` that no axiom puts before the ``new`` one, a bit: ``told`` is what the nodes of
-    ``needed_nodes`` have of it, ``kept`` the columns of closures, ``sets`` those that it is in. That it is behind them
-    now is no reason.
+    """Return the ``events`` that no axiom orders before the ``new`` one.
+
+    ``told`` is the output of the nodes of ``needed_nodes`` for it, ``kept`` the stored columns of closures, ``sets``
+    those that contain it. That they precede it in the current execution is no reason.
     """
     backs: list[tuple[Rule, int]] = []
-    for rule in rules_of(tape):
+    for rule in find_order_rules(tape):
         if rule.unless not in sets and (rule.looks or Tag.WAIT not in sets):
             back = 0
             for n in rule.back:

@@ -1,8 +1,8 @@
-"""Which writes a new read cannot return, whichever others it may: those that have been overwritten before it.
+"""Writes that a new read cannot return because they have been overwritten before it.
 
-Axioms of the form ``irreflexive ((... | fr | ...); r)`` say so: what a read returns does not put it before a write that
-``r`` puts before the read. What it returns is left aside here; with that ``r`` holds all the more, as it grows with
-what it is made of. Axioms of other forms are not asked, so there may be more such writes.
+Axioms of the form ``irreflexive ((... | fr | ...); r)`` say so: the write that a read returns is not overwritten by a
+write that ``r`` orders before the read. The read's own rf edge is left out here; with it ``r`` can only grow. Axioms of
+other forms are not used, so there may be more such writes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mcheck.cat.algebra.tape import Tape, united
 
 @once_per_tape
 def overwriting_relations(tape: Tape) -> tuple[int, ...]:
-    """The relations from the writes that a read cannot be before."""
+    """Return the relations from writes to the reads that cannot precede them."""
     found = []
     for axiom in tape.axioms:
         node = tape.code[axiom.node]
@@ -24,7 +24,7 @@ def overwriting_relations(tape: Tape) -> tuple[int, ...]:
 
 
 def _is_fr(tape: Tape, n: int) -> bool:
-    """Whether a relation leads from reads to the writes that come after what they return."""
+    """Return whether a relation leads from reads to the writes that overwrite what they return."""
     i = tape.code[n]
     if i.op != "seq":
         return False

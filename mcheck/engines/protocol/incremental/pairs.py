@@ -1,7 +1,7 @@
-"""Which kinds of pairs the relations of a model may hold, from the tape alone: a bound on any execution.
+"""Bounds on the relations of a model: the kinds of pairs that they may hold in any execution, from the tape alone.
 
-An execution that grows has only some of the initial writes, and accesses without a common byte are not held against
-each other there. What a check might say of those, nobody would hear. Two reads are, where a flag may speak of them.
+A growing execution has only some of the initial writes, and accesses without a common byte are not compared in it: a
+check that speaks of those would be missed. Two reads are compared where a flag may speak of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SAME, COMMON, APART = "one event", "common bytes", "no common byte"
 """How two events stand to each other; where one of them is no access, all but one event is ``COMMON``."""
 
 Pair = tuple[str, str, str]
-"""The kinds of two events, and how they stand to each other."""
+"""The kinds of two events, and how their bytes overlap."""
 Pairs = frozenset[Pair]
 
 
@@ -41,8 +41,9 @@ OF_THREADS = KINDS[1:]
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """``may``: the kinds of pairs that can be in a relation; ``must``: those of which all pairs are in it. A set is a
-    relation of events with themselves.
+    """Bounds of a relation: ``may`` are the kinds of pairs that can be in it, ``must`` those that always are.
+
+    A set is a subset of the identity.
     """
 
     may: Pairs
@@ -71,7 +72,7 @@ BASES = {
 
 
 def bounds_of(tape: Tape, absent: frozenset[str] = frozenset()) -> list[Bound]:
-    """The bound of each node; ``absent`` are base relations that hold nothing."""
+    """Return the bound of each node; ``absent`` are base relations that are empty."""
     known = [NOTHING] * len(tape.code)
     inside = {v for group in tape.groups for v, _, kind in group if kind == 0}
     for n, i in enumerate(tape.code):
@@ -83,12 +84,12 @@ def bounds_of(tape: Tape, absent: frozenset[str] = frozenset()) -> list[Bound]:
 
 
 def _last_of(tape: Tape, n: int) -> int | None:
-    """The group of recursive definitions that ends with a node."""
+    """Return the group of recursive definitions that ends with a node."""
     return next((g for g, group in enumerate(tape.groups) if group and group[-1][1] - 1 == n), None)
 
 
 def _grow(tape: Tape, group: int, known: list[Bound], absent: frozenset[str]) -> None:
-    """Recursive definitions, from nothing on: what they must hold is not followed."""
+    """Compute recursive definitions from the empty relation; lower bounds are not tracked."""
     *variables, (start, end, _) = tape.groups[group]
     while True:
         before = [known[v] for v, _, _ in variables]
@@ -149,7 +150,7 @@ def _base(name: str) -> Bound:
 
 
 def _steps(first: Pairs, second: Pairs) -> Pairs:
-    """What a step of each may lead from and to."""
+    """Return the pairs that a composition may hold."""
     found: set[Pair] = set()
     behind: dict[str, list[Pair]] = {}
     for pair in second:
@@ -166,7 +167,7 @@ def _steps(first: Pairs, second: Pairs) -> Pairs:
 
 
 def _filtered(a: Bound, b: Bound) -> Pairs:
-    """What a step of each must hold, one of them being a set."""
+    """Return the pairs that a composition must hold, one operand being a set."""
     if a.may <= HERE:
         return frozenset(p for p in b.must if (p[0], p[0], SAME) in a.must)
     if b.may <= HERE:

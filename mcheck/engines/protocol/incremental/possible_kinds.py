@@ -1,7 +1,7 @@
-"""What the executions of a program may show, by the kinds of its operations: more than they do is no harm.
+"""Tags and base relations that the executions of a program may show, by the kinds of its operations.
 
 The tape of a model is compiled for what has been shown (``mcheck.engines.protocol.incremental.compilation``); what is
-foreseen need not be compiled again when it shows up.
+foreseen here need not be compiled again when it occurs. A superset is harmless.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mcheck.ir.program import Program
 
 STRONG = frozenset((Tag.RLX, Tag.ACQ, Tag.REL, Tag.ACQ_REL))
 COPY = frozenset((Tag.ASYNC, Tag.ISSUE, Tag.COMPLETE, Tag.ASYNCSIGNAL, Tag.GROUPWAIT, Tag.PROXYFENCE, Tag.BOTH))
-ALWAYS = (
+COMMON_TAGS = (
     frozenset((Tag.M, Tag.R, Tag.W, Tag.WEAK, Tag.GEN, Tag.GLOBAL, Tag.SHARED, Tag.F, Tag.B, Tag.BARRIVE, Tag.BWAIT))
     | frozenset((Tag.MBAR, Tag.INIT, Tag.ARRIVE, Tag.WAIT, Tag.TRYWAIT, Tag.EXPECT, Tag.MBARRIER_INIT_FENCE))
     | frozenset((Tag.CLUSTERBAR, Tag.START, Tag.EXIT, "STRONG", *WIDTHS))
@@ -22,7 +22,7 @@ ALWAYS = (
     | COPY
 )
 """What most kernels have: that it is foreseen of all means that few functions are compiled for many programs."""
-ALWAYS_EDGES = frozenset(
+COMMON_EDGES = frozenset(
     ("po", "barrier", "ctrl", "phase", "phase-order", "phase-fr", "issue", "complete", "exited", "rounds")
 )
 WORDS = frozenset((Tag.RMW, Tag.ATOM, Tag.RED, "IW"))
@@ -46,9 +46,9 @@ BY_KIND: tuple[tuple[type[ops.Op], frozenset[str], frozenset[str]], ...] = (
 
 
 def foresee_kinds(program: Program) -> Shown:
-    """A superset of what most programs with these kinds of operations show."""
-    tags: set[str] = set(ALWAYS)
-    edges: set[str] = set(ALWAYS_EDGES)
+    """Return a superset of what most programs with these kinds of operations show."""
+    tags: set[str] = set(COMMON_TAGS)
+    edges: set[str] = set(COMMON_EDGES)
     code = [ops.performed_operation(op) for op in program.operations]
     kinds = set(map(type, code))
     for kind, brought, relations in BY_KIND:

@@ -1,7 +1,7 @@
-"""What tells events apart for the base relations that follow from what events are: their sorts.
+"""Sorts of events: everything about an event that base relations such as ``loc`` or ``overlap`` depend on.
 
-Which sorts a relation holds between is found out once for all executions of a program. Sorts that stand in a relation
-to the same others are a class: who asks for the events that one of them is related to finds them gathered.
+The relation between two sorts is computed once for all executions of a program. Sorts that are related to the same
+others form a class: the events that one of them is related to are kept together.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW
 from mcheck.ir.program import Program
 
 PLACES = frozenset(("loc", "overlap", "vloc", "complete-overlap"))
-"""Base relations of accesses to memory."""
-NOBODY = -1
-"""No class: that of no sort."""
+"""Base relations between accesses to memory."""
+NO_CLASS = -1
+"""The class of no sort."""
 
 
 @dataclass(slots=True)
 class Side:
-    """One direction of a relation: of each sort its class, and all of these classes."""
+    """One direction of a relation: the class of each sort, and all of these classes."""
 
     of: dict[int, int] = field(default_factory=dict)
     classes: list[int] = field(default_factory=list)
@@ -34,8 +34,10 @@ class Side:
 
 @dataclass(slots=True)
 class Classes:
-    """Classes of sorts, of all relations and both directions. ``others`` are the sorts that the members of a class are
-    related to (or from), ``size`` how many members it has, ``parent`` the class that it was part of, if it was.
+    """Classes of sorts, for all relations and both directions.
+
+    ``others`` are the sorts that the members of a class are related to (or from), ``size`` the number of its members,
+    ``parent`` the class that it was split from, if any.
     """
 
     others: list[set[int]] = field(default_factory=list)
@@ -45,7 +47,7 @@ class Classes:
     """By sort, the classes whose members are related to it."""
 
     def make(self, others: set[int], size: int, parent: int) -> int:
-        """A new class."""
+        """Add a class."""
         number = len(self.parent)
         self.others.append(others)
         self.size.append(size)
@@ -55,7 +57,7 @@ class Classes:
         return number
 
     def gain(self, side: Side, which: Iterable[int], new: int) -> None:
-        """Some sorts are related to a ``new`` one: those that are not all of their class leave it."""
+        """Relate some sorts to a ``new`` one: those that are not all of their class are split off."""
         found: dict[int, list[int]] = {}
         for sort in which:
             found.setdefault(side.of[sort], []).append(sort)
@@ -71,19 +73,19 @@ class Classes:
                 side.of[sort] = made
 
     def place(self, side: Side, sort: int, others: set[int]) -> None:
-        """Puts a new sort into the class of those with the same others."""
+        """Add a sort to the class of those with the same others."""
         for number in side.classes:
             if self.others[number] == others:
                 self.size[number] += 1
                 side.of[sort] = number
                 return
-        side.of[sort] = self.make(others, 1, NOBODY)
+        side.of[sort] = self.make(others, 1, NO_CLASS)
         side.classes.append(side.of[sort])
 
 
 class Pairs:
-    """The sorts of events that a base relation of ``ONE_WAY`` relates: by sort, its class among those that the relation
-    leads from (``ahead``) and among those that it leads to (``behind``).
+    """The pairs of sorts in a base relation of ``ONE_WAY``: by sort, its class as a source (``ahead``) and as a target
+    (``behind``).
     """
 
     def __init__(self, name: str, classes: Classes) -> None:
@@ -95,7 +97,7 @@ class Pairs:
         self.behind = Side()
 
     def add(self, structure: Structure, sort: int, node: Node) -> bool:
-        """Notes a sort of events, of which this is one; whether they may be on either side."""
+        """Add a sort, of which ``node`` is an event; return whether it may be a source, and a target."""
         event, holds = event_of(node), self.relation.predicate
         first, second = self.relation.first(event, node), self.relation.second(event, node)
         if first:
@@ -114,7 +116,7 @@ class Pairs:
 
 
 class Sorts:
-    """The sorts of the events of a program's executions, numbered."""
+    """The numbered sorts of the events of a program's executions."""
 
     def __init__(self, program: Program) -> None:
         self.structure = Structure(program, ())
@@ -131,8 +133,8 @@ class Sorts:
         self._places: dict[tuple[int, int], tuple[tuple[str, object], ...]] = {}
         """What ``places_of`` says, by sort and thread."""
 
-    def of(self, event: Event, thread: int, where: int | None) -> int:
-        """The sort of an event of a thread; ``where`` is its address as far as anybody asks for it."""
+    def sort_of(self, event: Event, thread: int, where: int | None) -> int:
+        """Return the sort of an event of a thread; ``where`` is its address as far as relations depend on it."""
         cta = self.program.threads[thread].place.cta.number if thread >= 0 else -1
         step = event.mbarrier
         place = where if where is not None or not event.size else None
@@ -151,12 +153,12 @@ class Sorts:
             for name, pairs in self.pairs.items() if thread >= 0 else ():
                 if pairs.add(self.structure, found, node):
                     related.add(name)
-            self.alone.append(_alone(node, related))
+            self.alone.append(_unrelated(node, related))
             self.names.append(_names(event))
         return found
 
     def places_of(self, sort: int, thread: int, event: Event) -> tuple[tuple[str, object], ...]:
-        """Of an event of a thread, a kind and a key for each that events of its sort share (``entries.KEYS``)."""
+        """Yield a kind and a key for everything that events of a sort share (``entries.KEYS``)."""
         found = self._places.get((sort, thread))
         if found is None:
             cta = self.program.threads[thread].place.cta
@@ -171,8 +173,8 @@ class Sorts:
         return found
 
 
-def renamed(sort: tuple[object, ...], at: Callable[[int], int]) -> tuple[object, ...]:
-    """What tells a sort from others (``Sorts.of``), with other names for the addresses in it."""
+def rename_addresses(sort: tuple[object, ...], at: Callable[[int], int]) -> tuple[object, ...]:
+    """Return the identity of a sort (``Sorts.sort_of``) with its addresses renamed."""
     *rest, covered, block, owner, place, step, unordered = sort
     if isinstance(covered, tuple):
         covered = at(covered[0]), covered[1]
@@ -183,8 +185,8 @@ def renamed(sort: tuple[object, ...], at: Callable[[int], int]) -> tuple[object,
     return *rest, covered, block, owner, place, step, unordered
 
 
-def _alone(node: Node, related: set[str]) -> frozenset[str]:
-    """The relations that relate an event to nothing; ``related``: those of ``ONE_WAY`` that it may be on a side of."""
+def _unrelated(node: Node, related: set[str]) -> frozenset[str]:
+    """Return the relations that relate an event to nothing; ``related`` are those of ``ONE_WAY`` that it may be in."""
     event = event_of(node)
     if node.thread < 0:
         return STATIC - {"id", "loc", "overlap", "ext"}

@@ -1,4 +1,4 @@
-"""The live events of an execution, what is kept of the relations between them, and what they share."""
+"""Live events of an execution, the stored columns of the model's relations, and the indexes over both."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from mcheck.engines.protocol.incremental.compilation import Compiled, compile_ta
 from mcheck.engines.protocol.incremental.entries import KEYS, Check, Entry, Masks, bits
 from mcheck.engines.protocol.incremental.generated_code import Known
 from mcheck.engines.protocol.incremental.kinds import Shown
-from mcheck.engines.protocol.incremental.sorts import NOBODY, Sorts
+from mcheck.engines.protocol.incremental.sorts import NO_CLASS, Sorts
 from mcheck.events.event import Event
 from mcheck.ir.program import Program
 
 Gathered = tuple[int, int]
 """A set of events, and a union over it."""
 NEVER: Gathered = (0, 0)
-RECENT = 256
-"""So many unions over the columns of closures are remembered."""
+MAX_UNIONS = 256
+"""Number of unions over the columns of closures that are remembered."""
 
 
 class State:
@@ -40,7 +40,7 @@ class State:
         circles = frozenset(c.node for c in self.axioms if c.test == "irreflexive")
         self.circles = circles - {self.co, *asked}
         """Those of them of which nothing is asked but whether they lead from an event to itself."""
-        self.told: dict[int, tuple[int, int]] = {}
+        self.relations: dict[int, tuple[int, int]] = {}
         """What of the event that was added last is wanted, by node."""
         self.newest: Entry | None = None
         self.shown = shown or Shown()
@@ -65,14 +65,14 @@ class State:
         self.recent: dict[tuple[int, int], int] = {}
         """By node and set, the union over the columns of a closure: all who arrive in one phase come after the same."""
         self.memo: dict[int, Gathered] = {}
-        """By thread and union (``Compiled.unions``), the latest one: see ``over``."""
+        """By thread and union (``Compiled.unions``), the latest one: see ``union_growing``."""
         self.complete = True
         self.meets = 0
         """Events that have bytes in common with the one that is looked at, whatever their addresses say."""
         self.domains: dict[int, int] = {}
         self.missed = False
         """Whether an earlier event has entered the range of a relation, which is not followed."""
-        self.settled = False
+        self.has_merged = False
         self.compiled: Compiled = compiled_for(tape, self.shown, self.wanted, self.circles)
         self._fit()
 
@@ -87,15 +87,15 @@ class State:
         where: int | None = None,
         instruction: object = None,
     ) -> Entry:
-        """An entry for an event of a thread."""
+        """Return an entry for an event of a thread."""
         sorts = self.sorts
-        sort = sorts.of(event, thread, where)
+        sort = sorts.sort_of(event, thread, where)
         if len(self.ends) < len(sorts.classes.parent):
             self._extend()
         return Entry(event, thread, sorts.names[sort], exact, edges, back or {}, sort, instruction)
 
     def _extend(self) -> None:
-        """New classes of sorts: what was part of one has had the same events so far."""
+        """Extend the indexes by new classes of sorts; a class that was split off starts with the same events."""
         classes, of = self.sorts.classes, self.keyed["sort"].get
         for k in range(len(self.ends), len(classes.parent)):
             parent = classes.parent[k]
@@ -117,7 +117,7 @@ class State:
         self.latest, self.recent = {}, {}
 
     def _enter(self, entry: Entry, bit: int) -> None:
-        """Puts the event where the relations look for it."""
+        """Add the event to the indexes that the relations use."""
         self.all |= bit
         if entry.exact:
             self.exact |= bit
@@ -146,9 +146,10 @@ class State:
         self.ends = [mask & keep for mask in self.ends]
         self.exact &= keep
 
-    def over(self, x: int, column: list[int], node: int, key: int, before: Gathered) -> int:
-        """The union of a column over a set that, for a node and a thread (the ``key``), mostly grows; ``before``: the
-        set that it was last asked for, and what came out.
+    def union_growing(self, x: int, column: list[int], node: int, key: int, before: Gathered) -> int:
+        """Return the union of a column over a set that grows along a thread.
+
+        ``before`` is the set and result of the last call with this ``key``, a node and a thread.
         """
         known, result = before
         rest = x ^ known
@@ -159,11 +160,12 @@ class State:
             self.memo[key] = x, result
         return result
 
-    def along(
+    def union_chained(
         self, x: int, column: list[int], own: list[int], past: list[int], key: int, before: Gathered
     ) -> int:  # fmt: skip
-        """``over``, where ``own`` has of every event the union over its ``past``, which is part of ``x`` if it is in
-        ``x``: what comes before a member need not be looked up.
+        """``union_growing``, where ``own`` holds the union over the ``past`` of every event.
+
+        The past of a member of ``x`` is part of ``x``, so that it need not be visited.
         """
         known, result = before
         rest = x ^ known
@@ -181,8 +183,8 @@ class State:
             self.memo[key] = x, result
         return result
 
-    def closed(self, x: int, column: list[int], node: int, key: int, before: Gathered) -> int:
-        """``over`` for a closure: what is in the column of a member need not be looked up."""
+    def union_closure(self, x: int, column: list[int], node: int, key: int, before: Gathered) -> int:
+        """``union_growing`` for a closure: the column of a member need not be visited."""
         known, result = before
         rest = x ^ known
         if rest & known:  # it has lost some
@@ -193,7 +195,7 @@ class State:
                 asked = node, rest
                 found = self.recent.get(asked)
                 if found is None:
-                    if len(self.recent) > RECENT:
+                    if len(self.recent) > MAX_UNIONS:
                         self.recent.clear()
                     found = self.recent[asked] = _united(rest, column)
             else:
@@ -203,7 +205,7 @@ class State:
         return result
 
     def _shared(self, x: int, column: list[int], node: int) -> int:
-        """The union of a column over a set, most of which the one before may have had as well."""
+        """Return the union of a column over a set, most of which the previous set may have contained."""
         if not x & (x - 1):
             return column[x.bit_length() - 1]
         core, found = self.latest.get(node, NEVER)
@@ -216,7 +218,7 @@ class State:
         return found | self.union(x ^ core, column) if x != core else found
 
     def union(self, x: int, column: list[int]) -> int:
-        """The union of a column over a set."""
+        """Return the union of a column over a set."""
         result = 0
         while x:  # from the top: sets are long, and to make one negative costs as much as five steps
             k = x.bit_length() - 1
@@ -225,11 +227,11 @@ class State:
         return result
 
     def rows(self, x: int, column: list[int]) -> int:
-        """The events that some member of a set is related to."""
+        """Return the events that some member of a set is related to."""
         return sum(1 << k for k in bits(self.all) if column[k] & x) if x else 0
 
-    def turn(self, n: int, targets: int, bit: int) -> None:
-        """Notes edges that lead to earlier events."""
+    def add_edges(self, n: int, targets: int, bit: int) -> None:
+        """Add edges that lead to earlier events."""
         self.latest.clear()
         self.recent.clear()
         column = self.cols[n]
@@ -238,12 +240,12 @@ class State:
             column[k] |= bit
 
     def static(self, name: str, entry: Entry, bit: int) -> tuple[int, int]:
-        """A base relation that follows from what events are: (related to the new one, related from it)."""
+        """Evaluate a base relation that follows from the events alone: (related to the new one, related from it)."""
         event = entry.event
         keyed = self.keyed
         both = 0
         if entry.thread < 0:
-            both = self._of_initial(name, event) & ~bit
+            both = self._initial_locations(name, event) & ~bit
             return both | (bit if name in ("id", "loc", "overlap") else 0), both
         match name:
             case "loc" | "overlap" | "vloc" | "complete-overlap":  # PLACES
@@ -263,7 +265,7 @@ class State:
                 if event.scope is None:
                     return 0, 0
                 inside = self._reach(entry, event.scope)
-                for scope, members in keyed["scope"].of.items():
+                for scope, members in keyed["scope"].by_key.items():
                     both |= inside & members & self._reach(entry, str(scope))
             case "sblock":
                 both = keyed["block"].get(event.block)
@@ -275,7 +277,7 @@ class State:
                 return self.one_way(name, entry, bit)
         return (both, both ^ bit) if both & bit else (both | bit, both)
 
-    def _of_initial(self, name: str, event: Event) -> int:
+    def _initial_locations(self, name: str, event: Event) -> int:
         """What an initial write shares with others: its location."""
         if name in ("loc", "overlap"):
             return self.keyed["loc"].get(event.address) | self.keyed["anywhere"].get(None)
@@ -297,7 +299,7 @@ class State:
         return keyed["loc"].get(event.address) | anywhere | self.meets
 
     def _of_threads(self, events: int) -> int:
-        """Some events without the initial writes."""
+        """Return events without the initial writes."""
         initial = events & self.keyed["thread"].get(-1)
         return events ^ initial if initial else events
 
@@ -313,14 +315,14 @@ class State:
         return self.all
 
     def one_way(self, name: str, entry: Entry, bit: int) -> tuple[int, int]:
-        """``static`` of a relation of ``ONE_WAY``."""
+        """``static`` for a relation of ``ONE_WAY``."""
         pairs, ends = self.sorts.pairs[name], self.ends
-        behind, ahead = pairs.behind.of.get(entry.sort, NOBODY), pairs.ahead.of.get(entry.sort, NOBODY)
+        behind, ahead = pairs.behind.of.get(entry.sort, NO_CLASS), pairs.ahead.of.get(entry.sort, NO_CLASS)
         col, row = ends[behind] if behind >= 0 else 0, ends[ahead] if ahead >= 0 else 0
         return col ^ bit if col & bit else col, row ^ bit if row & bit else row
 
     def known(self, entry: Entry) -> Known:
-        """What an event has in common with all of its kind."""
+        """Return what an event has in common with all of its kind."""
         edges = tuple([n for n, mask in entry.edges.items() if mask])
         back = tuple([n for n, mask in entry.back.items() if mask]) if entry.back else ()
         key = entry.sort, edges, back
@@ -336,7 +338,7 @@ class State:
 
 
 def _with(all_: int, more: int) -> int:
-    """The union; the first set itself where it is that, so that what is kept twice is one."""
+    """Return the union; the first set itself if the second adds nothing, so that equal sets are one object."""
     if not all_:
         return more
     out = all_ | more
@@ -344,7 +346,7 @@ def _with(all_: int, more: int) -> int:
 
 
 def _united(x: int, column: list[int]) -> int:
-    """The union of the column of a closure over a set: what is in that of a member need not be looked up."""
+    """Return the union of the column of a closure over a set; the column of a member need not be visited."""
     result = 0
     while x:
         k = x.bit_length() - 1
@@ -356,16 +358,16 @@ def _united(x: int, column: list[int]) -> int:
 
 
 _COMPILED: dict[tuple[int, Shown, tuple[int, ...], frozenset[int]], tuple[Tape, Compiled]] = {}
-MOST = 1024
-"""So many compiled tapes are kept; the oldest goes first."""
+MAX_COMPILED = 1024
+"""Number of compiled tapes that are cached; the oldest is evicted."""
 
 
 def compiled_for(tape: Tape, shown: Shown, wanted: tuple[int, ...], circles: frozenset[int]) -> Compiled:
-    """The compiled tape, once per process for what is shown."""
+    """Return the compiled tape, cached per process."""
     key = id(tape), shown, wanted, circles
     known = _COMPILED.get(key)
     if known is None or known[0] is not tape:
-        while len(_COMPILED) >= MOST:
+        while len(_COMPILED) >= MAX_COMPILED:
             del _COMPILED[next(iter(_COMPILED))]
         known = _COMPILED[key] = tape, compile_tape(tape, shown, wanted, circles)
     return known[1]
@@ -373,13 +375,13 @@ def compiled_for(tape: Tape, shown: Shown, wanted: tuple[int, ...], circles: fro
 
 @once_per_tape
 def bounds_of(tape: Tape) -> tuple[int, ...]:
-    """The relations whose pairs coherence has to hold, and that do not depend on it."""
+    """Return the relations whose pairs coherence must contain, and that do not depend on coherence."""
     return tuple(c.node for c in checks_of(tape) if c.role == "bound" and "co" not in dependencies(tape, c.node))
 
 
 @once_per_tape
 def checks_of(tape: Tape) -> tuple[Check, ...]:
-    """The checks of a model; raises ``Unsupported`` for one that cannot be asked while an execution grows."""
+    """Return the checks of a model; raise ``Unsupported`` for one that cannot be evaluated incrementally."""
     found: list[Check] = []
     for a in tape.axioms:
         if a.role == "flag":

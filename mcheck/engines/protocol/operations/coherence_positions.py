@@ -55,7 +55,7 @@ def find_first_readable(
     earliest = max(last - m.setup.stale, -1) + 1
     if last - earliest < FEW:
         return earliest, earliest > 0
-    known = _on_trial(m, agent, (thread,), event, edges, None, part, lambda: m.window.known_ahead)
+    known = _on_trial(m, agent, (thread,), event, edges, None, part, lambda: m.window.overwritten_writes)
     first = next((k for k in range(last, earliest - 1, -1) if word.writes[k].bits & known), None)
     return (earliest, earliest > 0) if first is None else (first, False)
 
@@ -101,7 +101,7 @@ def earlier_places(m: Machine, agent: Agent, word: Word, event: Event, edges: di
 def _ahead(m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int) -> int:
     """The writes that come before a new one in coherence order, whatever place it has among others."""
     last = {**edges, "co": word.written}
-    return _on_trial(m, agent, agent.shown[:1], event, last, None, part, lambda: m.window.bound_ahead)
+    return _on_trial(m, agent, agent.shown[:1], event, last, None, part, lambda: m.window.forced_predecessors)
 
 
 def neighbours_in_coherence(word: Word, at: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from mcheck.effects.generic_memory import name_of
 from mcheck.engines.protocol.diagnosis.iteration import iteration_of
 from mcheck.engines.protocol.diagnosis.source_lines import line_of
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.fix_search.overwritten_values import in_words, overwritten, writers
+from mcheck.engines.protocol.fix_search.overwritten_values import describe_overwritten, find_overwritten, find_writers
 from mcheck.engines.protocol.operations.wgmma import GROUPS
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.problems import Problem
@@ -53,7 +53,7 @@ def deadlock(m: Machine, stuck: list[Agent]) -> Problem:
         code,
         "wait forever: " + "; ".join(parts),
         tuple(_place(m, g.agents[0], g.op) for g in groups),
-        tuple(dict.fromkeys((*(g.agents[0].index for g in groups[:SHOWN]), *writers(m, stuck)))),
+        tuple(dict.fromkeys((*(g.agents[0].index for g in groups[:SHOWN]), *find_writers(m, stuck)))),
         len(m.trace),
         max(len(m.trace) - 40, 0),
         " ".join(dict.fromkeys(filter(None, missing))),
@@ -133,8 +133,8 @@ def _reason(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
         value = where.writes[-1].value
         if value is None:
             return code, f"reads {m.label(where.address)}, whose value nobody knows"
-        taken = overwritten(m, agent, where)
-        why = in_words(m, taken) if taken is not None else ""
+        taken = find_overwritten(m, agent, where)
+        why = describe_overwritten(m, taken) if taken is not None else ""
         return code, f"reads {m.label(where.address)}, which keeps the value {value}{why}"
     looked = [kind for kind, *_ in where] if isinstance(where, list) else []
     code = "DEAD003" if "mbarrier" in looked else "DEAD001"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.execution.machine import Blocked, Machine, Undefined, executes
-from mcheck.engines.protocol.incremental.entries import sum_of
+from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.operations.aligned_instructions import find_divergence
 from mcheck.engines.protocol.operations.control_flow import evaluate_guard
 from mcheck.engines.protocol.state.agent import Agent
@@ -85,7 +85,7 @@ def _meet(
     meeting.warps.setdefault(place.own_warp, set()).add(agent.index)
     common = {"rounds": meeting.last} if count is not None and meeting.last else None
     entries = m.put(agent, _event(agent, op, Tag.BARRIVE), common=common)
-    arrived |= sum_of(entries)
+    arrived |= to_mask(entries)
     if isinstance(op, ops.Barrier) and op.src is not None:
         values = [m.term(agent, lane, op.src) for lane in range(len(agent.lanes))]
         meeting.votes[agent.index] = [v if isinstance(v, int) else None for v in values]
@@ -165,7 +165,7 @@ def _may_come(m: Machine, k: int, meeting: Rendezvous) -> bool:
     agent, number = m.agents[k], meeting.key[2]
     assert isinstance(number, int)
     stopped = agent.status in ("done", "undefined", "cut")
-    return not stopped and m.setup.reading(k).may_come(agent.pc, number)
+    return not stopped and m.setup.reading(k).may_reach_barrier(agent.pc, number)
 
 
 def _complete(m: Machine, meeting: Rendezvous, chosen: list[int]) -> None:
@@ -310,7 +310,7 @@ def _cluster_arrive(m: Machine, agent: Agent, op: ops.ClusterBarrier, meeting: R
     agent.cluster_arrived = meeting
     meeting.time = join_clocks(meeting.time, agent.now()) if meeting.time else agent.now()
     sem = Tag.REL if op.sem == "release" else Tag.RLX
-    meeting.arrivals |= sum_of(m.put(agent, _event(agent, op, Tag.BARRIVE, Tag.CLUSTERBAR, sem, scope="cluster")))
+    meeting.arrivals |= to_mask(m.put(agent, _event(agent, op, Tag.BARRIVE, Tag.CLUSTERBAR, sem, scope="cluster")))
 
 
 def cluster_complete(m: Machine, meeting: Rendezvous) -> None:

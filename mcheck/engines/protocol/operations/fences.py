@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.execution.machine import Machine, executes
 from mcheck.engines.protocol.incremental.entries import Entry as Live
-from mcheck.engines.protocol.incremental.entries import sum_of
+from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.operations import mbarrier_reordering
 from mcheck.engines.protocol.operations.control_flow import evaluate_guard
 from mcheck.engines.protocol.state.agent import Agent
@@ -47,7 +47,7 @@ def _sequential(m: Machine, agent: Agent, event: Event, scope: str) -> None:
             mbarrier_reordering.note_reordering(m, other.event, event)
         if (loose or not known) and not m.setup.sequential:
             continue  # an order of the two could only hide what the other order shows
-        earlier |= sum_of(entries)
+        earlier |= to_mask(entries)
         if known:
             continue
         m.reverse(other, agent.index, time, agent.single)
@@ -64,7 +64,7 @@ def _may_come_before(m: Machine, agent: Agent, event: Event, entries: tuple[Live
     if not m.absent and not m.setup.relaxed_barriers:
         return False
     saved = m.save()
-    m.put(agent, event, back={"sync_fence": sum_of(entries)})
+    m.put(agent, event, back={"sync_fence": to_mask(entries)})
     allowed = m.impossible is None
     m.restore(saved)
     return allowed

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from mcheck.answers.step_text import text_of
-from mcheck.engines.protocol.analysis.non_interleaving import ANY, word_of
+from mcheck.engines.protocol.analysis.non_interleaving import ANY_WORD, word_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.incremental.entries import Entry as Live
-from mcheck.engines.protocol.incremental.entries import sum_of
+from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Done, Mbarrier
 from mcheck.engines.protocol.state.vector_clocks import Vector
@@ -39,7 +39,7 @@ def note_operation(m: Machine, bar: Mbarrier, done: Done, entries: tuple[Live, .
     """
     done.entries = entries
     over, now = _over(bar, done.phase), _ahead_in_time(done.agent, (*bar.now, *bar.looks), time)
-    left = m.window.not_ahead(over | _union(now))
+    left = m.window.find_unordered(over | _union(now))
     if m.watch is not None or bar.failed or bar.renewed or left & over:
         other = find_unordered_operations(m, done, (*bar.before, *bar.failed, *bar.renewed), time)
         if other:
@@ -52,7 +52,7 @@ def _over(bar: Mbarrier, phase: int) -> int:
     """The initialisation of an object, and the operations of the phase before one, as a set of the window."""
     began = () if bar.began is None else bar.began.entries
     last = bar.phases.get((bar.generation, phase - 1))
-    return sum_of(began) | (0 if last is None else last.acts)
+    return to_mask(began) | (0 if last is None else last.acts)
 
 
 def note_after_init(m: Machine, bar: Mbarrier, done: Done, time: Vector) -> None:
@@ -109,18 +109,18 @@ def _ahead_in_time(agent: int, others: Iterable[Done], time: Vector) -> list[Don
 
 def find_unordered_by_axioms(m: Machine, known: Sequence[Done]) -> tuple[Done, ...]:
     """Those of some operations that no axiom puts before the event that was put last."""
-    return _of(known, m.window.not_ahead(_union(known))) if known else ()
+    return _of(known, m.window.find_unordered(_union(known))) if known else ()
 
 
 def _of(known: Sequence[Done], events: int) -> tuple[Done, ...]:
     """Those of some operations that are among some events."""
-    return tuple(d for d in known if sum_of(d.entries) & events) if events else ()
+    return tuple(d for d in known if to_mask(d.entries) & events) if events else ()
 
 
 def _union(known: Sequence[Done]) -> int:
     out = 0
     for d in known:
-        out |= sum_of(d.entries)
+        out |= to_mask(d.entries)
     return out
 
 
@@ -142,7 +142,7 @@ def note_unordered_init(m: Machine) -> None:
     """
     for position, ends, _ in m.reversals if m.found else ():
         first = m.trace[position]
-        word = word_of(getattr(ops.performed_operation(first.op), "address", Const(ANY)))
+        word = word_of(getattr(ops.performed_operation(first.op), "address", Const(ANY_WORD)))
         for (finder, address, maker, made), step in m.found.items():
             behind = any(e.time[finder] >= step or (e.agent == finder and e.step >= step) for e in ends)
             if behind and first.agent == maker and first.signal < 0 and first.step < made and word != address:

@@ -16,7 +16,7 @@ from mcheck.engines.protocol.diagnosis.fixes import suggest_single_init
 from mcheck.engines.protocol.execution.machine import Blocked, Machine, Undefined, executes
 from mcheck.engines.protocol.execution.setup import NewMbarrier
 from mcheck.engines.protocol.incremental.entries import Entry as Live
-from mcheck.engines.protocol.incremental.entries import sum_of
+from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.operations import mbarrier_reordering
 from mcheck.engines.protocol.operations.control_flow import evaluate_guard
 from mcheck.engines.protocol.operations.phase_deferral import note_deferrable
@@ -76,7 +76,7 @@ def enter_phase(
         acts |= here.acts  # what its thread does next comes behind these
     common = {"phase-order": acts, "phase-fr": waits | (here.waits if ends else 0)}
     entries = m.put(agent, event, part=part, common=common, edges=edges)
-    bits = sum_of(entries)
+    bits = to_mask(entries)
     here.acts |= bits
     if event.mbarrier is not None and event.mbarrier.kind in SIGNALS:
         here.signals |= bits

@@ -10,7 +10,7 @@ from mcheck.engines.protocol.analysis.polling import is_redundant_poll
 from mcheck.engines.protocol.execution.machine import Blocked, Machine, executes
 from mcheck.engines.protocol.execution.unrolling_limit import format_place
 from mcheck.engines.protocol.incremental.entries import Entry as Live
-from mcheck.engines.protocol.incremental.entries import sum_of
+from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.operations import last_of_phase, mbarrier_reordering
 from mcheck.engines.protocol.operations.control_flow import evaluate_guard
 from mcheck.engines.protocol.operations.mbarrier_updates import (
@@ -69,7 +69,7 @@ def _look(
         if (life, number) > (bar.generation, phase):
             back |= acts.acts
     entries = m.put(agent, event, common=common, back={"phase-fr": back} if back else None)
-    bar.at(phase).waits |= sum_of(entries)
+    bar.at(phase).waits |= to_mask(entries)
     return entries
 
 

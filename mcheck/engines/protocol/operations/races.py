@@ -13,7 +13,7 @@ from mcheck.engines.protocol.diagnosis.missing_order import explain_missing_orde
 from mcheck.engines.protocol.diagnosis.source_lines import line_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.incremental.entries import Entry as Live
-from mcheck.engines.protocol.incremental.entries import Flagged, bits, sum_of
+from mcheck.engines.protocol.incremental.entries import Flagged, bits, to_mask
 from mcheck.engines.protocol.operations import mbarrier_reordering
 from mcheck.engines.protocol.operations.access_records import access_of
 from mcheck.engines.protocol.reduction.event_merging import merge_events
@@ -78,8 +78,8 @@ def check_accesses(
         first = max(kinds)
         flags = {first: m.enter(entry, ordered=ordered, complete=first)}
         if len(kinds) > 1 or (exact and False in kinds):
-            partly = sum_of(e for _, (old, _, _, same, _) in conflicts if not same for e in old.entries)
-            flags[False] = m.window.look(entry, partly, complete=False)
+            partly = to_mask(e for _, (old, _, _, same, _) in conflicts if not same for e in old.entries)
+            flags[False] = m.window.check_conflicts(entry, partly, complete=False)
         objects_flagged(m, agent, entry, flags[first])
         entries.append(entry)
         said.append(flags)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.analysis.delayed_waits import REASON
-from mcheck.engines.protocol.analysis.non_interleaving import ANY, word_of
+from mcheck.engines.protocol.analysis.non_interleaving import ANY_WORD, word_of
 from mcheck.engines.protocol.diagnosis.source_lines import line_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.unrolling_limit import format_place
@@ -124,7 +124,7 @@ def _still_to_come(
 ) -> bool:
     """Whether one of some agents has an operation of a kind on an object before it."""
     rest = (op for agent in stuck if agent is not but for op in agent.code[agent.pc :] if isinstance(op, kind))
-    return any(word_of(op.address) in (bar.address, ANY) for op in rest)
+    return any(word_of(op.address) in (bar.address, ANY_WORD) for op in rest)
 
 
 def _otherwise(agent: Agent) -> bool:
@@ -160,7 +160,7 @@ def _began(m: Machine, bar: Mbarrier, life: int, phase: int) -> str:
 def _late(m: Machine) -> None:
     """What only the end tells: uses of objects and of shared memory that nothing keeps within their lives."""
     alive = {a.place[2] for a in m.agents if a.status != "done"}
-    for name, slot in m.window.last():
+    for name, slot in m.window.find_final_flags():
         entry = m.window.entries[slot]
         assert entry is not None
         event = entry.event

@@ -11,7 +11,7 @@ from __future__ import annotations
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.execution.machine import Blocked, Machine, executes
-from mcheck.engines.protocol.incremental.entries import sum_of
+from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.operations.aligned_instructions import (
     add_awaited,
     awaited_events,
@@ -82,7 +82,7 @@ def collective(m: Machine, agent: Agent, op: Op) -> None:
         agent.index, agent.step, len(m.trace) - 1, agent.now(), m.emit_nothing(agent, op), "arrive", 0
     )
     event = Event((agent.threads[0], 0), op, frozenset((Tag.MEET,)), 0, agent.step, agent.place[2])
-    meeting.arrivals |= sum_of(m.put(agent, event))
+    meeting.arrivals |= to_mask(m.put(agent, event))
     meeting.time = join_clocks(meeting.time, agent.now()) if meeting.time else agent.now()
     meeting.votes[agent.index] = [v if isinstance(v, int) else None for v in brought]
     meeting.own[agent.index] = own

@@ -33,10 +33,10 @@ from typing import NamedTuple
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import Setup
 from mcheck.engines.protocol.incremental.entries import Entry
-from mcheck.engines.protocol.reduction.completion_classes import completion_classes, records_of
+from mcheck.engines.protocol.reduction.completion_classes import find_completion_classes, find_records
 from mcheck.engines.protocol.reduction.event_merging import merge_events
 from mcheck.engines.protocol.reduction.event_names import EventNames, Part
-from mcheck.engines.protocol.reduction.loop_memo import loops_of
+from mcheck.engines.protocol.reduction.loop_memo import loop_state
 from mcheck.engines.protocol.state.access_history import History, Lanes, Owners, Record
 from mcheck.engines.protocol.state.address_names import Addresses, Moving
 from mcheck.engines.protocol.state.agent import Agent
@@ -72,7 +72,7 @@ class Form(NamedTuple):
     rest: Part
 
 
-def settle_machine(m: Machine) -> None:
+def normalise_window(m: Machine) -> None:
     """Settles the window, and has what was gathered along the threads gathered again, from events that forms show."""
     merge_events(m, every=True)
     m.window.memo = {}
@@ -88,7 +88,7 @@ class Forms:
         self._contents = contents
         self._kinds: dict[object, int] = {}
 
-    def of(
+    def build(
         self,
         m: Machine,
         place: Callable[[Agent], object],
@@ -98,10 +98,10 @@ class Forms:
         """The form of an execution between two steps, at ``settle_machine``; ``place`` is that of an agent in its code.
         What has ``turned`` is called what it was called before.
         """
-        return _Former(m, self._whole, self._kinds, self._contents, Addresses(moving, turned)).form(place)
+        return _FormBuilder(m, self._whole, self._kinds, self._contents, Addresses(moving, turned)).form(place)
 
 
-class _Former:
+class _FormBuilder:
     """What the parts of a form have in common: names of events, and live steps. ``kinds`` numbers the kinds of events
     that have no names, and which sets are equal.
     """
@@ -114,7 +114,7 @@ class _Former:
         self.addresses = addresses
         self.at = addresses.at
         self.contents = contents
-        self.names = EventNames(m, completion_classes(m), addresses, kinds)
+        self.names = EventNames(m, find_completion_classes(m), addresses, kinds)
         self.records: dict[int, Part] = {}
         self.steps: dict[int, list[int]] = {}
         self.phases: dict[int, list[int]] = {}
@@ -142,11 +142,11 @@ class _Former:
                 if base not in m.setup.unwritten and any(h.cells)
             ),
             self._memory(),
-            frozenset((t, self.names.of(b | here)) for t, (b, _, here) in m.before.items()),
-            frozenset((t, self.names.of(mask)) for t, mask in m.waits_for.items()),
-            frozenset((t, self.names.of(mask & ~m.waits_for.get(t, 0))) for t, mask in m.looks.items()),
-            frozenset((k, self.names.of(mask)) for k, mask in m.exits.items()),
-            frozenset((k, self.names.of(mask)) for k, mask in m.fences.items()),
+            frozenset((t, self.names.name(b | here)) for t, (b, _, here) in m.before.items()),
+            frozenset((t, self.names.name(mask)) for t, mask in m.waits_for.items()),
+            frozenset((t, self.names.name(mask & ~m.waits_for.get(t, 0))) for t, mask in m.looks.items()),
+            frozenset((k, self.names.name(mask)) for k, mask in m.exits.items()),
+            frozenset((k, self.names.name(mask)) for k, mask in m.fences.items()),
             tuple((scope, self._done(d, 0), self.events(es)) for scope, d, es in m.sc_fences),
             frozenset(self._aligned(warp) for warp in m.aligned),
             self._tokens(),
@@ -157,11 +157,11 @@ class _Former:
     # --- events and times -------------------------------------------------------------------------------------
 
     def _sets(self, *masks: int) -> Part:
-        return tuple(map(self.names.of, masks))
+        return tuple(map(self.names.name, masks))
 
     def events(self, entries: Iterable[Entry]) -> Part:
         """Events by their names, those that are forgotten by those that stand for them."""
-        return tuple(self.names.of(e.bit) for e in entries)
+        return tuple(self.names.name(e.bit) for e in entries)
 
     def time(self, v: Vector | None) -> tuple[int, ...] | None:
         """How many of the live steps of each agent, and of the live signals of each object, a time covers."""
@@ -209,9 +209,9 @@ class _Former:
         count, done = len(word.writes), self.open(word.done)
         first = min(count - self.m.setup.stale - 1, *(d.phase - 1 for d in done), count)
         return (
-            word.size, word.taken is None, min(count, self.m.setup.stale + 1), self.names.of(word.written),
+            word.size, word.taken is None, min(count, self.m.setup.stale + 1), self.names.name(word.written),
             tuple(
-                (w.agent, w.kind, w.position >= 0, w.value, self.time(w.time), self.names.of(w.bits))
+                (w.agent, w.kind, w.position >= 0, w.value, self.time(w.time), self.names.name(w.bits))
                 for w in word.writes[max(first, 0) :]
             ),
             tuple(self._done(d, count) for d in done),
@@ -221,14 +221,14 @@ class _Former:
 
     def _agent(self, a: Agent) -> Part:
         met, live = a.cluster_arrived, self.m.window.all
-        loops = loops_of(self.m, a) if self.m.setup.loops[a.index] else ()
+        loops = loop_state(self.m, a) if self.m.setup.loops[a.index] else ()
         aligned = [b.aligned for b in self.m.agents if self.m.warp_of(b) == self.m.warp_of(a)]
         return (
             a.status, self._where(a.where), self.time(a.time), a.met, loops, a.aligned - min(aligned),
             None if met is None else (a.index in met.here, self.time(met.time), self._sets(met.arrivals, met.last)),
             self.time(a.exit_time), self._groups_of_warp(a), self.time(a.committed),
             frozenset(map(self.record, a.piped)),
-            tuple(frozenset((n, self.names.of(mask)) for n, mask in o.items() if mask & live) for o in a.origin),
+            tuple(frozenset((n, self.names.name(mask)) for n, mask in o.items() if mask & live) for o in a.origin),
         )  # fmt: skip
 
     def _where(self, where: object) -> object:
@@ -246,14 +246,14 @@ class _Former:
         out = []
         for k, lane in enumerate(a.lanes):
             needed = self.m.setup.needed[a.threads[k]].intersection(lane.registers)
-            states = self.m.setup.reading(a.index).states
+            states = self.m.setup.reading(a.index).state_registers
             bits = self.whole.bits(a.index, stores=self.contents) if needed else {}
             registers = tuple(
                 (
                     r,
                     self._state(lane.registers[r])
                     if r in states
-                    else _asked(lane.registers[r], bits.get(r, ALL), names),
+                    else _demanded_value(lane.registers[r], bits.get(r, ALL), names),
                 )
                 for r in sorted(needed)
             )
@@ -263,7 +263,9 @@ class _Former:
                 len(lane.tracked) - (a.tracked[k] if k < len(a.tracked) else 0),
                 len(lane.completes) - (a.completed[k] if k < len(a.completed) else 0),
             )
-            told = self._copies(a, k, lane.cp_async if self.m.setup.reading(a.index).tells else (), waited)
+            told = self._copies(
+                a, k, lane.cp_async if self.m.setup.reading(a.index).arrives_on_cp_async else (), waited
+            )
             alone = (told, tuple(self._issued(a, k, r, waited) for r in lane.piped))
             rest = (lane.cluster_arrived, lane.ended, lane.forked, repr(self._established(lane)))
             out.append(LaneForm(registers, (groups, consumed, alone, rest)))
@@ -284,7 +286,7 @@ class _Former:
         """The groups of a lane: what a wait may end without the others, and of all else which copies there are. Where
         copies write is asked while their group is open, until something tells of them.
         """
-        known = self.m.setup.reading(a.index).depths(family)
+        known = self.m.setup.reading(a.index).pending_depths(family)
         if known is None:
             shallow, deep = groups.committed, []
         else:
@@ -305,7 +307,7 @@ class _Former:
 
     def _issued(self, a: Agent, lane: int, record: AsyncRecord, waited: set[Uid]) -> Part:
         return record.family, tuple(
-            (all(uid in waited for uid in uids), tuple(map(self.learnt, records_of(a, lane, uids))))
+            (all(uid in waited for uid in uids), tuple(map(self.completed_record, find_records(a, lane, uids))))
             for uids in (record.reads, record.writes)
         )
 
@@ -315,12 +317,12 @@ class _Former:
             return (a.fenced,)
         mine = self.m.program.threads[a.threads[0]].place.warpgroup
         mates = [b for b in self.m.agents if self.m.program.threads[b.threads[0]].place.warpgroup == mine]
-        first = min((_waited_for(b) for b in mates if b.wgmma_groups), default=0)
+        first = min((_count_completed_wgmma_groups(b) for b in mates if b.wgmma_groups), default=0)
         groups = a.wgmma_groups[max(first - 1, 0) :]
         return (
             len(a.wgmma_groups) - first, a.fenced, tuple(map(self.record, a.wgmma_open)),
             tuple(
-                (tuple(map(self.record, records)), self.time(time), self.names.of(awaited))
+                (tuple(map(self.record, records)), self.time(time), self.names.name(awaited))
                 for records, time, awaited in groups
             ),
         )  # fmt: skip
@@ -365,16 +367,16 @@ class _Former:
         return (
             x.count, tuple((k, self._done(d, x.round)) for k, d in x.here.items()),
             tuple((k, self._dones(dones, x.round)) for k, dones in sorted(x.again.items())),
-            tuple((k, self.names.of(mask), self.time(v)) for k, (mask, v) in x.brought.items()), frozenset(x.kinds),
-            self.names.of(x.arrivals), self.time(x.time), self._dones(self.open(x.before), x.round),
+            tuple((k, self.names.name(mask), self.time(v)) for k, (mask, v) in x.brought.items()), frozenset(x.kinds),
+            self.names.name(x.arrivals), self.time(x.time), self._dones(self.open(x.before), x.round),
             self._dones(self.open(x.failed), x.round), repr(sorted(x.votes.items())), repr(sorted(x.own.items())),
-            frozenset((warp, frozenset(inside)) for warp, inside in x.warps.items()), self.names.of(x.last),
+            frozenset((warp, frozenset(inside)) for warp, inside in x.warps.items()), self.names.name(x.last),
         )  # fmt: skip
 
     def _signal(self, s: Signal) -> Part:
         return (
             s.agent, self.at(s.address), s.kind, s.tx, s.count, s.key[2], self.time(s.time), self.events(s.issues),
-            frozenset(map(self.learnt, s.records)), s.event.op.span,
+            frozenset(map(self.completed_record, s.records)), s.event.op.span,
         )  # fmt: skip
 
     def _aligned(self, warp: tuple[int, int]) -> Part:
@@ -399,7 +401,7 @@ class _Former:
             for a in self.m.agents
             for lane in a.lanes
             for r, v in lane.registers.items()
-            if isinstance(v, int) and r not in self.m.setup.reading(a.index).states
+            if isinstance(v, int) and r not in self.m.setup.reading(a.index).state_registers
         }
         return frozenset((self.at(address), token) for address, token in self.m.tokens if token in held)
 
@@ -412,11 +414,11 @@ class _Former:
             e = r.event
             value = e.value[:3] if isinstance(e.value, tuple) and e.value[0] == "rmw" else ()
             found = self.records[id(r)] = (
-                self.learnt(r), self._owners(r.lanes), self.at(e.address), e.size, value,
+                self.completed_record(r), self._owners(r.lanes), self.at(e.address), e.size, value,
             )  # fmt: skip
         return found
 
-    def learnt(self, r: Record) -> Part:
+    def completed_record(self, r: Record) -> Part:
         """An access as far as those can tell who learn of its completion: that it is behind them, wherever it is."""
         e = r.event
         return (
@@ -475,12 +477,12 @@ def _first(pair: tuple[int, object]) -> int:
     return pair[0]
 
 
-def _waited_for(a: Agent) -> int:
+def _count_completed_wgmma_groups(a: Agent) -> int:
     """How many of its groups of wgmma are over for all."""
     return next((k for k, (records, *_) in enumerate(a.wgmma_groups) if records), len(a.wgmma_groups))
 
 
-def _asked(term: Term, bits: int, names: dict[object, int]) -> object:
+def _demanded_value(term: Term, bits: int, names: dict[object, int]) -> object:
     """A value, of a number the bits that decide something."""
     return term & bits if isinstance(term, int) else _term(term, names)
 

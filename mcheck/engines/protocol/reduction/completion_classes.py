@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from mcheck.engines.protocol.analysis.code_facts import Depths
+from mcheck.engines.protocol.analysis.code_facts import PendingDepths
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.agent import Agent
@@ -35,24 +35,26 @@ class CompletionClasses:
     together: dict[tuple[object, ...], int] = field(default_factory=dict)
     records: dict[int, Record] = field(default_factory=dict)
 
-    def one_of(self, key: tuple[object, ...], record: Record) -> None:
+    def add_member(self, key: tuple[object, ...], record: Record) -> None:
         """Adds a record to a set."""
         self.together[key] = self.together.get(key, 0) | record.bits
         self.records[id(record)] = record
 
 
-def completion_classes(m: Machine) -> CompletionClasses:
+def find_completion_classes(m: Machine) -> CompletionClasses:
     """Who learns of what, from here on."""
     out = CompletionClasses()
     for agent in m.agents:
         for lane, state in enumerate(agent.lanes):
             for family, groups in state.groups.items():
                 if family != WGMMA:
-                    _of_groups(out, agent, lane, (family, groups), m.setup.reading(agent.index).depths(family))
-            if m.setup.reading(agent.index).tells:
+                    _classify_groups(
+                        out, agent, lane, (family, groups), m.setup.reading(agent.index).pending_depths(family)
+                    )
+            if m.setup.reading(agent.index).arrives_on_cp_async:
                 for copy in state.cp_async:
-                    for record in records_of(agent, lane, (*copy.reads, *copy.writes)):
-                        out.one_of(("arrive",), record)
+                    for record in find_records(agent, lane, (*copy.reads, *copy.writes)):
+                        out.add_member(("arrive",), record)
     for bar in m.mbarriers.values():
         for when, acts in bar.phases.items():
             if acts.copies:
@@ -60,41 +62,43 @@ def completion_classes(m: Machine) -> CompletionClasses:
                 out.together[key] = out.together.get(key, 0) | acts.copies
     for key, signal in m.signals.items():
         for record in signal.records:
-            out.one_of(("signal", key), record)
+            out.add_member(("signal", key), record)
     return out
 
 
-def _of_groups(
-    out: CompletionClasses, agent: Agent, lane: int, named: tuple[str, Groups], known: Depths | None
+def _classify_groups(
+    out: CompletionClasses, agent: Agent, lane: int, named: tuple[str, Groups], known: PendingDepths | None
 ) -> None:
     family, groups = named
     if known is None:
         for copy in (*groups.open, *(copy for group in groups.committed for copy in group)):
-            for record in records_of(agent, lane, (*copy.reads, *copy.writes)):
+            for record in find_records(agent, lane, (*copy.reads, *copy.writes)):
                 out.alone |= record.bits if record.in_flight else 0
         return
     for copy in groups.open:
-        _of_copy(out, agent, lane, copy, (family, "open", "open"))
+        _classify_copy(out, agent, lane, copy, (family, "open", "open"))
     count = len(groups.committed)
     for number, group in enumerate(groups.committed):
         depth = count - 1 - number
         reads = "deep" if depth >= known.reads else ""
         writes = "deep" if depth >= known.writes else ""
         for copy in group:
-            _of_copy(out, agent, lane, copy, (family, reads, writes))
+            _classify_copy(out, agent, lane, copy, (family, reads, writes))
 
 
-def _of_copy(out: CompletionClasses, agent: Agent, lane: int, copy: AsyncRecord, where: tuple[str, str, str]) -> None:
+def _classify_copy(
+    out: CompletionClasses, agent: Agent, lane: int, copy: AsyncRecord, where: tuple[str, str, str]
+) -> None:
     family, *sets = where
     for kind, name, uids in (("reads", sets[0], copy.reads), ("writes", sets[1], copy.writes)):
-        for record in records_of(agent, lane, uids):
+        for record in find_records(agent, lane, uids):
             if name:
-                out.one_of((family, kind, name), record)
+                out.add_member((family, kind, name), record)
             else:
                 out.alone |= record.bits
 
 
-def records_of(agent: Agent, lane: int, uids: Iterable[tuple[int, int]]) -> Iterable[Record]:
+def find_records(agent: Agent, lane: int, uids: Iterable[tuple[int, int]]) -> Iterable[Record]:
     """The records of some events of a lane; what nothing conflicts with has none."""
     found = agent.of_event
     return (record for uid in uids if (record := found.get((lane, uid))) is not None)

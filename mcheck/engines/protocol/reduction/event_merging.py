@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from mcheck.engines.protocol.execution.machine import SETTLE_AT, Machine
-from mcheck.engines.protocol.incremental.entries import sum_of
-from mcheck.engines.protocol.reduction.completion_classes import CompletionClasses, completion_classes
+from mcheck.engines.protocol.incremental.entries import to_mask
+from mcheck.engines.protocol.reduction.completion_classes import CompletionClasses, find_completion_classes
 from mcheck.engines.protocol.state.sync_objects import KEPT_PHASES
 
-AGAIN = 3
+GROWTH_FACTOR = 3
 """It is done again when there are so many times as many events: it costs about what a third of the new ones do."""
 
 
-SPARE = 1
+SPARE_WRITES = 1
 """So many writes of a word are kept besides those that are looked at."""
 
 
-def pinned_events(m: Machine, known: CompletionClasses) -> int:
+def find_pinned_events(m: Machine, known: CompletionClasses) -> int:
     """Operations of phases that a wait may still find, barriers that are filling, shared words, and of copies in
     flight those that are learnt of alone.
     """
@@ -32,9 +32,9 @@ def pinned_events(m: Machine, known: CompletionClasses) -> int:
         for arrivals, _ in meeting.brought.values():
             out |= arrivals
     for signal in m.signals.values():
-        out |= sum_of(signal.issues)
+        out |= to_mask(signal.issues)
     for word in m.words.values():
-        for written in word.writes[-m.setup.stale - SPARE :]:
+        for written in word.writes[-m.setup.stale - SPARE_WRITES :]:
             out |= written.bits
     for history in m.histories.values():
         for cell in history.cells:
@@ -51,10 +51,12 @@ def merge_events(m: Machine, *, every: bool = False) -> None:
     """Forgets events that nothing can tell apart from others any more; where few could go, only if ``every`` one is
     to.
     """
-    known = completion_classes(m)
+    known = find_completion_classes(m)
     together = tuple(known.together.values())
-    gone = m.window.settle(pinned_events(m, known), m.setup.deadline, every=every, together=together)
-    m.settle_at = max(SETTLE_AT, AGAIN * m.window.all.bit_count())
+    gone = m.window.merge_indistinguishable(
+        find_pinned_events(m, known), m.setup.deadline, every=every, together=together
+    )
+    m.settle_at = max(SETTLE_AT, GROWTH_FACTOR * m.window.all.bit_count())
     if not gone:
         return
     keep = ~sum(1 << k for k in gone)

@@ -11,7 +11,7 @@ from mcheck.engines.protocol.execution.unrolling_limit import ENDLESS
 from mcheck.engines.protocol.state.agent import Agent
 
 
-def loops_of(m: Machine, agent: Agent) -> tuple[object, ...]:
+def loop_state(m: Machine, agent: Agent) -> tuple[object, ...]:
     """What decides whether the next round of a loop is made: which rounds would repeat one, and what else they wait
     for, which a round that has had an effect does not. Places count from where the agent stands, and rounds up to where
     a loop that nothing leaves is given up.
@@ -22,24 +22,28 @@ def loops_of(m: Machine, agent: Agent) -> tuple[object, ...]:
         return (agent.spinning,)
     idle = any(effects == agent.effects for _, effects, _ in visits.values())
     seen = tuple(
-        (head - agent.pc, _registers(m, agent, state) if effects == agent.effects else None, min(count, ENDLESS + 1))
+        (
+            head - agent.pc,
+            _registers_at_head(m, agent, state) if effects == agent.effects else None,
+            min(count, ENDLESS + 1),
+        )
         for head, (state, effects, count) in sorted(visits.items())
     )
-    looked = {(repr(where), _looked(m, where, version)) for where, version in agent.looked.items() if idle}
+    looked = {(repr(where), _tested_version(m, where, version)) for where, version in agent.looked.items() if idle}
     return seen, frozenset(looked), agent.spinning
 
 
-def _registers(m: Machine, agent: Agent, state: object) -> tuple[object, ...]:
+def _registers_at_head(m: Machine, agent: Agent, state: object) -> tuple[object, ...]:
     """Registers as they were when a head was come to: those of states of mbarriers by whether they are the same."""
     assert isinstance(state, tuple)
-    states, now = m.setup.reading(agent.index).states, agent.lanes[0].registers
+    states, now = m.setup.reading(agent.index).state_registers, agent.lanes[0].registers
     return tuple(
         (name, "?" if isinstance(value, tuple) else value == now.get(name) if name in states else value)
         for name, value in state
     )
 
 
-def _looked(m: Machine, where: object, version: int) -> object:
+def _tested_version(m: Machine, where: object, version: int) -> object:
     """Whether an object is in the phase that it was found in: once over, a phase does not come again."""
     match where:
         case ("mbarrier", int() as address):

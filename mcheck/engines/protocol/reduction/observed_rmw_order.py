@@ -11,7 +11,7 @@ from __future__ import annotations
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import NewOrder
-from mcheck.engines.protocol.incremental.entries import sum_of, union
+from mcheck.engines.protocol.incremental.entries import to_mask, union
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import ORDERED, Word, Written
@@ -25,12 +25,12 @@ def note_rmw_orders(m: Machine, agent: Agent, new: Record, low: int, high: int) 
     """Notes in which other orders with atomics that commute an access, which has been entered, has to be looked at."""
     for word in m.words.values():
         if low < word.address + word.size and word.address < high:
-            _heed_word(m, agent, new, word)
+            _check_word(m, agent, new, word)
 
 
-def _heed_word(m: Machine, agent: Agent, new: Record, word: Word) -> None:
+def _check_word(m: Machine, agent: Agent, new: Record, word: Word) -> None:
     atomics = [w for w in word.writes if w.event is not None and Tag.RMW in w.event.tags]
-    others = [w for w in atomics if w.agent != agent.index and not _strong(m, agent, new.event, word, w)]
+    others = [w for w in atomics if w.agent != agent.index and not _is_morally_strong(m, agent, new.event, word, w)]
     if not others:
         return
     now = agent.now() if agent.single else agent.time
@@ -41,16 +41,16 @@ def _heed_word(m: Machine, agent: Agent, new: Record, word: Word) -> None:
         return
     met = agent.left if new.proxy == "GEN" and not new.asynchronous else {}  # a barrier orders, whatever was observed
     earlier = [w for w in others if now[w.agent] >= w.step > met.get(w.agent, -1)]
-    before = sum_of(e for w in earlier for e in w.entries)
-    if before and m.window.settled:
+    before = to_mask(e for w in earlier for e in w.entries)
+    if before and m.window.has_merged:
         m.unsure = FORGOTTEN if m.setup.loose else m.unsure
     elif before:
         reads = union(e.edges.get("rmw", 0) for w in atomics for e in w.entries)
-        if m.window.paired_if_blind(reads) & before:
+        if m.window.find_pairs_without_reads(reads) & before:
             raise NewOrder(word.address)
 
 
-def _strong(m: Machine, agent: Agent, event: Event, word: Word, other: Written) -> bool:
+def _is_morally_strong(m: Machine, agent: Agent, event: Event, word: Word, other: Written) -> bool:
     """Whether an access is morally strong with an atomic (8.7.1), and so never races with it."""
     if Tag.WEAK in event.tags or event.order is None or (event.address, event.size) != (word.address, word.size):
         return False

@@ -16,11 +16,11 @@ from mcheck.ir import ops
 PLAIN = (ops.Alu, ops.Label, ops.Branch, ops.Exit, ops.Await, ops.Load, ops.Store, ops.Atomic, ops.Fence)
 """Operations in whose effect it makes no difference which lane executes them."""
 
-Classes = dict[int, tuple[int, ...]]
+SymmetricThreads = dict[int, tuple[int, ...]]
 """By agent, those that it may change places with."""
 
 
-def classes(setup: Setup) -> Classes:
+def find_symmetric_threads(setup: Setup) -> SymmetricThreads:
     """The agents that may change places, of those that are one thread."""
     found: dict[object, list[int]] = {}
     for k, group in enumerate(setup.partition):
@@ -33,17 +33,17 @@ def classes(setup: Setup) -> Classes:
     return {k: tuple(members) for members in found.values() if len(members) > 1 for k in members}
 
 
-class Names:
+class ThreadRenaming:
     """New names for agents: those of a class in the order in which they come."""
 
-    def __init__(self, of: Classes) -> None:
-        self._of = of
+    def __init__(self, symmetric: SymmetricThreads) -> None:
+        self._symmetric = symmetric
         self._new: dict[int, int] = {}
         self._used: dict[tuple[int, ...], int] = {}
 
     def agent(self, k: int) -> int:
         """The new name of an agent."""
-        members = self._of.get(k)
+        members = self._symmetric.get(k)
         if members is None:
             return k
         if k not in self._new:
@@ -53,11 +53,11 @@ class Names:
         return self._new[k]
 
 
-def renamed(plan: Forced, of: Classes) -> Forced:
+def canonical_plan(plan: Forced, symmetric: SymmetricThreads) -> Forced:
     """The plan of which this one is a copy but for threads that have changed places."""
-    if not of:
+    if not symmetric:
         return plan
-    names = Names(of)
+    names = ThreadRenaming(symmetric)
 
     def way(chosen: int) -> int:
         """A choice; the name of a write has its agent in it."""
@@ -73,17 +73,17 @@ def renamed(plan: Forced, of: Classes) -> Forced:
     )
 
 
-def signature(m: Machine, of: Classes) -> object:
+def execution_signature(m: Machine, symmetric: SymmetricThreads) -> object:
     """What tells an execution from others, but for threads that have changed places."""
-    if not of:
+    if not symmetric:
         return frozenset(m.assigned)
-    names = Names(of)
+    names = ThreadRenaming(symmetric)
     for entry in m.trace:
         names.agent(entry.agent)
-    return frozenset(_fact(fact, names) for fact in m.assigned)
+    return frozenset(_rename_fact(fact, names) for fact in m.assigned)
 
 
-def _fact(fact: object, names: Names) -> object:
+def _rename_fact(fact: object, names: ThreadRenaming) -> object:
     match fact:
         case (int(agent), step, ("reads" | "after") as kind, place, int(other), their_step):
             return names.agent(agent), step, kind, place, names.agent(other), their_step

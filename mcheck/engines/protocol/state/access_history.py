@@ -10,7 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from mcheck.engines.protocol.incremental.entries import Entry as Live
-from mcheck.engines.protocol.incremental.entries import sum_of
+from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.state.cyclic_names import Ring
 from mcheck.events.event import Event
 
@@ -70,7 +70,7 @@ class Record:
     @property
     def bits(self) -> int:
         """Its events as a set of the window."""
-        return sum_of(self.entries)
+        return to_mask(self.entries)
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mcheck.engines.protocol.incremental.entries import Entry as Live
-from mcheck.engines.protocol.incremental.entries import sum_of
+from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.vector_clocks import Vector
@@ -250,7 +250,7 @@ class Written:
     @property
     def bits(self) -> int:
         """The write as a set of the window."""
-        return sum_of(self.entries)
+        return to_mask(self.entries)
 
     @property
     def name(self) -> int:

@@ -72,4 +72,4 @@ def test_where_few_events_would_go_a_look_at_some_rows_is_enough(monkeypatch: py
     found = engine_findings("protocol", parse(multicast(4), "cluster.litmus"), load_model("ptx-9.0"), timeout=60)
     assert (found.complete, found.codes) == (True, frozenset())
     assert seen
-    assert max(seen) <= indistinguishable.SAMPLE
+    assert max(seen) <= indistinguishable.SAMPLE_ROWS

@@ -87,10 +87,10 @@ def entry_of(random: Random, window: Window, program: Program, number: int, befo
 
 
 @pytest.mark.parametrize("name", ["ptx-9.0", "ptx-9.3", "ptx-7.5", "sc"])
-@pytest.mark.parametrize("often", [0, compiling.OFTEN])
+@pytest.mark.parametrize("often", [0, compiling.MIN_COUNT])
 def test_what_grows_is_what_the_whole_says(name: str, often: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a function for every kind of event as well as with the one for all."""
-    monkeypatch.setattr(compiling, "OFTEN", often)
+    monkeypatch.setattr(compiling, "MIN_COUNT", often)
     program = parse(PROGRAM, "threads.litmus")
     tape = tape_of(load_model(name))
     chained: set[int] = set()
@@ -106,7 +106,7 @@ def test_what_grows_is_what_the_whole_says(name: str, often: int, monkeypatch: p
             if entry.event.order is not None:
                 before[entry.thread] |= entry.bit
             kept = {n: list(column) for n, column in window.cols.items()}
-            asked = {*window.compiled.stored, *(c.node for c in window.checks)} - window.compiled.late
+            asked = {*window.compiled.stored, *(c.node for c in window.checks)} - window.compiled.deferred
             whole = evaluate(window, frozenset(asked))
             for n in window.compiled.stored:
                 assert all(kept[n][k] == whole[n][k] for k in bits(window.all)), (seed, number, n)
@@ -122,7 +122,7 @@ def test_what_grows_is_what_the_whole_says(name: str, often: int, monkeypatch: p
 def _flagged(window: Window, whole: dict[int, list[int]], flag: str, entry: Entry) -> int:
     found = 0
     for check_ in window.checks:
-        if check_.name == flag and check_.role == "flag" and check_.node not in window.compiled.late:
+        if check_.name == flag and check_.role == "flag" and check_.node not in window.compiled.deferred:
             column = whole[check_.node]
             found |= column[entry.slot] | sum(1 << k for k in bits(window.all) if column[k] & entry.bit)
     return found
