@@ -68,7 +68,7 @@ def is_fixed_behind(turning: Rotation, setup: Setup, loops: Mapping[int, Loop], 
 
 def _stays(turning: Rotation, op: Op) -> bool:
     """Whether a turn leaves an operation as it is, whatever the registers hold."""
-    return not any(at is None or turning.moves(at) for at in _addresses(ops.performed_operation(op)))
+    return not any(at is None or turning.affects(at) for at in _addresses(ops.performed_operation(op)))
 
 
 @dataclass(slots=True)
@@ -187,14 +187,14 @@ class _Reader:
         """Whether a period of the text brings all back, and no mbarrier lies on the border of a block."""
         often = self.rounds.period // self.every
         turned = RotatedNames(found, often)
-        for circle in found.circles:
+        for circle in found.rings:
             if circle.step * often % circle.size:
                 return False
         for at in self.setup.mbarriers:
-            around = found.circle(at)
+            around = found.ring_at(at)
             if around is not None and (at - around.low) % around.block + MBARRIER > around.block:
                 return False
-            if turned.parity(at):
+            if turned.parity_change(at):
                 return False
         return True
 
@@ -209,7 +209,7 @@ def _circle(instance: Instance, pairs: set[tuple[int, int]]) -> Ring | None:
     low = instance.base if max(places) < instance.base + size else min(places)
     circle = Ring(low, size, steps[1])
     inside = low + size <= instance.base + instance.object.size and max(places) < low + size
-    return circle if inside and all(circle.moved(before, 1) == after for before, after in pairs) else None
+    return circle if inside and all(circle.rotate(before, 1) == after for before, after in pairs) else None
 
 
 def _addresses(op: Op) -> Iterator[int | None]:

@@ -35,29 +35,29 @@ from mcheck.engines.protocol.operations.scheduler import execute
 from mcheck.engines.protocol.reduction import thread_symmetry
 from mcheck.engines.protocol.stale_tensormaps import has_one_map_write
 from mcheck.engines.protocol.state.problems import Problem
-from mcheck.engines.protocol.state.trace import Entry, Forced, Planned, Reversal
+from mcheck.engines.protocol.state.trace import PlannedStep, Prefix, Reversal, TraceEntry
 from mcheck.findings.finding import Finding
 from mcheck.ir import ops
 from mcheck.ir.program import Program
 
 MAX_EXECUTIONS = 2_000
-MAX_WORK = 4_000_000
+MAX_REPLAYED_STEPS = 4_000_000
 """Steps of all executions together, beside those of the first ones with each set of agents."""
-FEW_STEPS = 2_000
+DUPLICATE_STEPS = 2_000
 """Until there have been so many steps, what could have come instead is asked of each execution, also of those that are
 the same as another one up to the order of what commutes: each may show another way to what differs from all of them.
 """
-COST_OF_TRIAL = 8
+TRIAL_COST = 8
 """Steps that it takes to ask the model whether an event may be."""
-AFTER_FINDING = 48
-WORK_AFTER_FINDING = 8_000
+EXECUTIONS_AFTER_FINDING = 48
+STEPS_AFTER_FINDING = 8_000
 """Executions, and their steps together, after the first finding of severity error: enough to see its other faces."""
-TRIED = 32
+MAX_FIX_EXECUTIONS = 32
 """Executions of a program with a remedy that is tried."""
-MOST_TRIED = 12_000
+MAX_FIX_STEPS = 12_000
 """Steps of all of these together."""
-IN_VAIN = 24
-WORK_IN_VAIN = 3_000
+EXECUTIONS_WITHOUT_NEWS = 24
+STEPS_WITHOUT_NEWS = 3_000
 """The same since the latest finding: where that many showed nothing new, those that follow are more of the same."""
 
 
@@ -74,85 +74,89 @@ class Search:
     brief: bool = False
     excused: Excused = None
     """Which errors are left out of the answer and are none to stop at; ``thorough`` then stops after any other one."""
-    given: Limit = field(default_factory=Limit)
+    time_limit: Limit = field(default_factory=Limit)
     findings: dict[object, Finding] = field(default_factory=dict)
     errors: list[Finding] = field(default_factory=list)
     """Those of the findings that count."""
     executions: int = 0
-    possible: bool = False
+    has_consistent_execution: bool = False
     """Whether one of them is an execution of the model."""
-    ends: bool = False
+    reaches_end: bool = False
     """Whether one of them comes to its end."""
-    bounded: str | None = None
-    overtaken: str | None = None
+    bound_text: str | None = None
+    reordering: str | None = None
     """Which operation on an mbarrier may take effect behind a later one of its thread."""
-    unsure: str | None = None
-    extra: tuple[int, ...] = ()
-    words: dict[int, int] = field(default_factory=dict)
-    ordered: frozenset[int] = frozenset()
-    fences: bool = False
+    not_followed: str | None = None
+    extra_mbarriers: tuple[int, ...] = ()
+    extra_words: dict[int, int] = field(default_factory=dict)
+    ordered_words: frozenset[int] = frozenset()
+    reorders_sc_fences: bool = False
     """Whether the fence.sc are followed in either order, though nothing is looked at that they decide."""
     setup: Setup | None = None
-    halved: set[tuple[int, ...]] = field(default_factory=set)
-    first_found: tuple[int, int] | None = None
+    split_agents: set[tuple[int, ...]] = field(default_factory=set)
+    work_at_first_error: tuple[int, int] | None = None
     """How many executions and steps there had been when there was the first error."""
-    last_found: tuple[int, int] = (0, 0)
+    work_at_last_finding: tuple[int, int] = (0, 0)
     """The same of the latest finding."""
-    work: int = 0
+    replayed_steps: int = 0
     steps: int = 0
-    older_maps: bool = False
+    stale_maps: bool = False
     """Whether copies go by the tensor maps as they were at the start."""
-    watched: Watched | None = None
-    advises: bool = True
+    observed_registers: Watched | None = None
+    suggests_fixes: bool = True
     """Whether remedies are tried out (``mcheck.engines.protocol.fix_search.trials``)."""
-    spent: int = 0
+    trial_steps: int = 0
     """Steps of what was tried."""
-    watch: Callable[[Machine], None] = lambda _: None
+    on_execution: Callable[[Machine], None] = lambda _: None
     """Is shown every execution; with ``watched``, for those who want final states."""
 
     @property
-    def wrong(self) -> bool:
+    def has_final_error(self) -> bool:
         """Whether more executions would not change the answer: those that end have states beside those that do not."""
-        return any(self.watched is None or f.kind != "deadlock" for f in self.errors)
+        return any(self.observed_registers is None or f.kind != "deadlock" for f in self.errors)
 
     @property
-    def whole(self) -> bool:
+    def exhaustive(self) -> bool:
         """Whether everything is looked at, whatever is found."""
         return self.thorough and self.excused is None
 
     @property
-    def settled(self) -> bool:
+    def answered_by_error(self) -> bool:
         """Whether an error is enough of an answer, and there is one."""
-        return self.wrong and not self.whole
+        return self.has_final_error and not self.exhaustive
 
     @property
-    def doubt(self) -> Reason | None:
+    def not_followed_reason(self) -> Reason | None:
         """What was met that leaves all executions in doubt."""
-        return None if self.unsure is None else Reason(Cause.NOT_FOLLOWED, self.unsure)
+        return None if self.not_followed is None else Reason(Cause.NOT_FOLLOWED, self.not_followed)
 
     @property
-    def bound(self) -> Reason | None:
+    def bound_reason(self) -> Reason | None:
         """What the search went up to, if it left something out."""
-        return None if self.bounded is None else Reason(Cause.BOUND, self.bounded)
+        return None if self.bound_text is None else Reason(Cause.BOUND, self.bound_text)
 
     @property
-    def none_ends(self) -> bool:
+    def no_execution_ends(self) -> bool:
         """Whether none comes to its end, as far as they were looked at, and what was found says why."""
-        return not self.ends and self.bounded is None and any(f.severity == "error" for f in self.findings.values())
+        return (
+            not self.reaches_end
+            and self.bound_text is None
+            and any(f.severity == "error" for f in self.findings.values())
+        )
 
-    def found(self) -> tuple[Finding, ...]:
+    def sorted_findings(self) -> tuple[Finding, ...]:
         """The findings, errors first."""
         return tuple(sorted(self.findings.values(), key=lambda f: (f.severity != "error", f.code, f.message)))
 
-    def deadline(self) -> None:
+    def check_deadline(self) -> None:
         """Raises ``TimeOut`` once the time is over."""
-        self.given.check()
+        self.time_limit.check()
 
     def explore(self, timeout: float | None) -> Reason | None:
         """``run`` within a time; the reason if there is no answer."""
-        self.given = Limit(timeout)
+        self.time_limit = Limit(timeout)
         with gc_control.collect_rarely():
-            return self.given.attempt(self.run)
+            return self.time_limit.attempt(self.run)
 
     def run(self) -> None:
         """Explores with the largest agents, then with smaller ones where lanes have to be told apart."""
@@ -160,65 +164,72 @@ class Search:
         while True:
             try:
                 self.setup = prepare(
-                    self.program, agents, self.model, self.profile, self.unroll, self.deadline, self.setup, self.extra,
-                    self.watched, self.words, self.ordered, fences=self.fences,
+                    self.program, agents, self.model, self.profile, self.unroll, self.check_deadline, self.setup,
+                    self.extra_mbarriers,
+                    self.observed_registers, self.extra_words, self.ordered_words, fences=self.reorders_sc_fences,
                 )  # fmt: skip
-                self.setup.older_maps = self.older_maps
+                self.setup.stale_maps = self.stale_maps
                 coarse = self._explore(self.setup)
             except Split as split:
-                if self._enough():
+                if self._may_stop():
                     return
-                agents = self._smaller(agents, split.groups)
+                agents = self._split_partition(agents, split.groups)
                 continue
             except NewMbarrier as new:
-                self.extra = (*self.extra, new.address)
+                self.extra_mbarriers = (*self.extra_mbarriers, new.address)
                 continue
             except NewWord as word:
-                self.words[word.address] = word.size
+                self.extra_words[word.address] = word.size
                 continue
             except NewOrder as order:
-                self.ordered |= {order.address}
+                self.ordered_words |= {order.address}
                 continue
-            if self._hidden_by_fences():
-                self.fences, self.first_found, self.last_found = True, None, (self.executions, self.steps)
+            if self._needs_fence_orders():
+                self.reorders_sc_fences, self.work_at_first_error, self.work_at_last_finding = (
+                    True,
+                    None,
+                    (self.executions, self.steps),
+                )
                 continue
-            if not coarse or self.settled or self.bounded:
+            if not coarse or self.answered_by_error or self.bound_text:
                 return
             for k in coarse:
                 group = self.setup.partition[k]
-                agents = self._smaller(agents, [group[:1], group[1:]])
+                agents = self._split_partition(agents, [group[:1], group[1:]])
 
-    def _hidden_by_fences(self) -> bool:
+    def _needs_fence_orders(self) -> bool:
         """Whether accesses that race have another code where an order of the fence.sc, which was not followed, orders
         them: then it is a fence of a proxy that lacks (RACE004, RACE006, RACE009).
         """
-        if self.brief or self.bounded or self.setup is None or self.setup.sequential:
+        if self.brief or self.bound_text or self.setup is None or self.setup.sc_order_matters:
             return False
         return sc_fences.has_sc_fence(self.program) and any(f.code == "RACE003" for f in self.findings.values())
 
-    def _enough(self) -> bool:
+    def _may_stop(self) -> bool:
         """Whether enough has been done since the first error was found."""
-        if not self.settled:
+        if not self.answered_by_error:
             return False
         if self.brief:
             return True
         now = self.executions, self.steps
-        if self.first_found is None:
-            self.first_found = now
+        if self.work_at_first_error is None:
+            self.work_at_first_error = now
         for then, executions, steps in (
-            (self.first_found, AFTER_FINDING, WORK_AFTER_FINDING),
-            (max(self.first_found, self.last_found), IN_VAIN, WORK_IN_VAIN),
+            (self.work_at_first_error, EXECUTIONS_AFTER_FINDING, STEPS_AFTER_FINDING),
+            (max(self.work_at_first_error, self.work_at_last_finding), EXECUTIONS_WITHOUT_NEWS, STEPS_WITHOUT_NEWS),
         ):
             if now[0] - then[0] >= executions or now[1] - then[1] > steps:
                 return True
         return False
 
-    def _smaller(self, agents: Partition, groups: list[tuple[int, ...]] | tuple[tuple[int, ...], ...]) -> Partition:
+    def _split_partition(
+        self, agents: Partition, groups: list[tuple[int, ...]] | tuple[tuple[int, ...], ...]
+    ) -> Partition:
         """The partition with one agent cut up; one that was cut in two before is cut into single threads."""
         whole = tuple(sorted(t for g in groups for t in g))
-        if any(set(whole) < set(earlier) for earlier in self.halved):
+        if any(set(whole) < set(earlier) for earlier in self.split_agents):
             groups = [(t,) for t in whole]
-        self.halved.add(whole)
+        self.split_agents.add(whole)
         out = [a for a in agents if not set(a) & set(whole)]
         rest = [tuple(t for t in a if t not in whole) for a in agents if set(a) & set(whole)]
         out += [g for g in groups if g] + [r for r in rest if r]
@@ -226,95 +237,103 @@ class Search:
 
     def _explore(self, setup: Setup) -> set[int]:
         """All executions with these agents; the agents whose lanes would have to be told apart."""
-        todo: deque[Forced] = deque([()])
-        planned: set[Forced] = {()}
-        again: list[list[Forced]] = []
+        todo: deque[Prefix] = deque([()])
+        planned: set[Prefix] = {()}
+        again: list[list[Prefix]] = []
         """What could have come instead in executions that are the same as earlier ones."""
         seen: set[object] = set()
         coarse: set[int] = set()
-        alike = thread_symmetry.classes(setup) if self.watched is not None else {}
+        alike = thread_symmetry.classes(setup) if self.observed_registers is not None else {}
         while todo or again:
             if not todo:
-                self._plan(again.pop(), alike, planned, todo)
+                self._schedule(again.pop(), alike, planned, todo)
                 continue
-            forced = todo.popleft() if self.wrong else todo.pop()  # after a finding, what differs most from it
-            self.deadline()
+            forced = (
+                todo.popleft() if self.has_final_error else todo.pop()
+            )  # after a finding, what differs most from it
+            self.check_deadline()
             if self.executions >= self.limit:
-                self.bounded = f"{self.limit} executions"
+                self.bound_text = f"{self.limit} executions"
                 return set()
-            setup.brief, setup.thorough = self.wrong, self.thorough or self.watched is not None
+            setup.brief, setup.thorough = self.has_final_error, self.thorough or self.observed_registers is not None
             machine = execute(setup, forced)
             self.executions += 1
-            self.steps += len(machine.trace) + COST_OF_TRIAL * machine.trials
-            self.work += len(machine.trace) if forced else 0
-            setup.shown = machine.window.shown
-            if machine.impossible is not None:  # no execution of the model
+            self.steps += len(machine.trace) + TRIAL_COST * machine.trial_count
+            self.replayed_steps += len(machine.trace) if forced else 0
+            setup.event_kinds = machine.window.shown
+            if machine.broken_axiom is not None:  # no execution of the model
                 # Under a model that is not shipped it may have to come in another order from the start.
                 if not is_equivalent(setup.tape):
-                    coarse |= machine.coarse
-                    self._plan(_alternatives(machine, self.settled), alike, planned, todo)
+                    coarse |= machine.agents_to_split
+                    self._schedule(_find_next_prefixes(machine, self.answered_by_error), alike, planned, todo)
                 continue
-            self.possible = True
-            self.ends = self.ends or (machine.ended == "end" and all(a.status == "done" for a in machine.agents))
-            if self.work > MAX_WORK:
-                self.bounded = f"{self.executions} executions"
+            self.has_consistent_execution = True
+            self.reaches_end = self.reaches_end or (
+                machine.outcome == "end" and all(a.status == "done" for a in machine.agents)
+            )
+            if self.replayed_steps > MAX_REPLAYED_STEPS:
+                self.bound_text = f"{self.executions} executions"
                 todo.clear()
                 again.clear()
-            self.collect(machine)
-            self.watch(machine)
-            coarse |= machine.coarse
-            self.bounded = machine.bound or self.bounded
-            self.overtaken = self.overtaken or machine.overtaken
-            if machine.unsure:
-                self.unsure = machine.unsure
-            if self._enough():
+            self.collect_findings(machine)
+            self.on_execution(machine)
+            coarse |= machine.agents_to_split
+            self.bound_text = machine.bound or self.bound_text
+            self.reordering = self.reordering or machine.reordering
+            if machine.not_followed:
+                self.not_followed = machine.not_followed
+            if self._may_stop():
                 return coarse
             if (
                 not forced
-                and self.watched is None
+                and self.observed_registers is None
                 and (more := commuting_arrivals.prove_commuting(setup, machine)) is not None
             ):
                 self.executions += more
                 return coarse
-            alternatives = _alternatives(machine, self.settled)
+            alternatives = _find_next_prefixes(machine, self.answered_by_error)
             if not alternatives:
                 continue
-            signature = hash(thread_symmetry.signature(machine, alike)), machine.ended
-            if signature not in seen or self.watched is not None:  # states tell more apart than findings
+            signature = hash(thread_symmetry.signature(machine, alike)), machine.outcome
+            if signature not in seen or self.observed_registers is not None:  # states tell more apart than findings
                 seen.add(signature)
-                self._plan(alternatives, alike, planned, todo)
-            elif self.steps <= FEW_STEPS:
+                self._schedule(alternatives, alike, planned, todo)
+            elif self.steps <= DUPLICATE_STEPS:
                 again.append(alternatives)
         return coarse
 
-    def _plan(
-        self, alternatives: list[Forced], alike: thread_symmetry.Classes, planned: set[Forced], todo: deque[Forced]
+    def _schedule(
+        self, alternatives: list[Prefix], alike: thread_symmetry.Classes, planned: set[Prefix], todo: deque[Prefix]
     ) -> None:
         """Adds what could have come instead to what is to be done."""
         for other in alternatives:
-            self.deadline()
+            self.check_deadline()
             plan = thread_symmetry.renamed(other, alike)
             if plan in planned:
                 continue
-            if self.work > MAX_WORK:
-                self.bounded = f"{self.executions} executions"
+            if self.replayed_steps > MAX_REPLAYED_STEPS:
+                self.bound_text = f"{self.executions} executions"
                 return
             planned.add(plan)
             todo.append(plan)
 
-    def collect(self, machine: Machine) -> None:
-        for problem in _without_echoes(machine.problems):
+    def collect_findings(self, machine: Machine) -> None:
+        for problem in _drop_duplicate_races(machine.problems):
             key = key_of(problem)
             if key not in self.findings and not says_less(problem, self.findings.values()):
                 found = self.findings[key] = finding_of(machine, problem, self.profile)
-                self.last_found = self.executions, self.steps
-                if self.advises and not self.brief and (better := advice(machine, problem, self._mends(key))):
-                    told = f"{better} {problem.besides}".strip()
+                self.work_at_last_finding = self.executions, self.steps
+                if (
+                    self.suggests_fixes
+                    and not self.brief
+                    and (better := advice(machine, problem, self._make_fix_check(key)))
+                ):
+                    told = f"{better} {problem.note}".strip()
                     found = self.findings[key] = replace(found, missing=told)
                 if found.severity == "error" and (self.excused is None or not self.excused(found)):
                     self.errors.append(found)
 
-    def _mends(self, key: tuple[str, object]) -> Callable[[Program], bool]:
+    def _make_fix_check(self, key: tuple[str, object]) -> Callable[[Program], bool]:
         """What says whether a program that has been amended is rid of a finding, and has none of other kinds in its
         place. It is tried with few steps, whose number is the same each time.
         """
@@ -326,25 +345,29 @@ class Search:
             return key_of(found) == key or found.code not in known
 
         def mends(program: Program) -> bool:
-            if self.spent > MOST_TRIED:
+            if self.trial_steps > MAX_FIX_STEPS:
                 return False
             each = self.steps // max(self.executions, 1) + 1
-            few = max(2, min(TRIED, (MOST_TRIED - self.spent) // each))
+            few = max(2, min(MAX_FIX_EXECUTIONS, (MAX_FIX_STEPS - self.trial_steps) // each))
             trial = Search(
-                program, self.model, self.profile, self.unroll, few, thorough=True, given=self.given,
-                excused=lambda f: not worse(f), advises=False,
+                program, self.model, self.profile, self.unroll, few, thorough=True, time_limit=self.time_limit,
+                excused=lambda f: not worse(f), suggests_fixes=False,
             )  # fmt: skip
             try:
                 trial.run()
             except Unsupported:
                 return False
-            self.spent += trial.steps + sum(len(t.code) for t in program.threads) // 8
-            return trial.possible and trial.unsure is None and not any(map(worse, trial.findings.values()))
+            self.trial_steps += trial.steps + sum(len(t.code) for t in program.threads) // 8
+            return (
+                trial.has_consistent_execution
+                and trial.not_followed is None
+                and not any(map(worse, trial.findings.values()))
+            )
 
         return mends
 
 
-def _without_echoes(problems: list[Problem]) -> list[Problem]:
+def _drop_duplicate_races(problems: list[Problem]) -> list[Problem]:
     """Two copies of one cp.async group that write one place are UB106, and not a race beside it."""
     groups = [p for p in problems if p.code == "UB106"]
     if not groups:
@@ -359,44 +382,44 @@ def _without_echoes(problems: list[Problem]) -> list[Problem]:
     ]
 
 
-def _alternatives(machine: Machine, few: bool) -> list[Forced]:
+def _find_next_prefixes(machine: Machine, few: bool) -> list[Prefix]:
     """The prefixes to run next: other choices, and other orders; with ``few`` one order for two statements."""
     trace = machine.trace
-    held = _held_by_a_guess(machine)
+    held = _find_blocked_by_guess(machine)
     if not machine.reversals and not held and not any(e.choices for e in trace):
         return []
-    steps: list[Planned] = [(e.who, tuple(c for c, _ in e.choices)) for e in trace]
-    all_steps: list[Planned] = []
+    steps: list[PlannedStep] = [(e.actor, tuple(c for c, _ in e.choices)) for e in trace]
+    all_steps: list[PlannedStep] = []
     begun: list[int] = []
     """How many of them come before each entry."""
     for entry, step in zip(trace, steps, strict=True):
-        all_steps += entry.vain
+        all_steps += entry.failed_steps
         begun.append(len(all_steps))
         all_steps.append(step)
-    out: list[Forced] = []
+    out: list[Prefix] = []
     for position, entry in held:
-        before = begun[position] - len(trace[position].vain) if position < len(trace) else len(all_steps)
-        out.append((*all_steps[:before], *entry.vain, (entry.who, (1,))))
+        before = begun[position] - len(trace[position].failed_steps) if position < len(trace) else len(all_steps)
+        out.append((*all_steps[:before], *entry.failed_steps, (entry.actor, (1,))))
     for k, entry in enumerate(trace):
         for j, (taken, of) in enumerate(entry.choices):
             for other in range(taken + 1, of) if isinstance(of, int) else of:
                 ways = (*(c for c, _ in entry.choices[:j]), other)
-                out.append((*all_steps[: begun[k]], (entry.who, ways)))
+                out.append((*all_steps[: begun[k]], (entry.actor, ways)))
     place = {id(entry): k for k, entry in enumerate(trace)}
     for earlier, ends, later in _one_per_pair(machine) if few else machine.reversals:
-        machine.setup.deadline()
+        machine.setup.check_deadline()
         first = trace[earlier]
         between = range(earlier + 1, min(later, len(trace)))
         chosen = {k for e in ends if (k := place.get(id(e), -1)) in between}
-        free = {k for k in between if not _before(first, trace[k])}
-        needed = chosen | {k for k in free if any(e is not first and _before(trace[k], e) for e in ends)}
+        free = {k for k in between if not _is_before(first, trace[k])}
+        needed = chosen | {k for k in free if any(e is not first and _is_before(trace[k], e) for e in ends)}
         # What else need not come after the first may come before it as well: which of it does is part of the order.
         for which in (needed,) if few or needed == chosen | free else (needed, chosen | free):
             tail = [steps[k] for k in sorted(which)]
             if not chosen:
-                tail.append((ends[-1].who, ()))
+                tail.append((ends[-1].actor, ()))
             if first.guess is not None:  # it was about this that the two were not ordered
-                tail.append((first.who, (first.guess,)))
+                tail.append((first.actor, (first.guess,)))
             elif any(e is first for e in ends):
                 tail.append(steps[earlier])
             elif isinstance(ops.performed_operation(ends[-1].op), ops.MbarrierWait):
@@ -406,13 +429,13 @@ def _alternatives(machine: Machine, few: bool) -> list[Forced]:
     return out
 
 
-def _held_by_a_guess(machine: Machine) -> list[tuple[int, Entry]]:
+def _find_blocked_by_guess(machine: Machine) -> list[tuple[int, TraceEntry]]:
     """The steps at which agents wait forever because a guard that nobody knows was taken to hold: they might have
     gone on. A step that is done at last has this among its choices.
     """
     found = []
     for agent in machine.agents:
-        held = machine.held.get(agent.index) if agent.status == "blocked" else None
+        held = machine.blocked_steps.get(agent.index) if agent.status == "blocked" else None
         if held is None or held[1].op is not agent.code[agent.pc]:
             continue
         if held[1].guess is not None and held[1].choices[0] == (0, 2):
@@ -429,11 +452,11 @@ def _one_per_pair(machine: Machine) -> list[Reversal]:
     return list(found.values())
 
 
-def _before(a: Entry, b: Entry) -> bool:
+def _is_before(a: TraceEntry, b: TraceEntry) -> bool:
     """Whether step ``a`` is before ``b`` in time; an arrival is not behind what it waits for at its barrier."""
-    time = b.begun or b.time
+    time = b.start_time or b.time
     if a.signal >= 0:
-        return time[a.signal] > a.until
+        return time[a.signal] > a.clock_bound
     if a.agent == b.agent:
         return a.step < b.step if b.signal < 0 else a.step <= b.step
     return time[a.agent] >= a.step
@@ -458,35 +481,35 @@ def answer(
     """
     search = Search(program, model, profile, unroll, limit, thorough, brief, excused)
     late = search.explore(timeout)
-    unsure = late or search.doubt or (None if search.possible else NONE)
-    bound = search.bound
-    if late is None and search.setup is not None and bound is None and not search.settled:
+    unsure = late or search.not_followed_reason or (None if search.has_consistent_execution else NO_EXECUTION)
+    bound = search.bound_reason
+    if late is None and search.setup is not None and bound is None and not search.answered_by_error:
         more = (
-            search.overtaken
+            search.reordering
             or find_non_interleaving(
-                program, search.setup.needed, search.setup.partition, search.setup.tape, search.ordered
+                program, search.setup.needed_registers, search.setup.partition, search.setup.tape, search.ordered_words
             )
-            or explain_delayed_waits(program, search.setup.needed)
-            or _lost_updates(search)
+            or explain_delayed_waits(program, search.setup.needed_registers)
+            or _explain_lost_updates(search)
         )
-        bound = Reason(Cause.INTERLEAVINGS, more) if more is not None else _torn_maps(search)
-    found = search.found()
+        bound = Reason(Cause.INTERLEAVINGS, more) if more is not None else _explain_stale_maps(search)
+    found = search.sorted_findings()
     return Answer(
         verdict=Verdict.PASS if unsure is None else Verdict.UNKNOWN,
         complete=False,
         undefined=any(map(makes_undefined, found)),
         findings=found,
-        covered=unsure is None and bound is None and not search.settled,
-        assumptions=(*assumptions(program), INTERLEAVED),
+        covered=unsure is None and bound is None and not search.answered_by_error,
+        assumptions=(*assumptions(program), INTERLEAVING_ASSUMPTION),
         executions=search.executions,
         engine="protocol",
         reasons=tuple(r for r in (unsure or bound,) if r is not None),
-        ends=not search.none_ends,
+        ends=not search.no_execution_ends,
     )
 
 
-NONE = Reason(Cause.MODEL, "the protocol engine finds no execution that the model allows")
-INTERLEAVED = "strong accesses take effect in some interleaving of the threads, or the answer is bounded"
+NO_EXECUTION = Reason(Cause.MODEL, "the protocol engine finds no execution that the model allows")
+INTERLEAVING_ASSUMPTION = "strong accesses take effect in some interleaving of the threads, or the answer is bounded"
 
 
 def check(
@@ -505,7 +528,7 @@ def check(
     )
 
 
-def _torn_maps(search: Search) -> Reason | None:
+def _explain_stale_maps(search: Search) -> Reason | None:
     """A copy whose tensor map is replaced meanwhile may go by either contents; the newer ones are followed. The older
     ones may show nothing else.
     """
@@ -516,17 +539,17 @@ def _torn_maps(search: Search) -> Reason | None:
     if has_one_map_write(search.program):
         other = Search(
             search.program, search.model, search.profile, search.unroll, search.limit, thorough=True,
-            given=search.given, older_maps=True,
+            time_limit=search.time_limit, stale_maps=True,
         )  # fmt: skip
-        late = search.given.attempt(other.run)
-        more = late or other.doubt or other.bound or other.overtaken
+        late = search.time_limit.attempt(other.run)
+        more = late or other.not_followed_reason or other.bound_reason or other.reordering
         if more is None and other.findings.keys() <= search.findings.keys():
             return None
         because = (late,) if late is not None else because
     return Reason(Cause.INTERLEAVINGS, "a tensor map that races may be read as it was", because=because)
 
 
-def _lost_updates(search: Search) -> str | None:
+def _explain_lost_updates(search: Search) -> str | None:
     """Atomics that race with writes are not atomic (8.10.3): what one of them loses, no interleaving shows."""
     pairs = [p for f in search.findings.values() if f.kind == "race" for p in permutations(f.accesses, 2)]
     beside = {a.span for a, other in pairs if other.access == "write"}

@@ -11,9 +11,9 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-OBJECTS = 400_000
+COLLECTION_THRESHOLD = 400_000
 """So many objects more than before, and it is time to look."""
-OF_PYTHON = 1_000
+FROZEN_BY_PYTHON = 1_000
 """So many objects an interpreter may have set aside itself when it began, as Python 3.12 does."""
 
 
@@ -24,9 +24,9 @@ def collect_rarely() -> Iterator[None]:
     What somebody else has set aside stays aside.
     """
     before = gc.get_threshold()
-    if 0 < before[0] < OBJECTS:
-        gc.set_threshold(OBJECTS, *before[1:])
-    aside = before[0] > 0 and gc.get_freeze_count() <= OF_PYTHON
+    if 0 < before[0] < COLLECTION_THRESHOLD:
+        gc.set_threshold(COLLECTION_THRESHOLD, *before[1:])
+    aside = before[0] > 0 and gc.get_freeze_count() <= FROZEN_BY_PYTHON
     if aside:
         gc.freeze()
     try:

@@ -8,18 +8,18 @@ more with the maps as they were at the start shows all that the other one leads 
 
 from __future__ import annotations
 
-from mcheck.engines.protocol.execution.setup import names_into
+from mcheck.engines.protocol.execution.setup import points_into
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
 
-LOOKS = ops.TensorCopy | ops.Prefetch
+MAP_READS = ops.TensorCopy | ops.Prefetch
 
 
 def has_one_map_write(program: Program) -> bool:
     """Whether some thread looks at a tensor map once, nobody looks at another, and the map is written at most once."""
-    looks = [(t, op) for t in program.threads for op in t.code if isinstance(op, LOOKS)]
+    looks = [(t, op) for t in program.threads for op in t.code if isinstance(op, MAP_READS)]
     if len(looks) != 1 or _repeats(looks[0][0]):
         return False
     place = getattr(looks[0][1], "tensor_map", None)
@@ -27,13 +27,15 @@ def has_one_map_write(program: Program) -> bool:
     if instance is None:
         return False
     bytes_of_map = [(instance.base, instance.base + instance.object.size)]
-    others = [(t, op) for t in program.threads for op in t.code if _uses(op) and names_into(op, bytes_of_map)]
+    others = [
+        (t, op) for t in program.threads for op in t.code if _may_access_map(op) and points_into(op, bytes_of_map)
+    ]
     return len(others) <= 1 and not any(_repeats(thread) for thread, _ in others)
 
 
-def _uses(op: Op) -> bool:
+def _may_access_map(op: Op) -> bool:
     """Whether an operation is neither the look nor a fence."""
-    return not isinstance(op, LOOKS | ops.ProxyFence)
+    return not isinstance(op, MAP_READS | ops.ProxyFence)
 
 
 def _repeats(thread: Thread) -> bool:

@@ -226,7 +226,7 @@ def test_older_maps_that_there_was_no_time_for(monkeypatch: pytest.MonkeyPatch) 
     run = exploration.Search.run
 
     def late(search: exploration.Search) -> None:
-        if search.older_maps:
+        if search.stale_maps:
             raise TimeOut
         run(search)
 

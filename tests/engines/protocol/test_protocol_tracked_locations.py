@@ -71,7 +71,7 @@ def test_a_crowd_that_waits_asks_only_about_values_that_would_end_the_wait(monke
         asked.append(event)
         return before(m, agent, event, *given, **named)
 
-    monkeypatch.setattr(coherence_positions, "allowed", counted)
+    monkeypatch.setattr(coherence_positions, "is_allowed", counted)
     model = load_model("ptx-9.0")
     right = parse(SEEN.format("release.cta.global.u32", "acquire.cta.global.u32"), "seen.litmus")
     assert check(right, model).verdict == "proved"

@@ -36,7 +36,7 @@ from mcheck.engines.protocol.incremental.sorts import Sorts
 from mcheck.engines.protocol.incremental.unsupported_checks import absent_from, find_unsupported_check, flags_two_reads
 from mcheck.engines.protocol.state.access_history import Lanes
 from mcheck.engines.protocol.state.cyclic_names import Ring
-from mcheck.engines.protocol.state.footprints import Bytes, Spread
+from mcheck.engines.protocol.state.footprints import CombinedAccess, LaneBytes
 from mcheck.events import emit_async, emit_barrier, emit_mbarrier, emit_tensor_core
 from mcheck.events.event import Event
 from mcheck.events.model_options import Semantics
@@ -83,9 +83,9 @@ class NewOrder(Exception):
         self.address = address
 
 
-MOST_WORDS = 512
+MAX_TRACKED_WORDS = 512
 """Words that are followed write by write."""
-STALE = 12
+MAX_STALE_WRITES = 12
 """So many of the latest writes a read may return; that no earlier one can be is asked of the model."""
 
 
@@ -98,151 +98,159 @@ class Setup:
     semantics: Semantics
     profile: str
     unroll: int
-    deadline: Callable[[], None]
+    check_deadline: Callable[[], None]
     mbarriers: list[int]
-    needed: list[frozenset[str]]
+    needed_registers: list[frozenset[str]]
     layout: Layout | None = None
-    places: list[tuple[int, int, int]] = field(default_factory=list)
-    warps: list[tuple[int, ...]] = field(default_factory=list)
+    placements: list[tuple[int, int, int]] = field(default_factory=list)
+    warp_mates: list[tuple[int, ...]] = field(default_factory=list)
     """For each agent, those of its warp."""
-    components: int = 0
+    clock_size: int = 0
     footprints: dict[tuple[int, int], list[Footprint] | None] = field(default_factory=dict)
-    spreads: dict[tuple[int, int], tuple[Spread | None, ops.Op]] = field(default_factory=dict)
+    combined_accesses: dict[tuple[int, int], tuple[CombinedAccess | None, ops.Op]] = field(default_factory=dict)
     """The accesses of all lanes of an agent in one instruction, by agent and operation."""
-    copies: dict[tuple[int, int], tuple[tuple[Bytes, Bytes] | None, ops.Op]] = field(default_factory=dict)
+    copy_accesses: dict[tuple[int, int], tuple[tuple[LaneBytes, LaneBytes] | None, ops.Op]] = field(
+        default_factory=dict
+    )
     """The same of ``cp.async``: what is read and what is written."""
-    loops: dict[int, set[int]] = field(default_factory=dict)
-    tails: list[frozenset[int]] = field(default_factory=list)
+    loop_heads: dict[int, set[int]] = field(default_factory=dict)
+    tail_places: list[frozenset[int]] = field(default_factory=list)
     many_ctas: bool = False
-    spinning: dict[tuple[int, int], bool] = field(default_factory=dict)
-    carried: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
-    readings: dict[int, Reading] = field(default_factory=dict)
-    asked_bits: dict[int, Asked] = field(default_factory=dict)
+    spin_waits: dict[tuple[int, int], bool] = field(default_factory=dict)
+    carried_registers: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
+    facts_by_agent: dict[int, Reading] = field(default_factory=dict)
+    demanded_bits: dict[int, Asked] = field(default_factory=dict)
     deciding_objects: frozenset[int] | Literal[False] | None = False
     """What ``needed_objects`` has found; false before it is asked."""
-    ends: bool = False
+    mbarriers_may_end: bool = False
     """Whether mbarriers of the program may end, and phases be counted anew."""
     thorough: bool = False
     """Whether everything is looked at, whatever has been found."""
     brief: bool = False
     """Whether an error has been found already, so that what is stale need not be looked for any more."""
-    sequential: bool = True
+    sc_order_matters: bool = True
     """Whether the order of the fence.sc decides anything."""
     relaxed_barriers: bool = False
     """Whether a thread arrives at the cluster barrier without a release."""
-    watched: Watched | None = None
+    observed_registers: Watched | None = None
     """Registers whose final values are asked for; ``None`` if no final states are."""
     tape: Tape = field(default_factory=Tape)
-    reads: bool = False
+    reads_conflict: bool = False
     """Whether the model may hold two reads against each other."""
-    shown: Shown = field(default_factory=Shown)
+    event_kinds: Shown = field(default_factory=Shown)
     sorts: Sorts | None = None
     """What tells events apart, as far as the executions so far have shown it."""
-    words: dict[int, int] = field(default_factory=dict)
+    tracked_words: dict[int, int] = field(default_factory=dict)
     """Addresses and sizes of the words that strong operations access, or on whose value something depends."""
-    stale: int = STALE
+    max_stale_writes: int = MAX_STALE_WRITES
     """How many of their latest writes are looked at: where it is less than ``STALE``, of all others the model is to say
     that they are over.
     """
-    starts: list[int] = field(default_factory=list)
-    longest: int = 0
+    word_starts: list[int] = field(default_factory=list)
+    longest_word: int = 0
     """Where ``words`` begin, in order, and the size of the longest."""
-    ordered: frozenset[int] = frozenset()
+    ordered_words: frozenset[int] = frozenset()
     """Those of them whose atomics are run in every order, though they commute
     (``mcheck.engines.protocol.reduction.observed_rmw_order``).
     """
-    loose: bool = False
+    reads_relaxed: bool = False
     """Whether a thread goes by what it has read without acquiring."""
-    written: frozenset[int] = frozenset()
+    stored_addresses: frozenset[int] = frozenset()
     """Constant addresses that plain stores write."""
-    older_maps: bool = False
+    stale_maps: bool = False
     """Whether copies go by the tensor maps as they were at the start (``mcheck.engines.protocol.stale_tensormaps``)."""
-    unwritten: frozenset[int] = frozenset()
+    unwritten_objects: frozenset[int] = frozenset()
     """The addresses of the objects that nothing writes."""
-    maps: tuple[tuple[int, int], ...] = ()
+    tensor_maps: tuple[tuple[int, int], ...] = ()
     """The ranges of tensor maps, or of the objects that hold them."""
-    blind: bool = False
+    ignores_copied_data: bool = False
     """Whether nothing depends on what copies move: which bytes they touch is all there is to them."""
-    contents: bool = True
+    contents_matter: bool = True
     """Whether anything may depend on what memory holds."""
-    lean: tuple[bool, ...] = ()
+    single_representative: tuple[bool, ...] = ()
     """For each agent, whether one of its threads stands for all."""
-    fenced: list[int] = field(default_factory=list)
+    last_fence: list[int] = field(default_factory=list)
     """For each agent, the place in its code up to which a fence may follow."""
-    circles: dict[int, Ring] = field(default_factory=dict)
+    rings: dict[int, Ring] = field(default_factory=dict)
     """By the base of an object, its bytes that change places from round to round
     (``mcheck.proofs.rotation_symmetry``).
     """
-    late: frozenset[tuple[int, int]] = frozenset()
+    delayed_waits: frozenset[tuple[int, int]] = frozenset()
     """The looks that may see what comes of what their threads do behind them, as (thread, place in its code)."""
 
-    def in_map(self, address: int, size: int) -> bool:
+    def touches_map(self, address: int, size: int) -> bool:
         """Whether an access touches one of ``maps``."""
-        return any(low < address + size and address < high for low, high in self.maps)
+        return any(low < address + size and address < high for low, high in self.tensor_maps)
 
-    def in_word(self, ranges: Iterable[tuple[int, int]]) -> bool:
+    def touches_word(self, ranges: Iterable[tuple[int, int]]) -> bool:
         """Whether any of some ranges of bytes has a part of one of ``words``."""
-        starts = self.starts
+        starts = self.word_starts
         for low, high in ranges if starts else ():
-            k = bisect_right(starts, low - self.longest)
+            k = bisect_right(starts, low - self.longest_word)
             while k < len(starts) and starts[k] < high:
-                if starts[k] + self.words[starts[k]] > low:
+                if starts[k] + self.tracked_words[starts[k]] > low:
                     return True
                 k += 1
         return False
 
-    def follows(self, address: int) -> bool:
+    def should_track(self, address: int) -> bool:
         """Whether a word at an address, on whose value something depends, should be followed from the beginning."""
-        return address not in self.words and len(self.words) < MOST_WORDS and address in self.written
+        return (
+            address not in self.tracked_words
+            and len(self.tracked_words) < MAX_TRACKED_WORDS
+            and address in self.stored_addresses
+        )
 
-    def commits(self, agent: int) -> bool:
+    def commits_wgmma(self, agent: int) -> bool:
         """Whether an agent commits groups of wgmma: those who do are waited for."""
-        return self.reading(agent).commits
+        return self.facts_of(agent).commits
 
-    def reading(self, agent: int) -> Reading:
+    def facts_of(self, agent: int) -> Reading:
         """What the code of an agent says."""
-        found = self.readings.get(agent)
+        found = self.facts_by_agent.get(agent)
         if found is None:
-            found = self.readings[agent] = Reading(self.program.threads[self.partition[agent][0]], self.ends)
+            found = self.facts_by_agent[agent] = Reading(
+                self.program.threads[self.partition[agent][0]], self.mbarriers_may_end
+            )
         return found
 
-    def asked(self, agent: int) -> frozenset[str]:
+    def observed_registers_of(self, agent: int) -> frozenset[str]:
         """The registers of an agent whose final values are asked for."""
-        return frozenset().union(*((self.watched or {}).get(t, frozenset()) for t in self.partition[agent]))
+        return frozenset().union(*((self.observed_registers or {}).get(t, frozenset()) for t in self.partition[agent]))
 
-    def bits(self, agent: int, *, stores: bool) -> Asked:
+    def demanded_bits_of(self, agent: int, *, stores: bool) -> Asked:
         """The bits of the registers of an agent that decide anything, what is stored left aside unless ``stores``."""
-        found = self.asked_bits.get(agent)
+        found = self.demanded_bits.get(agent)
         if found is None:
             code = chain.from_iterable(self.program.threads[t].code for t in self.partition[agent])
-            found = self.asked_bits[agent] = deciding_bits(code, stores=stores)
+            found = self.demanded_bits[agent] = deciding_bits(code, stores=stores)
         return found
 
-    def asked_objects(self) -> frozenset[int] | None:
+    def find_deciding_objects(self) -> frozenset[int] | None:
         """The addresses of the objects whose contents may decide something; ``None`` where nobody knows."""
         if self.deciding_objects is False:
-            self.deciding_objects = needed_objects(self.program, self.needed)
+            self.deciding_objects = needed_objects(self.program, self.needed_registers)
         return self.deciding_objects
 
-    def spins(self, agent: int, pc: int) -> bool:
+    def is_spin_wait(self, agent: int, pc: int) -> bool:
         """Whether the poll of an mbarrier there is a wait that is written out."""
-        found = self.spinning.get((agent, pc))
+        found = self.spin_waits.get((agent, pc))
         if found is None:
             thread = self.program.threads[self.partition[agent][0]]
-            found = self.spinning[agent, pc] = is_spin_loop(thread, pc, self.asked(agent))
+            found = self.spin_waits[agent, pc] = is_spin_loop(thread, pc, self.observed_registers_of(agent))
         return found
 
-    def deciding(self, agent: int, head: int) -> frozenset[str]:
+    def deciding_registers(self, agent: int, head: int) -> frozenset[str]:
         """The registers that decide something and are carried from one round of the loop at ``head`` into the next."""
-        found = self.carried.get((agent, head))
+        found = self.carried_registers.get((agent, head))
         if found is None:
             first = self.partition[agent][0]
-            live = live_at(self.program.threads[first], {head}, set(self.asked(agent)))[head]
-            found = self.carried[agent, head] = self.needed[first].intersection(live)
+            live = live_at(self.program.threads[first], {head}, set(self.observed_registers_of(agent)))[head]
+            found = self.carried_registers[agent, head] = self.needed_registers[first].intersection(live)
         return found
 
 
-def _one_stands_for_all(setup: Setup) -> bool:
+def _allows_single_representative(setup: Setup) -> bool:
     """Whether the model lets one thread stand for the lanes of an agent, and no object has two addresses."""
     aliased = any(i.base != i.physical for i in setup.program.memory.instances)
     return not aliased and lanes_are_representable(setup.tape)
@@ -267,7 +275,7 @@ def prepare(
     it looks at. Raises ``Unsupported`` for what this engine does not follow.
     """
     if known is None:
-        _check(program, semantics_of(model, dialect=program.dialect))
+        _check_supported(program, semantics_of(model, dialect=program.dialect))
         check_axioms(program, tape_of(model))
         reason = None if is_equivalent(tape_of(model)) else find_unsupported_check(tape_of(model), absent_from(program))
         if reason is not None:
@@ -290,51 +298,57 @@ def prepare(
         unroll,
         deadline,
         mbarriers,
-        needed_registers(program, watched) if known is None or watched is not None else known.needed,
+        needed_registers(program, watched) if known is None or watched is not None else known.needed_registers,
         layout=layout_of(program),
-        watched=watched,
+        observed_registers=watched,
         tape=tape_of(model),
-        reads=flags_two_reads(tape_of(model)),
-        shown=foresee_kinds(program) if known is None else known.shown,
+        reads_conflict=flags_two_reads(tape_of(model)),
+        event_kinds=foresee_kinds(program) if known is None else known.event_kinds,
         sorts=Sorts(program) if known is None else known.sorts,
-        words={**(_words(program) if known is None else known.words), **(more_words or {})},
-        written=_written(program) if known is None else known.written,
-        maps=_maps(program) if known is None else known.maps,
-        unwritten=find_unwritten_objects(program) if known is None else known.unwritten,
-        ordered=ordered,
-        loose=_loose(program) if known is None else known.loose,
+        tracked_words={**(_find_strong_words(program) if known is None else known.tracked_words), **(more_words or {})},
+        stored_addresses=_find_stored_addresses(program) if known is None else known.stored_addresses,
+        tensor_maps=_find_tensor_maps(program) if known is None else known.tensor_maps,
+        unwritten_objects=find_unwritten_objects(program) if known is None else known.unwritten_objects,
+        ordered_words=ordered,
+        reads_relaxed=_reads_relaxed(program) if known is None else known.reads_relaxed,
     )
-    if setup.reads:
-        setup.unwritten = frozenset()  # reads of it conflict, too
-    setup.late = find_delayed_waits(program, setup.needed) if known is None else known.late
-    setup.ends = may_end_mbarriers(program)
-    setup.starts, setup.longest = sorted(setup.words), max(setup.words.values(), default=0)
+    if setup.reads_conflict:
+        setup.unwritten_objects = frozenset()  # reads of it conflict, too
+    setup.delayed_waits = find_delayed_waits(program, setup.needed_registers) if known is None else known.delayed_waits
+    setup.mbarriers_may_end = may_end_mbarriers(program)
+    setup.word_starts, setup.longest_word = sorted(setup.tracked_words), max(setup.tracked_words.values(), default=0)
     for group in partition:
         if watched is not None and len(group) > 1:  # what one lane must know is asked of the agent
-            setup.needed[group[0]] = frozenset().union(*(setup.needed[t] for t in group))
+            setup.needed_registers[group[0]] = frozenset().union(*(setup.needed_registers[t] for t in group))
         cta = program.threads[group[0]].place.cta
-        setup.places.append((cta.gpu, cta.cluster, cta.number))
+        setup.placements.append((cta.gpu, cta.cluster, cta.number))
     mates: dict[tuple[int, int], list[int]] = {}
     for k, group in enumerate(partition):
         place = program.threads[group[0]].place
         mates.setdefault(place.own_warp, []).append(k)
     by_agent = {k: tuple(warp) for warp in mates.values() for k in warp}
-    setup.warps = [by_agent[k] for k in range(len(partition))]
+    setup.warp_mates = [by_agent[k] for k in range(len(partition))]
     if known is not None:
-        setup.sequential = known.sequential or fences
+        setup.sc_order_matters = known.sc_order_matters or fences
     else:
-        setup.sequential = (
+        setup.sc_order_matters = (
             sequential.sc_order_matters(program) if is_equivalent(setup.tape) else sequential.has_sc_fence(program)
         )
-    setup.relaxed_barriers = program.clustered and _relaxed_barriers(program)
-    setup.many_ctas = len({p[2] for p in setup.places}) > 1
-    if not setup.words and watched is None and not program.free:
-        setup.blind = known.blind if known is not None else _blind(setup)
-    setup.contents = known.contents if known is not None else _contents(setup)
-    setup.components = len(partition) + len(mbarriers)
-    told = [(a, a + 8) for a in mbarriers] + [(a, a + size) for a, size in setup.words.items()] + list(setup.maps)
-    setup.lean = (
-        find_representable(program, partition, Told(told)) if _one_stands_for_all(setup) else (False,) * len(partition)
+    setup.relaxed_barriers = program.clustered and _has_relaxed_barriers(program)
+    setup.many_ctas = len({p[2] for p in setup.placements}) > 1
+    if not setup.tracked_words and watched is None and not program.free:
+        setup.ignores_copied_data = known.ignores_copied_data if known is not None else _ignores_copied_data(setup)
+    setup.contents_matter = known.contents_matter if known is not None else _contents_matter(setup)
+    setup.clock_size = len(partition) + len(mbarriers)
+    told = (
+        [(a, a + 8) for a in mbarriers]
+        + [(a, a + size) for a, size in setup.tracked_words.items()]
+        + list(setup.tensor_maps)
+    )
+    setup.single_representative = (
+        find_representable(program, partition, Told(told))
+        if _allows_single_representative(setup)
+        else (False,) * len(partition)
     )
     read_code(setup)
     return setup
@@ -344,42 +358,42 @@ def read_code(setup: Setup) -> None:
     """Reads off the code of each agent what places in it are."""
     for k, group in enumerate(setup.partition):
         thread = setup.program.threads[group[0]]
-        setup.loops[k] = loop_heads(thread)
-        setup.tails.append(_tails(thread.code, setup.loops[k]))
-        setup.fenced.append(_fenced(thread.code, setup.loops[k]))
+        setup.loop_heads[k] = loop_heads(thread)
+        setup.tail_places.append(_find_tails(thread.code, setup.loop_heads[k]))
+        setup.last_fence.append(_find_last_fence(thread.code, setup.loop_heads[k]))
 
 
-def _loose(program: Program) -> bool:
+def _reads_relaxed(program: Program) -> bool:
     reads = ops.Load | ops.Atomic | ops.MbarrierWait
     code = map(ops.performed_operation, program.operations)
     return any(isinstance(op, reads) and op.sem in ("relaxed", "release") for op in code)
 
 
-def _relaxed_barriers(program: Program) -> bool:
+def _has_relaxed_barriers(program: Program) -> bool:
     return any(
         isinstance(op, ops.ClusterBarrier) and op.kind == "arrive" and op.sem == "relaxed" for op in program.operations
     )
 
 
-def _blind(setup: Setup) -> bool:
-    holders = (setup.program.memory.find(low) for low, _ in setup.maps)
-    unwritten = all(item is not None and item.base in setup.unwritten for item in holders)
+def _ignores_copied_data(setup: Setup) -> bool:
+    holders = (setup.program.memory.find(low) for low, _ in setup.tensor_maps)
+    unwritten = all(item is not None and item.base in setup.unwritten_objects for item in holders)
     return unwritten and not copied_data_matters(setup.program)
 
 
-def _contents(setup: Setup) -> bool:
+def _contents_matter(setup: Setup) -> bool:
     atomics = [o for o in map(ops.performed_operation, setup.program.operations) if isinstance(o, ops.Atomic)]
-    asked = setup.watched is not None or any(op.op == "cas" for op in atomics)  # it stores or not
+    asked = setup.observed_registers is not None or any(op.op == "cas" for op in atomics)  # it stores or not
     return not atomics or asked or memory_matters(setup.program)
 
 
-def _fenced(code: tuple[ops.Op, ...], heads: set[int]) -> int:
+def _find_last_fence(code: tuple[ops.Op, ...], heads: set[int]) -> int:
     """The place of the last fence; that of the end, if there are loops."""
     places = [k for k, op in enumerate(code) if isinstance(op, ops.Fence)]
     return 0 if not places else len(code) if heads else places[-1]
 
 
-def _tails(code: tuple[ops.Op, ...], heads: set[int]) -> frozenset[int]:
+def _find_tails(code: tuple[ops.Op, ...], heads: set[int]) -> frozenset[int]:
     """The places in the code from which a thread only computes and exits."""
     found = {len(code)}
     for k in range(len(code) - 1, -1, -1):
@@ -390,7 +404,7 @@ def _tails(code: tuple[ops.Op, ...], heads: set[int]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _words(program: Program) -> dict[int, int]:
+def _find_strong_words(program: Program) -> dict[int, int]:
     """The words at constant addresses that strong operations access, or that are waited for."""
     out: dict[int, int] = {}
     for op in program.operations:
@@ -407,7 +421,7 @@ def _words(program: Program) -> dict[int, int]:
     return out
 
 
-def _written(program: Program) -> frozenset[int]:
+def _find_stored_addresses(program: Program) -> frozenset[int]:
     """The constant addresses of plain stores."""
     out: set[int] = set()
     for op in program.operations:
@@ -416,7 +430,7 @@ def _written(program: Program) -> frozenset[int]:
     return frozenset(out)
 
 
-def _maps(program: Program) -> tuple[tuple[int, int], ...]:
+def _find_tensor_maps(program: Program) -> tuple[tuple[int, int], ...]:
     """The ranges of the tensor maps that instructions name; their whole objects, where one names none by a constant."""
     kinds = ops.TensorCopy | ops.TensormapReplace | ops.TensormapCopyFence | ops.ProxyFence
     named = [
@@ -436,7 +450,7 @@ def _maps(program: Program) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(found))
 
 
-def _check(program: Program, semantics: Semantics) -> None:
+def _check_supported(program: Program, semantics: Semantics) -> None:
     if semantics.cas_stores and any(
         isinstance(op, ops.Atomic) and op.op == "cas" for op in map(ops.performed_operation, program.operations)
     ):
@@ -444,7 +458,7 @@ def _check(program: Program, semantics: Semantics) -> None:
     aliases = [
         (item.base, item.base + item.object.size) for item in program.memory.instances if item.base != item.physical
     ]
-    if aliases and any(names_into(op, aliases) for op in program.operations):
+    if aliases and any(points_into(op, aliases) for op in program.operations):
         raise Unsupported("aliases are not followed by the protocol engine")
     for op in program.operations:
         inner = ops.performed_operation(op)
@@ -456,13 +470,13 @@ def _check(program: Program, semantics: Semantics) -> None:
             raise Unsupported("static barriers of the table dialect are not followed by the protocol engine")
 
 
-def names_into(value: object, ranges: list[tuple[int, int]]) -> bool:
+def points_into(value: object, ranges: list[tuple[int, int]]) -> bool:
     """Whether an operation has a constant that points into one of these ranges: where every pointer starts from."""
     match value:
         case Const(number):
             return any(low <= number < high for low, high in ranges)
         case tuple():
-            return any(names_into(item, ranges) for item in value)
+            return any(points_into(item, ranges) for item in value)
         case Unary() | Binary() | ops.Op():
-            return any(names_into(getattr(value, f.name), ranges) for f in fields(value))
+            return any(points_into(getattr(value, f.name), ranges) for f in fields(value))
     return False

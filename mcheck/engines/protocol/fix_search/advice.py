@@ -14,14 +14,14 @@ from mcheck.engines.protocol.fix_search import (
 )
 from mcheck.engines.protocol.fix_search.trials import Mends
 from mcheck.engines.protocol.state.problems import Problem
-from mcheck.engines.protocol.state.sync_objects import Mbarrier, Rendezvous, Word
-from mcheck.engines.protocol.state.trace import Entry
+from mcheck.engines.protocol.state.sync_objects import BarrierState, Mbarrier, Word
+from mcheck.engines.protocol.state.trace import TraceEntry
 
 LONG = 6_000
 """Steps of an execution from which on nothing is tried."""
 
 
-Way = Callable[[Machine, Entry, Entry, Mends], str]
+Way = Callable[[Machine, TraceEntry, TraceEntry, Mends], str]
 _UNORDERED = (barrier_fixes.passed_by_others, trials.fences, barrier_fixes.barrier, tensor_memory_waits.allocated)
 WAYS: dict[str, tuple[Way, ...]] = {
     "RACE001": _UNORDERED,
@@ -44,15 +44,15 @@ def advice(m: Machine, problem: Problem, mends: Mends) -> str:
     found = next(filter(None, (way(m, *ends, mends) for way in ways)), "")
     if found or not ways:
         return found
-    return mbarrier_fixes.count(m, [b for b in m.mbarriers.values() if b.began is not None], mends)
+    return mbarrier_fixes.count(m, [b for b in m.mbarriers.values() if b.initialisation is not None], mends)
 
 
 def _of_a_deadlock(m: Machine, mends: Mends) -> str:
     """What keeps threads from waiting forever, if it is one thing alone."""
     stuck = [a for a in m.agents if a.status in ("blocked", "standing")]
-    said = [overwritten_values.kept(m, a, a.where, mends) for a in stuck if isinstance(a.where, Word)]
-    said += [barrier_fixes.twice(m, a.where) for a in stuck if isinstance(a.where, Rendezvous)]
-    bars = {a.where.address: a.where for a in stuck if isinstance(a.where, Mbarrier)}
+    said = [overwritten_values.kept(m, a, a.blocked_on, mends) for a in stuck if isinstance(a.blocked_on, Word)]
+    said += [barrier_fixes.twice(m, a.blocked_on) for a in stuck if isinstance(a.blocked_on, BarrierState)]
+    bars = {a.blocked_on.address: a.blocked_on for a in stuck if isinstance(a.blocked_on, Mbarrier)}
     fixed = (mbarrier_fixes.count(m, [bar], mends) or mbarrier_fixes.commit(m, bar, mends) for bar in bars.values())
     said.append(next(filter(None, fixed), ""))
     return " ".join(dict.fromkeys(filter(None, said)))

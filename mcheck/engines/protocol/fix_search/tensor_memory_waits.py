@@ -7,7 +7,7 @@ from __future__ import annotations
 from mcheck.engines.protocol.diagnosis.source_lines import line_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.trials import Mends
-from mcheck.engines.protocol.state.trace import Entry
+from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.ir import ops
 from mcheck.ir.amendment import Inserted, amended
 from mcheck.ir.expr import Const
@@ -15,7 +15,7 @@ from mcheck.ir.expr import Const
 MOVES = {"tcgen05.ld": "tcgen05.wait::ld.sync.aligned", "tcgen05.st": "tcgen05.wait::st.sync.aligned"}
 
 
-def waited(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:
+def waited(m: Machine, old: TraceEntry, new: TraceEntry, mends: Mends) -> str:
     """The wait for the earlier one of two operations, before the later one. Where the later step was handed what the
     other thread had stored before, its operation is the earlier one, and that other thread has stored again too early.
     """
@@ -29,7 +29,7 @@ def waited(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:
     return ""
 
 
-def _handed_an_older_one(m: Machine, old: Entry, new: Entry) -> bool:
+def _handed_an_older_one(m: Machine, old: TraceEntry, new: TraceEntry) -> bool:
     """Whether a step knows of an earlier store of the other one's thread to tensor memory, and not of this one."""
     if old.agent == new.agent or not isinstance(old.op, ops.TensorMove) or not isinstance(new.op, ops.TensorCore):
         return False
@@ -39,7 +39,7 @@ def _handed_an_older_one(m: Machine, old: Entry, new: Entry) -> bool:
     return known < old.step and any(step <= known for step in stored)
 
 
-def _for_a_move(m: Machine, op: ops.TensorMove, old: Entry, new: Entry, mends: Mends) -> str:
+def _for_a_move(m: Machine, op: ops.TensorMove, old: TraceEntry, new: TraceEntry, mends: Mends) -> str:
     wait = ops.WaitGroup(family=op.family, pending=Const(0), commits=True, text=MOVES[op.family])
     own = old.agent == new.agent
     at = new.op if own else old.op
@@ -57,9 +57,9 @@ def _for_a_move(m: Machine, op: ops.TensorMove, old: Entry, new: Entry, mends: M
     )
 
 
-def _for_the_pipe(m: Machine, op: ops.TensorCore, old: Entry, new: Entry) -> str:
+def _for_the_pipe(m: Machine, op: ops.TensorCore, old: TraceEntry, new: TraceEntry) -> str:
     """Operations of one pipe are in order; for all others a commit tells of their completion."""
-    code = m.agents[old.agent].code[old.place + 1 :]
+    code = m.agents[old.agent].code[old.pc + 1 :]
     commit = next((o for o in code if isinstance(o, ops.TensorCommit)), None)
     if isinstance(new.op, ops.TensorCore) and new.agent == old.agent and new.op.kind in ("mma", "cp", "shift"):
         return ""
@@ -77,7 +77,7 @@ def _for_the_pipe(m: Machine, op: ops.TensorCore, old: Entry, new: Entry) -> str
     )
 
 
-def allocated(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:  # noqa: ARG001 - one signature
+def allocated(m: Machine, old: TraceEntry, new: TraceEntry, mends: Mends) -> str:  # noqa: ARG001 - one signature
     """What hands over the address that a tcgen05.alloc writes to shared memory."""
     if not isinstance(old.op, ops.TensorCore) or old.op.kind != "alloc":
         return ""

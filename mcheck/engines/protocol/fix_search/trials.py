@@ -16,7 +16,7 @@ from mcheck.engines.protocol.diagnosis.source_lines import line_of
 from mcheck.engines.protocol.diagnosis.sync_diagnosis import idle_fence, releasing
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.problems import Problem
-from mcheck.engines.protocol.state.trace import Entry
+from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.ir import ops
 from mcheck.ir.amendment import Amendment, Changed, Inserted, amended
 from mcheck.ir.expr import Const
@@ -37,12 +37,12 @@ class Piece:
     """A change to try, at an operation of the execution."""
 
     amendment: Amendment
-    at: Entry
+    at: TraceEntry
     kind: str
     """``release``, ``acquire`` or ``scope``."""
 
 
-def fences(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:
+def fences(m: Machine, old: TraceEntry, new: TraceEntry, mends: Mends) -> str:
     """The fences and scopes that order the accesses of two steps; empty where none do."""
     way = list(on_the_way(m, old, new))
     scope = _widest(m, [old, *way, new])
@@ -57,15 +57,15 @@ def fences(m: Machine, old: Entry, new: Entry, mends: Mends) -> str:
     return _in_words(m, old, new, way, left, scope, mends)
 
 
-def ends(m: Machine, problem: Problem) -> tuple[Entry, Entry] | None:
+def ends(m: Machine, problem: Problem) -> tuple[TraceEntry, TraceEntry] | None:
     """The steps of the two accesses of a problem."""
-    if not 0 <= problem.since < problem.until <= len(m.trace):
+    if not 0 <= problem.first_step < problem.last_step <= len(m.trace):
         return None
-    old, new = m.trace[problem.since], m.trace[problem.until - 1]
+    old, new = m.trace[problem.first_step], m.trace[problem.last_step - 1]
     return None if old.signal >= 0 or new.signal >= 0 else (old, new)
 
 
-def on_the_way(m: Machine, old: Entry, new: Entry) -> Iterator[Entry]:
+def on_the_way(m: Machine, old: TraceEntry, new: TraceEntry) -> Iterator[TraceEntry]:
     """The steps behind one that another one comes after in time."""
     first, last = m.trace.index(old), m.trace.index(new)
     for entry in m.trace[first + 1 : last]:
@@ -75,14 +75,14 @@ def on_the_way(m: Machine, old: Entry, new: Entry) -> Iterator[Entry]:
             yield entry
 
 
-def _widest(m: Machine, entries: Sequence[Entry]) -> str:
+def _widest(m: Machine, entries: Sequence[TraceEntry]) -> str:
     """The scope that has all the threads of some steps in it."""
     places = {m.agents[e.agent].threads[0] for e in entries}
     first, *others = (m.program.threads[t].place for t in sorted(places))
     return max((narrowest_common_scope(first, other) for other in others), key=WIDTH.__getitem__, default="cta")
 
 
-def _pieces(way: Sequence[Entry], scope: str) -> Iterator[Piece]:
+def _pieces(way: Sequence[TraceEntry], scope: str) -> Iterator[Piece]:
     """What may be tried on the way, each statement once."""
     seen: set[object] = set()
     fence = ops.Fence(sem="acq_rel", scope=scope, text=f"fence.acq_rel.{scope}")
@@ -108,7 +108,8 @@ def _with(m: Machine, pieces: Sequence[Piece]) -> Program:
 
 
 def _in_words(
-    m: Machine, old: Entry, new: Entry, way: Sequence[Entry], pieces: Sequence[Piece], scope: str, mends: Mends
+    m: Machine, old: TraceEntry, new: TraceEntry, way: Sequence[TraceEntry], pieces: Sequence[Piece], scope: str,
+    mends: Mends
 ) -> str:  # fmt: skip
     """What to do at each place, and why what is there is not enough."""
     said: list[str] = []
@@ -171,7 +172,7 @@ def _noun(op: Op) -> str:
     return "arrive" if isinstance(op, ops.MbarrierArrive) else "wait"
 
 
-def _taken(m: Machine, at: Entry) -> Entry | None:
+def _taken(m: Machine, at: TraceEntry) -> TraceEntry | None:
     """Where the agent of a step took over last before it."""
     behind = m.trace[: m.trace.index(at)]
     return next((e for e in reversed(behind) if e.agent == at.agent and e.signal < 0 and _takes(e.op)), None)
@@ -191,7 +192,9 @@ def _why(m: Machine, pieces: Sequence[Piece]) -> str:
     return f": {who} hands on at line {line_of(gives[0].op)} what it took over at line {line_of(taken.op)}"
 
 
-def _elsewhere(m: Machine, old: Entry, new: Entry, way: Sequence[Entry], pieces: Sequence[Piece]) -> Iterator[str]:
+def _elsewhere(
+    m: Machine, old: TraceEntry, new: TraceEntry, way: Sequence[TraceEntry], pieces: Sequence[Piece]
+) -> Iterator[str]:
     """Why the fences that are there do not do: one after the hand-over, or too narrow, or the one before a barrier, in
     another thread than the one whose write is observed behind it.
     """

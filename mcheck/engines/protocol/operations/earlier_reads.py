@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.operations.access_records import record_of
+from mcheck.engines.protocol.operations.access_records import make_record
 from mcheck.engines.protocol.operations.races import check_accesses
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.agent import Agent
@@ -19,20 +19,22 @@ from mcheck.events.event import Event
 from mcheck.ir.scopes import reach
 
 
-def earlier_read(m: Machine, agent: Agent, event: Event, edges: dict[str, int], writes: Iterable[int]) -> None:
+def check_earlier_read(m: Machine, agent: Agent, event: Event, edges: dict[str, int], writes: Iterable[int]) -> None:
     """Holds a read in vain of an agent that waits against what came before. It returns the first of the ``writes``
     (events that do not end the wait, in coherence order) that the model lets it.
     """
     low, high = event.address, event.address + event.size
-    _, history = m.history(low)
-    cells = (history.cells[k] for k in history.cut(low, high))
+    _, history = m.history_at(low)
+    cells = (history.cells[k] for k in history.split_cells(low, high))
     if not any(old.write and _may_race(m, agent, event, old) for cell in cells for old in cell):
         return
     for source in writes:
         saved, told, reported = m.save(), len(m.problems), set(m.reported)
-        record = record_of(m, agent, event, None)
-        check_accesses(m, agent, [(record, low, high)], [{**edges, "rf": source} for _ in agent.shown], exact=True)
-        possible = m.impossible is None
+        record = make_record(m, agent, event, None)
+        check_accesses(
+            m, agent, [(record, low, high)], [{**edges, "rf": source} for _ in agent.representatives], exact=True
+        )
+        possible = m.broken_axiom is None
         problems, keys = m.problems[told:], m.reported - reported
         m.restore(saved)
         if possible:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.operations.earlier_reads import earlier_read
+from mcheck.engines.protocol.operations.earlier_reads import check_earlier_read
 from mcheck.engines.protocol.operations.tracked_locations import enter_access, word_at
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.ir import ops
@@ -23,8 +23,8 @@ def enter_failed_reads(m: Machine, agent: Agent) -> None:
     else:
         return
     agent.step += 1
-    address = m.origin_of(agent, 0, registers_of(inner.address))
+    address = m.find_sources(agent, 0, registers_of(inner.address))
     for event in events:
         word = word_at(m, event.address, event.size)
-        earlier_read(m, agent, event, {"addr": address}, [w.bits for w in word.writes])
-        enter_access(m, agent, event, {"addr": address, "rf": word.writes[-1].bits})
+        check_earlier_read(m, agent, event, {"addr": address}, [w.event_set for w in word.writes])
+        enter_access(m, agent, event, {"addr": address, "rf": word.writes[-1].event_set})

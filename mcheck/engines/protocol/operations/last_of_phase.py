@@ -15,16 +15,16 @@ from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.operations import mbarrier_reordering
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.sync_objects import Done
+from mcheck.engines.protocol.state.sync_objects import SyncOperation
 from mcheck.engines.protocol.state.vector_clocks import Vector
 
-COMPLETES = frozenset(("arrive", "complete"))
+COMPLETING_KINDS = frozenset(("arrive", "complete"))
 """What is tested for completion (9.7.13.15.6): an expectation is not, nor an arrival with .noComplete."""
 
-Follows = Callable[[Done, Done], bool]
+Follows = Callable[[SyncOperation, SyncOperation], bool]
 
 
-def may_come_last(phase: Sequence[Done], follows: Follows) -> list[Done]:
+def may_come_last(phase: Sequence[SyncOperation], follows: Follows) -> list[SyncOperation]:
     """The operations of a phase, in their order, that could have completed it instead of the last one, were it not for
     what comes after them in time alone.
     """
@@ -32,16 +32,18 @@ def may_come_last(phase: Sequence[Done], follows: Follows) -> list[Done]:
     return [
         d
         for d in phase[:-1]
-        if d.kind in COMPLETES and any(d.effect) and not any(by_axiom(d, x) for x in phase if x is not d)
+        if d.kind in COMPLETING_KINDS and any(d.effect) and not any(by_axiom(d, x) for x in phase if x is not d)
     ]
 
 
-def may_precede_some(phase: Sequence[Done], time: Vector) -> bool:
+def may_precede_some(phase: Sequence[SyncOperation], time: Vector) -> bool:
     """Whether who knows so much of time could as well come before some operation."""
-    return any(not d.known(time) for d in phase)
+    return any(not d.is_before(time) for d in phase)
 
 
-def put_last(m: Machine, agent: Agent, phase: Sequence[Done], free: Sequence[Done], follows: Follows) -> None:
+def note_other_completions(
+    m: Machine, agent: Agent, phase: Sequence[SyncOperation], free: Sequence[SyncOperation], follows: Follows
+) -> None:
     """Has those of a phase that are ``free`` to be behind a look of the agent come last. Where the order of the steps
     has none of them last, the model still may.
     """
@@ -49,8 +51,8 @@ def put_last(m: Machine, agent: Agent, phase: Sequence[Done], free: Sequence[Don
     for d in late:
         if d.agent == agent.index and d.signal < 0:  # of another lane
             raise Split([agent.threads[:1], agent.threads[1:]])
-        m.postpone(d.position, tuple(x.position for x in phase if x is not d), now=False)
-        m.coarse.update(k for k in (d.agent, agent.index) if not m.agents[k].single)
+        m.note_postponement(d.position, tuple(x.position for x in phase if x is not d), now=False)
+        m.agents_to_split.update(k for k in (d.agent, agent.index) if not m.agents[k].is_single_thread)
     if free and not late:
         behind = next(x for x in phase if x is not free[0] and follows(free[0], x))
         mbarrier_reordering.note_reordering(m, free[0].event, behind.event)

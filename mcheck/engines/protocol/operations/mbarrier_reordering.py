@@ -22,7 +22,7 @@ from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import sum_of
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.sync_objects import Done, Mbarrier
+from mcheck.engines.protocol.state.sync_objects import Mbarrier, SyncOperation
 from mcheck.engines.protocol.state.vector_clocks import Vector
 from mcheck.events.event import Event
 from mcheck.ir import ops
@@ -32,48 +32,55 @@ from mcheck.ir.ops import Op
 REASON = "{first} may take effect only behind {then}: no release orders them"
 
 
-def note_operation(m: Machine, bar: Mbarrier, done: Done, entries: tuple[Live, ...], time: Vector) -> None:
+def note_operation(m: Machine, bar: Mbarrier, done: SyncOperation, entries: tuple[Live, ...], time: Vector) -> None:
     """An operation has just taken its place: those before it that it might have come before instead.
 
     Within one phase operations commute, but for those that may be postponed to the next one: they are remembered.
     """
     done.entries = entries
-    over, now = _over(bar, done.phase), _ahead_in_time(done.agent, (*bar.now, *bar.looks), time)
+    over, now = (
+        _earlier_phase_events(bar, done.phase),
+        _ahead_in_time(done.agent, (*bar.current_operations, *bar.waits), time),
+    )
     left = m.window.not_ahead(over | _union(now))
-    if m.watch is not None or bar.failed or bar.renewed or left & over:
-        other = find_unordered_operations(m, done, (*bar.before, *bar.failed, *bar.renewed), time)
+    if m.observer is not None or bar.failed_operations or bar.lifetime_changes or left & over:
+        other = find_unordered_operations(
+            m, done, (*bar.previous_operations, *bar.failed_operations, *bar.lifetime_changes), time
+        )
         if other:
             note_reordering(m, other[0].event, done.event)
         note_after_init(m, bar, done, time)
-    done.loose = _of(now, left)
+    done.reorderable = _select(now, left)
 
 
-def _over(bar: Mbarrier, phase: int) -> int:
+def _earlier_phase_events(bar: Mbarrier, phase: int) -> int:
     """The initialisation of an object, and the operations of the phase before one, as a set of the window."""
-    began = () if bar.began is None else bar.began.entries
-    last = bar.phases.get((bar.generation, phase - 1))
-    return sum_of(began) | (0 if last is None else last.acts)
+    began = () if bar.initialisation is None else bar.initialisation.entries
+    last = bar.phases.get((bar.lifetime, phase - 1))
+    return sum_of(began) | (0 if last is None else last.operations)
 
 
-def note_after_init(m: Machine, bar: Mbarrier, done: Done, time: Vector) -> None:
+def note_after_init(m: Machine, bar: Mbarrier, done: SyncOperation, time: Vector) -> None:
     """An operation or a look has just found the object that an initialisation made: it might have come before that."""
-    if bar.began is not None and ("UB201", done.event.op.span) not in m.reported:
-        other = find_unordered_operations(m, done, (bar.began,), time)
+    if bar.initialisation is not None and ("UB201", done.event.op.span) not in m.reported:
+        other = find_unordered_operations(m, done, (bar.initialisation,), time)
         if other:
             note_reordering(m, other[0].event, done.event)
 
 
-def note_invalidation(m: Machine, bar: Mbarrier, done: Done, entries: tuple[Live, ...], time: Vector) -> None:
+def note_invalidation(m: Machine, bar: Mbarrier, done: SyncOperation, entries: tuple[Live, ...], time: Vector) -> None:
     """The object has just been invalidated, or begun anew, which no operation on it may be on either side of."""
     done.entries = entries
-    ended = () if bar.ended is None or bar.ended is done else (bar.ended,)
-    other = find_unordered_operations(m, done, (*bar.now, *bar.before, *bar.looks, *ended), time)
+    ended = () if bar.invalidation is None or bar.invalidation is done else (bar.invalidation,)
+    other = find_unordered_operations(
+        m, done, (*bar.current_operations, *bar.previous_operations, *bar.waits, *ended), time
+    )
     if other:
         note_reordering(m, other[0].event, done.event)
 
 
 def note_refused(
-    m: Machine, agent: Agent, bar: Mbarrier, event: Event, others: Iterable[Done], time: Vector,
+    m: Machine, agent: Agent, bar: Mbarrier, event: Event, others: Iterable[SyncOperation], time: Vector,
     issues: tuple[Live, ...] = (),
 ) -> None:  # fmt: skip
     """An operation is undefined where it comes, and enters no phase: whether another may come behind it. ``issues``
@@ -83,7 +90,7 @@ def note_refused(
     if not known:
         return
     saved = m.save(bar)
-    m.put(agent, event, edges=[issue_edges(e) for e in issues] if issues else None)
+    m.add_event(agent, event, edges=[issue_edges(e) for e in issues] if issues else None)
     left = find_unordered_by_axioms(m, known)
     m.restore(saved, bar)
     if left:
@@ -95,43 +102,47 @@ def issue_edges(issue: Live) -> dict[str, int]:
     return {"issue": issue.bit, "ctrl": issue.edges.get("ctrl", 0)}
 
 
-def find_unordered_operations(m: Machine, done: Done, others: Iterable[Done], time: Vector) -> tuple[Done, ...]:
+def find_unordered_operations(
+    m: Machine, done: SyncOperation, others: Iterable[SyncOperation], time: Vector
+) -> tuple[SyncOperation, ...]:
     """Those of some operations that are before the event that was put last in time, and by no axiom."""
     return find_unordered_by_axioms(m, _ahead_in_time(done.agent, others, time))
 
 
-def _ahead_in_time(agent: int, others: Iterable[Done], time: Vector) -> list[Done]:
+def _ahead_in_time(agent: int, others: Iterable[SyncOperation], time: Vector) -> list[SyncOperation]:
     """Those of some operations that time puts before one of an agent's, or before a signal that it has begun. Its own
     come before in program order, which the axioms keep on one object.
     """
-    return [d for d in others if d.entries and (d.signal >= 0 or d.agent != agent) and d.known(time)]
+    return [d for d in others if d.entries and (d.signal >= 0 or d.agent != agent) and d.is_before(time)]
 
 
-def find_unordered_by_axioms(m: Machine, known: Sequence[Done]) -> tuple[Done, ...]:
+def find_unordered_by_axioms(m: Machine, known: Sequence[SyncOperation]) -> tuple[SyncOperation, ...]:
     """Those of some operations that no axiom puts before the event that was put last."""
-    return _of(known, m.window.not_ahead(_union(known))) if known else ()
+    return _select(known, m.window.not_ahead(_union(known))) if known else ()
 
 
-def _of(known: Sequence[Done], events: int) -> tuple[Done, ...]:
+def _select(known: Sequence[SyncOperation], events: int) -> tuple[SyncOperation, ...]:
     """Those of some operations that are among some events."""
     return tuple(d for d in known if sum_of(d.entries) & events) if events else ()
 
 
-def _union(known: Sequence[Done]) -> int:
+def _union(known: Sequence[SyncOperation]) -> int:
     out = 0
     for d in known:
         out |= sum_of(d.entries)
     return out
 
 
-def follows_by_axiom(in_time: Callable[[Done, Done], bool]) -> Callable[[Done, Done], bool]:
+def follows_by_axiom(
+    in_time: Callable[[SyncOperation, SyncOperation], bool],
+) -> Callable[[SyncOperation, SyncOperation], bool]:
     """Which operations of a phase come after which, by an axiom and not only in time."""
-    return lambda first, then: in_time(first, then) and not any(d is first for d in then.loose)
+    return lambda first, then: in_time(first, then) and not any(d is first for d in then.reorderable)
 
 
-def note_movable_wait(m: Machine, look: Done, behind: Sequence[Done]) -> None:
+def note_movable_wait(m: Machine, look: SyncOperation, behind: Sequence[SyncOperation]) -> None:
     """A wait that could come when its phase is over, if it were not before some operations of the phase in time."""
-    if all(any(d is look for d in then.loose) for then in behind):
+    if all(any(d is look for d in then.reorderable) for then in behind):
         note_reordering(m, look.event, behind[0].event)
 
 
@@ -140,23 +151,23 @@ def note_unordered_init(m: Machine) -> None:
     initialisation of the object, elsewhere: no time orders that before the finder, and yet nothing is run so without
     the object.
     """
-    for position, ends, _ in m.reversals if m.found else ():
+    for position, ends, _ in m.reversals if m.unordered_finds else ():
         first = m.trace[position]
         word = word_of(getattr(ops.performed_operation(first.op), "address", Const(ANY)))
-        for (finder, address, maker, made), step in m.found.items():
+        for (finder, address, maker, made), step in m.unordered_finds.items():
             behind = any(e.time[finder] >= step or (e.agent == finder and e.step >= step) for e in ends)
             if behind and first.agent == maker and first.signal < 0 and first.step < made and word != address:
-                _tell(m, first.op, next(e.op for e in m.trace if (e.agent, e.step) == (maker, made)))
+                _record(m, first.op, next(e.op for e in m.trace if (e.agent, e.step) == (maker, made)))
 
 
 def note_reordering(m: Machine, first: Event, then: Event) -> None:
     """Notes two operations that might be in the other order."""
-    _tell(m, first.op, then.op)
+    _record(m, first.op, then.op)
 
 
-def _tell(m: Machine, first: Op, then: Op) -> None:
-    if m.overtaken is None:
-        m.overtaken = REASON.format(first=_named(first), then=_named(then))
+def _record(m: Machine, first: Op, then: Op) -> None:
+    if m.reordering is None:
+        m.reordering = REASON.format(first=_quote(first), then=_quote(then))
 
 
 def note_lost_object(m: Machine, op: Op, what: str) -> None:
@@ -164,16 +175,16 @@ def note_lost_object(m: Machine, op: Op, what: str) -> None:
     made or gone: an mbarrier.init is no order in time for those it is not published to, so its thread might go on all
     the same, and others with it.
     """
-    if m.overtaken is None:
-        m.overtaken = f"{_named(op)} may find an object that is {what} only behind it"
+    if m.reordering is None:
+        m.reordering = f"{_quote(op)} may find an object that is {what} only behind it"
 
 
 def note_delayed_wait(m: Machine, op: Op) -> None:
     """Notes a look that is undefined, but may take effect behind what its thread does next, where all else goes on."""
-    if m.overtaken is None:
-        m.overtaken = f"{_named(op)} is undefined, but may take effect only behind what its thread does next"
+    if m.reordering is None:
+        m.reordering = f"{_quote(op)} is undefined, but may take effect only behind what its thread does next"
 
 
-def _named(op: Op) -> str:
+def _quote(op: Op) -> str:
     line = f"line {op.span.line}: " if op.span is not None else ""
     return f"`{line}{text_of(op)}`"

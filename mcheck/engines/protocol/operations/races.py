@@ -15,7 +15,7 @@ from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import Flagged, bits, sum_of
 from mcheck.engines.protocol.operations import mbarrier_reordering
-from mcheck.engines.protocol.operations.access_records import access_of
+from mcheck.engines.protocol.operations.access_records import describe_access
 from mcheck.engines.protocol.reduction.event_merging import merge_events
 from mcheck.engines.protocol.reduction.observed_rmw_order import note_rmw_orders
 from mcheck.engines.protocol.state.access_history import Record, first_differing_byte, lanes_overlap
@@ -29,7 +29,7 @@ from mcheck.ir.def_use import written_registers
 from mcheck.ir.ops import Await, Op
 
 NON_COHERENT = ".nc."
-COMMUTING = frozenset(("add", "and", "or", "xor", "min", "max"))
+COMMUTATIVE = frozenset(("add", "and", "or", "xor", "min", "max"))
 """Operations of which any two of one kind, on integers, may change places."""
 
 Conflict = tuple[Record, int, int, bool, bool]
@@ -50,8 +50,8 @@ def enter_accesses(
     entries = check_accesses(m, agent, found, edges, part=part, exact=exact, back=back)
     for new, low, high in found:
         note_rmw_orders(m, agent, new, low, high)
-        _remember(m, new, low, high)
-    if len(m.window.entries) - len(m.window.free) > m.settle_at:
+        _add_record(m, new, low, high)
+    if len(m.window.entries) - len(m.window.free) > m.merge_threshold:
         merge_events(m)
     return entries
 
@@ -70,39 +70,45 @@ def check_accesses(
         conflicts += [(new, c) for c in _conflicts(m, new, low, high, seen.setdefault(id(new), set()))]
     kinds = {same for _, (_, _, _, same, _) in conflicts} or {True}
     ordered = event.order is not None
-    where = m.place_of(event, exact=exact)
+    where = m.tracked_address(event, exact=exact)
     entries: list[Live] = []
     said: list[dict[bool, list[Flagged]]] = []
-    for thread, own in zip(agent.shown, edges, strict=True):
-        entry = m.live(thread, event, own, agent.step * 8 + part, ordered=ordered, exact=exact, where=where, back=back)
+    for thread, own in zip(agent.representatives, edges, strict=True):
+        entry = m.make_entry(
+            thread, event, own, agent.step * 8 + part, ordered=ordered, exact=exact, where=where, back=back
+        )
         first = max(kinds)
-        flags = {first: m.enter(entry, ordered=ordered, complete=first)}
+        flags = {first: m.add_entry(entry, ordered=ordered, complete=first)}
         if len(kinds) > 1 or (exact and False in kinds):
             partly = sum_of(e for _, (old, _, _, same, _) in conflicts if not same for e in old.entries)
             flags[False] = m.window.look(entry, partly, complete=False)
-        objects_flagged(m, agent, entry, flags[first])
+        report_object_flags(m, agent, entry, flags[first])
         entries.append(entry)
         said.append(flags)
     for new, _, _ in found:
         new.entries = tuple(entries)
     for new, conflict in conflicts:
-        _judge(m, new, conflict, said)
+        _report_flags(m, new, conflict, said)
     return tuple(entries)
 
 
 def _conflicts(m: Machine, new: Record, low: int, high: int, seen: set[tuple[int, bool]]) -> Iterable[Conflict]:
     """The earlier records that a record conflicts with in a range, each that is not ``seen`` yet once."""
-    _, history = m.history(low)
-    for k in history.cut(low, high):
+    _, history = m.history_at(low)
+    for k in history.split_cells(low, high):
         start = history.starts[k]
         end = history.starts[k + 1] if k + 1 < len(history.starts) else history.end
         for old in history.cells[k]:
-            if not (new.write or old.write or m.setup.reads) or old.event is new.event or (id(old), True) in seen:
+            if (
+                not (new.write or old.write or m.setup.reads_conflict)
+                or old.event is new.event
+                or (id(old), True) in seen
+            ):
                 continue
             a, b = old.event, new.event
             same = a.size == b.size and (_start(old) - _start(new)) % max(a.size, 1) == 0
             across = False
-            if old.agent == new.agent and not m.agents[new.agent].single:
+            if old.agent == new.agent and not m.agents[new.agent].is_single_thread:
                 across = lanes_overlap(old.lanes, new.lanes, start, end)
                 if not across:
                     if (id(old), False) not in seen:
@@ -118,11 +124,11 @@ def _start(record: Record) -> int:
     return record.lanes[0] if isinstance(record.lanes, tuple) else record.event.address
 
 
-def _judge(m: Machine, new: Record, conflict: Conflict, said: list[dict[bool, list[Flagged]]]) -> None:
+def _report_flags(m: Machine, new: Record, conflict: Conflict, said: list[dict[bool, list[Flagged]]]) -> None:
     """Reports what the flags say of the pair."""
     old, low, high, same, across = conflict
     if NON_COHERENT in old.event.op.text or NON_COHERENT in new.event.op.text:
-        m.unsure = _not_read_only(old.event.op, new.event.op)
+        m.not_followed = _not_read_only(old.event.op, new.event.op)
     pairs = [(0, 0)]
     if across and len(new.entries) > 1:
         pairs.append((0, 1) if len(old.entries) > 1 else (0, 0))
@@ -133,17 +139,17 @@ def _judge(m: Machine, new: Record, conflict: Conflict, said: list[dict[bool, li
             if flag.pairs & bit and flag.name not in names:
                 names.append(flag.name)
     for name in names:
-        entry = _known(name)
+        entry = _find_entry(name)
         if entry is not None:
             _report(m, entry, old, new, low, high)
     if names:
         if not ACCEPTED.issuperset(names):
-            _may_see(m, old, new)
+            _note_delayed_read(m, old, new)
         return
     if _unordered_reductions(old, new) and not _commute(old.event, new.event):
-        m.inexact = "asynchronous reductions that nothing orders, and whose order decides what is left"
-    elif _undecided(m, old, new):
-        m.inexact = "accesses that nothing orders, and of which the model does not say that they race"
+        m.inexact_reason = "asynchronous reductions that nothing orders, and whose order decides what is left"
+    elif _is_unordered(m, old, new):
+        m.inexact_reason = "accesses that nothing orders, and of which the model does not say that they race"
 
 
 def _not_read_only(old: Op, new: Op) -> str:
@@ -152,7 +158,7 @@ def _not_read_only(old: Op, new: Op) -> str:
     return f"line {line_of(load)} reads through the non-coherent cache what line {line_of(write)} writes (9.7.9.9)"
 
 
-def _may_see(m: Machine, old: Record, new: Record) -> None:
+def _note_delayed_read(m: Machine, old: Record, new: Record) -> None:
     """A read that decides something may return what only time puts behind it, which no order of the steps shows; and a
     look in vain before it may have seen what comes later, where nothing keeps their order (8.10.5).
     """
@@ -160,18 +166,20 @@ def _may_see(m: Machine, old: Record, new: Record) -> None:
     if not new.write or old.write:
         return
     before = m.agents[new.agent].time[old.agent] >= old.step
-    decides = before and any(name in m.setup.needed[agent.threads[0]] for name, _ in written_registers(old.event.op))
-    if decides or (isinstance(m.trace[old.position].op, Await) and _returns_an_older_one(m, old, new)):
+    decides = before and any(
+        name in m.setup.needed_registers[agent.threads[0]] for name, _ in written_registers(old.event.op)
+    )
+    if decides or (isinstance(m.trace[old.position].op, Await) and _returns_older_write(m, old, new)):
         mbarrier_reordering.note_reordering(m, old.event, new.event)
 
 
-def _returns_an_older_one(m: Machine, read: Record, write: Record) -> bool:
+def _returns_older_write(m: Machine, read: Record, write: Record) -> bool:
     """Whether a read returns what cannot come behind a write: the initial value, or one of the same thread."""
     sources = (m.window.entries[k] for entry in read.entries for k in bits(entry.edges.get("rf", 0)))
-    return all(e is None or e.thread < 0 or m.names[e.thread] == write.agent for e in sources)
+    return all(e is None or e.thread < 0 or m.agent_of_thread[e.thread] == write.agent for e in sources)
 
 
-def _undecided(m: Machine, old: Record, new: Record) -> bool:
+def _is_unordered(m: Machine, old: Record, new: Record) -> bool:
     """Whether either of two accesses that are not followed one by one may come first."""
     if old.agent == new.agent or old.asynchronous or new.asynchronous:
         return False
@@ -179,7 +187,7 @@ def _undecided(m: Machine, old: Record, new: Record) -> bool:
     return not followed and m.agents[new.agent].time[old.agent] < old.step
 
 
-def _known(name: str) -> Explained | None:
+def _find_entry(name: str) -> Explained | None:
     """The catalogue's entry of a flag; flags that are none of its codes are the model's own business."""
     try:
         return catalogue.get(name)
@@ -203,24 +211,24 @@ def _commute(a: Event, b: Event) -> bool:
 
 def is_commutative(kind: str, type_: str) -> bool:
     """Whether any two operations of this kind and type may change places."""
-    return kind in COMMUTING and type_[0] in "usb" and not type_.startswith("bf")
+    return kind in COMMUTATIVE and type_[0] in "usb" and not type_.startswith("bf")
 
 
-def _remember(m: Machine, new: Record, low: int, high: int) -> None:
-    _, history = m.history(low)
-    for k in history.cut(low, high):
+def _add_record(m: Machine, new: Record, low: int, high: int) -> None:
+    _, history = m.history_at(low)
+    for k in history.split_cells(low, high):
         cell = history.cells[k]
         if len(cell) > 8 and not len(cell) & len(cell) - 1:  # again when there are twice as many
-            alike = {r.key(): r for r in cell}
+            alike = {r.merge_key(): r for r in cell}
             cell[:] = alike.values()
         cell.append(new)
 
 
-def objects_flagged(m: Machine, agent: Agent, entry: Live, flags: list[Flagged]) -> None:
+def report_object_flags(m: Machine, agent: Agent, entry: Live, flags: list[Flagged]) -> None:
     """Reports flags about events that are no two accesses to memory: uses of mbarrier objects, life cycles."""
     mine = entry.event
     for flag in flags:
-        explained = _known(flag.name)
+        explained = _find_entry(flag.name)
         if explained is None:
             continue
         rest = flag.pairs & ~m.window.accesses if mine.size else flag.pairs  # two accesses are a race, if anything
@@ -232,24 +240,24 @@ def objects_flagged(m: Machine, agent: Agent, entry: Live, flags: list[Flagged])
             if theirs is not None and theirs.size and mine.size:
                 continue
             if theirs is not None and mine.size == 0 and theirs.size and other is not None:
-                use_of_object(m, explained.code, m.names[other.thread], theirs, mine)
+                report_object_use(m, explained.code, m.agent_of_thread[other.thread], theirs, mine)
             else:
-                use_of_object(m, explained.code, agent.index, mine, theirs)
+                report_object_use(m, explained.code, agent.index, mine, theirs)
             if not low:
                 break
 
 
-def use_of_object(m: Machine, code: str, who: int, event: Event, other: Event | None) -> None:
+def report_object_use(m: Machine, code: str, who: int, event: Event, other: Event | None) -> None:
     """Reports a use of an object, or of memory, that comes at the wrong time; once for each statement."""
     if (code, event.op.span) in m.reported:
         return
     m.reported.add((code, event.op.span))
     agent = m.agents[who]
-    text, hint = _words(m, code, agent, event, other)
-    m.problem(code, text, agent, event.op, event if event.mbarrier is not None else None, hint)
+    text, hint = _describe_use(m, code, agent, event, other)
+    m.report_problem(code, text, agent, event.op, event if event.mbarrier is not None else None, hint)
 
 
-def _words(m: Machine, code: str, agent: Agent, event: Event, other: Event | None) -> tuple[str, str]:
+def _describe_use(m: Machine, code: str, agent: Agent, event: Event, other: Event | None) -> tuple[str, str]:
     address = event.mbarrier.address if event.mbarrier is not None else event.address
     if other is not None and other.mbarrier is not None:
         address = other.mbarrier.address
@@ -263,13 +271,13 @@ def _words(m: Machine, code: str, agent: Agent, event: Event, other: Event | Non
             what = "copies over" if code == "UB203" else "accesses"
             return f"{what} {name}, which holds an mbarrier at that time or may hold one", ""
         case "UB501":
-            return f"reads {m.object_of(event)}, whose CTA may end before the copy has read it", ""
+            return f"reads {m.describe_object(event)}, whose CTA may end before the copy has read it", ""
         case "UB502":
-            return f"may use {m.object_of(event)} after its CTA has ended", ""
+            return f"may use {m.describe_object(event)} after its CTA has ended", ""
         case "UB503":
             return "uses the shared memory of a CTA that may not have started", ""
         case "UB504":
-            return f"copies to {m.object_of(event)}, whose CTA may end before the copy is complete", ""
+            return f"copies to {m.describe_object(event)}, whose CTA may end before the copy is complete", ""
     return catalogue.get(code).name.replace("-", " "), ""
 
 
@@ -287,7 +295,7 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
         return
     m.reported.add(spans)
     told = first_differing_byte(old.lanes, new.lanes, low, high) if old.agent == new.agent else low
-    first, second = access_of(m, old, told, high), access_of(m, new, told, high)
+    first, second = describe_access(m, old, told, high), describe_access(m, new, told, high)
     base = _base(m, low)
     where = ", ".join(filter(None, (bytes_of(first.object, told - base, high - base), _slot(m, old, new))))
     what = " and ".join(map(_named, (first, second)))

@@ -16,7 +16,7 @@ from mcheck.events.event import Event
 
 
 @dataclass(frozen=True, slots=True)
-class Owners:
+class LaneOwners:
     """Which lane touched which bytes: lane ``lanes[k]`` (-1: several) the ``size`` bytes from ``starts[k]`` on, where
     ``starts`` ascend and the ranges are apart.
     """
@@ -25,12 +25,12 @@ class Owners:
     size: int
     lanes: tuple[int, ...]
 
-    def at(self, byte: int) -> int:
+    def lane_at(self, byte: int) -> int:
         """The lane of a byte that is among them."""
         return self.lanes[bisect_right(self.starts, byte) - 1]
 
 
-Lanes = int | tuple[int, int] | Owners | None
+Lanes = int | tuple[int, int] | LaneOwners | None
 """Which lane of an agent touched a byte: the lane's number; (address, stride) if lane k touched the k-th stride from
 the address; ``None`` for all of them."""
 
@@ -52,8 +52,8 @@ class Record:
     cp_async: bool
     cta: int
     spaces: tuple[object, ...]
-    bars: tuple[int, ...] = ()
-    done: list[tuple[int, int]] = field(default_factory=list)
+    mbarrier_clocks: tuple[int, ...] = ()
+    waits: list[tuple[int, int]] = field(default_factory=list)
     signalled: bool = False
     position: int = 0
     entries: tuple[Live, ...] = ()
@@ -61,14 +61,14 @@ class Record:
     @property
     def in_flight(self) -> bool:
         """Whether a wait to come may be the first to observe its completion."""
-        return self.asynchronous and not self.done and not self.signalled
+        return self.asynchronous and not self.waits and not self.signalled
 
-    def key(self) -> tuple[object, ...]:
+    def merge_key(self) -> tuple[object, ...]:
         """What tells it from other records of the same bytes."""
         return tuple(e.bit for e in self.entries), self.write, self.lanes
 
     @property
-    def bits(self) -> int:
+    def event_set(self) -> int:
         """Its events as a set of the window."""
         return sum_of(self.entries)
 
@@ -84,18 +84,18 @@ class History:
     starts: list[int]
     cells: list[list[Record]]
     end: int
-    circle: Ring | None = None
-    torn: bool = False
+    ring: Ring | None = None
+    splits_ring_block: bool = False
 
     @staticmethod
-    def of(base: int, size: int, circle: Ring | None = None) -> History:
+    def create(base: int, size: int, circle: Ring | None = None) -> History:
         """The history of an object that nobody has touched."""
         return History([base], [[]], base + size, circle)
 
-    def cut(self, low: int, high: int) -> range:
+    def split_cells(self, low: int, high: int) -> range:
         """The cells of the bytes from ``low`` to ``high``, cut so that they are covered exactly."""
-        if self.circle is not None and self.circle.tears(low, high):
-            self.torn = True
+        if self.ring is not None and self.ring.splits_block(low, high):
+            self.splits_ring_block = True
         first = self._split(low)
         last = self._split(high)
         return range(first, last)
@@ -129,34 +129,34 @@ def lanes_overlap(a: Lanes, b: Lanes, low: int, high: int) -> bool:
     if isinstance(a, int) and isinstance(b, int):
         return a != b
     if a == b:
-        return isinstance(a, Owners) and -1 in a.lanes
-    if isinstance(a, Owners) or isinstance(b, Owners):
-        return _apart(a, b, low, high)
-    return any(_lane(a, byte) != _lane(b, byte) for byte in range(low, high))
+        return isinstance(a, LaneOwners) and -1 in a.lanes
+    if isinstance(a, LaneOwners) or isinstance(b, LaneOwners):
+        return _lanes_differ(a, b, low, high)
+    return any(_lane_at(a, byte) != _lane_at(b, byte) for byte in range(low, high))
 
 
 def first_differing_byte(a: Lanes, b: Lanes, low: int, high: int) -> int:
     """The first byte of a cell that one lane touches by ``a`` and another by ``b``; ``low`` where no byte tells."""
     if a is None or b is None or (isinstance(a, int) and isinstance(b, int)):
         return low
-    return next((byte for byte in range(low, high) if _lane(a, byte) != _lane(b, byte)), low)
+    return next((byte for byte in range(low, high) if _lane_at(a, byte) != _lane_at(b, byte)), low)
 
 
-def _apart(a: Lanes, b: Lanes, low: int, high: int) -> bool:
+def _lanes_differ(a: Lanes, b: Lanes, low: int, high: int) -> bool:
     """Whether some byte of a cell has different lanes in ``a`` and in ``b``: where either changes from lane to lane."""
     byte = low
     while byte < high:
-        first, second = _lane(a, byte), _lane(b, byte)
+        first, second = _lane_at(a, byte), _lane_at(b, byte)
         if first != second or first < 0:
             return True
-        byte = min(_end(a, byte), _end(b, byte))
+        byte = min(_lane_end(a, byte), _lane_end(b, byte))
     return False
 
 
-def _lane(lanes: Lanes, byte: int) -> int:
+def _lane_at(lanes: Lanes, byte: int) -> int:
     match lanes:
-        case Owners():
-            return lanes.at(byte)
+        case LaneOwners():
+            return lanes.lane_at(byte)
         case (start, stride):
             return (byte - start) // stride
         case int():
@@ -164,10 +164,10 @@ def _lane(lanes: Lanes, byte: int) -> int:
     return -1
 
 
-def _end(lanes: Lanes, byte: int) -> int:
+def _lane_end(lanes: Lanes, byte: int) -> int:
     """Where the bytes of the lane end that has a byte."""
     match lanes:
-        case Owners():
+        case LaneOwners():
             return lanes.starts[bisect_right(lanes.starts, byte) - 1] + lanes.size
         case (start, stride):
             return byte + stride - (byte - start) % stride

@@ -9,7 +9,7 @@ from mcheck.engines.protocol.state.cyclic_names import RotatedNames
 
 
 @dataclass(frozen=True, slots=True)
-class Moving:
+class StreamedObject:
     """An object whose bytes are used up as the rounds go: of the addresses from ``low`` to ``high``, those before
     ``keep`` are done with, and the others are told from ``origin`` on.
     """
@@ -17,23 +17,23 @@ class Moving:
     low: int
     high: int
     origin: int
-    keep: int
+    keep_from: int
 
 
 @dataclass(frozen=True, slots=True)
-class Addresses:
+class AddressNames:
     """How the addresses of an execution are told."""
 
-    moving: Sequence[Moving]
-    turned: RotatedNames
+    streamed: Sequence[StreamedObject]
+    rotation: RotatedNames
 
-    def at(self, address: int) -> int:
+    def name_of(self, address: int) -> int:
         """An address, by what it was called before it turned; in a moving object, from its present origin on."""
-        for x in self.moving:
+        for x in self.streamed:
             if x.low <= address < x.high:
                 return address - x.origin
-        return self.turned.at(address)
+        return self.rotation.original_address(address)
 
-    def moving_from(self, low: int) -> Moving | None:
+    def streamed_object_at(self, low: int) -> StreamedObject | None:
         """The moving object that begins at an address."""
-        return next((x for x in self.moving if x.low == low), None)
+        return next((x for x in self.streamed if x.low == low), None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mcheck.engines.protocol.state.access_history import Record
-from mcheck.engines.protocol.state.sync_objects import Place, Rendezvous
+from mcheck.engines.protocol.state.sync_objects import BarrierState, Placement
 from mcheck.engines.protocol.state.vector_clocks import Vector, raise_clock
 from mcheck.events.emit import Emitter
 from mcheck.events.thread_state import State
@@ -29,53 +29,53 @@ class Agent:
     lanes: list[State]
     emitters: list[Emitter]
     code: tuple[Op, ...]
-    place: Place
+    placement: Placement
     time: Vector
     pc: int = 0
     step: int = 0
     status: str = "run"
-    where: object = None
-    of_event: dict[tuple[int, Uid], Record] = field(default_factory=dict)
-    tracked: list[int] = field(default_factory=list)
-    completed: list[int] = field(default_factory=list)
-    fenced: bool = False
+    blocked_on: object = None
+    records_by_event: dict[tuple[int, Uid], Record] = field(default_factory=dict)
+    tracked_counts: list[int] = field(default_factory=list)
+    completed_counts: list[int] = field(default_factory=list)
+    wgmma_fenced: bool = False
     """Whether a wgmma.fence has come since its latest wgmma."""
-    wgmma_open: list[Record] = field(default_factory=list)
+    open_wgmma: list[Record] = field(default_factory=list)
     wgmma_groups: list[tuple[list[Record], Vector, int]] = field(default_factory=list)
     """The reads of its committed groups of wgmma, when it committed them, and what it had waited for by then."""
-    committed: Vector | None = None
+    commit_time: Vector | None = None
     """What is over in time once its latest commit of tcgen05 has arrived."""
-    piped: list[Record] = field(default_factory=list)
+    pipe_records: list[Record] = field(default_factory=list)
     """What it has issued to the pipe of the tensor core."""
-    met: bool = False
+    warp_synchronized: bool = False
     """Whether the lanes of its warp have met at an aligned instruction that it is about to carry out."""
     last_read: dict[int, int] = field(default_factory=dict)
-    cluster_arrived: Rendezvous | None = None
-    left: dict[int, int] = field(default_factory=dict)
+    cluster_arrival: BarrierState | None = None
+    last_barrier_arrivals: dict[int, int] = field(default_factory=dict)
     """At which step each agent had arrived at the barrier that this one has left last."""
-    visits: dict[int, tuple[tuple[tuple[str, object], ...], int, int]] = field(default_factory=dict)
-    rounds: dict[int, int] = field(default_factory=dict)
+    loop_visits: dict[int, tuple[tuple[tuple[str, object], ...], int, int]] = field(default_factory=dict)
+    loop_iterations: dict[int, int] = field(default_factory=dict)
     """How often the heads of loops were come to."""
-    effects: int = 0
-    looked: dict[object, int] = field(default_factory=dict)
+    effect_count: int = 0
+    polled_versions: dict[object, int] = field(default_factory=dict)
     spinning: bool = False
     exit_time: Vector | None = None
-    aligned: int = 0
+    aligned_count: int = 0
     """Aligned instructions executed so far."""
-    lean: bool = False
-    origin: list[dict[str, int]] = field(default_factory=list)
+    single_representative: bool = False
+    sources: list[dict[str, int]] = field(default_factory=list)
     """By lane and register, the live reads that its value depends on."""
 
     @property
-    def single(self) -> bool:
+    def is_single_thread(self) -> bool:
         """Whether this is one thread."""
         return len(self.threads) == 1
 
     @property
-    def shown(self) -> tuple[int, ...]:
+    def representatives(self) -> tuple[int, ...]:
         """The threads that stand for the agent in the window."""
-        return self.threads[: 1 if self.lean else 2]
+        return self.threads[: 1 if self.single_representative else 2]
 
-    def now(self) -> Vector:
+    def current_time(self) -> Vector:
         """The agent's time, its own steps included."""
         return raise_clock(self.time, self.index, self.step)

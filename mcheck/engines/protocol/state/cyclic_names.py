@@ -26,17 +26,17 @@ class Ring:
         """The bytes that stay together however often it turns."""
         return gcd(self.size, self.step)
 
-    def tears(self, low: int, high: int) -> bool:
+    def splits_block(self, low: int, high: int) -> bool:
         """Whether bytes from ``low`` to ``high`` do not all stay together."""
         return low < self.low + self.size and high > self.low and (
             low < self.low or (low - self.low) // self.block != (high - 1 - self.low) // self.block
         )  # fmt: skip
 
-    def borders(self) -> range:
+    def block_starts(self) -> range:
         """Where what stays together begins, and the end of the circle."""
         return range(self.low, self.low + self.size + 1, self.block)
 
-    def moved(self, address: int, often: int) -> int:
+    def rotate(self, address: int, often: int) -> int:
         """Where a byte of the circle is after so many turns."""
         return self.low + (address - self.low + self.step * often) % self.size
 
@@ -47,52 +47,52 @@ class Rotation:
     changes when they move on (``flips``, by address).
     """
 
-    circles: tuple[Ring, ...]
+    rings: tuple[Ring, ...]
     flips: frozenset[int]
     _lows: list[int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_lows", [c.low for c in self.circles])
+        object.__setattr__(self, "_lows", [c.low for c in self.rings])
 
-    def circle(self, address: int) -> Ring | None:
+    def ring_at(self, address: int) -> Ring | None:
         """The circle that a byte is in."""
         k = bisect_right(self._lows, address) - 1
-        found = self.circles[k] if k >= 0 else None
+        found = self.rings[k] if k >= 0 else None
         return found if found is not None and address < found.low + found.size else None
 
-    def by_object(self, memory: MemoryMap) -> dict[int, Ring]:
+    def rings_by_object(self, memory: MemoryMap) -> dict[int, Ring]:
         """The circles by the addresses of the objects that they are in."""
-        return {found.base: c for c in self.circles if (found := memory.find(c.low)) is not None}
+        return {found.base: c for c in self.rings if (found := memory.find(c.low)) is not None}
 
-    def moves(self, address: int) -> bool:
+    def affects(self, address: int) -> bool:
         """Whether a turn makes something else of what is at an address."""
-        return address in self.flips or self.circle(address) is not None
+        return address in self.flips or self.ring_at(address) is not None
 
 
 @dataclass(slots=True)
 class RotatedNames:
     """What things were called before ``often`` turns."""
 
-    turning: Rotation
-    often: int
+    rotation: Rotation
+    turns: int
     _parities: dict[int, int] = field(default_factory=dict)
 
-    def at(self, address: int) -> int:
+    def original_address(self, address: int) -> int:
         """What a byte was."""
-        circle = self.turning.circle(address)
-        return address if circle is None else circle.moved(address, -self.often)
+        circle = self.rotation.ring_at(address)
+        return address if circle is None else circle.rotate(address, -self.turns)
 
-    def parity(self, address: int) -> int:
+    def parity_change(self, address: int) -> int:
         """1 if the parity of an mbarrier is not what it was, else 0."""
         found = self._parities.get(address)
         if found is None:
-            circle, flips = self.turning.circle(address), self.turning.flips
+            circle, flips = self.rotation.ring_at(address), self.rotation.flips
             on_the_way = (
-                address if circle is None else circle.moved(address, -back) for back in range(1, self.often + 1)
+                address if circle is None else circle.rotate(address, -back) for back in range(1, self.turns + 1)
             )
             found = self._parities[address] = sum(at in flips for at in on_the_way) % 2
         return found
 
 
-UNTURNED = RotatedNames(Rotation((), frozenset()), 0)
+UNROTATED = RotatedNames(Rotation((), frozenset()), 0)
 """All is called what it is."""

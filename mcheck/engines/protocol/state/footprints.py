@@ -9,23 +9,23 @@ from mcheck.events.event import Event
 
 
 @dataclass(frozen=True, slots=True)
-class Bytes:
+class LaneBytes:
     """Ranges of bytes, ascending and apart, and which lane of the agent has which."""
 
     ranges: tuple[tuple[int, int], ...]
     lanes: Lanes
 
-    def meets(self, low: int, high: int) -> bool:
+    def overlaps(self, low: int, high: int) -> bool:
         """Whether any byte from ``low`` to ``high`` is among them."""
         return any(a < high and low < b for a, b in self.ranges)
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class CombinedAccess:
     """The access of a load or a store by all lanes."""
 
     event: Event
-    bytes: Bytes
+    bytes: LaneBytes
 
 
 def coalesce(found: list[tuple[Event, int, int, int]]) -> list[tuple[Event, int, int, Lanes]]:

@@ -15,10 +15,10 @@ class Problem:
     message: str
     accesses: tuple[Access, ...]
     agents: tuple[int, ...]
-    until: int
-    since: int = 0
+    last_step: int
+    first_step: int = 0
     missing: str = ""
     section: str = ""
     """That of the instruction, for rules that stand there."""
-    besides: str = ""
+    note: str = ""
     """What is said behind what is missing."""

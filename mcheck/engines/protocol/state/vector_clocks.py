@@ -27,10 +27,10 @@ def raise_clock(a: Vector, index: int, value: int) -> Vector:
 
 def scopes_are_mutual(a_scope: str, a: tuple[int, int, int], b_scope: str, b: tuple[int, int, int]) -> bool:
     """Whether two scopes include each other's threads, which are at (gpu, cluster, cta) ``a`` and ``b``."""
-    return all(_shares(scope, a, b) for scope in (a_scope, b_scope))
+    return all(_includes(scope, a, b) for scope in (a_scope, b_scope))
 
 
-def _shares(scope: str, a: tuple[int, int, int], b: tuple[int, int, int]) -> bool:
+def _includes(scope: str, a: tuple[int, int, int], b: tuple[int, int, int]) -> bool:
     match scope:
         case "cta":
             return a == b
