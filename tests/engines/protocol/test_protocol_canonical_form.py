@@ -28,7 +28,7 @@ from tests.engines.protocol.sketches import ring
 
 KNOWN: dict[type, str] = {
     Agent: "index threads lanes emitters code placement time pc step status blocked_on records_by_event tracked_counts "
-    "completed_counts wgmma_fenced open_wgmma wgmma_groups commit_time pipe_records warp_synchronized last_read "
+    "completed_counts wgmma_fenced open_wgmma wgmma_groups commit_time pipe_records warp_synchronised last_read "
     "cluster_arrival loop_visits effect_count polled_versions spinning exit_time aligned_count sources "
     "loop_iterations single_representative last_barrier_arrivals",
     Lane: "registers pc events constraints known unequal facts ctrl visits groups cp_async piped completes tracked "

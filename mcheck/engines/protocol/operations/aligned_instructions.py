@@ -90,11 +90,11 @@ def _report_for_mate(m: Machine, agent: Agent, statement: Statement, instead: St
 # --- together -------------------------------------------------------------------------------------------------
 
 
-def synchronize_warp(m: Machine, agent: Agent, op: Op) -> bool:
+def synchronise_warp(m: Machine, agent: Agent, op: Op) -> bool:
     """Whether all lanes of the warp have come; if not, the agent stands and waits."""
     warp = warp_agents(m, agent)
-    if agent.warp_synchronized or len(warp) == 1 or _is_divergence_reported(m, agent):
-        agent.warp_synchronized = False
+    if agent.warp_synchronised or len(warp) == 1 or _is_divergence_reported(m, agent):
+        agent.warp_synchronised = False
         return True
     key = _key(m, agent)
     barrier = m.barriers.get(key)
@@ -129,7 +129,7 @@ def _release_lanes(m: Machine, barrier: BarrierState) -> None:
         before |= awaited_events(m, agent)
     for agent in lanes:
         add_awaited(m, agent, before)
-        agent.warp_synchronized = True
+        agent.warp_synchronised = True
         agent.time = join_clocks(agent.time, barrier.time)
         agent.status, agent.blocked_on = "run", None
     barrier.arrived, barrier.time = {}, []

@@ -315,9 +315,9 @@ def close_or_wait_groups(m: Machine, agent: Agent, op: Op) -> None:
     number = 0
     if of_warp and isinstance(op, ops.WaitGroup):
         number = max(len(agent.wgmma_groups) - (m.known_value(agent, op.pending) or 0), 0)
-        if not agent.warp_synchronized:
+        if not agent.warp_synchronised:
             aligned_instructions.check_wgmma(m, agent, op)
-        if not aligned_instructions.synchronize_warp(m, agent, op):
+        if not aligned_instructions.synchronise_warp(m, agent, op):
             return
         warps.await_commits(m, agent, number)
     elif of_warp:

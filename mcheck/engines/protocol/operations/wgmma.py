@@ -16,7 +16,7 @@ from mcheck.engines.protocol.operations.aligned_instructions import (
     add_awaited,
     awaited_events,
     check_wgmma,
-    synchronize_warp,
+    synchronise_warp,
     warp_agents,
 )
 from mcheck.engines.protocol.operations.control_flow import evaluate_guard
@@ -142,7 +142,7 @@ def await_commits(m: Machine, agent: Agent, number: int) -> None:
     group = warpgroup(m, agent)
     for other in group:
         if len(other.wgmma_groups) < number and other.status != "done":
-            agent.warp_synchronized = len(warp_agents(m, agent)) > 1
+            agent.warp_synchronised = len(warp_agents(m, agent)) > 1
             raise Blocked(GROUPS)
     before = awaited_events(m, agent)
     for other in group:
@@ -158,14 +158,14 @@ def execute_wgmma_fence(m: Machine, agent: Agent, op: Op) -> None:
     """What precedes it in any lane of the warp is ordered before the reads of the wgmma that follow."""
     if not evaluate_guard(m, agent, op):
         return
-    if not agent.warp_synchronized:  # the fences of all lanes are there before any of them goes on
+    if not agent.warp_synchronised:  # the fences of all lanes are there before any of them goes on
         event = Event((agent.threads[0], 0), op, frozenset((Tag.WGFENCE,)), 0, agent.step, agent.placement[2])
         key = fence_key(m, agent)
         check_wgmma(m, agent, op)
         for entry in m.add_event(agent, event):
             m.fences[key] = m.fences.get(key, 0) | entry.bit
     agent.wgmma_fenced = True
-    if synchronize_warp(m, agent, op):
+    if synchronise_warp(m, agent, op):
         agent.pc += 1
 
 

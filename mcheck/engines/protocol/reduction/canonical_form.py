@@ -237,7 +237,7 @@ class _Former:
         loops = loops_of(self.m, a) if self.m.setup.loop_heads[a.index] else ()
         aligned = [b.aligned_count for b in self.m.agents if self.m.warp_of(b) == self.m.warp_of(a)]
         return (
-            a.status, self._where(a.blocked_on), self.time(a.time), a.warp_synchronized, loops,
+            a.status, self._where(a.blocked_on), self.time(a.time), a.warp_synchronised, loops,
             a.aligned_count - min(aligned),
             None if met is None else (a.index in met.arrived, self.time(met.time), self._sets(met.arrivals,
             met.previous_events)),

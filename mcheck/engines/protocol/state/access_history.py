@@ -1,7 +1,7 @@
-"""Who touched which bytes: the accesses of an object that a later one may still conflict with.
+"""The access history of memory objects: the accesses to each byte that a later access may still conflict with.
 
-Every object is cut into runs of bytes that no access so far has split. A record leaves a run when nothing can tell it
-from a later one any more (``mcheck.engines.protocol.incremental.indistinguishable``).
+Each object is divided into cells, runs of bytes that no access so far has split. A record leaves a cell when no later
+event can tell it from a later record (``mcheck.engines.protocol.incremental.indistinguishable``).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from mcheck.events.event import Event
 
 @dataclass(frozen=True, slots=True)
 class LaneOwners:
-    """Which lane touched which bytes: lane ``lanes[k]`` (-1: several) the ``size`` bytes from ``starts[k]`` on, where
-    ``starts`` ascend and the ranges are apart.
+    """Which lane accessed which bytes: lane ``lanes[k]`` (-1: several lanes) accessed the ``size`` bytes from
+    ``starts[k]`` on. The ``starts`` ascend and the ranges are disjoint.
     """
 
     starts: tuple[int, ...]
@@ -26,20 +26,23 @@ class LaneOwners:
     lanes: tuple[int, ...]
 
     def lane_at(self, byte: int) -> int:
-        """The lane of a byte that is among them."""
+        """The lane that accessed a byte of the ranges."""
         return self.lanes[bisect_right(self.starts, byte) - 1]
 
 
 Lanes = int | tuple[int, int] | LaneOwners | None
-"""Which lane of an agent touched a byte: the lane's number; (address, stride) if lane k touched the k-th stride from
-the address; ``None`` for all of them."""
+"""The lanes of an agent that accessed a range: a lane number; (address, stride) if lane k accessed the k-th stride from
+the address; ``None`` for all lanes.
+"""
 
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """An access, or all accesses of one instruction by the lanes of an agent; ``entries`` are its events in the window.
+    """One access, or the accesses of one instruction by all lanes of an agent. ``entries`` are its events in the
+    window.
 
-    ``done`` are (agent, step) of the waits of its group, ``bars`` the mbarriers that it signals.
+    ``waits`` are the waits for its group as (agent, step), ``mbarrier_clocks`` the clock components of the mbarriers
+    that its completion signals.
     """
 
     agent: int
@@ -60,11 +63,11 @@ class Record:
 
     @property
     def in_flight(self) -> bool:
-        """Whether a wait to come may be the first to observe its completion."""
+        """Whether its completion has not been observed yet."""
         return self.asynchronous and not self.waits and not self.signalled
 
     def merge_key(self) -> tuple[object, ...]:
-        """What tells it from other records of the same bytes."""
+        """What distinguishes it from other records of the same bytes."""
         return tuple(e.bit for e in self.entries), self.write, self.lanes
 
     @property
@@ -75,10 +78,10 @@ class Record:
 
 @dataclass(slots=True)
 class History:
-    """The records of one object, by byte: ``starts`` are the boundaries, ``cells`` what was done in between.
+    """The access history of one object: ``starts`` are the boundaries of its cells, ``cells`` their records.
 
-    ``circle`` are bytes that change places from round to round, if some do, and ``torn`` says that somebody has touched
-    bytes together that do not stay together.
+    ``ring`` are the bytes that a rotation moves, if any. ``splits_ring_block`` says that an access covered bytes of
+    several blocks of the ring.
     """
 
     starts: list[int]
@@ -89,11 +92,11 @@ class History:
 
     @staticmethod
     def create(base: int, size: int, circle: Ring | None = None) -> History:
-        """The history of an object that nobody has touched."""
+        """Create the history of an object without accesses."""
         return History([base], [[]], base + size, circle)
 
     def split_cells(self, low: int, high: int) -> range:
-        """The cells of the bytes from ``low`` to ``high``, cut so that they are covered exactly."""
+        """Split cells so that some of them cover exactly the bytes from ``low`` to ``high``; return their indices."""
         if self.ring is not None and self.ring.splits_block(low, high):
             self.splits_ring_block = True
         first = self._split(low)
@@ -101,7 +104,7 @@ class History:
         return range(first, last)
 
     def extend(self, end: int) -> None:
-        """Has the object end further on: nobody has touched what is new."""
+        """Extend the object to a new end; the new bytes have no accesses."""
         before, self.end = self.end, end
         if before < end and self.cells[-1]:
             self.starts.append(before)
@@ -123,7 +126,7 @@ class History:
 
 
 def lanes_overlap(a: Lanes, b: Lanes, low: int, high: int) -> bool:
-    """Whether different lanes of one agent touch a common byte of a cell, one by ``a`` and one by ``b``."""
+    """Whether two different lanes of one agent access a common byte of a cell, one by ``a`` and the other by ``b``."""
     if a is None or b is None:
         return True
     if isinstance(a, int) and isinstance(b, int):
@@ -136,14 +139,16 @@ def lanes_overlap(a: Lanes, b: Lanes, low: int, high: int) -> bool:
 
 
 def first_differing_byte(a: Lanes, b: Lanes, low: int, high: int) -> int:
-    """The first byte of a cell that one lane touches by ``a`` and another by ``b``; ``low`` where no byte tells."""
+    """The first byte of a cell that different lanes access by ``a`` and by ``b``; ``low`` where the lanes are not known
+    per byte.
+    """
     if a is None or b is None or (isinstance(a, int) and isinstance(b, int)):
         return low
     return next((byte for byte in range(low, high) if _lane_at(a, byte) != _lane_at(b, byte)), low)
 
 
 def _lanes_differ(a: Lanes, b: Lanes, low: int, high: int) -> bool:
-    """Whether some byte of a cell has different lanes in ``a`` and in ``b``: where either changes from lane to lane."""
+    """Whether some byte of a cell has different lanes in ``a`` and ``b``, tested where either changes lanes."""
     byte = low
     while byte < high:
         first, second = _lane_at(a, byte), _lane_at(b, byte)
@@ -165,7 +170,7 @@ def _lane_at(lanes: Lanes, byte: int) -> int:
 
 
 def _lane_end(lanes: Lanes, byte: int) -> int:
-    """Where the bytes of the lane end that has a byte."""
+    """The end of the bytes of the lane that accesses a byte."""
     match lanes:
         case LaneOwners():
             return lanes.starts[bisect_right(lanes.starts, byte) - 1] + lanes.size

@@ -1,4 +1,4 @@
-"""The bytes of memory in one execution, as far as they are known."""
+"""The contents of memory in one execution, as far as they are known."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from mcheck.semantics.tensor_map_values import MAP_SIZE, encode
 from mcheck.semantics.terms import Term, Uid, Unknown, evaluate
 
 SPARSE_SIZE = 1 << 22
-"""Bytes of an object from which on only those are held that are known."""
+"""The size from which on only the known bytes of an object are stored."""
 
 
 class Memory:
-    """Bytes with a mask of those that are known; ``.shared`` starts unknown."""
+    """The bytes of all memory objects, with a mask of the known ones; ``.shared`` starts unknown."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -34,12 +34,12 @@ class Memory:
         """The known bytes of large objects, by address."""
 
     def copy(self) -> Memory:
-        """The same bytes, in memory of their own."""
+        """Copy the memory."""
         return self.copy_into(self._program)
 
     def copy_into(self, program: Program) -> Memory:
-        """The same bytes in a program whose objects begin where those of this one do, and are no smaller; what they
-        have more of is as it was declared.
+        """Copy the bytes into memory for another program, whose objects have the same bases and are no smaller; bytes
+        that only the larger objects have are as declared.
         """
         out = Memory(program)
         out._sparse_bytes = dict(self._sparse_bytes)
@@ -67,7 +67,7 @@ class Memory:
         return address - base, *found
 
     def load(self, address: int, size: int) -> int | None:
-        """The bytes as an unsigned integer, ``None`` if some are unknown."""
+        """The bytes as an unsigned integer; ``None`` if some are unknown."""
         if self._sparse and self._large(address):
             found, mask = self.read(address, size)
             return None if 0 in mask else int.from_bytes(found, "little")
@@ -77,7 +77,7 @@ class Memory:
         return int.from_bytes(data[offset : offset + size], "little")
 
     def read(self, address: int, size: int) -> tuple[bytes, bytes]:
-        """The bytes, and a mask with 1 for each that is known."""
+        """The bytes, and a mask with 1 for each known byte."""
         if self._sparse and self._large(address):
             if not self._sparse_bytes:
                 return bytes(size), bytes(size)
@@ -87,7 +87,7 @@ class Memory:
         return bytes(data[offset : offset + size]), bytes(known[offset : offset + size])
 
     def write(self, address: int, data: bytes, known: bytes) -> None:
-        """Writes bytes of which some may be unknown."""
+        """Write bytes, some of which may be unknown."""
         if self._sparse and self._large(address):
             if self._sparse_bytes or any(known):
                 for k, (value, sure) in enumerate(zip(data, known, strict=True)):
@@ -100,7 +100,9 @@ class Memory:
         mask[offset : offset + len(data)] = known
 
     def known_contents(self, without: frozenset[int]) -> tuple[object, ...]:
-        """What is known of the bytes that were touched, but for the objects at some addresses, in a comparable form."""
+        """The known bytes among those accessed, in a comparable form; objects at the addresses ``without`` are left
+        out.
+        """
         dense = [
             (base, bytes(known), bytes(x & -k & 255 for x, k in zip(data, known, strict=True)))
             for base, (data, known) in sorted(self._data.items())
@@ -109,7 +111,7 @@ class Memory:
         return tuple(dense), tuple(sorted(self._sparse_bytes.items()))
 
     def store(self, address: int, size: int, value: int | None) -> None:
-        """Writes an integer, or makes the bytes unknown."""
+        """Write an integer; ``None`` makes the bytes unknown."""
         if self._sparse and self._large(address):
             given = b"" if value is None else (value & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
             self.write(address, given or bytes(size), bytes([1 if given else 0]) * size)
@@ -123,11 +125,13 @@ class Memory:
 
 
 Bytes = tuple[bytes, bytes]
-"""Bytes, and a mask of those that are known."""
+"""Bytes, and a mask of the known ones."""
 
 
 def evaluate_bytes(term: Term, size: int, read: dict[Uid, Bytes]) -> Bytes:
-    """The bytes of a term once the reads of its operation have returned: what is merely moved stays known in parts."""
+    """The bytes of a term once the reads of its operation have returned; data that is only moved may be known in
+    part.
+    """
     if not isinstance(term, int):
         if term[0] == "e" and term[1] in read:
             return read[term[1]]
@@ -144,7 +148,7 @@ def evaluate_bytes(term: Term, size: int, read: dict[Uid, Bytes]) -> Bytes:
 
 
 def evaluate_value(term: Term, read: dict[Uid, Bytes]) -> int | None:
-    """The value of a term once the reads of its operation have returned, ``None`` if it is not known."""
+    """The value of a term once the reads of its operation have returned; ``None`` if it is unknown."""
 
     def result(uid: Uid) -> int:
         found = read.get(uid)

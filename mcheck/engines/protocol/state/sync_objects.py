@@ -1,4 +1,4 @@
-"""What threads meet at: mbarriers, execution barriers, words that strong operations share, signals in flight."""
+"""The synchronisation objects of an execution: mbarriers, execution barriers, tracked words, signals in flight."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from mcheck.semantics.terms import Term
 Placement = tuple[int, int, int]
 """(gpu, cluster, CTA)"""
 PhaseId = tuple[int, int]
-"""(life of an mbarrier object, phase)"""
+"""(lifetime of an mbarrier object, phase)"""
 
 
 @dataclass(slots=True)
 class SyncOperation:
-    """An operation on a shared object: who, at which step, where in the trace, what it knew of time."""
+    """An operation on a synchronisation object: its agent, step, position in the trace, and vector clock."""
 
     agent: int
     step: int
@@ -31,20 +31,20 @@ class SyncOperation:
     kind: str
     phase: int
     signal: int = -1
-    """The component of the mbarrier if this is a completion signal."""
+    """The clock component of the mbarrier if this is a completion signal, else -1."""
     clock_bound: int = 0
-    """What that component is at most while the phase of the signal is not over."""
+    """The largest value of that component while the signal's phase is not over."""
     effect: tuple[int, int] = (0, 0)
     """What it adds to the pending arrivals of an mbarrier, and to its tx-count."""
     entries: tuple[Live, ...] = ()
     """Its events in the window, if it is an operation on an mbarrier."""
     reorderable: tuple[SyncOperation, ...] = ()
-    """Those before it in the same phase that no axiom puts there
+    """The operations before it in the same phase that no axiom orders before it
     (``mcheck.engines.protocol.operations.mbarrier_reordering``).
     """
 
     def is_before(self, time: Vector) -> bool:
-        """Whether what happens at a time comes after it, so that it cannot come before it."""
+        """Whether it precedes everything at a time, so that no step at that time could precede it."""
         return time[self.signal] > self.clock_bound if self.signal >= 0 else time[self.agent] >= self.step
 
 
@@ -53,7 +53,8 @@ class PhaseOperations:
     """The live operations of one phase of an mbarrier, as sets of the window.
 
     ``signals`` are those that a wait for the phase observes, ``copies`` the memory operations that they complete,
-    ``waits`` those that found the object in this phase, ``ending`` what completed it or invalidated the object.
+    ``waits`` those that found the object in this phase, ``completing`` the operation that completed the phase or
+    invalidated the object.
     """
 
     operations: int = 0
@@ -63,7 +64,7 @@ class PhaseOperations:
     completing: int = 0
 
     def drop_dead_events(self, keep: int) -> None:
-        """Drops events that are no longer live."""
+        """Drop events that are no longer live."""
         self.operations &= keep
         self.signals &= keep
         self.copies &= keep
@@ -73,7 +74,7 @@ class PhaseOperations:
 
 @dataclass(slots=True)
 class Mbarrier:
-    """An mbarrier object. ``seen`` is its component in the vectors of time."""
+    """An mbarrier object. ``clock_index`` is its component in vector clocks."""
 
     address: int
     clock_index: int
@@ -82,38 +83,40 @@ class Mbarrier:
     initialisation: SyncOperation | None = None
     invalidation: SyncOperation | None = None
     lifetime_changes: list[SyncOperation] = field(default_factory=list)
-    """The invalidations of the objects that the memory held before, and the initialisations that followed."""
+    """The invalidations of earlier objects at this address, and the initialisations that followed."""
     current_operations: list[SyncOperation] = field(default_factory=list)
     previous_operations: list[SyncOperation] = field(default_factory=list)
     older_operations: dict[int, list[SyncOperation]] = field(default_factory=dict)
-    """The operations of earlier phases than that of ``before``, as far back as a stale look may find one."""
+    """The operations of phases before the previous one, as far back as a stale wait may find a phase."""
     waits: list[SyncOperation] = field(default_factory=list)
     """Waits since the current phase began."""
     failed_operations: list[SyncOperation] = field(default_factory=list)
-    """Operations that were undefined: others could come before them, to other effect."""
+    """Operations that were undefined; others could precede them, with another effect."""
     phases: dict[PhaseId, PhaseOperations] = field(default_factory=dict)
     time: Vector = field(default_factory=list)
     pending_time: Vector = field(default_factory=list)
     completion_times: dict[int, Vector] = field(default_factory=dict)
-    """When the latest phases were complete."""
+    """When the latest phases completed."""
     waited_phases: set[PhaseId] = field(default_factory=set)
     """The phases that some wait saw complete."""
     delayed_waited_phases: set[PhaseId] = field(default_factory=set)
-    """Those that a look saw complete which may take effect later (``Setup.late``), and perhaps see another phase."""
+    """The phases that a wait saw complete which may take effect later (``Setup.delayed_waits``) and then perhaps see
+    another phase.
+    """
     first_arrivals: dict[PhaseId, Event] = field(default_factory=dict)
     """The first arrival of each phase."""
     unannounced_bytes: list[Problem] = field(default_factory=list)
-    """What is said of the bytes that nobody announced to earlier objects, if the execution comes to its end."""
+    """Problems with bytes that no expect-tx announced to earlier objects; reported if the execution completes."""
     expected_bytes: int = 0
     received_bytes: int = 0
     last_phase_seen: dict[int, int] = field(default_factory=dict)
-    """By agent, the last phase that it saw complete."""
+    """For each agent, the last phase that it saw complete."""
     merged_phase: int = -1
-    """The last phase whose operations are no longer told from those of earlier ones."""
+    """The last phase whose operations are merged with those of earlier phases."""
 
     def clock_value(self, phase: int) -> int:
-        """What the component of the object is in a time at which so many of its phases are over: more than for all
-        phases of an object that the memory held before, which say nothing of these.
+        """The object's clock component once so many of its phases are over. It exceeds those of all earlier objects at
+        this address, whose phases say nothing about these.
         """
         return (self.lifetime - 1) * MAX_PHASES + phase
 
@@ -122,7 +125,7 @@ class Mbarrier:
         return self.phases.setdefault((self.lifetime, phase), PhaseOperations())
 
     def earlier_operations(self, phase: int) -> tuple[PhaseOperations, PhaseOperations]:
-        """(those of all phases before this one, those of the same object alone)."""
+        """The operations of all earlier phases, and those of the same object alone."""
         every, own = PhaseOperations(), PhaseOperations()
         for (life, number), acts in self.phases.items():
             if (life, number) >= (self.lifetime, phase):
@@ -135,7 +138,7 @@ class Mbarrier:
         return every, own
 
     def operations_before(self, phase: int) -> tuple[int, int]:
-        """The operations of all phases before this one, and the waits that found the object in one of them."""
+        """The operations of all earlier phases, and the waits that found the object in one of them."""
         acts = waits = 0
         for when, found in self.phases.items():
             if when < (self.lifetime, phase):
@@ -144,27 +147,27 @@ class Mbarrier:
         return acts, waits
 
     def completed_operations(self, phase: int) -> list[SyncOperation]:
-        """The operations of a phase that is over, in their order: the last one has completed it."""
+        """The operations of a completed phase, in order: the last one completed it."""
         if self.state is not None and phase == self.state.phase - 1:
             return self.previous_operations
         return self.older_operations.get(phase, [])
 
     def merged_phase_of(self, when: PhaseId) -> PhaseId:
-        """The phase as waits to come tell it from others: what is before all that they find is one to them."""
+        """The phase as later waits distinguish it: phases before all that they can find count as one."""
         life, number = when
         if self.state is None or life != self.lifetime or number < 0:
             return when
         return life, max(number, self.state.phase - KEPT_PHASES - 1)
 
     def relative_phase(self, when: PhaseId) -> tuple[int, int | str]:
-        """A phase, from the present one of the object that there is; those that are long over are alike."""
+        """A phase relative to the present one of the object; phases that are merged are equal."""
         life, phase = when
         assert self.state is not None
         recent = life == self.lifetime and phase > self.merged_phase
         return life - self.lifetime, phase - self.state.phase if recent else "over"
 
     def drop_dead_events(self, keep: int) -> None:
-        """Drops events that are no longer live, and joins phases that are long over."""
+        """Drop events that are no longer live, and merge phases that no wait can find any more."""
         for acts in self.phases.values():
             acts.drop_dead_events(keep)
         if self.state is None:
@@ -186,14 +189,14 @@ class Mbarrier:
 
 
 MAX_PHASES = 1 << 40
-"""More than an object ever has."""
+"""A bound on the phases of an object."""
 KEPT_PHASES = 1
-"""Phases before the current one that a stale look may still find."""
+"""Phases before the current one that a stale wait may still find."""
 
 
 @dataclass(slots=True)
 class Signal:
-    """A completion signal of an asynchronous operation, on its way to an mbarrier."""
+    """The completion signal of an asynchronous operation, in flight to its mbarrier."""
 
     key: tuple[int, int, int]
     agent: int
@@ -210,8 +213,8 @@ class Signal:
 
 @dataclass(slots=True)
 class BarrierState:
-    """An execution barrier. ``here`` are the agents that have arrived in this round, ``brought`` their arrivals and
-    when they came, ``warps`` those of each warp.
+    """An execution barrier. ``arrived`` are the agents that have arrived in this generation, ``arrival_events`` their
+    arrivals with the time of each, ``warps`` the agents of each warp among them.
     """
 
     key: tuple[object, ...]
@@ -221,7 +224,7 @@ class BarrierState:
     count: int | None = None
     arrived: dict[int, SyncOperation] = field(default_factory=dict)
     repeated_arrivals: dict[int, list[SyncOperation]] = field(default_factory=dict)
-    """Further arrivals of an agent in this round, beside the first, which is in ``here``."""
+    """Further arrivals of an agent in this generation; the first one is in ``arrived``."""
     arrival_events: dict[int, tuple[int, Vector]] = field(default_factory=dict)
     kinds: set[str] = field(default_factory=set)
     arrivals: int = 0
@@ -230,15 +233,15 @@ class BarrierState:
     failed_arrivals: list[SyncOperation] = field(default_factory=list)
     votes: dict[int, list[int | None]] = field(default_factory=dict)
     lane_operands: dict[int, list[tuple[Term, ...]]] = field(default_factory=dict)
-    """Operands that only the lane itself looks at, of those who exchange values."""
+    """Operands of collectives that only the lane itself reads."""
     warps: dict[tuple[int, int], set[int]] = field(default_factory=dict)
     previous_events: int = 0
-    """The live arrivals of the last complete round."""
+    """The live arrivals of the last complete generation."""
 
 
 @dataclass(slots=True, eq=False)
 class Write:
-    """A write to a shared word, in coherence order: its value and its events in the window."""
+    """A write to a tracked word, in coherence order, with its value and its events in the window."""
 
     agent: int
     step: int
@@ -256,25 +259,27 @@ class Write:
 
     @property
     def write_id(self) -> int:
-        """What it is called in every order of the steps: by its agent, and the step there."""
+        """An identity that does not depend on the order of steps: its agent, and the step there."""
         return (self.agent + 1) * MAX_WRITES + self.step
 
 
 MAX_WRITES = 1 << 40
-"""More than there are steps of one agent."""
+"""A bound on the steps of one agent."""
 NO_WRITE = -1
-"""Instead of the name of a write: none of them."""
+"""The choice of no write."""
 ASYNC_WRITE = "copied"
-"""What an asynchronous operation writes; its value is known once its reads have returned (``overwritten``)."""
+"""The kind of a write by an asynchronous operation; its value is known once its reads have returned."""
 NON_COMMUTING = frozenset(("read", "write", "atomic", ASYNC_WRITE))
-"""Kinds of accesses of which each has its place; every other kind is a function, and two that are alike may change
-places.
+"""Kinds of accesses that do not commute with their like. Any other kind names a function, and two accesses of one
+function commute.
 """
 
 
 @dataclass(slots=True)
 class Word:
-    """A word that strong operations access. ``written`` are all its live writes."""
+    """A tracked word: one that strong operations access, or whose value decides something. ``write_events`` are all its
+    live writes.
+    """
 
     address: int
     size: int
@@ -283,4 +288,4 @@ class Word:
     version: int = 0
     write_events: int = 0
     read_index: int | None = None
-    """The write that an asynchronous reduction has just read, behind which its own comes."""
+    """The write that an asynchronous reduction has just read; its own write follows directly."""
