@@ -1,35 +1,37 @@
-"""Arrivals that may change places between phases of an mbarrier, where whichever place they take adds no behaviour.
+"""Commuting arrivals: arrivals on an mbarrier that may be exchanged between phases without adding any behaviour.
 
-The consumers of a cluster release the stages of several CTAs, one CTA after the other. One that is quick may arrive for
-its next round before a slow one has arrived for this: two arrivals of the first then make up a phase, and every round
-doubles the executions. But who arrives for the next round knows all that the slow one did before its arrival (else it
-would not have got so far), and so do those whom it lets through. Such executions need not be run: one stands for all.
+The consumers of a cluster release the stages of several CTAs, one CTA after the other. A fast consumer may arrive for
+its next round before a slow one has arrived for this round: two arrivals of the fast one then make up a phase, and
+every round doubles the executions. But a thread that arrives for the next round knows everything that the slow one did
+before its arrival (else it would not have got so far), and so do those that its arrival releases. Such executions need
+not be run: one represents all.
 
 Let X be the execution in the usual order, all of whose reversals are of two arrivals in different phases of one object,
-and Y any other one. What is asked of X, and shown of Y:
+and Y any other one. What is checked of X, and shown of Y:
 
-* The objects concerned count arrivals and do nothing else: each has one initialisation, arrivals of one by single
-  threads, and waits for a parity that are awaited. So the number of arrivals alone says which waits are let through.
-* *Loose* are the arrivals whose phase may be another. They are found in an execution U in which nobody learns of loose
-  arrivals, neither in time nor by the model: what is ordered in U is in every Y. Those of two phases that U does not
-  order are loose, and U is run until no more are found. So the others are in the same phases in Y as in X.
-* Every arrival of a phase *knows* what those of the phase before knew: to have seen it tells a waiter all that it tells
-  it to have seen those, but that they came themselves. This is asked of the window, by a wait that is put in for a
-  trial, and of the vectors of time. By transitivity so does every arrival of any later phase. In Y a wait may miss an
-  arrival that it sees in X; then, by number, it has seen another one, which comes later in X. By induction along Y
-  every event but the loose arrivals knows in Y what it knows in X. (The models order by closures, into which a phase
-  enters as an edge from a release to an acquire: to be let through by the later arrival leads from all that was before
-  the earlier one to all that is behind the wait.)
-* So what time or the model orders in X is ordered in Y, a loose arrival before others excepted. With the order findings
-  do not grow: without any in X there is none in Y about other events. Two kinds that are for review (``ORDERED``) may
-  be in X: they say of an order by which fences it came about, and what is ordered so in Y only is a race in X. No other
-  step can come elsewhere, and no wait lets its phase pass, for what keeps it from that in X keeps it in Y as well.
-* Every wait of Y is let through: of the steps that Y lacks at its end, the first one in the order of X would be a wait
-  for a phase all of whose arrivals have come.
-* What comes after a loose arrival is ordered so in Y if it is in U: there no finding may be about one. And no look may
-  be stale in U.
+* The objects concerned count arrivals and do nothing else: each has one initialisation, arrivals of count one by single
+  threads, and waits for a parity that are awaited. So the number of arrivals alone decides which waits are released.
+* *Movable* are the arrivals whose phase may be another. They are found in an execution U in which nobody learns of
+  movable arrivals, neither in time nor by the model: what is ordered in U is ordered in every Y. Arrivals of two phases
+  that U does not order are movable, and U is run until no more are found. So the others are in the same phases in Y as
+  in X.
+* Every arrival of a phase *knows* what those of the previous phase knew: observing it tells a waiter everything that
+  observing those does, except that those arrivals themselves took place. This is checked in the window, by adding a
+  wait as a trial, and in the vector clocks. By transitivity so does every arrival of any later phase. In Y a wait may
+  miss an arrival that it observes in X; then, by number, it has observed another one, which comes later in X. By
+  induction along Y every event other than the movable arrivals knows in Y what it knows in X. (The models order by
+  closures, into which a phase enters as an edge from a release to an acquire: being released by the later arrival leads
+  from everything before the earlier one to everything after the wait.)
+* So what time or the model orders in X is ordered in Y, except a movable arrival before others. More order means no
+  more findings: if X has none, Y has none about other events. Two kinds of severity review (``REVIEW_CODES``) may be in
+  X: they concern the fences by which an order came about, and what is ordered this way in Y only is a race in X. No
+  other step can come elsewhere, and no wait misses its phase, for what prevents it in X prevents it in Y as well.
+* Every wait of Y is released: of the steps that Y lacks at its end, the first one in the order of X would be a wait for
+  a phase all of whose arrivals have come.
+* What follows a movable arrival is ordered this way in Y if it is in U: there no finding may be about one. And no wait
+  may be stale in U.
 
-The third and the fourth point are arguments about the shipped models; for others this is not done.
+The third and the fourth point are arguments about the shipped models; for other models this is not done.
 """
 
 from __future__ import annotations
@@ -52,18 +54,20 @@ from mcheck.ir import ops
 Arrival = tuple[int, int]
 """An agent and the number of its step."""
 Knowledge = tuple[dict[int, int], dict[int, int]]
-"""What a wait would learn: by node of the model the events that are related to it, and of which sets it would be."""
+"""What a wait would know: by node of the model the events that are related to it, and the sets that it would be in."""
 
 REVIEW_CODES = frozenset(("RACE005", "RACE008"))
 MAX_RUNS = 6
-"""So many executions are run at most to find the loose arrivals."""
+"""Maximum executions to find the movable arrivals."""
 
 
 def prove_commuting(setup: Setup, first: Machine) -> int | None:
-    """Whether the first execution of a program stands for all: how many more were run to show it; ``None`` if not."""
+    """Prove that the first execution of a program represents all: the number of further executions that the proof took,
+    or ``None`` if there is no proof.
+    """
     if not _has_only_phase_reversals(first) or _has_findings(first) or not is_equivalent(setup.tape):
         return None
-    thorough, setup.thorough = setup.thorough, True  # stale looks are sought whatever is found
+    thorough, setup.thorough = setup.thorough, True  # stale waits are sought whatever is found
     try:
         return _count_confirming_runs(setup, first)
     except (Split, NewMbarrier, NewOrder, NewWord):
@@ -121,12 +125,12 @@ def _runs_to_end(m: Machine) -> bool:
 
 
 def _keep_one_lifetime(m: Machine, objects: set[int]) -> bool:
-    """Whether the objects have had one life, which has not ended."""
+    """Whether each object was initialised once and never invalidated."""
     return all(m.mbarriers[k].lifetime == 1 and m.mbarriers[k].state is not None for k in objects)
 
 
 def _has_finding_on_movable(m: Machine, watch: ArrivalObserver) -> bool:
-    """Whether something was found that may be about a loose arrival."""
+    """Whether a finding may be about a movable arrival."""
     arrivals = (d for found in watch.arrivals.values() for d in found)
     spans = {d.event.op.span for d in arrivals if (d.agent, d.step) in watch.movable}
     return any(not p.accesses or any(a.span in spans for a in p.accesses) for p in m.problems)
@@ -134,9 +138,9 @@ def _has_finding_on_movable(m: Machine, watch: ArrivalObserver) -> bool:
 
 @dataclass(slots=True)
 class ArrivalObserver:
-    """What is looked at in an execution: with ``hidden``, nobody learns of the loose arrivals, and those that are not
-    ordered are ``found``, at the objects that are ``moved``; else whether the arrivals of one phase of the ``objects``
-    know what those of the one before knew.
+    """The observer of an execution. With ``hides_movable``, nobody learns of the movable arrivals, and it collects
+    those that are not ordered (``unordered_arrivals``, at ``unordered_objects``). Otherwise it checks whether the
+    arrivals of each phase of the ``objects`` know what those of the previous phase knew.
     """
 
     movable: frozenset[Arrival]
@@ -148,21 +152,21 @@ class ArrivalObserver:
     unordered_objects: set[int] = field(default_factory=set)
     arrivals: dict[int, list[SyncOperation]] = field(default_factory=dict)
     inapplicable: bool = False
-    """Whether one of the objects does something else than count arrivals of one, or some phase may be kept open."""
+    """Whether one of the objects does anything other than count arrivals of one, or some phase may be kept open."""
     loses_knowledge: bool = False
 
     def hides(self, agent: Agent) -> bool:
-        """Whether nobody is to learn of the present step of an agent."""
+        """Whether the present step of an agent is hidden from all others."""
         return self.hides_movable and (agent.index, agent.step) in self.movable
 
     def on_wait(self, bar: Mbarrier, agent: Agent, event: Event, *, awaited: bool) -> None:
-        """A wait at an object."""
+        """Record a wait at an object."""
         self.waits.setdefault(bar.address, {})[agent.index, event.op.span] = agent.threads[0], event
         self.inapplicable |= bar.address in self.objects and not awaited
 
     def on_operation(self, m: Machine, bar: Mbarrier, done: SyncOperation, time: Vector) -> None:
-        """An operation, or a signal, takes its place in the present phase."""
-        if done.effect[0] > 0:  # what follows such an increment may be postponed with it, and more follows in others
+        """Record an operation or signal that counts in the present phase."""
+        if done.effect[0] > 0:  # operations after such an increment may be deferred with it
             self.inapplicable = True
         if not _is_plain_arrival(m, done):
             self.inapplicable |= bar.address in self.objects
@@ -176,7 +180,7 @@ class ArrivalObserver:
         mine.append(done)
 
     def on_arrival(self, m: Machine, bar: Mbarrier, done: SyncOperation, entries: tuple[Live, ...]) -> None:
-        """An arrival is in the window: whether it knows what those of the phase before knew."""
+        """Check whether an arrival in the window knows what those of the previous phase knew."""
         if self.hides_movable or self.loses_knowledge or bar.address not in self.objects or not bar.previous_operations:
             return
         self.loses_knowledge = not all(self._covers_in_time(m, other, done) for other in bar.previous_operations)
@@ -190,14 +194,14 @@ class ArrivalObserver:
             self.loses_knowledge = sets != its or any(events & ~tells.get(n, 0) & ~but for n, events in told.items())
 
     def _movable_events(self, m: Machine) -> int:
-        """The loose arrivals in the present phases of the objects, and in those before, as a set of the window."""
+        """The movable arrivals in the present and previous phases of the objects, as a set of the window."""
         operations = (
             d for k in self.objects for d in (*m.mbarriers[k].current_operations, *m.mbarriers[k].previous_operations)
         )
         return sum_of(e for d in operations if (d.agent, d.step) in self.movable for e in d.entries)
 
     def _covers_in_time(self, m: Machine, other: SyncOperation, done: SyncOperation) -> bool:
-        """Whether an operation comes after all that another one comes after, but for loose arrivals."""
+        """Whether an operation follows everything that another one follows in time, except movable arrivals."""
         agents = len(m.agents)
         if any(a > b for a, b in zip(other.time[agents:], done.time[agents:], strict=True)):
             return False
@@ -215,7 +219,7 @@ def _is_plain_arrival(m: Machine, done: SyncOperation) -> bool:
 
 
 def _find_knowledge(m: Machine, thread: int, event: Event, seen: int) -> Knowledge:
-    """What a wait of a thread would know that had seen some arrivals, and nothing else."""
+    """What a wait of a thread would know that had observed some arrivals, and nothing else."""
     saved = m.save()
     entry = m.window.entry(event, thread, edges={"phase": seen})
     m.window.add(entry)

@@ -1,8 +1,8 @@
-"""All executions that differ in more than the order of what commutes, one after the other.
+"""Exploration of schedules: dynamic partial order reduction, one execution per class of equivalent schedules.
 
-An execution is replayed from its beginning along a forced prefix. Where two of its steps could as well have come in
-the other order, to another effect, the prefix up to the earlier one, what the later one needs, and the later one
-itself make a new prefix. A well-formed pipeline needs one execution.
+Each execution is replayed from its beginning along a forced prefix. Where two of its steps could have come in the other
+order, with another effect, a new prefix is made of the prefix up to the earlier step, the steps that the later one
+needs, and the later step itself. A well-formed pipeline needs one execution.
 """
 
 from __future__ import annotations
@@ -42,28 +42,28 @@ from mcheck.ir.program import Program
 
 MAX_EXECUTIONS = 2_000
 MAX_REPLAYED_STEPS = 4_000_000
-"""Steps of all executions together, beside those of the first ones with each set of agents."""
+"""Maximum steps of all executions together, without the first execution for each set of agents."""
 DUPLICATE_STEPS = 2_000
-"""Until there have been so many steps, what could have come instead is asked of each execution, also of those that are
-the same as another one up to the order of what commutes: each may show another way to what differs from all of them.
+"""Up to this total of steps, reversals are also taken from executions that equal an earlier one up to the order of
+commuting steps: each may show another way to an execution that differs from all.
 """
 TRIAL_COST = 8
-"""Steps that it takes to ask the model whether an event may be."""
+"""The cost, in steps, of asking the model whether it allows an event."""
 EXECUTIONS_AFTER_FINDING = 48
 STEPS_AFTER_FINDING = 8_000
-"""Executions, and their steps together, after the first finding of severity error: enough to see its other faces."""
+"""Executions after the first finding of severity error, and their total steps: enough to see its other forms."""
 MAX_FIX_EXECUTIONS = 32
-"""Executions of a program with a remedy that is tried."""
+"""Maximum executions of a program with a suggested fix."""
 MAX_FIX_STEPS = 12_000
-"""Steps of all of these together."""
+"""Maximum steps of all these executions together."""
 EXECUTIONS_WITHOUT_NEWS = 24
 STEPS_WITHOUT_NEWS = 3_000
-"""The same since the latest finding: where that many showed nothing new, those that follow are more of the same."""
+"""The same since the latest finding: if these showed nothing new, further ones are not expected to."""
 
 
 @dataclass(slots=True)
 class Search:
-    """The executions of a program, up to a ``limit``, and what was found in them."""
+    """A search through the executions of a program, up to a ``limit``, with the findings so far."""
 
     program: Program
     model: Model
@@ -73,71 +73,75 @@ class Search:
     thorough: bool = False
     brief: bool = False
     excused: Excused = None
-    """Which errors are left out of the answer and are none to stop at; ``thorough`` then stops after any other one."""
+    """Which errors are left out of the answer and do not end the search; ``thorough`` then stops after any other
+    error.
+    """
     time_limit: Limit = field(default_factory=Limit)
     findings: dict[object, Finding] = field(default_factory=dict)
     errors: list[Finding] = field(default_factory=list)
-    """Those of the findings that count."""
+    """The findings that count as errors."""
     executions: int = 0
     has_consistent_execution: bool = False
-    """Whether one of them is an execution of the model."""
+    """Whether one of the executions is consistent with the model."""
     reaches_end: bool = False
-    """Whether one of them comes to its end."""
+    """Whether one of the executions runs to its end."""
     bound_text: str | None = None
     reordering: str | None = None
-    """Which operation on an mbarrier may take effect behind a later one of its thread."""
+    """An operation on an mbarrier that may take effect after a later one of its thread, as a sentence."""
     not_followed: str | None = None
     extra_mbarriers: tuple[int, ...] = ()
     extra_words: dict[int, int] = field(default_factory=dict)
     ordered_words: frozenset[int] = frozenset()
     reorders_sc_fences: bool = False
-    """Whether the fence.sc are followed in either order, though nothing is looked at that they decide."""
+    """Whether both orders of fence.sc are explored although they decide nothing that is observed."""
     setup: Setup | None = None
     split_agents: set[tuple[int, ...]] = field(default_factory=set)
     work_at_first_error: tuple[int, int] | None = None
-    """How many executions and steps there had been when there was the first error."""
+    """The number of executions and steps at the first error."""
     work_at_last_finding: tuple[int, int] = (0, 0)
-    """The same of the latest finding."""
+    """The number of executions and steps at the latest finding."""
     replayed_steps: int = 0
     steps: int = 0
     stale_maps: bool = False
-    """Whether copies go by the tensor maps as they were at the start."""
+    """Whether copies use the tensor maps as they were at the start."""
     observed_registers: Watched | None = None
     suggests_fixes: bool = True
-    """Whether remedies are tried out (``mcheck.engines.protocol.fix_search.trials``)."""
+    """Whether fixes are tried out (``mcheck.engines.protocol.fix_search.trials``)."""
     trial_steps: int = 0
-    """Steps of what was tried."""
+    """The steps spent on trying fixes."""
     on_execution: Callable[[Machine], None] = lambda _: None
-    """Is shown every execution; with ``watched``, for those who want final states."""
+    """Called with every execution; with ``observed_registers``, it collects final states."""
 
     @property
     def has_final_error(self) -> bool:
-        """Whether more executions would not change the answer: those that end have states beside those that do not."""
+        """Whether further executions would not change the answer. With final states a deadlock is not final, because
+        other executions may end in a state.
+        """
         return any(self.observed_registers is None or f.kind != "deadlock" for f in self.errors)
 
     @property
     def exhaustive(self) -> bool:
-        """Whether everything is looked at, whatever is found."""
+        """Whether everything is explored, whatever is found."""
         return self.thorough and self.excused is None
 
     @property
     def answered_by_error(self) -> bool:
-        """Whether an error is enough of an answer, and there is one."""
+        """Whether an error answers the question, and one has been found."""
         return self.has_final_error and not self.exhaustive
 
     @property
     def not_followed_reason(self) -> Reason | None:
-        """What was met that leaves all executions in doubt."""
+        """What the engine could not follow, which leaves all executions in doubt."""
         return None if self.not_followed is None else Reason(Cause.NOT_FOLLOWED, self.not_followed)
 
     @property
     def bound_reason(self) -> Reason | None:
-        """What the search went up to, if it left something out."""
+        """The bound of the search, if it cut something off."""
         return None if self.bound_text is None else Reason(Cause.BOUND, self.bound_text)
 
     @property
     def no_execution_ends(self) -> bool:
-        """Whether none comes to its end, as far as they were looked at, and what was found says why."""
+        """Whether no execution explored so far runs to its end, and an error explains it."""
         return (
             not self.reaches_end
             and self.bound_text is None
@@ -149,17 +153,17 @@ class Search:
         return tuple(sorted(self.findings.values(), key=lambda f: (f.severity != "error", f.code, f.message)))
 
     def check_deadline(self) -> None:
-        """Raises ``TimeOut`` once the time is over."""
+        """Raise ``TimeOut`` once the time is over."""
         self.time_limit.check()
 
     def explore(self, timeout: float | None) -> Reason | None:
-        """``run`` within a time; the reason if there is no answer."""
+        """``run`` with a time limit; the reason if there is no answer."""
         self.time_limit = Limit(timeout)
         with gc_control.collect_rarely():
             return self.time_limit.attempt(self.run)
 
     def run(self) -> None:
-        """Explores with the largest agents, then with smaller ones where lanes have to be told apart."""
+        """Explore with the largest agents, then with smaller ones where lanes have to be distinguished."""
         agents = partition(self.program)
         while True:
             try:
@@ -198,15 +202,15 @@ class Search:
                 agents = self._split_partition(agents, [group[:1], group[1:]])
 
     def _needs_fence_orders(self) -> bool:
-        """Whether accesses that race have another code where an order of the fence.sc, which was not followed, orders
-        them: then it is a fence of a proxy that lacks (RACE004, RACE006, RACE009).
+        """Whether racing accesses would have another code under an order of fence.sc that was not explored. Then a
+        proxy fence is missing (RACE004, RACE006, RACE009).
         """
         if self.brief or self.bound_text or self.setup is None or self.setup.sc_order_matters:
             return False
         return sc_fences.has_sc_fence(self.program) and any(f.code == "RACE003" for f in self.findings.values())
 
     def _may_stop(self) -> bool:
-        """Whether enough has been done since the first error was found."""
+        """Whether enough has been explored since the first error."""
         if not self.answered_by_error:
             return False
         if self.brief:
@@ -225,7 +229,7 @@ class Search:
     def _split_partition(
         self, agents: Partition, groups: list[tuple[int, ...]] | tuple[tuple[int, ...], ...]
     ) -> Partition:
-        """The partition with one agent cut up; one that was cut in two before is cut into single threads."""
+        """The partition with one agent split; an agent that was split before is split into single threads."""
         whole = tuple(sorted(t for g in groups for t in g))
         if any(set(whole) < set(earlier) for earlier in self.split_agents):
             groups = [(t,) for t in whole]
@@ -236,11 +240,11 @@ class Search:
         return tuple(sorted(out))
 
     def _explore(self, setup: Setup) -> set[int]:
-        """All executions with these agents; the agents whose lanes would have to be told apart."""
+        """Run all executions with these agents; return the agents whose lanes have to be distinguished."""
         todo: deque[Prefix] = deque([()])
         planned: set[Prefix] = {()}
         again: list[list[Prefix]] = []
-        """What could have come instead in executions that are the same as earlier ones."""
+        """The reversals of executions that equal earlier ones up to the order of commuting steps."""
         seen: set[object] = set()
         coarse: set[int] = set()
         alike = thread_symmetry.classes(setup) if self.observed_registers is not None else {}
@@ -250,7 +254,7 @@ class Search:
                 continue
             forced = (
                 todo.popleft() if self.has_final_error else todo.pop()
-            )  # after a finding, what differs most from it
+            )  # after a finding, the prefix that differs most from it
             self.check_deadline()
             if self.executions >= self.limit:
                 self.bound_text = f"{self.limit} executions"
@@ -261,8 +265,8 @@ class Search:
             self.steps += len(machine.trace) + TRIAL_COST * machine.trial_count
             self.replayed_steps += len(machine.trace) if forced else 0
             setup.event_kinds = machine.window.shown
-            if machine.broken_axiom is not None:  # no execution of the model
-                # Under a model that is not shipped it may have to come in another order from the start.
+            if machine.broken_axiom is not None:  # inconsistent with the model
+                # Under a model that is not shipped another order may be needed from the start.
                 if not is_equivalent(setup.tape):
                     coarse |= machine.agents_to_split
                     self._schedule(_find_next_prefixes(machine, self.answered_by_error), alike, planned, todo)
@@ -295,7 +299,9 @@ class Search:
             if not alternatives:
                 continue
             signature = hash(thread_symmetry.signature(machine, alike)), machine.outcome
-            if signature not in seen or self.observed_registers is not None:  # states tell more apart than findings
+            if (
+                signature not in seen or self.observed_registers is not None
+            ):  # final states distinguish more than findings do
                 seen.add(signature)
                 self._schedule(alternatives, alike, planned, todo)
             elif self.steps <= DUPLICATE_STEPS:
@@ -305,7 +311,7 @@ class Search:
     def _schedule(
         self, alternatives: list[Prefix], alike: thread_symmetry.Classes, planned: set[Prefix], todo: deque[Prefix]
     ) -> None:
-        """Adds what could have come instead to what is to be done."""
+        """Add new prefixes to the work list."""
         for other in alternatives:
             self.check_deadline()
             plan = thread_symmetry.renamed(other, alike)
@@ -334,8 +340,8 @@ class Search:
                     self.errors.append(found)
 
     def _make_fix_check(self, key: tuple[str, object]) -> Callable[[Program], bool]:
-        """What says whether a program that has been amended is rid of a finding, and has none of other kinds in its
-        place. It is tried with few steps, whose number is the same each time.
+        """Create the check of whether an edited program lacks a finding and has no finding of another kind in its
+        place. It explores with few steps, whose number is the same each time.
         """
         known = {f.code for f in self.findings.values()}
 
@@ -368,7 +374,7 @@ class Search:
 
 
 def _drop_duplicate_races(problems: list[Problem]) -> list[Problem]:
-    """Two copies of one cp.async group that write one place are UB106, and not a race beside it."""
+    """Two copies of one cp.async group that write the same bytes are UB106, without a race beside it."""
     groups = [p for p in problems if p.code == "UB106"]
     if not groups:
         return problems
@@ -383,7 +389,7 @@ def _drop_duplicate_races(problems: list[Problem]) -> list[Problem]:
 
 
 def _find_next_prefixes(machine: Machine, few: bool) -> list[Prefix]:
-    """The prefixes to run next: other choices, and other orders; with ``few`` one order for two statements."""
+    """The prefixes to run next: other choices, and reversals; with ``few`` one reversal for each pair of statements."""
     trace = machine.trace
     held = _find_blocked_by_guess(machine)
     if not machine.reversals and not held and not any(e.choices for e in trace):
@@ -391,7 +397,7 @@ def _find_next_prefixes(machine: Machine, few: bool) -> list[Prefix]:
     steps: list[PlannedStep] = [(e.actor, tuple(c for c, _ in e.choices)) for e in trace]
     all_steps: list[PlannedStep] = []
     begun: list[int] = []
-    """How many of them come before each entry."""
+    """For each entry, the number of steps before it."""
     for entry, step in zip(trace, steps, strict=True):
         all_steps += entry.failed_steps
         begun.append(len(all_steps))
@@ -413,25 +419,25 @@ def _find_next_prefixes(machine: Machine, few: bool) -> list[Prefix]:
         chosen = {k for e in ends if (k := place.get(id(e), -1)) in between}
         free = {k for k in between if not _is_before(first, trace[k])}
         needed = chosen | {k for k in free if any(e is not first and _is_before(trace[k], e) for e in ends)}
-        # What else need not come after the first may come before it as well: which of it does is part of the order.
+        # Other steps that need not follow the first one may precede it: which of them do is part of the order.
         for which in (needed,) if few or needed == chosen | free else (needed, chosen | free):
             tail = [steps[k] for k in sorted(which)]
             if not chosen:
                 tail.append((ends[-1].actor, ()))
-            if first.guess is not None:  # it was about this that the two were not ordered
+            if first.guess is not None:  # the guess is why the two were not ordered
                 tail.append((first.actor, (first.guess,)))
             elif any(e is first for e in ends):
                 tail.append(steps[earlier])
             elif isinstance(ops.performed_operation(ends[-1].op), ops.MbarrierWait):
-                # A look changes nothing for the others, so that they go on as they did.
-                tail += [(trace[k].who, ()) for k in (earlier, *between) if k not in which]
+                # A wait has no effect on other steps, so they are replayed unchanged.
+                tail += [(trace[k].actor, ()) for k in (earlier, *between) if k not in which]
             out.append((*all_steps[: begun[earlier]], *tail))
     return out
 
 
 def _find_blocked_by_guess(machine: Machine) -> list[tuple[int, TraceEntry]]:
-    """The steps at which agents wait forever because a guard that nobody knows was taken to hold: they might have
-    gone on. A step that is done at last has this among its choices.
+    """The steps at which agents wait forever because an unknown guard was assumed to hold; they might have continued. A
+    step that is executed in the end has this among its choices.
     """
     found = []
     for agent in machine.agents:
@@ -444,7 +450,7 @@ def _find_blocked_by_guess(machine: Machine) -> list[tuple[int, TraceEntry]]:
 
 
 def _one_per_pair(machine: Machine) -> list[Reversal]:
-    """The first reversal of every two statements."""
+    """The first reversal of each pair of statements."""
     found: dict[object, Reversal] = {}
     for reversal in machine.reversals:
         first, ends = machine.trace[reversal[0]], reversal[1]
@@ -453,7 +459,7 @@ def _one_per_pair(machine: Machine) -> list[Reversal]:
 
 
 def _is_before(a: TraceEntry, b: TraceEntry) -> bool:
-    """Whether step ``a`` is before ``b`` in time; an arrival is not behind what it waits for at its barrier."""
+    """Whether step ``a`` precedes step ``b`` in time; an arrival does not follow what it waits for at its barrier."""
     time = b.start_time or b.time
     if a.signal >= 0:
         return time[a.signal] > a.clock_bound
@@ -474,10 +480,10 @@ def answer(
     brief: bool = False,
     excused: Excused = None,
 ) -> Answer:
-    """The findings of a program, whatever its condition; never raises for a time-out or an unmodelled construct.
+    """Find the findings of a program, whatever its condition; never raises for a time-out or an unmodelled construct.
 
-    After the first error a little more is looked at; with ``thorough`` everything, with ``brief`` nothing. Errors that
-    are ``excused`` do not count as first ones.
+    After the first error a little more is explored; with ``thorough`` everything, with ``brief`` nothing. ``excused``
+    errors do not count as the first one.
     """
     search = Search(program, model, profile, unroll, limit, thorough, brief, excused)
     late = search.explore(timeout)
@@ -529,8 +535,8 @@ def check(
 
 
 def _explain_stale_maps(search: Search) -> Reason | None:
-    """A copy whose tensor map is replaced meanwhile may go by either contents; the newer ones are followed. The older
-    ones may show nothing else.
+    """Why a race on a tensor map leaves executions out: a copy may use either contents, and only the newer ones are
+    explored. The older ones may show nothing else.
     """
     raced = (a.proxy for f in search.findings.values() if f.kind == "race" for a in f.accesses)
     if "tensormap" not in raced:
@@ -550,7 +556,9 @@ def _explain_stale_maps(search: Search) -> Reason | None:
 
 
 def _explain_lost_updates(search: Search) -> str | None:
-    """Atomics that race with writes are not atomic (8.10.3): what one of them loses, no interleaving shows."""
+    """Why atomics that race with writes leave executions out: they are not atomic (8.10.3), and no interleaving shows
+    the updates that they lose.
+    """
     pairs = [p for f in search.findings.values() if f.kind == "race" for p in permutations(f.accesses, 2)]
     beside = {a.span for a, other in pairs if other.access == "write"}
     atomics = {op.span for op in search.program.operations if isinstance(ops.performed_operation(op), ops.Atomic)}

@@ -1,10 +1,10 @@
-"""Final states of programs without races, from the executions that the protocol engine tells apart.
+"""Final states of race-free programs, from the executions that the protocol engine distinguishes.
 
-In such a program every weak read has one causally latest write, so what a state holds follows from the phases, the
-values of strong reads and the winners of atomics: from what the engine explores anyway. With final states in question
-it also tells apart what the registers and locations in question depend on. The states are all of them if nothing races
-in any execution, if interleavings show every execution (``mcheck.engines.protocol.analysis.interleaving``), and if no
-value had to be guessed; a state that was reached counts also where others may be missing.
+In such a program every weak read has one causally latest write. A final state therefore follows from the phases, the
+values of strong reads and the order of atomics, which the engine explores anyway. For final states it also
+distinguishes what the registers and locations in question depend on. The list is complete if no execution has a race,
+if interleavings show every execution (``mcheck.engines.protocol.analysis.interleaving``), and if no value had to be
+guessed. A state that was reached counts even where others may be missing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ WITNESS_LINES = 40
 
 @dataclass(slots=True)
 class States:
-    """The final states of the executions seen so far: how many executions end in each, and one of them."""
+    """The final states of the executions so far: the number of executions that end in each, and one as a witness."""
 
     program: Program
     terms: tuple[Term, ...]
@@ -50,7 +50,7 @@ class States:
     exit_passed_barrier: bool = False
 
     def add_execution(self, m: Machine) -> None:
-        """Adds the state of an execution in which every thread has ended (interface: others have none)."""
+        """Add the final state of an execution in which every thread has ended; others have none."""
         if m.inexact_reason is not None:
             self.inexact_reason = m.inexact_reason
         self.exit_passed_barrier = self.exit_passed_barrier or m.exit_passed_barrier
@@ -106,8 +106,8 @@ def answer(
     timeout: float | None = None,
     witnesses: bool = False,
 ) -> Answer:
-    """The final states of a program with the verdict of its condition; ``unknown`` with the reason where they cannot
-    be told. Never raises for a time-out or an unmodelled construct.
+    """The final states of a program with the verdict on its condition; ``unknown`` with the reason where they are not
+    known. Never raises for a time-out or an unmodelled construct.
     """
     if not has_equivalent_checks(tape_of(model), is_race_check):
         return Answer(verdict=Verdict.UNKNOWN, complete=False, engine="protocol", reasons=(OTHER_MODEL,))
@@ -169,7 +169,9 @@ def _explain_incomplete(search: Search, states: States, findings: tuple[Finding,
 
 
 def _observes_pending_count(search: Search) -> bool:
-    """Whether a register in question is a count of arrivals, which arrivals that commute do not leave alone."""
+    """Whether an observed register holds a count of pending arrivals, which depends on the order of commuting
+    arrivals.
+    """
     assert search.setup is not None
     observed = search.observed_registers or {}
     return any(

@@ -1,8 +1,8 @@
-"""Tensor maps that race: a copy may go by the map as it was before a write, or as it is after it.
+"""Tensor maps that race: a copy may use the map as it was before a write, or as it is after it.
 
-An execution goes by what has been written so far in the order of its steps, as if a fence stood in between. Where a map
-has one look and one write in the whole program, no more than two maps can be looked at, and to run every execution once
-more with the maps as they were at the start shows all that the other one leads to
+An execution uses the map as written so far in the order of its steps, as if a fence were in between. Where the whole
+program reads a map once and writes it once, a copy can use at most two maps. Running every execution again with the
+maps as they were at the start then shows everything that the older map leads to
 (``mcheck.engines.protocol.exploration``).
 """
 
@@ -18,7 +18,7 @@ MAP_READS = ops.TensorCopy | ops.Prefetch
 
 
 def has_one_map_write(program: Program) -> bool:
-    """Whether some thread looks at a tensor map once, nobody looks at another, and the map is written at most once."""
+    """Whether the program reads one tensor map, once, and writes that map at most once."""
     looks = [(t, op) for t in program.threads for op in t.code if isinstance(op, MAP_READS)]
     if len(looks) != 1 or _repeats(looks[0][0]):
         return False
@@ -34,7 +34,7 @@ def has_one_map_write(program: Program) -> bool:
 
 
 def _may_access_map(op: Op) -> bool:
-    """Whether an operation is neither the look nor a fence."""
+    """Whether an operation is neither the read nor a fence."""
     return not isinstance(op, MAP_READS | ops.ProxyFence)
 
 

@@ -1,8 +1,8 @@
-"""One execution: the agents' code run step by step, with what each step touches and signals.
+"""The state of one execution: its agents, memory, synchronisation objects, window and trace.
 
-Operations are decoded into events by the emitters of ``mcheck.events``, so that operands are checked in one place. The
-events go into a window of the execution (``mcheck.engines.protocol.incremental``), which says what the model in use
-makes of them; what they do to memory and to objects is done here and in the modules beside this one.
+Emitters of ``mcheck.events`` decode operations into events, so that operands are checked in one place. The events go
+into the execution's window (``mcheck.engines.protocol.incremental``), which evaluates the model in use. The effects on
+memory and on objects are executed here and in ``mcheck.engines.protocol.operations``.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ from mcheck.semantics.terms import Term, Uid, typed
 
 MAX_STEPS = 3_000_000
 MERGE_THRESHOLD = 160
-"""Live events from which on those that nothing can tell apart are made one."""
+"""The number of live events from which on indistinguishable ones are merged."""
 
 Snapshot = tuple[
     tuple[object, ...], dict[int, tuple[int, int, int]], dict[int, int], dict[int, int], str | None, int, set[object],
     dict[tuple[int, int], PhaseOperations] | None,
 ]  # fmt: skip
-"""What a trial has to leave as it was."""
+"""The state that a trial must restore."""
 
 
 FlagHandler = Callable[["Machine", "Agent", Live, list[Flagged]], None]
@@ -67,7 +67,7 @@ class Undefined(Exception):
 
 
 class Blocked(Exception):
-    """The agent cannot go on; ``where`` is what it waits for."""
+    """The agent cannot continue; ``blocked_on`` is what it waits for."""
 
     def __init__(self, where: object) -> None:
         super().__init__("blocked")
@@ -79,7 +79,7 @@ EXECUTORS: dict[type[Op], Executor] = {}
 
 
 def executes(*kinds: type[Op]) -> Callable[[Executor], Executor]:
-    """Registers the function that executes operations of these kinds."""
+    """Register the function that executes operations of these kinds."""
 
     def register(doer: Executor) -> Executor:
         for kind in kinds:
@@ -90,7 +90,7 @@ def executes(*kinds: type[Op]) -> Callable[[Executor], Executor]:
 
 
 class MbarrierObserver(Protocol):
-    """What is told of the operations on mbarriers, and says which of them nobody is to learn of."""
+    """An observer of the operations on mbarriers, which may hide some of them from all other threads."""
 
     def hides(self, agent: Agent) -> bool: ...
 
@@ -102,7 +102,9 @@ class MbarrierObserver(Protocol):
 
 
 class Machine:
-    """One execution, forced along a prefix and then by the usual order: signals first, then whoever ran last."""
+    """One execution: first the steps of a prefix, then the default schedule (signals first, then the agent that ran
+    last).
+    """
 
     def __init__(self, setup: Setup, forced: Prefix, flagged: FlagHandler) -> None:
         self.setup = setup
@@ -115,11 +117,13 @@ class Machine:
         self.agent_of_thread = {t: k for k, group in enumerate(setup.partition) for t in group}
         self.window = Window(setup.program, setup.tape, setup.event_kinds, setup.sorts)
         self.program_order: dict[int, tuple[int, int, int]] = {}
-        """By thread: what precedes its present place in program order, that place, what stands at it."""
+        """For each thread: the events before its present step in program order, that step, and the events of the
+        step.
+        """
         self.control_sources: dict[int, int] = {}
-        """By thread, what all that follows depends on: waits and branches that have let it through."""
+        """For each thread, the waits and branches that all later events depend on."""
         self.polls: dict[int, int] = {}
-        """By thread, the looks at mbarriers for whose answer not all that follows has to wait."""
+        """For each thread, the mbarrier polls whose result not all later events depend on."""
         self.merge_threshold = MERGE_THRESHOLD
         self.exits: dict[int, int] = {}
         self.fences: dict[object, int] = {}
@@ -127,13 +131,13 @@ class Machine:
         self.trace: list[TraceEntry] = []
         self.failed_steps: list[PlannedStep] = []
         self.blocked_steps: dict[object, tuple[int, TraceEntry]] = {}
-        """The last step of those that could not do it, and how long the trace was."""
+        """For each agent or signal, its latest step that could not be executed, and the length of the trace then."""
         self.signals: dict[tuple[int, int, int], Signal] = {}
         self.queue: deque[tuple[int, int, int]] = deque()
         self.problems: list[Problem] = []
         self.reversals: list[Reversal] = []
         self.phase_reversals: list[PhaseReversal] = []
-        """Those of the reversals that are of two operations in different phases of one mbarrier."""
+        """The reversals of two operations in different phases of one mbarrier."""
         self.observer: MbarrierObserver | None = None
         self.decisions: list[object] = []
         self.agents_to_split: set[int] = set()
@@ -146,29 +150,31 @@ class Machine:
         self.tokens: set[tuple[int, int]] = set()
         self.not_followed: str | None = None
         self.completed_barriers: list[tuple[tuple[object, ...], tuple[SyncOperation, ...]]] = []
-        """The rounds of barriers with a count that are over: which barrier, and the arrivals."""
+        """The completed generations of barriers with a count: which barrier, and the arrivals."""
         self.ambiguous_arrivals = False
-        """Whether an arrival may be one for the next round of its barrier, so that who stands may have been let go."""
+        """Whether an arrival may belong to the next generation of its barrier, so that a thread that waits may have
+        been released.
+        """
         self.inexact_reason: str | None = None
-        """Why the values of this execution may not be those of an execution of the model."""
+        """Why the values of this execution may differ from those of any execution of the model."""
         self.broken_axiom: str | None = None
-        """The axiom of the model that this execution breaks: it is none."""
+        """The axiom of the model that this execution violates: it is inconsistent."""
         self.guess_count = 0
         self.guessed_truths: dict[Term, bool] = {}
-        """What was taken for the truth of conditions that nobody knows."""
+        """The assumed truth of conditions that are not known."""
         self.on_flags = flagged
-        """Is told what the flags of the model say of events that touch no memory."""
+        """Called with the flags of the model for events that access no memory."""
         self.trial_count = 0
-        """Events that were put into the window to see whether the model lets them be."""
+        """The number of trials: events added to the window only to see whether the model allows them."""
         self.exit_passed_barrier = False
-        """Whether a barrier was passed because a thread had exited, which orders nothing but in time."""
+        """Whether a barrier completed because a thread had exited, which orders time and no memory."""
         self.bound: str | None = None
-        """Up to what it is followed, where there may be more."""
+        """The bound that cut this execution, if any."""
         self.reordering: str | None = None
-        """Which operation on an mbarrier might have taken effect behind a later one of its thread."""
+        """An operation on an mbarrier that might take effect after a later one of its thread, as a sentence."""
         self.unordered_finds: dict[tuple[int, int, int, int], int] = {}
-        """By agent, an object, the agent and the step of its initialisation, which no time orders before the first one:
-        by which of its steps that found the object first.
+        """By (agent, object, agent and step of its initialisation), where no time orders the initialisation before the
+        first agent: the step of that agent that found the object first.
         """
         self.outcome = "end"
         base = len(setup.partition)
@@ -187,7 +193,7 @@ class Machine:
         )  # fmt: skip
 
     def make_emitters(self, group: tuple[int, ...]) -> list[Emitter]:
-        """What decodes the operations of some threads for this execution."""
+        """Create the emitters that decode the operations of some threads for this execution."""
         return [
             Emitter(
                 self.program, self.program.threads[t], self.setup.semantics, _MapReader(self), meets=False,
@@ -198,7 +204,7 @@ class Machine:
         ]  # fmt: skip
 
     def map_contents(self, uid: Uid, state: State) -> tuple[int, ...]:
-        """The bytes that a tensor copy finds where its map should be."""
+        """The bytes that a tensor copy reads as its tensor map."""
         event = state.events[uid[1]]
         memory = Memory(self.program) if self.setup.stale_maps else self.memory
         value = memory.load(event.address, event.size)
@@ -212,8 +218,8 @@ class Machine:
         self, thread: int, event: Event, edges: dict[str, int], turn: int, *, ordered: bool, exact: bool = False,
         where: int | None = None, back: dict[str, int] | None = None,
     ) -> Live:  # fmt: skip
-        """An event of a thread for the window; ``turn`` is its place in program order if it is ``ordered``: eight times
-        the step of its agent, and which part of that it is.
+        """Create a window entry for an event of a thread. ``turn`` is its place in program order if it is ``ordered``:
+        eight times the step of its agent, plus the part of that step.
         """
         if ordered:
             before, at, here = self.program_order.get(thread, (0, -1, 0))
@@ -235,8 +241,8 @@ class Machine:
         )
 
     def add_entry(self, entry: Live, *, ordered: bool, complete: bool = True) -> list[Flagged]:
-        """Puts an event into the window: what the flags of the model say of it. Where most of the time goes, so that
-        the time is looked at here.
+        """Add an event to the window and return the flags of the model for it. Most of the time is spent here, so the
+        deadline is checked here.
         """
         self.setup.check_deadline()
         broken, flags = self.window.add(entry, complete=complete)
@@ -252,8 +258,8 @@ class Machine:
         exact: bool = False, where: int | None = None, common: dict[str, int] | None = None,
         back: dict[str, int] | None = None,
     ) -> tuple[Live, ...]:  # fmt: skip
-        """An event of all lanes of an agent, ``part`` of its present step; ``edges`` of each shown lane, ``common`` of
-        all. What the flags say of events that touch no memory is reported at once.
+        """Add an event of all lanes of an agent, ``part`` of its present step; ``edges`` are those of each
+        representative, ``common`` those of all. Flags for events that access no memory are reported at once.
         """
         ordered = event.order is not None
         given = list(edges) if edges is not None else [{} for _ in agent.representatives]
@@ -270,17 +276,17 @@ class Machine:
         return tuple(out)
 
     def add_dependency(self, agent: Agent, entries: Iterable[Live]) -> None:
-        """All that follows in the agent's threads depends on these events."""
+        """Make all later events of the agent's threads depend on these events."""
         for thread, entry in zip(agent.representatives, entries, strict=True):
             self.control_sources[thread] = self.control_sources.get(thread, 0) | 1 << entry.slot
 
     def note_poll(self, agent: Agent, entries: Iterable[Live]) -> None:
-        """These looks at an mbarrier order what depends on them, and nothing else that follows."""
+        """Note polls of an mbarrier that order what depends on them, and no other later event."""
         for thread, entry in zip(agent.representatives, entries, strict=True):
             self.polls[thread] = self.polls.get(thread, 0) & ~self.control_sources.get(thread, 0) | entry.bit
 
     def save(self, bar: Mbarrier | None = None) -> Snapshot:
-        """What ``restore`` needs to take back events that were put into the window for a trial."""
+        """Save what ``restore`` needs to undo a trial."""
         phases = None if bar is None else {k: replace(a) for k, a in bar.phases.items()}
         self.trial_count += 1
         return (
@@ -290,7 +296,7 @@ class Machine:
         )  # fmt: skip
 
     def restore(self, saved: Snapshot, bar: Mbarrier | None = None) -> None:
-        """Takes back what came since ``save``."""
+        """Undo everything since ``save``."""
         window, before, waits, looks, impossible, problems, reported, phases = saved
         self.window.restore(window)
         self.program_order, self.control_sources, self.polls, self.broken_axiom = before, waits, looks, impossible
@@ -302,7 +308,9 @@ class Machine:
     # --- names --------------------------------------------------------------------------------------------
 
     def label(self, address: int) -> str:
-        """The object at an address, with the element or the offset; in the terms of the program if it has some."""
+        """The name of the object at an address, with the element or the offset; in the program's terms if it has
+        some.
+        """
         said = self.program.terms.label(address) if self.program.terms is not None else None
         if said is not None:
             return said
@@ -319,7 +327,7 @@ class Machine:
         return f"{instance.label} + {offset}" if offset else instance.label
 
     def name(self, agent: Agent, lane: int | None = None) -> str:
-        """How results call a thread, or the lanes of an agent."""
+        """The name of a thread, or of the lanes of an agent, in results."""
         threads = self.program.threads
         if lane is not None or agent.is_single_thread:
             return threads[agent.threads[lane or 0]].name
@@ -333,26 +341,26 @@ class Machine:
 
     @property
     def brief(self) -> bool:
-        """Whether there is an error already, and no need to look for what only stale reads and looks would show."""
+        """Whether an error has been found, so that errors which only stale reads and waits show need not be sought."""
         if self.setup.thorough:
             return False
         return self.setup.brief or any(catalogue.get(p.code).severity("ptx") == "error" for p in self.problems)
 
     def begin_step(self, entry: TraceEntry) -> None:
-        """Starts a step of the trace."""
+        """Append a step to the trace."""
         entry.failed_steps, self.failed_steps = self.failed_steps, []
         self.trace.append(entry)
         self._choices_made = 0
 
     def undo_blocked_step(self) -> None:
-        """Takes the last step back, which could not be done; that it has chosen to wait is remembered."""
+        """Remove the last step, which could not be executed; its choice to wait is kept."""
         entry = self.trace.pop()
         self.blocked_steps[entry.actor] = len(self.trace), entry
         chosen = tuple(c for c, _ in entry.choices)
         self.failed_steps = [*entry.failed_steps, (entry.actor, chosen)] if chosen else entry.failed_steps
 
     def choose(self, count: int) -> int:
-        """One of ``count`` ways to go on; the others are explored later."""
+        """Choose one of ``count`` ways to continue; the others are explored later."""
         choices = self.trace[-1].choices
         k = self._choices_made
         self._choices_made += 1
@@ -366,7 +374,9 @@ class Machine:
         return taken
 
     def choose_option(self, options: Sequence[int]) -> int:
-        """One of some ``options`` that mean the same in every order of the steps; the others are explored later."""
+        """Choose one of ``options`` whose meaning does not depend on the order of steps; the others are explored
+        later.
+        """
         choices = self.trace[-1].choices
         k = self._choices_made
         self._choices_made += 1
@@ -379,13 +389,13 @@ class Machine:
         return options[0]
 
     def wake(self, where: object) -> None:
-        """Lets those who wait for ``where`` try again."""
+        """Let the agents that are blocked on something try again."""
         for agent in self.agents:
             if agent.status == "blocked" and (agent.blocked_on is where or isinstance(agent.blocked_on, list)):
                 agent.status, agent.blocked_on = "run", None
 
     def tracked_address(self, event: Event, *, exact: bool) -> int | None:
-        """The address of an access as far as the model asks for it: shared words, mbarrier objects, tensor maps."""
+        """The address of an access if the model distinguishes it: tracked words, mbarrier objects, tensor maps."""
         if exact or Tag.TMAP in event.tags:
             return event.address
         if self.mbarriers_in(event.address, event.address + event.size):
@@ -393,7 +403,7 @@ class Machine:
         return event.address if self.setup.touches_map(event.address, event.size) else None
 
     def describe_object(self, event: Event) -> str:
-        """The object that an event uses."""
+        """The name of the object that an event uses."""
         step = event.mbarrier
         instance = self.program.memory.find(event.address if event.size or step is None else step.address)
         return instance.label if instance is not None else "shared memory"
@@ -411,7 +421,7 @@ class Machine:
         return out
 
     def find_lane_flag(self, record: Record, *, complete: bool) -> str | None:
-        """What the model flags between two lanes of one instruction that write the same bytes."""
+        """The flag of the model for two lanes of one instruction that write the same bytes."""
         first, second = record.entries[0], record.entries[-1]
         if first is second:
             return None
@@ -419,7 +429,7 @@ class Machine:
         return next((f.name for f in flags if f.pairs & first.bit), None)
 
     def add_branch_dependency(self, agent: Agent, names: list[str]) -> None:
-        """A branch or a guard has looked at registers: all that follows depends on what they were read from."""
+        """Make all later events depend on the reads that the registers of a branch or guard come from."""
         for k, thread in enumerate(agent.representatives):
             mask = self.find_sources(agent, k, names)
             if mask:
@@ -438,13 +448,13 @@ class Machine:
     def report_problem(
         self, code: str, message: str, agent: Agent | None, op: Op, event: Event | None = None, missing: str = ""
     ) -> None:
-        """Reports undefined behaviour of one operation."""
+        """Report undefined behaviour of one operation."""
         self.problems.append(self.make_problem(code, message, agent, op, event, missing))
 
     def make_problem(
         self, code: str, message: str, agent: Agent | None, op: Op, event: Event | None = None, missing: str = ""
     ) -> Problem:
-        """Undefined behaviour of one operation as a problem at this point of the execution."""
+        """Create the problem for undefined behaviour of one operation at this point of the execution."""
         who = self.name(agent) if agent is not None else ""
         access = Access(thread=who, instruction=text_of(op), span=op.span)
         if event is not None and event.mbarrier is not None:
@@ -463,7 +473,7 @@ class Machine:
         return agent.emitters[lane].term(expr, agent.lanes[lane])
 
     def uniform_value(self, agent: Agent, expr: Expr) -> Term:
-        """The value of an operand that all lanes must agree on; splits the agent where they do not."""
+        """The value of an operand on which all lanes must agree; split the agent where they do not."""
         first = self.evaluate(agent, 0, expr)
         if agent.is_single_thread or (not hasattr(expr, "name") and not hasattr(expr, "op")):
             return first
@@ -476,7 +486,7 @@ class Machine:
         return first
 
     def known_value(self, agent: Agent, expr: Expr | None) -> int | None:
-        """``uniform`` of an operand that must have a value."""
+        """``uniform_value`` of an operand whose value must be known."""
         if expr is None:
             return None
         value = self.uniform_value(agent, expr)
@@ -485,7 +495,7 @@ class Machine:
         return value
 
     def decide_condition(self, value: Term) -> bool:
-        """Whether a condition holds; both ways are explored if it depends on what nobody knows, once for one value."""
+        """Whether a condition holds; where it is not known, both ways are explored, once for each value."""
         if isinstance(value, int):
             return bool(value)
         before = self.guessed_truths.get(value)
@@ -510,7 +520,7 @@ class Machine:
         state.instruction += 1
         emitter.stopped = []
         following = handler_of(op)(emitter, op, state)
-        for stopped in emitter.stopped:  # what is undefined, and has an effect to go on from
+        for stopped in emitter.stopped:  # undefined, but with an effect to continue from
             if stopped.misstep is not None and (stopped.misstep.code, op.span) not in self.reported:
                 self.reported.add((stopped.misstep.code, op.span))
                 self.report_problem(stopped.misstep.code, stopped.misstep.message, agent, op)
@@ -521,11 +531,11 @@ class Machine:
         return state.events[before:]
 
     def make_plain_event(self, agent: Agent, op: Op) -> Event:
-        """An event that only names its operation."""
+        """Create an event that only names its operation."""
         return Event((agent.threads[0], 0), op, frozenset(), 0, agent.step, agent.placement[2])
 
     def set_register(self, agent: Agent, lane: int, name: str, type_name: str, raw: int | None) -> None:
-        """Gives a register a value, or an unknown one."""
+        """Set a register; ``None`` makes its value unknown."""
         state = agent.lanes[lane]
         agent.sources[lane].pop(name, None)
         state.registers[name] = typed(type_name, raw) if raw is not None else ("?", (agent.index, lane, agent.step))
@@ -533,7 +543,7 @@ class Machine:
     # --- order in time ------------------------------------------------------------------------------------------
 
     def note_reversal(self, earlier: SyncOperation, agent: int, time: Vector, single: bool) -> bool:
-        """Notes that ``earlier`` could as well come after the present step, unless time orders them; whether it
+        """Note that ``earlier`` could also come after the present step, unless time orders them; return whether it
         could.
         """
         if earlier.is_before(time):
@@ -550,11 +560,11 @@ class Machine:
         return True
 
     def note_bound(self, what: str) -> None:
-        """Notes up to what the execution is followed, where there may be more."""
+        """Note the bound that cuts this execution."""
         self.bound = self.bound or what
 
     def is_past(self, done: SyncOperation) -> bool:
-        """Whether all that is still to come is after an operation, signals on their way included."""
+        """Whether everything still to come, signals in flight included, is after an operation."""
         for a in self.agents:
             if a.status in ("done", "undefined", "cut") or (
                 a.index == done.agent and a.is_single_thread and done.signal < 0
@@ -565,22 +575,22 @@ class Machine:
         return all(done.is_before(s.time) for s in self.signals.values())
 
     def note_postponement(self, position: int, others: tuple[int, ...] = (), *, now: bool = True) -> None:
-        """The step at ``position`` is to be run after those at ``others``, right behind them if it is one of these;
-        ``now`` after the present one as well.
+        """Note that the step at ``position`` may run after those at ``others``, or directly after them if it is one of
+        them; ``now``: after the present step as well.
         """
         after = {*others, *({len(self.trace) - 1} - {position} if now else ())}
         ends = tuple(self.trace[k] for k in sorted(after))
-        if ends:  # a read that waits forever has no step to come after
+        if ends:  # a read that waits forever has no later step
             self.reversals.append((position, ends, len(self.trace)))
 
     def note_swap(self, first: int, then: int) -> None:
-        """Notes that of two steps of the trace the later one could come first, if time does not order them."""
+        """Note that the later of two steps of the trace could come first, unless time orders them."""
         earlier, later = self.trace[first], self.trace[then]
         if later.agent != earlier.agent and later.time[earlier.agent] < earlier.step:
             self.reversals.append((first, (later,), then + 1))
 
     def history_at(self, address: int) -> tuple[int, History]:
-        """The history of the object at an address."""
+        """The base address and the access history of the object at an address."""
         emitter = self.agents[0].emitters[0]
         instance = emitter.site.at(address)
         assert instance is not None
@@ -602,7 +612,9 @@ class Machine:
 
 
 class _MapReader:
-    """The contents of tensor maps in an execution, which does not live on for it: what it leaves is gone at once."""
+    """A reader of the tensor maps of an execution. It holds the machine weakly, so that a finished execution is freed
+    at once.
+    """
 
     def __init__(self, m: Machine) -> None:
         self.machine = ref(m)
@@ -614,7 +626,7 @@ class _MapReader:
 
 
 def _has_unnamed_part(value: Term) -> bool:
-    """Whether a value is made of some that have no name, so that another one may look the same."""
+    """Whether a value contains an unknown without a name, so that another value may look the same."""
     return isinstance(value, tuple) and (
         value == ("?",) or any(_has_unnamed_part(x) for x in value if isinstance(x, tuple))
     )

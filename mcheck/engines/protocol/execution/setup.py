@@ -1,4 +1,4 @@
-"""What all executions of a program share: its agents, the components of the vectors, the footprints found so far."""
+"""What all executions of a program share: its agents, clock components, tracked words, and cached footprints."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ HANDLERS = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
 """Imported for the operations that they register."""
 
 Footprint = tuple[Event, int, int, Lanes]
-"""An event that stands for those of all lanes, the bytes that they touch, and who touched which."""
+"""An event that stands for those of all lanes, the range of bytes, and which lane accesses which byte."""
 
 SCOPED_PROXIES = frozenset(("texture", "surface", "constant"))
 
 
 class NewMbarrier(Exception):
-    """An mbarrier at an address that was not foreseen: the vectors need one more component."""
+    """An mbarrier at an address that was not foreseen: vector clocks need another component."""
 
     def __init__(self, address: int) -> None:
         super().__init__("an mbarrier at a computed address")
@@ -67,7 +67,7 @@ class NewMbarrier(Exception):
 
 
 class NewWord(Exception):
-    """A word that strong operations access, or on whose value something depends, at an address not foreseen."""
+    """A word that strong operations access, or whose value decides something, at an address that was not foreseen."""
 
     def __init__(self, address: int, size: int) -> None:
         super().__init__("a shared word at a computed address")
@@ -76,7 +76,7 @@ class NewWord(Exception):
 
 
 class NewOrder(Exception):
-    """A word whose atomics have to be run in every order, though they commute."""
+    """A word whose atomics have to be run in every order, although they commute."""
 
     def __init__(self, address: int) -> None:
         super().__init__("an order that what a thread has observed decides")
@@ -84,14 +84,16 @@ class NewOrder(Exception):
 
 
 MAX_TRACKED_WORDS = 512
-"""Words that are followed write by write."""
+"""The maximum number of tracked words."""
 MAX_STALE_WRITES = 12
-"""So many of the latest writes a read may return; that no earlier one can be is asked of the model."""
+"""The number of latest writes that a read may return; the model is asked to confirm that it can return no earlier
+one.
+"""
 
 
 @dataclass(slots=True)
 class Setup:
-    """A program as the engine runs it."""
+    """A program prepared for execution."""
 
     program: Program
     partition: Partition
@@ -104,7 +106,7 @@ class Setup:
     layout: Layout | None = None
     placements: list[tuple[int, int, int]] = field(default_factory=list)
     warp_mates: list[tuple[int, ...]] = field(default_factory=list)
-    """For each agent, those of its warp."""
+    """For each agent, the agents of its warp."""
     clock_size: int = 0
     footprints: dict[tuple[int, int], list[Footprint] | None] = field(default_factory=dict)
     combined_accesses: dict[tuple[int, int], tuple[CombinedAccess | None, ops.Op]] = field(default_factory=dict)
@@ -112,7 +114,7 @@ class Setup:
     copy_accesses: dict[tuple[int, int], tuple[tuple[LaneBytes, LaneBytes] | None, ops.Op]] = field(
         default_factory=dict
     )
-    """The same of ``cp.async``: what is read and what is written."""
+    """The same for ``cp.async``: the bytes that are read and those that are written."""
     loop_heads: dict[int, set[int]] = field(default_factory=dict)
     tail_places: list[frozenset[int]] = field(default_factory=list)
     many_ctas: bool = False
@@ -121,69 +123,71 @@ class Setup:
     facts_by_agent: dict[int, Reading] = field(default_factory=dict)
     demanded_bits: dict[int, Asked] = field(default_factory=dict)
     deciding_objects: frozenset[int] | Literal[False] | None = False
-    """What ``needed_objects`` has found; false before it is asked."""
+    """The cached result of ``needed_objects``; false until it is computed."""
     mbarriers_may_end: bool = False
-    """Whether mbarriers of the program may end, and phases be counted anew."""
+    """Whether mbarriers of the program may be invalidated and initialised again, with new phases."""
     thorough: bool = False
-    """Whether everything is looked at, whatever has been found."""
+    """Whether the search goes on after an error."""
     brief: bool = False
-    """Whether an error has been found already, so that what is stale need not be looked for any more."""
+    """Whether an error has been found, so that stale reads need not be sought any more."""
     sc_order_matters: bool = True
-    """Whether the order of the fence.sc decides anything."""
+    """Whether the order of fence.sc decides anything."""
     relaxed_barriers: bool = False
     """Whether a thread arrives at the cluster barrier without a release."""
     observed_registers: Watched | None = None
     """Registers whose final values are asked for; ``None`` if no final states are."""
     tape: Tape = field(default_factory=Tape)
     reads_conflict: bool = False
-    """Whether the model may hold two reads against each other."""
+    """Whether a flag of the model may hold of two reads."""
     event_kinds: Shown = field(default_factory=Shown)
     sorts: Sorts | None = None
-    """What tells events apart, as far as the executions so far have shown it."""
+    """The sorts of events, as far as executions have distinguished them."""
     tracked_words: dict[int, int] = field(default_factory=dict)
-    """Addresses and sizes of the words that strong operations access, or on whose value something depends."""
+    """Addresses and sizes of the tracked words: those that strong operations access, or whose value decides
+    something.
+    """
     max_stale_writes: int = MAX_STALE_WRITES
-    """How many of their latest writes are looked at: where it is less than ``STALE``, of all others the model is to say
-    that they are over.
+    """The number of latest writes that a read may return. Where it is less than ``MAX_STALE_WRITES``, the model must
+    confirm that all others are overwritten.
     """
     word_starts: list[int] = field(default_factory=list)
     longest_word: int = 0
-    """Where ``words`` begin, in order, and the size of the longest."""
+    """The size of the longest tracked word; ``word_starts`` are the sorted addresses."""
     ordered_words: frozenset[int] = frozenset()
-    """Those of them whose atomics are run in every order, though they commute
+    """The tracked words whose atomics are run in every order, although they commute
     (``mcheck.engines.protocol.reduction.observed_rmw_order``).
     """
     reads_relaxed: bool = False
-    """Whether a thread goes by what it has read without acquiring."""
+    """Whether a thread acts on a value that it read without acquiring."""
     stored_addresses: frozenset[int] = frozenset()
     """Constant addresses that plain stores write."""
     stale_maps: bool = False
-    """Whether copies go by the tensor maps as they were at the start (``mcheck.engines.protocol.stale_tensormaps``)."""
+    """Whether copies use the tensor maps as they were at the start (``mcheck.engines.protocol.stale_tensormaps``)."""
     unwritten_objects: frozenset[int] = frozenset()
     """The addresses of the objects that nothing writes."""
     tensor_maps: tuple[tuple[int, int], ...] = ()
     """The ranges of tensor maps, or of the objects that hold them."""
     ignores_copied_data: bool = False
-    """Whether nothing depends on what copies move: which bytes they touch is all there is to them."""
+    """Whether nothing depends on the data that copies move, only on the bytes that they touch."""
     contents_matter: bool = True
-    """Whether anything may depend on what memory holds."""
+    """Whether anything may depend on the contents of memory."""
     single_representative: tuple[bool, ...] = ()
     """For each agent, whether one of its threads stands for all."""
     last_fence: list[int] = field(default_factory=list)
-    """For each agent, the place in its code up to which a fence may follow."""
+    """For each agent, the place in its code after which no fence follows."""
     rings: dict[int, Ring] = field(default_factory=dict)
-    """By the base of an object, its bytes that change places from round to round
+    """By the base address of an object, its bytes that rotate from iteration to iteration
     (``mcheck.proofs.rotation_symmetry``).
     """
     delayed_waits: frozenset[tuple[int, int]] = frozenset()
-    """The looks that may see what comes of what their threads do behind them, as (thread, place in its code)."""
+    """The waits that may observe effects of their thread's later operations, as (thread, place in its code)."""
 
     def touches_map(self, address: int, size: int) -> bool:
-        """Whether an access touches one of ``maps``."""
+        """Whether an access touches a tensor map."""
         return any(low < address + size and address < high for low, high in self.tensor_maps)
 
     def touches_word(self, ranges: Iterable[tuple[int, int]]) -> bool:
-        """Whether any of some ranges of bytes has a part of one of ``words``."""
+        """Whether some ranges of bytes overlap a tracked word."""
         starts = self.word_starts
         for low, high in ranges if starts else ():
             k = bisect_right(starts, low - self.longest_word)
@@ -194,7 +198,7 @@ class Setup:
         return False
 
     def should_track(self, address: int) -> bool:
-        """Whether a word at an address, on whose value something depends, should be followed from the beginning."""
+        """Whether a word whose value decides something should be tracked from the start of the execution."""
         return (
             address not in self.tracked_words
             and len(self.tracked_words) < MAX_TRACKED_WORDS
@@ -202,11 +206,11 @@ class Setup:
         )
 
     def commits_wgmma(self, agent: int) -> bool:
-        """Whether an agent commits groups of wgmma: those who do are waited for."""
+        """Whether an agent commits wgmma groups, so that others wait for it."""
         return self.facts_of(agent).commits
 
     def facts_of(self, agent: int) -> Reading:
-        """What the code of an agent says."""
+        """The facts about the code of an agent."""
         found = self.facts_by_agent.get(agent)
         if found is None:
             found = self.facts_by_agent[agent] = Reading(
@@ -219,7 +223,7 @@ class Setup:
         return frozenset().union(*((self.observed_registers or {}).get(t, frozenset()) for t in self.partition[agent]))
 
     def demanded_bits_of(self, agent: int, *, stores: bool) -> Asked:
-        """The bits of the registers of an agent that decide anything, what is stored left aside unless ``stores``."""
+        """The bits of an agent's registers that decide anything; stored values count only with ``stores``."""
         found = self.demanded_bits.get(agent)
         if found is None:
             code = chain.from_iterable(self.program.threads[t].code for t in self.partition[agent])
@@ -227,13 +231,13 @@ class Setup:
         return found
 
     def find_deciding_objects(self) -> frozenset[int] | None:
-        """The addresses of the objects whose contents may decide something; ``None`` where nobody knows."""
+        """The addresses of the objects whose contents may decide something; ``None`` where they are not known."""
         if self.deciding_objects is False:
             self.deciding_objects = needed_objects(self.program, self.needed_registers)
         return self.deciding_objects
 
     def is_spin_wait(self, agent: int, pc: int) -> bool:
-        """Whether the poll of an mbarrier there is a wait that is written out."""
+        """Whether the poll of an mbarrier at ``pc`` is a wait written as a loop."""
         found = self.spin_waits.get((agent, pc))
         if found is None:
             thread = self.program.threads[self.partition[agent][0]]
@@ -241,7 +245,9 @@ class Setup:
         return found
 
     def deciding_registers(self, agent: int, head: int) -> frozenset[str]:
-        """The registers that decide something and are carried from one round of the loop at ``head`` into the next."""
+        """The registers that decide something and are carried from one iteration of the loop at ``head`` to the
+        next.
+        """
         found = self.carried_registers.get((agent, head))
         if found is None:
             first = self.partition[agent][0]
@@ -271,8 +277,10 @@ def prepare(
     *,
     fences: bool = False,
 ) -> Setup:
-    """The set-up of a program cut into these agents; with ``fences`` its fence.sc are followed in either order whatever
-    it looks at. Raises ``Unsupported`` for what this engine does not follow.
+    """Prepare a program whose lanes are partitioned into these agents.
+
+    With ``fences``, both orders of its fence.sc are explored whether or not they decide anything. Raises
+    ``Unsupported`` for constructs that this engine does not support.
     """
     if known is None:
         _check_supported(program, semantics_of(model, dialect=program.dialect))
@@ -313,12 +321,12 @@ def prepare(
         reads_relaxed=_reads_relaxed(program) if known is None else known.reads_relaxed,
     )
     if setup.reads_conflict:
-        setup.unwritten_objects = frozenset()  # reads of it conflict, too
+        setup.unwritten_objects = frozenset()  # its reads conflict as well
     setup.delayed_waits = find_delayed_waits(program, setup.needed_registers) if known is None else known.delayed_waits
     setup.mbarriers_may_end = may_end_mbarriers(program)
     setup.word_starts, setup.longest_word = sorted(setup.tracked_words), max(setup.tracked_words.values(), default=0)
     for group in partition:
-        if watched is not None and len(group) > 1:  # what one lane must know is asked of the agent
+        if watched is not None and len(group) > 1:  # a register that one lane needs is needed of the agent
             setup.needed_registers[group[0]] = frozenset().union(*(setup.needed_registers[t] for t in group))
         cta = program.threads[group[0]].place.cta
         setup.placements.append((cta.gpu, cta.cluster, cta.number))
@@ -355,7 +363,7 @@ def prepare(
 
 
 def read_code(setup: Setup) -> None:
-    """Reads off the code of each agent what places in it are."""
+    """Collect facts about the places in the code of each agent."""
     for k, group in enumerate(setup.partition):
         thread = setup.program.threads[group[0]]
         setup.loop_heads[k] = loop_heads(thread)
@@ -383,12 +391,14 @@ def _ignores_copied_data(setup: Setup) -> bool:
 
 def _contents_matter(setup: Setup) -> bool:
     atomics = [o for o in map(ops.performed_operation, setup.program.operations) if isinstance(o, ops.Atomic)]
-    asked = setup.observed_registers is not None or any(op.op == "cas" for op in atomics)  # it stores or not
+    asked = setup.observed_registers is not None or any(
+        op.op == "cas" for op in atomics
+    )  # whether it stores depends on memory
     return not atomics or asked or memory_matters(setup.program)
 
 
 def _find_last_fence(code: tuple[ops.Op, ...], heads: set[int]) -> int:
-    """The place of the last fence; that of the end, if there are loops."""
+    """The place of the last fence; the end of the code if it has loops."""
     places = [k for k, op in enumerate(code) if isinstance(op, ops.Fence)]
     return 0 if not places else len(code) if heads else places[-1]
 
@@ -405,7 +415,7 @@ def _find_tails(code: tuple[ops.Op, ...], heads: set[int]) -> frozenset[int]:
 
 
 def _find_strong_words(program: Program) -> dict[int, int]:
-    """The words at constant addresses that strong operations access, or that are waited for."""
+    """The words at constant addresses that strong operations or awaits access."""
     out: dict[int, int] = {}
     for op in program.operations:
         inner = ops.performed_operation(op)
@@ -431,7 +441,7 @@ def _find_stored_addresses(program: Program) -> frozenset[int]:
 
 
 def _find_tensor_maps(program: Program) -> tuple[tuple[int, int], ...]:
-    """The ranges of the tensor maps that instructions name; their whole objects, where one names none by a constant."""
+    """The ranges of the tensor maps that instructions name; whole objects if some name is not a constant."""
     kinds = ops.TensorCopy | ops.TensormapReplace | ops.TensormapCopyFence | ops.ProxyFence
     named = [
         expr
@@ -471,7 +481,7 @@ def _check_supported(program: Program, semantics: Semantics) -> None:
 
 
 def points_into(value: object, ranges: list[tuple[int, int]]) -> bool:
-    """Whether an operation has a constant that points into one of these ranges: where every pointer starts from."""
+    """Whether an operation has a constant that points into one of these ranges; every pointer derives from one."""
     match value:
         case Const(number):
             return any(low <= number < high for low, high in ranges)

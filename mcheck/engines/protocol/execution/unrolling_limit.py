@@ -1,4 +1,4 @@
-"""How many rounds of a loop are followed: few of one that nothing leaves, for nothing ends them."""
+"""The limit on loop iterations: small for loops without an exit, which nothing else ends."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from mcheck.ir.ops import Branch, Exit
 from mcheck.ir.program import Thread
 
 MAX_ITERATIONS = 10_000
-"""Rounds of a loop that something leaves."""
+"""Maximum iterations of a loop with an exit."""
 LONG_LOOP = 100
-"""Rounds after which a loop is worth a word when the time is over."""
+"""Iterations from which on a time-out names the loop."""
 MAX_ENDLESS_ITERATIONS = 8
-"""Rounds of a loop that nothing leaves."""
+"""Maximum iterations of a loop without an exit."""
 
 
 def max_iterations(thread: Thread, head: int) -> int:
-    """The rounds of the loop with this head."""
+    """The maximum iterations of the loop with this head."""
     return MAX_ITERATIONS if _can_reach_end(thread, head) else MAX_ENDLESS_ITERATIONS
 
 
 def _can_reach_end(thread: Thread, head: int) -> bool:
-    """Whether a thread that has come to a place can come to the end of its code."""
+    """Whether a thread at this place in the code can reach the end of its code."""
     code, found, todo = thread.code, set[int](), [head]
     while todo:
         at = todo.pop()
@@ -41,23 +41,23 @@ def _can_reach_end(thread: Thread, head: int) -> bool:
 
 
 def loop_span(thread: Thread, head: int) -> Span | None:
-    """Where the loop with this head stands."""
+    """The source position of the loop with this head."""
     return next((op.span for op in thread.code[head:] if op.span is not None), None)
 
 
 def format_line(span: Span | None) -> str:
-    """Where something stands, as results say it."""
+    """A source position as a suffix of a message."""
     return f" at line {span.line}" if span is not None else ""
 
 
 def describe_iterations(thread: Thread, head: int, rounds: int) -> str:
-    """So many rounds of the loop with this head."""
+    """Describe a number of iterations of the loop with this head."""
     where = format_line(loop_span(thread, head))
     return f"{rounds} rounds of the loop{where}{', which nothing leaves' if rounds == MAX_ENDLESS_ITERATIONS else ''}"
 
 
 def describe_longest_loop(m: Machine) -> str:
-    """Which loop has run most often, and by whom; nothing if none runs long."""
+    """Describe the loop with the most iterations and its agent; empty if no loop runs long."""
     found = max(
         ((n, a, head) for a in m.agents for head, n in a.loop_iterations.items()), key=itemgetter(0), default=None
     )

@@ -1,4 +1,4 @@
-"""The records of accesses."""
+"""Access records: what the access history keeps of a memory event, and how findings show it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW
 
 
 def make_record(m: Machine, agent: Agent, event: Event, lanes: Lanes) -> Record:
-    """The record of a memory event."""
+    """Create the record of a memory event."""
     tags = event.tags
     proxy = "ASYNC" if Tag.ASYNC in tags else "TMAP" if Tag.TMAP in tags else "GEN"
     spaces: tuple[object, ...]
@@ -40,7 +40,7 @@ PROXY_NAMES = {"GEN": "generic", "ASYNC": "async", "TMAP": "tensormap"}
 
 
 def describe_access(m: Machine, record: Record, low: int, high: int) -> Access:
-    """A record as a finding shows it, cut to the bytes in question."""
+    """A record as findings show it, cut to the bytes in question."""
     event = record.event
     instance = m.program.memory.find(low)
     label, start = "", 0

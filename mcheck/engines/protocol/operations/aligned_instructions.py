@@ -1,5 +1,5 @@
-"""Aligned instructions: all threads of a warp execute the same ones, in the same order, or it is undefined (PTX ISA 9.0
-sections 9.7.13.1 and 9.7.15). Threads that are not declared do whatever the declared ones do.
+"""Aligned instructions: all threads of a warp must execute the same ones in the same order; anything else is undefined
+(PTX ISA 9.0 sections 9.7.13.1 and 9.7.15). Undeclared threads do whatever the declared ones do.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from mcheck.ir.ops import Op
 
 
 def warp_agents(m: Machine, agent: Agent) -> tuple[int, ...]:
-    """The agents of a warp, the given one among them."""
+    """The agents of a warp, the given one included."""
     return m.setup.warp_mates[agent.index]
 
 
-# --- the same ones --------------------------------------------------------------------------------------------
+# --- divergence -------------------------------------------------------------------------------------------------
 
 
 def find_divergence(m: Machine, agent: Agent, op: Op) -> int | None:
-    """The step at which another lane of the warp has executed another aligned barrier where this agent executes this
-    one; ``None`` if none has.
+    """The step at which another lane of the warp executed another aligned barrier instead of the one that this agent
+    executes; ``None`` if none has.
     """
     other = _find_mismatch(m, agent, op)
     if other is None:
@@ -35,7 +35,7 @@ def find_divergence(m: Machine, agent: Agent, op: Op) -> int | None:
 
 
 def check_wgmma(m: Machine, agent: Agent, op: Op) -> None:
-    """A wgmma instruction of an agent: reports it if other lanes of the warp do something else, or have exited."""
+    """Report a wgmma instruction of an agent if other lanes of the warp execute something else, or have exited."""
     lanes = [m.agents[k] for k in warp_agents(m, agent)]
     if len(lanes) == 1:
         return
@@ -45,7 +45,7 @@ def check_wgmma(m: Machine, agent: Agent, op: Op) -> None:
 
 
 def check_exit(m: Machine, agent: Agent) -> None:
-    """An agent has exited: reports the first wgmma instruction that another lane has executed, and it has not."""
+    """Report the first wgmma instruction that another lane has executed and an exiting agent has not."""
     missing = m.aligned_statements.get(m.warp_of(agent), [])[agent.aligned_count :]
     first = next((statement for statement in missing if not statement[-1]), None)
     if first is not None:
@@ -53,7 +53,7 @@ def check_exit(m: Machine, agent: Agent) -> None:
 
 
 def _find_mismatch(m: Machine, agent: Agent, op: Op) -> Statement | None:
-    """The statement that stands where this one would have to, as far as the warp has come."""
+    """The different statement that another lane of the warp has executed at this position of the aligned sequence."""
     done = m.aligned_statements.setdefault(m.warp_of(agent), [])
     statement = statement_of(op)
     agent.aligned_count += 1
@@ -65,12 +65,14 @@ def _find_mismatch(m: Machine, agent: Agent, op: Op) -> Statement | None:
 
 
 def _is_divergence_reported(m: Machine, agent: Agent) -> bool:
-    """Whether it is known of the warp that its lanes do not execute the same."""
+    """Whether the divergence of a warp has been reported."""
     return ("parted", m.warp_of(agent)) in m.reported
 
 
 def _report(m: Machine, agent: Agent, op: Op, instead: Statement | None) -> None:
-    """Once for each warp: what comes behind is out of step as well, and nobody waits for those who do not come."""
+    """Report the divergence once for each warp: later instructions diverge as well, and nobody waits for missing
+    lanes.
+    """
     if not _is_divergence_reported(m, agent):
         m.reported.add(("parted", m.warp_of(agent)))
         m.report_problem("UB307", explain_divergent_wgmma(instead), agent, op)
@@ -80,18 +82,18 @@ def _report(m: Machine, agent: Agent, op: Op, instead: Statement | None) -> None
 
 
 def _report_for_mate(m: Machine, agent: Agent, statement: Statement, instead: Statement | None) -> None:
-    """Reports an instruction of wgmma that another lane than the agent's has executed."""
+    """Report a wgmma instruction that another lane than the agent's has executed."""
     for mate in [m.agents[k] for k in warp_agents(m, agent) if k != agent.index]:
         op = next((op for op in mate.code if is_wgmma(op) and statement_of(op) == statement), None)
         if op is not None and (instead is not None or mate.aligned_count > agent.aligned_count):
             _report(m, mate, op, instead)
 
 
-# --- together -------------------------------------------------------------------------------------------------
+# --- synchronisation -------------------------------------------------------------------------------------------------
 
 
 def synchronise_warp(m: Machine, agent: Agent, op: Op) -> bool:
-    """Whether all lanes of the warp have come; if not, the agent stands and waits."""
+    """Whether all lanes of the warp have arrived; if not, the agent waits."""
     warp = warp_agents(m, agent)
     if agent.warp_synchronised or len(warp) == 1 or _is_divergence_reported(m, agent):
         agent.warp_synchronised = False
@@ -112,7 +114,7 @@ def synchronise_warp(m: Machine, agent: Agent, op: Op) -> bool:
 
 
 def complete_warp(m: Machine, barrier: BarrierState) -> None:
-    """Lets the lanes go on once all that have not exited are there."""
+    """Release the lanes once all that have not exited have arrived."""
     if all(k in barrier.arrived or m.agents[k].status == "done" for k in barrier.members):
         _release_lanes(m, barrier)
 
@@ -122,7 +124,7 @@ def _key(m: Machine, agent: Agent) -> tuple[object, ...]:
 
 
 def _release_lanes(m: Machine, barrier: BarrierState) -> None:
-    """The lanes that are there go on; what one of them had waited for, all have."""
+    """Release the lanes that have arrived; what one of them had awaited, all have."""
     lanes = [m.agents[k] for k in barrier.arrived]
     before = 0
     for agent in lanes:
@@ -136,7 +138,7 @@ def _release_lanes(m: Machine, barrier: BarrierState) -> None:
 
 
 def awaited_events(m: Machine, agent: Agent) -> int:
-    """What the threads of an agent have waited for."""
+    """The events that the threads of an agent have awaited."""
     out = 0
     for thread in agent.representatives:
         out |= m.control_sources.get(thread, 0)
@@ -144,6 +146,6 @@ def awaited_events(m: Machine, agent: Agent) -> int:
 
 
 def add_awaited(m: Machine, agent: Agent, before: int) -> None:
-    """The threads of an agent have waited for these events."""
+    """Note that the threads of an agent have awaited these events."""
     for thread in agent.representatives if before else ():
         m.control_sources[thread] = before

@@ -40,7 +40,7 @@ from mcheck.ir.ops import Op
     ops.TensormapReplace, ops.TensormapCopyFence, ops.TensorCore, ops.TensorMove, ops.TensorCommit,
 )  # fmt: skip
 def issue_operation(m: Machine, agent: Agent, op: Op) -> None:
-    """Issues an asynchronous operation: its accesses are outside program order, its signals are on their way."""
+    """Issue an asynchronous operation: its accesses are outside program order, its signals are in flight."""
     if not evaluate_guard(m, agent, op):
         return
     agent.effect_count += 1
@@ -54,7 +54,7 @@ def issue_operation(m: Machine, agent: Agent, op: Op) -> None:
     elif isinstance(op, ops.TensorMove):
         whole = coalesce_tensor_move(m, agent, op)
     if whole is not None or (isinstance(op, ops.Wgmma) and lanes_share_operation(m, agent)):
-        lanes = range(len(agent.representatives))  # those that stand for all
+        lanes = range(len(agent.representatives))  # the representatives
     try:
         emitted = [m.emit(agent, k, operation_of_lane(m, agent, k)) for k in lanes]
     except Stop as stop:
@@ -91,7 +91,7 @@ def issue_operation(m: Machine, agent: Agent, op: Op) -> None:
 
 
 def _enter_reads_before_stop(m: Machine, agent: Agent, op: Op, events: list[Event]) -> None:
-    """What an operation that turns out to be undefined has read by then, as a tensor map: it may race all the same."""
+    """Enter what an undefined operation read before it stopped, such as a tensor map: it may race all the same."""
     issues = _enter_issue(m, agent, op, [events])
     for j, event in enumerate(events):
         if event.size:
@@ -101,11 +101,11 @@ def _enter_reads_before_stop(m: Machine, agent: Agent, op: Op, events: list[Even
 PER_LANE = (
     ops.CpAsync, ops.CpAsyncArrive, ops.Wgmma, ops.AsyncStore, ops.TensorCore, ops.TensorMove, ops.TensorCommit,
 )  # fmt: skip
-"""Operations that each lane issues for itself; of all others an agent is one lane."""
+"""Operations that each lane issues for itself; every other one is issued once for the agent."""
 
 
 def _enter_completion_marker(m: Machine, agent: Agent, marker: Event, emitted: list[list[Event]]) -> None:
-    """The marker to which the accesses of an operation on tensor memory complete."""
+    """Enter the event at which the accesses of an operation on tensor memory complete."""
     edges = []
     for lane in range(len(agent.representatives)):
         events = emitted[lane if lane < len(emitted) else 0]
@@ -120,8 +120,8 @@ def _enter_completion_marker(m: Machine, agent: Agent, marker: Event, emitted: l
 
 
 def _group_similar_accesses(m: Machine, op: Op, emitted: list[list[Event]]) -> dict[int, list[int]]:
-    """The places of the accesses of a copy or a wgmma that only their bytes tell apart: at the first of each kind the
-    places of all, at the others nothing.
+    """Group the accesses of a copy or a wgmma that differ in their bytes only: the first index of each group maps to
+    all its indices, the others to none.
     """
     copies = isinstance(op, ops.BulkCopy | ops.TensorCopy) and op.reduce is None
     tensor = isinstance(op, ops.TensorCore)
@@ -154,7 +154,7 @@ def _group_similar_accesses(m: Machine, op: Op, emitted: list[list[Event]]) -> d
 def _enter_as_one(
     m: Machine, agent: Agent, columns: list[list[Event]], issues: tuple[Live, ...], number: int
 ) -> None:  # fmt: skip
-    """Accesses of one asynchronous operation that only their bytes tell apart: one event."""
+    """Enter accesses of one asynchronous operation that differ in their bytes only as one event."""
     event = columns[0][0]
     if reads_unwritten(m, agent, event):
         return
@@ -174,7 +174,7 @@ def _enter_as_one(
 
 
 def _enter_issue(m: Machine, agent: Agent, op: Op, emitted: list[list[Event]]) -> tuple[Live, ...]:
-    """The issue, and what cp.async.mbarrier.arrive does to its object at once."""
+    """Enter the issue, and the immediate effect of cp.async.mbarrier.arrive on its object."""
     issues: tuple[Live, ...] = ()
     for j, event in enumerate(emitted[0]):
         if Tag.INCREMENT in event.tags:
@@ -188,7 +188,7 @@ def _enter_accesses(
     m: Machine, agent: Agent, column: list[tuple[Event, int, int, int]], issues: tuple[Live, ...],
     previous: Record | None, number: int, whole: SpreadBytes | None = None,
 ) -> Record:  # fmt: skip
-    """The accesses of one event of all lanes; ``whole`` are the bytes of all of them, where they are one access."""
+    """Enter the accesses of one event of all lanes; ``whole`` are the bytes of all lanes where they form one access."""
     records: list[Record] = []
     event = column[0][0]
     ordered = event.order is not None
@@ -226,7 +226,7 @@ def _enter_accesses(
 
 
 def _find_signalled_mbarriers(m: Machine, agent: Agent, event: Event) -> tuple[int, ...]:
-    """The components of the mbarriers that this access's completion signals."""
+    """The clock components of the mbarriers that the completion of this access signals."""
     op = event.op
     if getattr(op, "mbar", None) is None:
         return ()
@@ -241,7 +241,7 @@ def _find_signalled_mbarriers(m: Machine, agent: Agent, event: Event) -> tuple[i
 
 
 def _copy_lane_data(m: Machine, agent: Agent, op: ops.CpAsync) -> None:
-    """Moves the data of all lanes of a copy, of which only those that stand for all have events."""
+    """Copy the data of all lanes of a cp.async, of which only the representatives have events."""
     assert isinstance(op.size, Const)
     size = op.size.value
     places = [(m.evaluate(agent, k, op.dst), m.evaluate(agent, k, op.src)) for k in range(len(agent.lanes))]
@@ -252,7 +252,7 @@ def _copy_lane_data(m: Machine, agent: Agent, op: ops.CpAsync) -> None:
 
 
 def _send_signals(m: Machine, agent: Agent, emitted: list[list[Event]], issues: tuple[Live, ...]) -> None:
-    """Puts the completion signals on their way; equal ones of several lanes travel together."""
+    """Put the completion signals in flight; equal signals of several lanes travel together."""
     by_address: dict[tuple[int, int], Signal] = {}
     for lane, events in enumerate(emitted):
         state = agent.lanes[lane]
@@ -297,7 +297,9 @@ def _send_signals(m: Machine, agent: Agent, emitted: list[list[Event]], issues: 
 
 
 def _attach_pipe_records(agent: Agent, signals: list[Signal]) -> None:
-    """A commit tells of all that the thread has ever issued to its pipe; what has become one needs no mention."""
+    """Attach to a commit's signals everything that the thread has issued to its pipe; merged records are listed
+    once.
+    """
     agent.pipe_records = list({record.event_set: record for record in agent.pipe_records}.values())
     for signal in signals:
         signal.records = list(agent.pipe_records)
@@ -307,7 +309,9 @@ def _attach_pipe_records(agent: Agent, signals: list[Signal]) -> None:
 
 @executes(ops.Commit, ops.WaitGroup)
 def close_or_wait_groups(m: Machine, agent: Agent, op: Op) -> None:
-    """Groups belong to the thread that issued their operations (Q17), those of wgmma to its warp."""
+    """Execute a commit or a wait of groups. Groups belong to the thread that issued their operations (Q17), those of
+    wgmma to its warp.
+    """
     if not evaluate_guard(m, agent, op):
         return
     assert isinstance(op, ops.Commit | ops.WaitGroup)
@@ -349,7 +353,7 @@ def close_or_wait_groups(m: Machine, agent: Agent, op: Op) -> None:
 
 
 def _drop_waited_groups(state: State, op: ops.WaitGroup) -> None:
-    """Groups that were waited for in full need not be waited for again."""
+    """Drop groups that have been waited for in full."""
     pending = getattr(op.pending, "value", None)
     family = state.groups.get(op.family)
     if family is None or op.read or not isinstance(pending, int):

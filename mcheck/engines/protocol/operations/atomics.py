@@ -1,7 +1,7 @@
-"""Atomics on words whose values decide something, and the waits for what an operation gives.
+"""Atomics on tracked words, and awaits.
 
-An atomic may read any write that the model lets it, and its own comes right behind that one in coherence order: every
-place that is left is explored.
+An atomic may read any write that the model allows, and its own write directly follows that one in coherence order.
+Every remaining position is explored.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from mcheck.ir.type_sizes import type_size
 from mcheck.semantics.terms import rmw, scalar_kind
 
 ANY = "any"
-"""The kind of an atomic whose function is of no consequence, since nothing depends on what memory holds."""
+"""The kind of an atomic whose function does not matter, because nothing depends on the contents of memory."""
 
 
 @executes(ops.Atomic)
 def execute_atomic(m: Machine, agent: Agent, op: Op) -> None:
-    """``atom`` and ``red``."""
+    """Execute ``atom`` or ``red``."""
     assert isinstance(op, ops.Atomic)
     if not evaluate_guard(m, agent, op):
         return
@@ -52,7 +52,7 @@ def execute_atomic(m: Machine, agent: Agent, op: Op) -> None:
 def _execute_atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] | None) -> None:
     base, size = m.known_value(agent, op.address), type_size(op.type)
     assert base is not None
-    operands = [m.evaluate(agent, 0, s) for s in op.srcs]  # before the destination, which may be one of them, is set
+    operands = [m.evaluate(agent, 0, s) for s in op.srcs]  # before the destination is set, which may be one of them
     names = [n for src in op.srcs for n in registers_of(src)]
     data_from = m.find_sources(agent, 0, names)
     read_event, write_event = m.emit(agent, 0, op)[:2]
@@ -84,7 +84,7 @@ def _execute_atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str
         waited = None if compare is None else (op.type, *compare)
         enter_write(m, agent, write_event, new, kind, dict(edges), before, after=index, part=1, own=own, compare=waited)
         if op.op == "exch" and new is not None and new == old:
-            word.version = version  # a loop that does this again and again has no effect: it is a wait
+            word.version = version  # a loop that repeats this has no effect: it is a wait
         else:
             agent.effect_count += 1
     if op.dst is not None:
@@ -96,19 +96,19 @@ def _find_readable_writes(
     m: Machine, agent: Agent, op: ops.Atomic, word: Word, one: Event, two: Event, edges: dict[str, int],
     values: list[int | None], kind: str, compare: tuple[str, int] | None,
 ) -> list[int | None]:  # fmt: skip
-    """The writes that the atomic may read, its own write coming right behind; ``None``: it goes on waiting."""
+    """The writes that the atomic may read, its own write following directly; ``None``: it keeps waiting."""
     last = len(word.writes) - 1
     found = [last]
-    if not agent.spinning and not m.brief:  # in a loop that waits, an earlier round might have found what is stale
+    if not agent.spinning and not m.brief:  # an earlier iteration of a spin loop covers stale reads
         ordered = kind in NON_COMMUTING
         places = [k for k in range(last - 1, -1, -1) if ordered or word.writes[k + 1].kind != kind]
-        if compare is not None:  # a write that does not end the wait need not be asked for
+        if compare is not None:  # writes that do not end the wait need no test
             places = [k for k in places if may_satisfy(word.writes[k].value, op.type, *compare)]
         for k in places[: MAX_STALE_WRITES - 1]:
             if _may_follow(m, agent, op, word, k, one, two, edges, values):
                 found.append(k)
         if len(places) >= MAX_STALE_WRITES and found[-1] == places[MAX_STALE_WRITES - 2]:
-            m.note_bound(describe_latest(m, word))  # those before it might be read, too
+            m.note_bound(describe_latest(m, word))  # earlier ones might be readable, too
     if compare is None:
         return list(found)
     if any(word.writes[k].value is None for k in found):
@@ -124,7 +124,7 @@ def _may_follow(
     m: Machine, agent: Agent, op: ops.Atomic, word: Word, k: int, one: Event, two: Event, edges: dict[str, int],
     values: list[int | None],
 ) -> bool:  # fmt: skip
-    """Whether the model lets an atomic read write ``k`` and come right behind it."""
+    """Whether the model allows an atomic to read write ``k`` and directly follow it."""
     saved = m.save()
     thread = agent.threads[0]
     entry = m.make_entry(
@@ -153,7 +153,7 @@ def _may_follow(
 def _compute_result(
     m: Machine, op: ops.Atomic, size: int, old: int | None, values: list[int | None], base: int
 ) -> tuple[bool, int | None]:
-    """Whether the atomic stores, and what."""
+    """Whether the atomic stores, and which value."""
     stores = True
     if op.op == "cas":
         if old is not None and values[0] is not None:
@@ -170,8 +170,8 @@ def _compute_result(
 
 
 def _commutation_kind(m: Machine, agent: Agent, op: ops.Atomic, values: list[int | None]) -> str:
-    """What an atomic does, where nothing is left to tell in which order it and its like came: neither what they wrote,
-    nor what their threads have acquired since.
+    """The kind of an atomic. Atomics of one function commute if nothing observes their order: neither the values that
+    they wrote nor what their threads have acquired since.
     """
     used = op.dst is not None and op.dst.name in m.setup.needed_registers[agent.threads[0]]
     acquires = op.sem in ("acquire", "acq_rel") or agent.pc < m.setup.last_fence[agent.index]
@@ -184,13 +184,13 @@ def _commutation_kind(m: Machine, agent: Agent, op: ops.Atomic, values: list[int
     if is_commutative(op.op, op.type):
         return f"{op.op}.{op.type[0]}" if op.op in ("min", "max") else op.op
     if op.op in ("inc", "dec") and None not in values:
-        return f"{op.op} {values}"  # one function, whichever comes first
+        return f"{op.op} {values}"  # one function in either order
     return "atomic"
 
 
 @executes(ops.Await)
 def execute_await(m: Machine, agent: Agent, op: Op) -> None:
-    """Blocks until the inner operation gives what is asked for."""
+    """Execute an await: block until the inner operation returns the awaited value."""
     assert isinstance(op, ops.Await)
     if not evaluate_guard(m, agent, op):
         return

@@ -19,7 +19,7 @@ from mcheck.ir.ops import Op
 
 
 def run_local(m: Machine, agent: Agent) -> Op | None:
-    """Runs what is local up to the next operation that others may notice; ``None`` if the agent stops before one."""
+    """Run local operations up to the next one that others may observe; ``None`` if the agent stops before one."""
     code = agent.code
     heads = m.setup.loop_heads[agent.index]
     while True:
@@ -45,7 +45,7 @@ def run_local(m: Machine, agent: Agent) -> Op | None:
 
 
 def apply_guard(m: Machine, agent: Agent, op: Op) -> bool:
-    """Whether a guarded operation runs; splits the agent where lanes disagree."""
+    """Whether a guarded operation runs; split the agent where lanes disagree."""
     assert op.guard is not None
     value = m.uniform_value(agent, op.guard.reg)
     m.add_branch_dependency(agent, [op.guard.reg.name])
@@ -53,7 +53,7 @@ def apply_guard(m: Machine, agent: Agent, op: Op) -> bool:
 
 
 def evaluate_guard(m: Machine, agent: Agent, op: Op) -> bool:
-    """Whether the operation's guard lets it run; if not, the agent goes on behind it."""
+    """Whether the operation's guard lets it run; if not, skip the operation."""
     if op.guard is None:
         return True
     if not apply_guard(m, agent, op):
@@ -66,7 +66,7 @@ def evaluate_guard(m: Machine, agent: Agent, op: Op) -> bool:
 
 @executes(ops.Branch)
 def execute_branch(m: Machine, agent: Agent, op: Op) -> None:
-    """To the target if the condition holds."""
+    """Execute a branch."""
     assert isinstance(op, ops.Branch)
     taken = True
     if op.guard is not None:
@@ -82,7 +82,7 @@ def execute_branch(m: Machine, agent: Agent, op: Op) -> None:
 
 @executes(ops.Exit)
 def exit_thread(m: Machine, agent: Agent, op: Op) -> None:
-    """An exit under a guard."""
+    """Execute a guarded exit."""
     if op.guard is not None and not apply_guard(m, agent, op):
         agent.pc += 1
         return
@@ -91,7 +91,9 @@ def exit_thread(m: Machine, agent: Agent, op: Op) -> None:
 
 @executes(ops.Lost)
 def stop_unfollowed(m: Machine, agent: Agent, op: Op) -> None:
-    """Nobody knows how the thread goes on, nor how those do who wait for it."""
+    """Stop at a place from which the thread's code is not known; how those go on that wait for it is unknown as
+    well.
+    """
     assert isinstance(op, ops.Lost)
     where = f" (line {op.span.line})" if op.span is not None else ""
     m.not_followed = f"{m.name(agent)}: {op.reason}{where}"
@@ -100,14 +102,14 @@ def stop_unfollowed(m: Machine, agent: Agent, op: Op) -> None:
 
 @executes(ops.Parted)
 def report_divergent(m: Machine, agent: Agent, op: Op) -> None:
-    """An ``.aligned`` instruction follows that other lanes of the warp do not have."""
+    """Report an ``.aligned`` instruction that other lanes of the warp do not execute."""
     m.emit(agent, 0, op)
     agent.pc += 1
 
 
 @executes(ops.Followed)
 def check_followed_value(m: Machine, agent: Agent, op: Op) -> None:
-    """The thread goes on if it has read what it read where its code was followed."""
+    """Continue if the thread has read the value for which its code was recorded."""
     assert isinstance(op, ops.Followed)
     value = m.uniform_value(agent, op.reg)
     if isinstance(value, int) and (value - op.value) % (1 << 8 * op.size):
@@ -119,7 +121,7 @@ def check_followed_value(m: Machine, agent: Agent, op: Op) -> None:
 
 @executes(ops.Alu)
 def execute_alu(m: Machine, agent: Agent, op: Op) -> None:
-    """A guarded computation."""
+    """Execute a guarded computation."""
     if op.guard is None or apply_guard(m, agent, op):
         _compute(m, agent)
     agent.pc += 1
@@ -140,14 +142,12 @@ def _compute(m: Machine, agent: Agent) -> None:
 
 
 def _leave(agent: Agent) -> None:
-    """The thread has nothing left to do; what its exit means is for
-    ``mcheck.engines.protocol.operations.termination``.
-    """
+    """Mark the thread as leaving; ``mcheck.engines.protocol.operations.termination`` handles its exit."""
     agent.status = "leaving"
 
 
 def _enter_loop_head(m: Machine, agent: Agent) -> bool:
-    """Coming to a loop head; false if the agent has to wait because another round would repeat the last one."""
+    """Enter a loop iteration; false if the agent has to wait because another iteration would repeat the last one."""
     head = agent.pc
     agent.loop_iterations[head] = agent.loop_iterations.get(head, 0) + 1
     state = tuple(sorted(agent.lanes[0].registers.items(), key=lambda kv: kv[0]))
@@ -171,14 +171,14 @@ def _enter_loop_head(m: Machine, agent: Agent) -> bool:
             return False
     agent.loop_visits[head] = (state, agent.effect_count, before[2])
     agent.polled_versions = {}
-    # A round that is like the one before sees nothing that an earlier one could not have seen.
+    # An iteration like the previous one observes nothing that an earlier one could not have observed.
     carried = m.setup.deciding_registers(agent.index, head)
     agent.spinning = _states_match(*([pair for pair in s if pair[0] in carried] for s in (before[0], state)))
     return True
 
 
 def _states_match(a: Sequence[tuple[str, object]], b: Sequence[tuple[str, object]]) -> bool:
-    """Whether two register states agree, an unknown value being like any other unknown value."""
+    """Whether two register states are equal; any unknown values are equal."""
     return len(a) == len(b) and all(
         x == y or (x[0] == y[0] and isinstance(x[1], tuple) and isinstance(y[1], tuple))
         for x, y in zip(a, b, strict=True)

@@ -1,4 +1,4 @@
-"""Deadlocks in words: who waits where for what, in which state that is, and who could still help and why not."""
+"""Deadlock messages: which threads wait where for what, its state, and which threads could help and why they do not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 
 SHOWN = 6
-"""Waits that the message spells out."""
+"""Maximum waits that a message describes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class StuckGroup:
 
 
 def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
-    """The problem of those who can never go on."""
+    """Create the problem for agents that wait forever."""
     groups = list(_group_stuck(m, stuck))
     parts = [
         f"{format_threads(m, g.agents)} at line {line_of(g.op)}{_describe_round(m, g)} ({text_of(g.op)}) {g.reason}"
@@ -81,7 +81,7 @@ def _group_stuck(m: Machine, stuck: list[Agent]) -> Iterator[StuckGroup]:
 
 
 def format_threads(m: Machine, agents: Iterable[Agent]) -> str:
-    """Threads by role, neighbours as ranges: ``consumer[0..63]``."""
+    """Format threads by role, with ranges: ``consumer[0..63]``."""
     numbers: dict[str, list[int]] = {}
     alone: list[str] = []
     for agent in agents:
@@ -105,7 +105,7 @@ def _describe_access(m: Machine, agent: Agent, op: Op) -> Access:
     return Access(thread=m.name(agent), instruction=text_of(op), span=op.span, object=label, bytes=bytes_)
 
 
-# --- what they wait for -----------------------------------------------------------------------------------------
+# --- reasons ------------------------------------------------------------------------------------------------------
 
 
 def _explain_wait(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
@@ -143,7 +143,7 @@ def _explain_wait(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
 
 
 def _find_awaited_phase(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> tuple[int | None, int | None]:
-    """The parity that is waited for, and the phase that the waiter means: the one after the last that it saw."""
+    """The awaited parity, and the phase that the waiter means: the one after the last that it saw."""
     inner = ops.performed_operation(op)
     if not isinstance(inner, ops.MbarrierWait) or inner.parity is None:
         return None, None
@@ -166,7 +166,7 @@ def _explain_mbarrier_wait(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> s
     )
 
 
-# --- what would help --------------------------------------------------------------------------------------------
+# --- fixes --------------------------------------------------------------------------------------------------------
 
 
 def _suggest_fix(m: Machine, group: StuckGroup) -> str:
@@ -211,7 +211,7 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> str:
 
 
 def _explain_missing_bytes(bar: Mbarrier) -> str:
-    """What the phase would lack although all arrived: every copy that was issued has come by now."""
+    """The bytes that the phase would lack although all arrived: every issued copy has completed by now."""
     if bar.state is None or bar.state.tx <= 0:
         return ""
     came = f"Of the {bar.expected_bytes} bytes that are expected, {bar.received_bytes} came"
@@ -219,7 +219,7 @@ def _explain_missing_bytes(bar: Mbarrier) -> str:
 
 
 def _explain_counted_arrive(m: Machine, bar: Mbarrier) -> str:
-    """What a cp.async.mbarrier.arrive without .noinc does not do: it raises the count that it lowers (9.7.13.15.15)."""
+    """The effect of cp.async.mbarrier.arrive without .noinc: it raises the count that it lowers (9.7.13.15.15)."""
     for entry in m.trace:
         op = entry.op
         if isinstance(op, ops.CpAsyncArrive) and not op.noinc and op.address == Const(bar.address):
@@ -229,7 +229,7 @@ def _explain_counted_arrive(m: Machine, bar: Mbarrier) -> str:
 
 
 def _has_begun(group: StuckGroup) -> bool:
-    """Whether some of what is waited for has come: what then lacks is nearer to the cause."""
+    """Whether part of what is awaited has come: what is missing then is nearer to the cause."""
     bar = group.agents[0].blocked_on
     if not isinstance(bar, Mbarrier) or bar.state is None:
         return False
@@ -237,12 +237,12 @@ def _has_begun(group: StuckGroup) -> bool:
 
 
 def _passed_before(agent: Agent, op: Op) -> bool:
-    """Whether the agent has passed the same statement in an earlier round."""
+    """Whether the agent has passed the same statement in an earlier iteration."""
     return any(line_of(earlier) == line_of(op) for earlier in agent.code[: agent.pc])
 
 
 def _find_fill(agent: Agent) -> Op | None:
-    """What the agent waits to write, if that is what it does next, rather than to read."""
+    """The operation that fills a slot, if the agent's next access after its wait is a write rather than a read."""
     for op in agent.code[agent.pc + 1 :]:
         if isinstance(op, ops.BulkCopy | ops.TensorCopy | ops.CpAsync | ops.Store | ops.MbarrierTx):
             return op
@@ -254,7 +254,7 @@ def _find_fill(agent: Agent) -> Op | None:
 
 
 def _explain_helpers(m: Machine, group: StuckGroup, stuck: list[Agent]) -> str:
-    """Whose code holds an operation that signals the mbarrier or writes the word, and why it does not come."""
+    """The agents whose code signals the mbarrier or writes the word, and why they do not get there."""
     where = group.agents[0].blocked_on
     if not isinstance(where, Mbarrier | Word):
         return ""
@@ -282,7 +282,7 @@ def _explain_helpers(m: Machine, group: StuckGroup, stuck: list[Agent]) -> str:
 
 
 def _describe_blocker(m: Machine, agent: Agent) -> str:
-    """What an agent is stuck on."""
+    """What an agent is blocked on."""
     match agent.blocked_on:
         case Mbarrier() | Word():
             return f" on {m.label(agent.blocked_on.address)}"
@@ -308,7 +308,7 @@ def _is_in_register(address: object) -> bool:
 
 
 def _find_signal(code: Iterable[Op], where: Mbarrier | Word) -> Op | None:
-    """The first operation that signals an mbarrier, or writes a word, whose address is a constant."""
+    """The first operation that signals an mbarrier, or writes a word, at a constant address."""
     for op in code:
         if isinstance(op, ops.Await | ops.MbarrierWait | ops.MbarrierInit | ops.MbarrierInval):
             continue

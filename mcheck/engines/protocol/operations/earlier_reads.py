@@ -1,8 +1,8 @@
-"""Reads that come before the one that ends a wait, and return what does not end it: they may race where it does not.
+"""Reads of a waiting thread that precede the one that ends the wait: they may race where the last one does not.
 
 The last read may have observed what orders a write before it; an earlier one has not. Of the earlier ones the first is
-ordered least, so that one stands for all. Later writes need no such look: what the last read comes before, or races
-with, an earlier one of its thread does too.
+ordered least, so it stands for all. Later writes need no such check: what the last read precedes or races with, an
+earlier read of its thread does too.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from mcheck.ir.scopes import reach
 
 
 def check_earlier_read(m: Machine, agent: Agent, event: Event, edges: dict[str, int], writes: Iterable[int]) -> None:
-    """Holds a read in vain of an agent that waits against what came before. It returns the first of the ``writes``
-    (events that do not end the wait, in coherence order) that the model lets it.
+    """Check a failed read of a waiting agent for races with earlier accesses. It returns the first of ``writes``
+    (events that do not end the wait, in coherence order) that the model allows.
     """
     low, high = event.address, event.address + event.size
     _, history = m.history_at(low)
@@ -44,7 +44,7 @@ def check_earlier_read(m: Machine, agent: Agent, event: Event, edges: dict[str, 
 
 
 def _may_race(m: Machine, agent: Agent, event: Event, old: Record) -> bool:
-    """Whether a strong read and a write of another thread are not morally strong for sure (8.7)."""
+    """Whether a strong read and a write of another thread may not be morally strong (8.7)."""
     if old.agent == agent.index:
         return False
     other = old.event

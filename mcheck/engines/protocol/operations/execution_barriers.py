@@ -1,8 +1,8 @@
 """Execution barriers: bar, barrier.cta, barrier.cluster, bar.warp.sync (PTX ISA 9.0 sections 9.7.13.1 to 9.7.13.3).
 
-A barrier with a count completes when that many threads have arrived, each warp counting 32; without one it waits for
-every thread that has not exited. An arrival that falls into a later round than another, without being after it in
-time, could have come first: that order is run too.
+A barrier with a count completes when that many threads have arrived, each warp counting 32; one without a count waits
+for every thread that has not exited. An arrival in a later generation than another that it does not follow in time
+could have come first: that order is run too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AMBIGUOUS_ARRIVALS = "lanes of several warps part at a barrier with a count"
 
 @executes(ops.Barrier)
 def execute_barrier(m: Machine, agent: Agent, op: Op) -> None:
-    """``bar.sync``, ``bar.arrive``, ``bar.red``."""
+    """Execute ``bar.sync``, ``bar.arrive`` or ``bar.red``."""
     assert isinstance(op, ops.Barrier)
     if not evaluate_guard(m, agent, op):
         return
@@ -52,7 +52,7 @@ def _stop(m: Machine, agent: Agent, op: Op, code: str, text: str) -> None:
 def _arrive(
     m: Machine, agent: Agent, op: Op, barrier: BarrierState, count: int | None, kind: str, waits: bool, aligned: bool
 ) -> None:
-    """The agent arrives, and stands there if it waits."""
+    """Let the agent arrive, and wait if the operation waits."""
     agent.effect_count += 1
     time = agent.current_time() if agent.is_single_thread else agent.time
     event = m.make_plain_event(agent, op)
@@ -61,7 +61,7 @@ def _arrive(
     )
     m.trace[-1].start_time = agent.time
     if aligned and (theirs := find_divergence(m, agent, op)) is not None:
-        m.note_swap(theirs, len(m.trace) - 1)  # then it is that one which comes to another barrier
+        m.note_swap(theirs, len(m.trace) - 1)  # in the other order that lane diverges
         _stop(m, agent, op, "UB305", DIFFERENT)
     if barrier.arrived and (barrier.count != count or kind not in barrier.kinds):
         barrier.failed_arrivals.append(done)
@@ -100,7 +100,7 @@ def _arrive(
 
 
 def _had_count(barrier: BarrierState) -> bool:
-    """Whether the last round had a count: it need not have waited for whoever arrives without one now."""
+    """Whether the last generation had a count: it need not have waited for an arrival without one now."""
     return any(getattr(done.event.op, "count", None) is not None for done in barrier.previous_arrivals[:1])
 
 
@@ -111,7 +111,7 @@ def _make_event(agent: Agent, op: Op, kind: Tag, *more: Tag, scope: str | None =
 
 
 def try_complete(m: Machine, barrier: BarrierState, *, late: bool) -> bool:
-    """Completes the round if all have come; ``late`` also if lanes of a warp that has arrived never will."""
+    """Complete the generation if all have arrived; with ``late`` also if lanes of an arrived warp never will."""
     if not barrier.arrived:
         return False
     if barrier.count is None:
@@ -124,7 +124,7 @@ def try_complete(m: Machine, barrier: BarrierState, *, late: bool) -> bool:
     if sum(come.values()) < needed and late:
         come = _count_warp_arrivals(m, barrier, late=True)
         if sum(come.values()) >= needed:
-            m.not_followed = AMBIGUOUS_ARRIVALS  # it might have been over before: lanes that may come are waited for
+            m.not_followed = AMBIGUOUS_ARRIVALS  # it might have completed earlier: lanes that may arrive are waited for
     if sum(come.values()) < needed:
         return False
     more = any(
@@ -134,7 +134,7 @@ def try_complete(m: Machine, barrier: BarrierState, *, late: bool) -> bool:
         m.not_followed, m.ambiguous_arrivals = (
             AMBIGUOUS_ARRIVALS,
             True,
-        )  # some of these arrivals are for the next round, and which is not kept
+        )  # which of these arrivals belong to the next generation is not known
     chosen: list[int] = []
     for warp, often in come.items():
         if needed > 0 and often:
@@ -145,8 +145,8 @@ def try_complete(m: Machine, barrier: BarrierState, *, late: bool) -> bool:
 
 
 def _count_warp_arrivals(m: Machine, barrier: BarrierState, *, late: bool = False) -> dict[tuple[int, int], int]:
-    """How often each warp has arrived: as often as all of its lanes that may still come, or, if it is ``late``, as any
-    one of them.
+    """How often each warp has arrived: as often as all its lanes that may still arrive, or with ``late`` as any of its
+    lanes.
     """
     found = {}
     for warp, inside in barrier.warps.items():
@@ -157,9 +157,9 @@ def _count_warp_arrivals(m: Machine, barrier: BarrierState, *, late: bool = Fals
 
 
 def _may_have_completed(m: Machine, agent: Agent, barrier: BarrierState, count: int) -> bool:
-    """Whether a round would have been over before an agent came to it, if lanes that may come never did."""
+    """Whether a generation would have completed before an agent arrived, if lanes that may arrive never did."""
     come = _count_warp_arrivals(m, barrier, late=True)
-    if agent.index not in barrier.arrived:  # of its own warp it is what was missing
+    if agent.index not in barrier.arrived:  # its own warp was incomplete without it
         come.pop(m.warp_of(agent), None)
     return sum(come.values()) >= count // WARP
 
@@ -170,7 +170,7 @@ def _count_agent_arrivals(barrier: BarrierState, k: int) -> int:
 
 
 def _may_arrive(m: Machine, k: int, barrier: BarrierState) -> bool:
-    """Whether an agent may still come to a barrier."""
+    """Whether an agent may still arrive at a barrier."""
     agent, number = m.agents[k], barrier.key[2]
     assert isinstance(number, int)
     stopped = agent.status in ("done", "undefined", "cut")
@@ -178,7 +178,7 @@ def _may_arrive(m: Machine, k: int, barrier: BarrierState) -> bool:
 
 
 def _complete_generation(m: Machine, barrier: BarrierState, chosen: list[int]) -> None:
-    """The round of these agents is complete: those who stand at the barrier go on."""
+    """Complete the generation with the arrivals of these agents, and release those that wait."""
     arrivals = 0
     time = exit_times(m, barrier) if barrier.count is None else m.zero_clock
     gone_before = m.exit_events(barrier.members - set(barrier.arrived)) if barrier.count is None else 0
@@ -217,7 +217,7 @@ def _complete_generation(m: Machine, barrier: BarrierState, chosen: list[int]) -
 
 
 def exit_times(m: Machine, barrier: BarrierState) -> Vector:
-    """When those who are no longer waited for had exited: what orders time, and no memory (9.7.13.1)."""
+    """When the threads that are no longer waited for exited: an exit orders time, and no memory (9.7.13.1)."""
     time = m.zero_clock
     for k in barrier.members:
         when = m.agents[k].exit_time
@@ -227,7 +227,7 @@ def exit_times(m: Machine, barrier: BarrierState) -> Vector:
 
 
 def _set_reduction_result(m: Machine, agent: Agent, op: ops.Barrier, votes: list[int | None]) -> None:
-    """What ``bar.red`` returns to every lane."""
+    """Set the result of ``bar.red`` in every lane."""
     assert op.dst is not None
     value: int | None = None
     known = [v for v in votes if v is not None]
@@ -242,7 +242,7 @@ def _set_reduction_result(m: Machine, agent: Agent, op: ops.Barrier, votes: list
 
 
 def complete_stuck_barriers(m: Machine) -> bool:
-    """When nobody can go on: rounds whose missing lanes never come."""
+    """Complete generations whose missing lanes never arrive, once no agent can continue."""
     try:
         return any(try_complete(m, barrier, late=True) for barrier in list(m.barriers.values()))
     except Undefined:
@@ -252,7 +252,7 @@ def complete_stuck_barriers(m: Machine) -> bool:
 
 @executes(ops.WarpSync)
 def execute_warp_sync(m: Machine, agent: Agent, op: Op) -> None:
-    """``bar.warp.sync``: the declared lanes of the mask meet."""
+    """Execute ``bar.warp.sync``: the declared lanes of the mask synchronise."""
     assert isinstance(op, ops.WarpSync)
     if not evaluate_guard(m, agent, op):
         return
@@ -289,7 +289,7 @@ def execute_warp_sync(m: Machine, agent: Agent, op: Op) -> None:
 
 @executes(ops.ClusterBarrier)
 def execute_cluster_barrier(m: Machine, agent: Agent, op: Op) -> None:
-    """``barrier.cluster.arrive`` and ``.wait``."""
+    """Execute ``barrier.cluster.arrive`` or ``.wait``."""
     assert isinstance(op, ops.ClusterBarrier)
     if not evaluate_guard(m, agent, op):
         return
@@ -325,7 +325,7 @@ def _arrive_at_cluster(m: Machine, agent: Agent, op: ops.ClusterBarrier, barrier
 
 
 def complete_cluster_barrier(m: Machine, barrier: BarrierState) -> None:
-    """The round is complete when every thread of the cluster has arrived or exited."""
+    """Complete the generation when every thread of the cluster has arrived or exited."""
     if not barrier.arrived or any(k not in barrier.arrived and m.agents[k].status != "done" for k in barrier.members):
         return
     m.exit_passed_barrier = m.exit_passed_barrier or len(barrier.arrived) < len(barrier.members)
@@ -346,7 +346,7 @@ def complete_cluster_barrier(m: Machine, barrier: BarrierState) -> None:
 def _wait_for_cluster(m: Machine, agent: Agent, op: Op) -> None:
     barrier = agent.cluster_arrival
     assert barrier is not None
-    if agent.index in barrier.arrived:  # the round is not complete
+    if agent.index in barrier.arrived:  # the generation is not complete
         raise Blocked(barrier)
     event = _make_event(agent, op, Tag.BWAIT, Tag.CLUSTERBAR, Tag.ACQ, scope="cluster")
     common = {"barrier": barrier.arrivals}

@@ -1,4 +1,4 @@
-"""Awaited reads that never return what is asked for: they have been executed all the same, and may race."""
+"""Awaited reads that never return the awaited value: they are executed all the same, and may race."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from mcheck.ir.def_use import registers_of
 
 
 def enter_failed_reads(m: Machine, agent: Agent) -> None:
-    """Enters the reads of an agent that waits forever for a value: they return what nobody overwrites any more.
+    """Enter the reads of an agent that waits forever for a value: they return writes that nothing overwrites.
 
-    Of an atomic it is the read alone: one that stores whatever it finds is not followed while it waits.
+    For an atomic this is the read alone: an atomic that stores whatever it reads is not modelled while it waits.
     """
     inner = ops.performed_operation(agent.code[agent.pc])
     if isinstance(inner, ops.Load):

@@ -1,4 +1,4 @@
-"""Fences: what they order is for the model; here they enter the window (PTX ISA 9.0 sections 8.8 and 9.7.13.4)."""
+"""Fences enter the window; the model decides what they order (PTX ISA 9.0 sections 8.8 and 9.7.13.4)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcheck.ir.ops import Op
 
 @executes(ops.Fence)
 def execute_fence(m: Machine, agent: Agent, op: Op) -> None:
-    """``fence``, ``membar``, ``fence.mbarrier_init`` and the fences restricted to a space."""
+    """Execute ``fence``, ``membar``, ``fence.mbarrier_init`` or a fence restricted to a state space."""
     assert isinstance(op, ops.Fence)
     if not evaluate_guard(m, agent, op):
         return
@@ -31,8 +31,8 @@ def execute_fence(m: Machine, agent: Agent, op: Op) -> None:
 
 
 def _enter_sc_fence(m: Machine, agent: Agent, event: Event, scope: str) -> None:
-    """fence.sc: those whose scopes include each other are in one order (8.10.2): that of the steps, and where nothing
-    fixes it and it decides anything, the other one as well.
+    """Enter a fence.sc. Those whose scopes include each other are in one order (8.10.2): that of the steps, and also
+    the other one where nothing fixes it and it decides anything.
     """
     time = agent.current_time()
     done = SyncOperation(agent.index, agent.step, len(m.trace) - 1, time, event, "sc", 0)
@@ -58,8 +58,8 @@ def _enter_sc_fence(m: Machine, agent: Agent, event: Event, scope: str) -> None:
 
 
 def _may_come_before(m: Machine, agent: Agent, event: Event, entries: tuple[Live, ...]) -> bool:
-    """Whether this fence may come before one that is before it in the order of the steps. What is observed on the way
-    from that one orders the two, but no exit that lets a barrier go, nor a relaxed arrive (8.9.3, 9.7.13.3).
+    """Whether this fence may precede one that precedes it in the order of the steps. What is observed on the way orders
+    the two, but neither an exit that completes a barrier nor a relaxed arrive does (8.9.3, 9.7.13.3).
     """
     if not m.exit_passed_barrier and not m.setup.relaxed_barriers:
         return False
@@ -72,12 +72,12 @@ def _may_come_before(m: Machine, agent: Agent, event: Event, entries: tuple[Live
 
 @executes(ops.ProxyFence)
 def execute_proxy_fence(m: Machine, agent: Agent, op: Op) -> None:
-    """``fence.proxy``: what comes before it, in causality, is carried over to the other proxy behind it."""
+    """Execute ``fence.proxy``: what precedes it in causality is carried over to the other proxy after it."""
     if not evaluate_guard(m, agent, op):
         return
     event = m.emit(agent, 0, op)[0]
     entries = m.add_event(agent, event)
     if Tag.WGFENCE in event.tags and agent.wgmma_fenced:
         for thread, entry in zip(agent.representatives, entries, strict=True):
-            m.fences["proxy", thread] = entry.bit  # the latest: it comes after those before it
+            m.fences["proxy", thread] = entry.bit  # the latest suffices: it follows the earlier ones
     agent.pc += 1

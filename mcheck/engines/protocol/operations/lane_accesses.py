@@ -1,8 +1,7 @@
-"""Accesses of all lanes of an instruction as one: one event, one record, and the bytes of each lane.
+"""Combined accesses: those of all lanes of an instruction as one event and one record, with the bytes of each lane.
 
-This is for addresses that are numbers and differ by lane (``mcheck.ir.expr.Lanes``), as the lanes of a compiled
-kernel have them. Where a lane's access would be out of order, or meets an object that is followed byte by byte, the
-lanes are gone through one by one instead.
+This is for constant addresses that differ by lane (``mcheck.ir.expr.Lanes``), as compiled kernels have them. Where a
+lane's access would be invalid, or touches an object that is tracked byte by byte, the lanes are executed one by one.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from mcheck.ir.type_sizes import type_size
 
 
 def lanes_share_operation(m: Machine, agent: Agent) -> bool:
-    """Whether the present operation of all lanes of an agent is one object."""
+    """Whether all lanes of an agent have the same operation object."""
     op = agent.code[agent.pc]
     return all(op is m.program.threads[t].code[agent.pc] for t in agent.threads)
 
 
 def coalesce_copy(m: Machine, agent: Agent, op: ops.CpAsync) -> tuple[LaneBytes, LaneBytes] | None:
-    """What the lanes of a ``cp.async`` read and write, if that can be one access each: all copy as many bytes."""
+    """The bytes that the lanes of a ``cp.async`` read and write, if both can be one access: all copy equally many."""
     if (
         not isinstance(op.size, Const)
         or op.src_size is not None
@@ -47,7 +46,7 @@ def coalesce_copy(m: Machine, agent: Agent, op: ops.CpAsync) -> tuple[LaneBytes,
 
 
 def coalesce_tensor_move(m: Machine, agent: Agent, op: ops.TensorMove) -> tuple[LaneBytes, LaneBytes] | None:
-    """What the lanes of a ``tcgen05.ld`` or ``st`` read or write, if that can be one access."""
+    """The bytes that the lanes of a ``tcgen05.ld`` or ``st`` access, if they can be one access."""
     if not lanes_share_operation(m, agent):
         return None
     key = agent.index, id(op)
@@ -61,8 +60,8 @@ def coalesce_tensor_move(m: Machine, agent: Agent, op: ops.TensorMove) -> tuple[
 def find_lane_bytes(m: Machine, agent: Agent, expr: Expr, size: int, align: int, *, write: bool) -> LaneBytes | None:
     """The bytes that the lanes of an agent access, each ``size`` of them at the value of ``expr``.
 
-    ``None`` if they do not lie in one object, are not aligned, are none that only their bytes tell apart, or if lanes
-    overlap in part or write one place.
+    ``None`` if they do not lie in one object, are misaligned, touch an mbarrier or a tensor map, or if lanes overlap
+    partly or write the same bytes.
     """
     if isinstance(expr, Const):
         addresses = [widened(expr.value)]
@@ -108,7 +107,7 @@ def find_lane_bytes(m: Machine, agent: Agent, expr: Expr, size: int, align: int,
 
 
 def find_combined_access(m: Machine, agent: Agent, op: ops.Load | ops.Store) -> CombinedAccess | None:
-    """The accesses of a weak load or store of all lanes as one, if they can be; found once per program."""
+    """The combined access of a weak load or store of all lanes, if there is one; computed once per program."""
     if op.sem != "weak" or op.volatile:
         return None
     key = agent.index, id(op)

@@ -13,7 +13,7 @@ from mcheck.ir.ops import Op
 
 
 def report_lane_conflict(m: Machine, agent: Agent, found: list[Footprint], op: Op, records: list[Record]) -> None:
-    """Reports writes of one instruction by different lanes to common bytes, if the model orders none of the lanes."""
+    """Report writes of one instruction by different lanes to common bytes, if the model does not order the lanes."""
     ranges = sorted(((a, b, -1 if lanes is None else lanes) for _, a, b, lanes in found), key=lambda r: r[:2])
     bad: tuple[int, int] | None = None
     same = True

@@ -1,15 +1,15 @@
-"""Operations on mbarriers that may take effect behind what their own threads do later.
+"""Operations on mbarriers that may take effect after later operations of their own threads.
 
-Every step is run where its thread comes to it. The model has executions that no such order shows: an operation on one
+Every step is run where its thread reaches it. The model has executions that no such order shows: an operation on one
 mbarrier and a later one of its thread on another object are ordered for a third thread only where a release and an
-acquire hand the former over (PTX ISA 9.0 sections 8.9.4, 8.9.5 and 9.7.13.15: the axiom Mbarrier lets the order of the
-operations on an object contradict no base causality, and nothing else). A thread that has seen the later operation by
-relaxed means, or through the signal of an asynchronous operation, which publishes nothing but that operation (8.9.1.1),
-may still operate on the mbarrier first: load buffering, over mbarriers.
+acquire publish the former (PTX ISA 9.0 sections 8.9.4, 8.9.5 and 9.7.13.15: the axiom Mbarrier lets the order of the
+operations on an object contradict no base causality, and nothing else). A thread that has observed the later operation
+by relaxed means, or through the signal of an asynchronous operation, which publishes nothing but that operation
+(8.9.1.1), may still operate on the mbarrier first: load buffering, over mbarriers.
 
 So wherever the order of the steps alone puts one operation before another on its object, the axioms are asked whether
-they do, too (``mcheck.engines.protocol.incremental.object_order``). Where they do not, and the other order would be to
-other effect, the answer is bounded and names the two.
+they do, too (``mcheck.engines.protocol.incremental.object_order``). Where they do not, and the other order would have
+another effect, the answer is bounded and names the two.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ REASON = "{first} may take effect only behind {then}: no release orders them"
 
 
 def note_operation(m: Machine, bar: Mbarrier, done: SyncOperation, entries: tuple[Live, ...], time: Vector) -> None:
-    """An operation has just taken its place: those before it that it might have come before instead.
+    """Note the operations before the newest one that it could have preceded instead.
 
-    Within one phase operations commute, but for those that may be postponed to the next one: they are remembered.
+    Within one phase operations commute, except those that may be deferred to the next phase: they are remembered.
     """
     done.entries = entries
     over, now = (
@@ -54,14 +54,14 @@ def note_operation(m: Machine, bar: Mbarrier, done: SyncOperation, entries: tupl
 
 
 def _earlier_phase_events(bar: Mbarrier, phase: int) -> int:
-    """The initialisation of an object, and the operations of the phase before one, as a set of the window."""
+    """The initialisation of an object and the operations of the previous phase, as a set of the window."""
     began = () if bar.initialisation is None else bar.initialisation.entries
     last = bar.phases.get((bar.lifetime, phase - 1))
     return sum_of(began) | (0 if last is None else last.operations)
 
 
 def note_after_init(m: Machine, bar: Mbarrier, done: SyncOperation, time: Vector) -> None:
-    """An operation or a look has just found the object that an initialisation made: it might have come before that."""
+    """Note whether an operation that found an object could have preceded its initialisation."""
     if bar.initialisation is not None and ("UB201", done.event.op.span) not in m.reported:
         other = find_unordered_operations(m, done, (bar.initialisation,), time)
         if other:
@@ -69,7 +69,7 @@ def note_after_init(m: Machine, bar: Mbarrier, done: SyncOperation, time: Vector
 
 
 def note_invalidation(m: Machine, bar: Mbarrier, done: SyncOperation, entries: tuple[Live, ...], time: Vector) -> None:
-    """The object has just been invalidated, or begun anew, which no operation on it may be on either side of."""
+    """Note the operations that the invalidation or initialisation of an object separates only in time."""
     done.entries = entries
     ended = () if bar.invalidation is None or bar.invalidation is done else (bar.invalidation,)
     other = find_unordered_operations(
@@ -83,8 +83,8 @@ def note_refused(
     m: Machine, agent: Agent, bar: Mbarrier, event: Event, others: Iterable[SyncOperation], time: Vector,
     issues: tuple[Live, ...] = (),
 ) -> None:  # fmt: skip
-    """An operation is undefined where it comes, and enters no phase: whether another may come behind it. ``issues``
-    are those of the asynchronous operation that signals.
+    """Note the operations that could follow one that is undefined, and thus enters no phase. ``issues`` are those of
+    the asynchronous operation that signals.
     """
     known = _ahead_in_time(agent.index, others, time)
     if not known:
@@ -98,31 +98,31 @@ def note_refused(
 
 
 def issue_edges(issue: Live) -> dict[str, int]:
-    """The edges to a signal: from the issue of its operation, and from what that has waited for."""
+    """The edges to a signal: from the issue of its operation, and from what the issue has awaited."""
     return {"issue": issue.bit, "ctrl": issue.edges.get("ctrl", 0)}
 
 
 def find_unordered_operations(
     m: Machine, done: SyncOperation, others: Iterable[SyncOperation], time: Vector
 ) -> tuple[SyncOperation, ...]:
-    """Those of some operations that are before the event that was put last in time, and by no axiom."""
+    """Those of some operations that precede the newest event in time, and by no axiom."""
     return find_unordered_by_axioms(m, _ahead_in_time(done.agent, others, time))
 
 
 def _ahead_in_time(agent: int, others: Iterable[SyncOperation], time: Vector) -> list[SyncOperation]:
-    """Those of some operations that time puts before one of an agent's, or before a signal that it has begun. Its own
-    come before in program order, which the axioms keep on one object.
+    """Those of some operations that time orders before one of an agent, or before a signal that it has started. Its own
+    operations precede in program order, which the axioms keep on one object.
     """
     return [d for d in others if d.entries and (d.signal >= 0 or d.agent != agent) and d.is_before(time)]
 
 
 def find_unordered_by_axioms(m: Machine, known: Sequence[SyncOperation]) -> tuple[SyncOperation, ...]:
-    """Those of some operations that no axiom puts before the event that was put last."""
+    """Those of some operations that no axiom orders before the newest event."""
     return _select(known, m.window.not_ahead(_union(known))) if known else ()
 
 
 def _select(known: Sequence[SyncOperation], events: int) -> tuple[SyncOperation, ...]:
-    """Those of some operations that are among some events."""
+    """Those of some operations whose events are in a set."""
     return tuple(d for d in known if sum_of(d.entries) & events) if events else ()
 
 
@@ -136,20 +136,19 @@ def _union(known: Sequence[SyncOperation]) -> int:
 def follows_by_axiom(
     in_time: Callable[[SyncOperation, SyncOperation], bool],
 ) -> Callable[[SyncOperation, SyncOperation], bool]:
-    """Which operations of a phase come after which, by an axiom and not only in time."""
+    """A relation on the operations of a phase: one follows another by an axiom, not only in time."""
     return lambda first, then: in_time(first, then) and not any(d is first for d in then.reorderable)
 
 
 def note_movable_wait(m: Machine, look: SyncOperation, behind: Sequence[SyncOperation]) -> None:
-    """A wait that could come when its phase is over, if it were not before some operations of the phase in time."""
+    """Note a wait that could come once its phase is over, if time did not order it before operations of the phase."""
     if all(any(d is look for d in then.reorderable) for then in behind):
         note_reordering(m, look.event, behind[0].event)
 
 
 def note_unordered_init(m: Machine) -> None:
-    """Notes an operation that might come behind another one which has found an object, where it stands before the
-    initialisation of the object, elsewhere: no time orders that before the finder, and yet nothing is run so without
-    the object.
+    """Note an operation that could come after another one that has found an object, and that precedes the object's
+    initialisation. No time orders the initialisation before the finder, yet no run without the object shows this.
     """
     for position, ends, _ in m.reversals if m.unordered_finds else ():
         first = m.trace[position]
@@ -161,7 +160,7 @@ def note_unordered_init(m: Machine) -> None:
 
 
 def note_reordering(m: Machine, first: Event, then: Event) -> None:
-    """Notes two operations that might be in the other order."""
+    """Note two operations that could come in the other order."""
     _record(m, first.op, then.op)
 
 
@@ -171,16 +170,18 @@ def _record(m: Machine, first: Op, then: Op) -> None:
 
 
 def note_lost_object(m: Machine, op: Op, what: str) -> None:
-    """Notes an operation that finds an object, or none, because its thread lets the one go on by whom it is ``what``,
-    made or gone: an mbarrier.init is no order in time for those it is not published to, so its thread might go on all
-    the same, and others with it.
+    """Note an operation that finds an object, or none, because its thread releases the one that creates or removes it.
+    An mbarrier.init orders time only for those to whom it is published, so the thread might continue all the same, and
+    others with it.
     """
     if m.reordering is None:
         m.reordering = f"{_quote(op)} may find an object that is {what} only behind it"
 
 
 def note_delayed_wait(m: Machine, op: Op) -> None:
-    """Notes a look that is undefined, but may take effect behind what its thread does next, where all else goes on."""
+    """Note an undefined wait that may take effect after its thread's next operations, where everything else
+    continues.
+    """
     if m.reordering is None:
         m.reordering = f"{_quote(op)} is undefined, but may take effect only behind what its thread does next"
 

@@ -1,10 +1,9 @@
-"""Operations on mbarriers: the state machine of ``mcheck.semantics.mbarrier``, and which phases they fall into.
+"""Operations on mbarriers: the state machine of ``mcheck.semantics.mbarrier``, and the phases they fall into.
 
 Two operations on one object commute if they fall into the same phase. One that falls into the phase after another,
-without being after it in time, could have come first: that order is run too. So are those in which an expectation
-comes only when the phase is over, with all that follows from it
-(``mcheck.engines.protocol.operations.phase_deferral``), and in which a look at the object comes only after the phase
-that it found (``mcheck.engines.protocol.operations.mbarrier_waits``).
+without following it in time, could have come first: that order is run too. So are those in which an expect-tx comes
+only when the phase is over, with all that follows it (``mcheck.engines.protocol.operations.phase_deferral``), and those
+in which a wait comes only after the phase that it found (``mcheck.engines.protocol.operations.mbarrier_waits``).
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ from mcheck.semantics.undefined import Misuse
 
 ARRIVALS = frozenset(("arrive", "drop", "async-arrive"))
 REINITIALISED = "init again"
-"""What is undefined for as long as there is an object, whatever else is done to it."""
+"""The kind of an operation that is undefined as long as the object exists."""
 
 
 def mbarrier_at(m: Machine, address: int) -> Mbarrier:
-    """The mbarrier at an address; asks for a place in the vectors if it has none."""
+    """The mbarrier at an address; raises ``NewMbarrier`` if it has no clock component."""
     found = m.mbarriers.get(address)
     if found is None:
         raise NewMbarrier(address)
@@ -51,7 +50,7 @@ def mbarrier_at(m: Machine, address: int) -> Mbarrier:
 def stop_with_misuse(
     m: Machine, agent: Agent | None, op: Op, code: str, text: str, event: Event | None, missing: str = ""
 ) -> Undefined:
-    """A misuse ends the execution."""
+    """Report a misuse, and return the exception that ends the execution."""
     m.report_problem(code, text, agent, op, event, missing)
     if agent is not None:
         m.decisions.append((agent.index, agent.step, "misuses", code))
@@ -65,15 +64,15 @@ def enter_phase(
     m: Machine, agent: Agent, bar: Mbarrier, event: Event, phase: int, *, ends: bool = False, part: int = 0,
     edges: list[dict[str, int]] | None = None,
 ) -> tuple[Live, ...]:  # fmt: skip
-    """An operation that is no wait, in a phase of the present object; ``ends``: it completes the phase, or invalidates
-    the object.
+    """Enter an operation other than a wait in a phase of the present object; ``ends``: it completes the phase, or
+    invalidates the object.
     """
     acts, waits = bar.operations_before(phase)
     here = bar.operations_of(phase)
     if m.observer is not None and m.observer.hides(agent):
         return m.add_event(agent, event, part=part, edges=edges)
     if event.mbarrier is not None and event.mbarrier.kind == "inval":
-        acts |= here.operations  # what its thread does next comes behind these
+        acts |= here.operations  # its thread's next operations come after these
     common = {"phase-order": acts, "phase-fr": waits | (here.waits if ends else 0)}
     entries = m.add_event(agent, event, part=part, common=common, edges=edges)
     bits = sum_of(entries)
@@ -90,7 +89,7 @@ def enter_phase(
 
 @executes(ops.MbarrierInit, ops.MbarrierInval, ops.MbarrierTx, ops.MbarrierArrive)
 def update_mbarrier(m: Machine, agent: Agent, op: Op) -> None:
-    """An operation that is done at once."""
+    """Execute an operation that takes effect at once."""
     if not evaluate_guard(m, agent, op):
         return
     for name in ("address", "count", "tx"):
@@ -120,7 +119,7 @@ def _initialise(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierS
             assert bar.initialisation is not None
             m.note_reversal(
                 bar.initialisation, agent.index, agent.current_time(), agent.is_single_thread
-            )  # then the other one is undefined
+            )  # in the other order that one is undefined
             record_failed(m, agent, bar, event, agent.current_time(), bar.state.phase, REINITIALISED)
         raise stop_with_misuse(m, agent, op, "UB202", text, event, suggest_single_init(bar, op))
     try:
@@ -132,7 +131,7 @@ def _initialise(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierS
     if bar.invalidation is not None and not _is_after(agent, bar.invalidation):
         m.note_reversal(bar.invalidation, agent.index, agent.current_time(), agent.is_single_thread)
     for missed in bar.failed_operations:
-        if missed.phase < 0:  # it found no object, and could find this one
+        if missed.phase < 0:  # it found no object, but could have found this one
             m.note_reversal(missed, agent.index, agent.current_time(), agent.is_single_thread)
     bar.state = state
     bar.lifetime += 1
@@ -164,16 +163,16 @@ def _invalidate(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -
         m.note_reversal(other, agent.index, time, agent.is_single_thread)
     assert bar.state is not None
     bar.unannounced_bytes += find_unannounced_bytes(m, bar)
-    note_deferrable(m, bar, ended=True)  # as at the end of the execution: nothing else comes to this phase
+    note_deferrable(m, bar, ended=True)  # as at the end of the execution, the phase is over
     entries = enter_phase(m, agent, bar, event, bar.state.phase, ends=True)
     ended = SyncOperation(agent.index, agent.step, len(m.trace) - 1, agent.current_time(), event, "inval", 0)
     mbarrier_reordering.note_invalidation(m, bar, ended, entries, time)
     bar.state, bar.invalidation = None, ended
-    m.wake(bar)  # who asks again asks for what is gone
+    m.wake(bar)  # those that try again find no object
 
 
 def find_unannounced_bytes(m: Machine, bar: Mbarrier) -> list[Problem]:
-    """Bytes that came without being announced (UB216)."""
+    """Problems with bytes that completed without being announced (UB216)."""
     if bar.state is None or bar.state.tx >= 0:
         return []
     late = [d for d in bar.current_operations if d.kind == "complete"]
@@ -188,7 +187,7 @@ def find_unannounced_bytes(m: Machine, bar: Mbarrier) -> list[Problem]:
 
 
 def _describe_received_bytes(completions: list[SyncOperation]) -> str:
-    """What to announce: the bytes that came in a phase, by the lines that brought them."""
+    """The fix for unannounced bytes: the bytes that completed in a phase, by source line."""
     lines: dict[int, int] = {}
     for done in completions:
         line = done.event.op.span.line if done.event.op.span is not None else 0
@@ -200,10 +199,12 @@ def _describe_received_bytes(completions: list[SyncOperation]) -> str:
 
 
 def check_init_order(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None:
-    """The object exists; that its initialisation comes before this operation is a flag of the model (9.7.13.15.3)."""
+    """Check that the object exists; whether its initialisation precedes this operation is a flag of the model
+    (9.7.13.15.3).
+    """
     time = agent.current_time() if agent.is_single_thread else agent.time
     if bar.state is not None:
-        for other in bar.lifetime_changes:  # it could have found the object of before, or none
+        for other in bar.lifetime_changes:  # it could have found the earlier object, or none
             m.note_reversal(other, agent.index, time, agent.is_single_thread)
         if (
             bar.initialisation is not None
@@ -215,7 +216,7 @@ def check_init_order(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Eve
             )
         return
     if bar.invalidation is None:
-        raise Blocked(bar)  # in another order there is an object
+        raise Blocked(bar)  # in another order the object exists
     m.note_reversal(bar.invalidation, agent.index, time, agent.is_single_thread)
     mbarrier_reordering.note_refused(m, agent, bar, event, [bar.invalidation], time)
     record_failed(m, agent, bar, event, time, -1)
@@ -225,7 +226,7 @@ def check_init_order(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Eve
 def record_failed(
     m: Machine, agent: Agent, bar: Mbarrier, event: Event, time: list[int], phase: int, kind: str = "failed"
 ) -> None:  # fmt: skip
-    """Remembers an operation that is undefined where it came, and what it found there."""
+    """Record an operation that is undefined where it came, and the state that it found."""
     bar.failed_operations.append(SyncOperation(agent.index, agent.step, len(m.trace) - 1, time, event, kind, phase))
     m.decisions.append((agent.index, agent.step, "refused", bar.lifetime, bar.state))
 
@@ -234,7 +235,7 @@ def record_failed(
 
 
 def _update(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, event: Event) -> None:
-    """An arrive, an expect-tx or a complete-tx of a thread, or of all lanes of an agent."""
+    """Execute an arrive, expect-tx or complete-tx of a thread, or of all lanes of an agent."""
     assert bar.state is not None
     before = bar.state
     lanes = len(agent.lanes)
@@ -246,7 +247,7 @@ def _update(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep,
         if lanes > 1:
             raise Split([(t,) for t in agent.threads]) from None
         _note_failed_update(m, agent, bar, event, time)
-        if continues_after(m.program, wrong.code, op):  # the object is left as it is
+        if continues_after(m.program, wrong.code, op):  # the object stays unchanged
             m.report_problem(wrong.code, f"{m.label(bar.address)}: {wrong}", agent, op, event)
             enter_phase(m, agent, bar, event, before.phase)
             return
@@ -259,7 +260,7 @@ def _update(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep,
     done.effect = _effect(step, lanes)
     if isinstance(op, ops.MbarrierArrive) and op.state is not None:
         token = machine.state_token(before, bar.address, no_complete=step.no_complete)
-        for lane in range(lanes):  # of lanes together only the phase is asked for
+        for lane in range(lanes):  # for several lanes only the phase is read
             m.set_register(agent, lane, op.state.name, "b64", token)
         m.tokens.add((bar.address, token))
     bar.expected_bytes += (step.tx or 0) * lanes if kind != "complete" else 0
@@ -280,7 +281,7 @@ def _update(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep,
 
 
 def _note_failed_update(m: Machine, agent: Agent, bar: Mbarrier, event: Event, time: list[int]) -> None:
-    """An operation is undefined where it came: those before it could come after it."""
+    """Note the reversals of an operation that is undefined where it came."""
     assert bar.state is not None
     for other in bar.current_operations + bar.previous_operations + bar.waits:
         m.note_reversal(other, agent.index, time, agent.is_single_thread)
@@ -293,8 +294,8 @@ def _note_failed_update(m: Machine, agent: Agent, bar: Mbarrier, event: Event, t
 def check_publication(
     m: Machine, agent: Agent, bar: Mbarrier, event: Event, edges: list[dict[str, int]] | None = None
 ) -> None:
-    """What the flags say of an operation that is undefined for another reason: see ``OF_THE_MISUSED``. It enters no
-    phase, so it is in the window for that alone.
+    """Report what the flags say of an operation that is undefined for another reason (see ``OF_THE_MISUSED``). It
+    enters no phase, so it is in the window for this alone.
     """
     saved, known = m.save(bar), len(m.problems)
     m.add_event(agent, event, edges=edges)
@@ -316,7 +317,7 @@ def _apply(step: MbarrierStep, state: machine.State, lanes: int) -> machine.Step
 
 
 def _count_in_phase(m: Machine, bar: Mbarrier, done: SyncOperation, time: list[int], agent: int, single: bool) -> None:
-    """An operation counts in the current phase: could it have counted in the one before?"""
+    """Count an operation in the current phase, and note whether it could have counted in the previous one."""
     for other in bar.previous_operations:
         if m.note_reversal(other, agent, time, single):
             m.phase_reversals.append((bar.address, (other.agent, other.step), (done.agent, done.step)))
@@ -329,7 +330,7 @@ def _count_in_phase(m: Machine, bar: Mbarrier, done: SyncOperation, time: list[i
 
 
 def _complete_phase(m: Machine, bar: Mbarrier) -> None:
-    """The phase is complete: those who wait for it go on."""
+    """Complete the phase and wake those that wait for it."""
     _note_movable_waits(m, bar)
     note_deferrable(m, bar)
     assert bar.state is not None
@@ -344,7 +345,7 @@ def _complete_phase(m: Machine, bar: Mbarrier) -> None:
 
 
 def _note_movable_waits(m: Machine, bar: Mbarrier) -> None:
-    """Waits of this phase's time that could as well come when it is over, because nothing in it is after them."""
+    """Note waits of this phase that could come when it is over, because none of its operations follows them."""
     for look in bar.waits:
         behind = [d for d in bar.current_operations if d.time[look.agent] >= look.step]
         if behind:
@@ -363,7 +364,7 @@ def _effect(step: MbarrierStep, count: int) -> tuple[int, int]:
 
 
 def add_pending_arrival(m: Machine, agent: Agent, op: Op, events: list[Event]) -> None:
-    """What cp.async.mbarrier.arrive does at once: a pending arrival more (9.7.13.15.15)."""
+    """Execute the immediate effect of cp.async.mbarrier.arrive: one more pending arrival (9.7.13.15.15)."""
     step = events[0].mbarrier
     assert step is not None
     bar = mbarrier_at(m, step.address)
@@ -386,13 +387,13 @@ def add_pending_arrival(m: Machine, agent: Agent, op: Op, events: list[Event]) -
 
 
 def deliver_signal(m: Machine, signal: Signal, entry: TraceEntry) -> None:
-    """A completion signal reaches its mbarrier."""
+    """Deliver a completion signal to its mbarrier."""
     bar = mbarrier_at(m, signal.address)
     agent = m.agents[signal.agent]
     step = signal.event.mbarrier
     assert step is not None
     if bar.state is None and bar.invalidation is None:
-        raise Blocked(bar)  # it comes when there is an object: see finish
+        raise Blocked(bar)  # it arrives once there is an object: see finish_execution
     if bar.state is None:
         assert bar.invalidation is not None
         m.note_reversal(bar.invalidation, -1, signal.time, True)
@@ -471,13 +472,13 @@ def deliver_signal(m: Machine, signal: Signal, entry: TraceEntry) -> None:
 
 
 def _record_missed_signal(m: Machine, bar: Mbarrier, signal: Signal, done: SyncOperation) -> None:
-    """Remembers a signal that is undefined where it came, and what it found there."""
+    """Record a signal that is undefined where it came, and the state that it found."""
     bar.failed_operations.append(done)
     m.decisions.append((signal.key, "refused", bar.lifetime, bar.state))
 
 
 def _is_next_commit(m: Machine, agent: Agent, signal: Signal) -> bool:
-    """Whether a signal may come now: those of the commits of a thread come in their order (open question Q26), and who
+    """Whether a signal may arrive now: those of a thread's commits arrive in order (open question Q26), and whoever
     learns of one knows of those before it.
     """
     if not isinstance(signal.event.op, ops.TensorCommit):
@@ -494,7 +495,7 @@ def _is_commit_of(signal: Signal, agent: Agent) -> bool:
 
 
 def check_target(m: Machine, agent: Agent, address: int, event: Event) -> bool:
-    """The issue of an operation that will signal: whether there is an object for it to signal."""
+    """Whether there is an object for an operation to signal when it is issued."""
     if m.mbarriers.get(address) is None:
         stop_with_misuse(m, agent, event.op, "UB201", f"{m.label(address)} holds no mbarrier", event)
         m.outcome = "undefined"

@@ -1,6 +1,6 @@
-"""Waits for mbarriers: which phases they find, and what they return (PTX ISA 9.0 section 9.7.13.15.16).
+"""Waits on mbarriers: which phases they find, and what they return (PTX ISA 9.0 section 9.7.13.15.16).
 
-A look may find an earlier phase than the current one, where the model lets it: it is stale. That may depend on which
+A wait may find an earlier phase than the current one where the model allows it: it is stale. That may depend on which
 operation of the phase came last (``mcheck.engines.protocol.operations.last_of_phase``).
 """
 
@@ -33,15 +33,15 @@ from mcheck.semantics.undefined import Misuse
 STALE_OBJECT = "behind a barrier that did not wait for a thread that had exited, a wait may find the object of before"
 """An exit orders time and no memory (9.7.13.1)."""
 CURRENT_PHASE = -1
-"""What a look finds that finds the current phase."""
+"""The choice of a wait that finds the current phase."""
 MAX_STALE_PHASES = 4
-"""So many earlier phases a look may find; more of them only if the model lets it find none of these."""
+"""The number of earlier phases tested for a wait; more are tested only if the model allows none of these."""
 
 
 def _evaluate_wait(
     m: Machine, agent: Agent, op: ops.MbarrierWait, bar: Mbarrier, state: machine.State, step: MbarrierStep
 ) -> bool | Misuse:
-    """What a wait that finds the object in this state returns, or what is wrong with it."""
+    """What a wait that finds the object in this state returns, or its misuse."""
     try:
         if step.parity is not None:
             return machine.wait_parity(state, step.parity)
@@ -56,8 +56,8 @@ def _evaluate_wait(
 def _enter_wait(
     m: Machine, agent: Agent, bar: Mbarrier, event: Event, phase: int, done: bool, *, ended: bool = True
 ) -> tuple[Live, ...]:  # fmt: skip
-    """The wait in the window, finding the object in a phase: edges to and from the operations on the object; unless
-    ``ended`` it may come behind what completed the phase.
+    """Enter the wait, finding the object in a phase, with edges to and from the operations on the object. Unless
+    ``ended``, it may come after the operation that completed the phase.
     """
     every, own = bar.earlier_operations(phase)
     common = {"phase-order": every.operations}
@@ -74,7 +74,7 @@ def _enter_wait(
 
 
 def enter_endless_wait(m: Machine, agent: Agent, bar: Mbarrier) -> None:
-    """A wait that never ends has been executed all the same: what the flags say of it counts."""
+    """Enter a wait that never ends: it is executed all the same, so its flags count."""
     assert bar.state is not None
     event = m.emit(agent, 0, ops.performed_operation(agent.code[agent.pc]))[0]
     agent.step += 1
@@ -82,7 +82,7 @@ def enter_endless_wait(m: Machine, agent: Agent, bar: Mbarrier) -> None:
 
 
 def _find_stale_phases(m: Machine, agent: Agent, bar: Mbarrier, event: Event, answers: dict[int, bool]) -> list[int]:
-    """The earlier phases than the current one that the model lets a look find, latest first."""
+    """The earlier phases that the model allows a wait to find, latest first."""
     out: list[int] = []
     for phase in sorted(answers, reverse=True):
         if len(answers) > MAX_STALE_PHASES and phase < sorted(answers)[-MAX_STALE_PHASES]:
@@ -103,14 +103,14 @@ def _find_stale_phases(m: Machine, agent: Agent, bar: Mbarrier, event: Event, an
 
 
 def _note_other_completion(m: Machine, agent: Agent, bar: Mbarrier, event: Event, phase: int, done: bool) -> None:
-    """The model lets no look find this phase, now that it was completed as it was: whether it would if another one of
-    its operations had come last. Time may order that one before the look where no axiom does.
+    """Note a phase that the model would allow the wait to find if another of its operations had come last. Time may
+    order that operation before the wait where no axiom does.
     """
     assert bar.state is not None
     time = agent.current_time() if agent.is_single_thread else agent.time
     may_end = last_of_phase.may_come_last(bar.completed_operations(phase), follows_in_time)
     if not may_end or (phase == bar.state.phase - 1 and last_of_phase.may_precede_some(bar.previous_operations, time)):
-        return  # where the look may come first, it is run before them
+        return  # the order with the wait first is run anyway
     saved = m.save(bar)
     _enter_wait(m, agent, bar, event, phase, done, ended=False)
     free = mbarrier_reordering.find_unordered_by_axioms(m, may_end) if m.broken_axiom is None else ()
@@ -121,9 +121,9 @@ def _note_other_completion(m: Machine, agent: Agent, bar: Mbarrier, event: Event
 def wait_on_mbarrier(
     m: Machine, agent: Agent, op: ops.MbarrierWait, *, blocking: bool, explores: bool = True, used: bool = True
 ) -> bool:  # fmt: skip
-    """test_wait, try_wait; with ``must`` the agent blocks until the answer is true.
+    """Execute test_wait or try_wait; with ``blocking`` the agent blocks until the result is true.
 
-    Unless it ``matters`` no other answer is sought; ``used``: whether anything depends on it.
+    Unless ``explores``, only one result is explored; ``used``: whether anything depends on the result.
     """
     for expr in (op.address, op.parity):
         if expr is not None:
@@ -140,13 +140,13 @@ def wait_on_mbarrier(
     time = agent.current_time() if agent.is_single_thread else agent.time
     done = _evaluate_wait(m, agent, op, bar, state, step)
     if not (done is True and blocking) and (explores or isinstance(done, Misuse)):
-        for other in bar.previous_operations:  # it could have come before the phase that is just over was complete
+        for other in bar.previous_operations:  # it could have preceded the completion of the last phase
             m.note_reversal(other, agent.index, time, agent.is_single_thread)
     phase = state.phase
     if explores and not m.brief:
         phase = _choose_phase(m, agent, op, bar, state, step, event, done, blocking, used)
         done = _evaluate_wait(m, agent, op, bar, _state_in_phase(state, phase), step)
-    if isinstance(done, Misuse):  # those that come later could come before it, the end of the object most of all
+    if isinstance(done, Misuse):  # later operations could precede it, above all an invalidation
         record_failed(m, agent, bar, event, time, phase)
         check_publication(m, agent, bar, event)
         if (agent.threads[0], agent.pc) in m.setup.delayed_waits:
@@ -171,12 +171,12 @@ def wait_on_mbarrier(
     if not blocking and op.dst is not None:
         for lane, entry in enumerate(entries):
             agent.sources[lane][op.dst.name] = entry.bit
-    if done or not op.blocking or op.parity is None:  # no later look of the thread finds an earlier phase (Q29)
+    if done or not op.blocking or op.parity is None:  # no later wait of the thread finds an earlier phase (Q29)
         bar.last_phase_seen[agent.index] = phase - 1
     if done:
         late = not blocking and (agent.threads[0], agent.pc) in m.setup.delayed_waits
         (bar.delayed_waited_phases if late else bar.waited_phases).add((bar.lifetime, phase - 1))
-        if phase:  # before the first phase nothing was
+        if phase:  # nothing precedes the first phase
             agent.time = raise_clock(
                 join_clocks(agent.time, bar.completion_times.get(phase, bar.time)),
                 bar.clock_index,
@@ -186,7 +186,7 @@ def wait_on_mbarrier(
 
 
 def _state_in_phase(state: machine.State, phase: int) -> machine.State:
-    """The object as a look finds it that is stale by whole phases."""
+    """The state of the object as a wait finds it that is stale by whole phases."""
     return state if phase == state.phase else machine.State(phase, state.expected, state.expected, 0)
 
 
@@ -194,10 +194,11 @@ def _choose_phase(
     m: Machine, agent: Agent, op: ops.MbarrierWait, bar: Mbarrier, state: machine.State, step: MbarrierStep,
     event: Event, done: bool | Misuse, must: bool, used: bool,
 ) -> int:  # fmt: skip
-    """The phase that the look finds: the current one or, where the model lets it, one before; all are explored, the
-    one before first where the thread would wait forever else, or goes on as if it had waited whatever the answer is.
+    """The phase that the wait finds: the current one or an earlier one that the model allows; all are explored. The
+    earlier one comes first where the thread would wait forever otherwise, or continues as if it had waited whatever the
+    result is.
 
-    What is misused in an earlier phase only is a state operand of a later one, which its own thread has from there.
+    A misuse in an earlier phase only is a state operand of a later phase, which its own thread has from there.
     """
     first = max(0, bar.merged_phase + 1, bar.last_phase_seen.get(agent.index, -1) + 1)
     every = {p: _evaluate_wait(m, agent, op, bar, _state_in_phase(state, p), step) for p in range(first, state.phase)}
@@ -213,7 +214,7 @@ def _choose_phase(
 
 @executes(ops.MbarrierWait)
 def execute_mbarrier_wait(m: Machine, agent: Agent, op: Op) -> None:
-    """A wait that gives its answer in a register."""
+    """Execute a wait that returns its result in a register."""
     assert isinstance(op, ops.MbarrierWait)
     if not evaluate_guard(m, agent, op):
         return
@@ -245,7 +246,7 @@ def execute_mbarrier_wait(m: Machine, agent: Agent, op: Op) -> None:
 
 @executes(ops.MbarrierPending)
 def read_pending_count(m: Machine, agent: Agent, op: Op) -> None:
-    """``mbarrier.pending_count``."""
+    """Execute ``mbarrier.pending_count``."""
     assert isinstance(op, ops.MbarrierPending)
     if not evaluate_guard(m, agent, op):
         return

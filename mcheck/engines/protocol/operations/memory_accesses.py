@@ -1,4 +1,4 @@
-"""Loads and stores, and what accesses of any instruction have in common."""
+"""Loads and stores, and what accesses of all instructions have in common."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def operation_of_lane(m: Machine, agent: Agent, lane: int) -> Op:
 def enter_footprints(
     m: Machine, agent: Agent, found: list[Footprint], edges: list[dict[str, int]], *, part: int = 0
 ) -> list[Record]:
-    """The accesses of one instruction: those that nothing but their bytes tells apart are one event."""
+    """Enter the accesses of one instruction; those that differ in their bytes only are one event."""
     groups: dict[tuple[object, ...], list[tuple[Record, int, int]]] = {}
     for event, low, high, lanes in found:
         record = make_record(m, agent, event, lanes)
@@ -52,7 +52,7 @@ def enter_footprints(
 
 
 def address_dependencies(agent: Agent, names: list[str]) -> list[dict[str, int]]:
-    """The address dependencies of each shown lane on the reads that these registers come from."""
+    """The address dependencies of each representative on the reads that these registers come from."""
     out = []
     for lane in range(len(agent.representatives)):
         origin = agent.sources[lane]
@@ -67,7 +67,7 @@ def address_dependencies(agent: Agent, names: list[str]) -> list[dict[str, int]]
 
 
 def _find_footprints(m: Machine, agent: Agent, op: Op) -> list[Footprint]:
-    """The ranges of a weak load or store; those of constant addresses are found once per program."""
+    """The footprints of a weak load or store; those of constant addresses are computed once per program."""
     key = (agent.index, agent.pc)
     known = m.setup.footprints.get(key, ())
     if known is None:
@@ -82,15 +82,15 @@ def _find_footprints(m: Machine, agent: Agent, op: Op) -> list[Footprint]:
 
 
 def _find_lane_footprints(m: Machine, agent: Agent) -> list[Footprint]:
-    """The ranges that the lanes access, each asked."""
+    """The footprints of the lanes, each decoded separately."""
     lanes = range(len(agent.lanes))
     events = [(e, e.address, e.size, k) for k in lanes for e in m.emit(agent, k, operation_of_lane(m, agent, k))]
     return _split_by_scalar(events, len(lanes))
 
 
 def _find_adjacent_footprint(m: Machine, agent: Agent, op: Op) -> list[Footprint] | None:
-    """The range of lanes that access one place, or places that follow each other, in one object: what is in order for
-    the first of them is in order for all.
+    """The range of lanes that access the same place, or adjacent places, in one object. What is valid for the first of
+    them is valid for all.
     """
     assert isinstance(op, ops.Load | ops.Store)
     lanes = len(agent.lanes)
@@ -113,7 +113,7 @@ def _find_adjacent_footprint(m: Machine, agent: Agent, op: Op) -> list[Footprint
 
 
 def _split_by_scalar(events: list[tuple[Event, int, int, int]], lanes: int) -> list[Footprint]:
-    """One footprint per scalar of a vector, or one for all where the lanes' vectors follow each other."""
+    """One footprint per scalar of a vector, or one for all where the lanes' vectors are adjacent."""
     width = len(events) // lanes
     if width == 1:
         return coalesce(events)
@@ -129,7 +129,7 @@ def _split_by_scalar(events: list[tuple[Event, int, int, int]], lanes: int) -> l
 
 
 def check_lane_races(m: Machine, agent: Agent, found: list[Footprint], op: Op, records: list[Record]) -> None:
-    """Lanes of one instruction that write common bytes race with each other, if the model says so."""
+    """Report races between lanes of one instruction that write common bytes."""
     if agent.is_single_thread:
         return
     report_lane_conflict(m, agent, found, op, records)
@@ -137,7 +137,7 @@ def check_lane_races(m: Machine, agent: Agent, found: list[Footprint], op: Op, r
 
 @executes(ops.Load)
 def execute_load(m: Machine, agent: Agent, op: Op) -> None:
-    """``ld``: weak ones return the latest value, strong ones whatever they may see."""
+    """Execute ``ld``: weak loads return the latest value, strong ones any write that the model allows."""
     assert isinstance(op, ops.Load)
     if not evaluate_guard(m, agent, op):
         return
@@ -167,7 +167,7 @@ def _find_awaited_value(m: Machine, agent: Agent, op: ops.Load) -> tuple[str, in
 
 
 def _enter_combined_access(m: Machine, agent: Agent, op: ops.Load | ops.Store) -> bool:
-    """A load or a store of all lanes as one access, where it can be one
+    """Enter a load or store of all lanes as one access, where possible
     (``mcheck.engines.protocol.operations.lane_accesses``).
     """
     found = find_combined_access(m, agent, op)
@@ -193,9 +193,9 @@ def reads_unwritten(m: Machine, agent: Agent, event: Event) -> bool:
 
 
 def _store_lane_values(m: Machine, agent: Agent, op: ops.Store, where: SpreadBytes) -> None:
-    """The values that all lanes store."""
+    """Store the values of all lanes."""
     size = type_size(op.type)
-    if all(isinstance(m.evaluate(agent, 0, src), tuple) for src in op.srcs):  # data of which nothing is known
+    if all(isinstance(m.evaluate(agent, 0, src), tuple) for src in op.srcs):  # unknown data
         for low, high in where.ranges:
             m.memory.write(low, bytes(high - low), bytes(high - low))
         return
@@ -225,7 +225,7 @@ def _set_results(m: Machine, agent: Agent, op: ops.Load) -> None:
 
 @executes(ops.Store)
 def execute_store(m: Machine, agent: Agent, op: Op) -> None:
-    """``st``."""
+    """Execute ``st``."""
     assert isinstance(op, ops.Store)
     if not evaluate_guard(m, agent, op):
         return
@@ -259,7 +259,7 @@ def execute_store(m: Machine, agent: Agent, op: Op) -> None:
 
 @executes(ops.Fill)
 def execute_fill(m: Machine, agent: Agent, op: Op) -> None:
-    """``st.bulk``: a weak write of zeros."""
+    """Execute ``st.bulk``: a weak write of zeros."""
     if not evaluate_guard(m, agent, op):
         return
     agent.effect_count += 1
@@ -271,7 +271,7 @@ def execute_fill(m: Machine, agent: Agent, op: Op) -> None:
 
 
 def move_data(m: Machine, emitted: list[list[Event]]) -> None:
-    """Moves the data, as if the operation completed at once: only a race could tell."""
+    """Move the data as if the operation completed at once; only a race could tell."""
     for events in emitted:
         read: dict[Uid, Bytes] = {}
         for event in events:

@@ -1,4 +1,4 @@
-"""Conflicting accesses, as the flags of the model judge them, and what the flags say of uses of objects."""
+"""Conflicting accesses, as the flags of the model classify them, and flags on uses of objects."""
 
 from __future__ import annotations
 
@@ -30,21 +30,22 @@ from mcheck.ir.ops import Await, Op
 
 NON_COHERENT = ".nc."
 COMMUTATIVE = frozenset(("add", "and", "or", "xor", "min", "max"))
-"""Operations of which any two of one kind, on integers, may change places."""
+"""Operations of which any two of one kind, on integers, commute."""
 
 Conflict = tuple[Record, int, int, bool, bool]
-"""An earlier record, the bytes in common, whether the accesses are on the same bytes, whether different lanes of one
-agent may have made them."""
+"""An earlier record, the common bytes, whether both access the same bytes, and whether different lanes of one agent may
+have made them.
+"""
 
 
 def enter_accesses(
     m: Machine, agent: Agent, ranges: Iterable[tuple[Record, int, int]], edges: list[dict[str, int]], *, part: int = 0,
     exact: bool = False, back: dict[str, int] | None = None,
 ) -> tuple[Live, ...]:  # fmt: skip
-    """Enters the event of some records, holds them against all earlier accesses to the same bytes, remembers them.
+    """Enter the event of some records, check it against all earlier accesses to the same bytes, and record it.
 
-    The ``ranges`` (record, low, high) are those of one event: they share its entries. ``edges`` are those of each of
-    the lanes that stand for the agent.
+    The ``ranges`` (record, low, high) are those of one event and share its entries. ``edges`` are those of each
+    representative of the agent.
     """
     found = [(record, low, high) for record, low, high in ranges if high > low]
     entries = check_accesses(m, agent, found, edges, part=part, exact=exact, back=back)
@@ -60,8 +61,8 @@ def check_accesses(
     m: Machine, agent: Agent, found: Sequence[tuple[Record, int, int]], edges: list[dict[str, int]], *, part: int = 0,
     exact: bool = False, back: dict[str, int] | None = None,
 ) -> tuple[Live, ...]:  # fmt: skip
-    """Enters the event of some records and holds them against all earlier accesses, as ``enter_accesses`` does, which
-    remembers them besides.
+    """Enter the event of some records and check it against all earlier accesses, without recording it in the access
+    history.
     """
     event = found[0][0].event
     conflicts: list[tuple[Record, Conflict]] = []
@@ -93,7 +94,7 @@ def check_accesses(
 
 
 def _conflicts(m: Machine, new: Record, low: int, high: int, seen: set[tuple[int, bool]]) -> Iterable[Conflict]:
-    """The earlier records that a record conflicts with in a range, each that is not ``seen`` yet once."""
+    """The earlier records that a record conflicts with in a range; each one not yet ``seen`` once."""
     _, history = m.history_at(low)
     for k in history.split_cells(low, high):
         start = history.starts[k]
@@ -120,12 +121,12 @@ def _conflicts(m: Machine, new: Record, low: int, high: int, seen: set[tuple[int
 
 
 def _start(record: Record) -> int:
-    """The address of an access; where lanes access neighbours, of the first one."""
+    """The address of an access; for adjacent accesses of lanes, that of the first lane."""
     return record.lanes[0] if isinstance(record.lanes, tuple) else record.event.address
 
 
 def _report_flags(m: Machine, new: Record, conflict: Conflict, said: list[dict[bool, list[Flagged]]]) -> None:
-    """Reports what the flags say of the pair."""
+    """Report the flags that hold of a pair."""
     old, low, high, same, across = conflict
     if NON_COHERENT in old.event.op.text or NON_COHERENT in new.event.op.text:
         m.not_followed = _not_read_only(old.event.op, new.event.op)
@@ -153,14 +154,14 @@ def _report_flags(m: Machine, new: Record, conflict: Conflict, said: list[dict[b
 
 
 def _not_read_only(old: Op, new: Op) -> str:
-    """Why nothing is known of a load through the non-coherent cache, of whose memory an access is a write."""
+    """Why a load through the non-coherent cache is not modelled: its memory is written."""
     load, write = (old, new) if NON_COHERENT in old.text else (new, old)
     return f"line {line_of(load)} reads through the non-coherent cache what line {line_of(write)} writes (9.7.9.9)"
 
 
 def _note_delayed_read(m: Machine, old: Record, new: Record) -> None:
-    """A read that decides something may return what only time puts behind it, which no order of the steps shows; and a
-    look in vain before it may have seen what comes later, where nothing keeps their order (8.10.5).
+    """Note a read that decides something and may return a write that only time orders after it, which no order of the
+    steps shows. A failed read before it may have observed what comes later, where nothing keeps their order (8.10.5).
     """
     agent = m.agents[old.agent]
     if not new.write or old.write:
@@ -174,13 +175,13 @@ def _note_delayed_read(m: Machine, old: Record, new: Record) -> None:
 
 
 def _returns_older_write(m: Machine, read: Record, write: Record) -> bool:
-    """Whether a read returns what cannot come behind a write: the initial value, or one of the same thread."""
+    """Whether a read returns what cannot come after a write: the initial value, or a write of the same thread."""
     sources = (m.window.entries[k] for entry in read.entries for k in bits(entry.edges.get("rf", 0)))
     return all(e is None or e.thread < 0 or m.agent_of_thread[e.thread] == write.agent for e in sources)
 
 
 def _is_unordered(m: Machine, old: Record, new: Record) -> bool:
-    """Whether either of two accesses that are not followed one by one may come first."""
+    """Whether two accesses that are not tracked may come in either order."""
     if old.agent == new.agent or old.asynchronous or new.asynchronous:
         return False
     followed = old.entries[0].exact and new.entries[0].exact
@@ -188,7 +189,7 @@ def _is_unordered(m: Machine, old: Record, new: Record) -> bool:
 
 
 def _find_entry(name: str) -> Explained | None:
-    """The catalogue's entry of a flag; flags that are none of its codes are the model's own business."""
+    """The catalogue's entry of a flag; other flags concern the model alone."""
     try:
         return catalogue.get(name)
     except InputError:
@@ -200,9 +201,9 @@ def _unordered_reductions(old: Record, new: Record) -> bool:
 
 
 def _commute(a: Event, b: Event) -> bool:
-    """Whether two operations on one word leave the same, whichever comes first: reductions of one kind on integers."""
+    """Whether two operations on one word have the same result in either order: reductions of one kind on integers."""
     if Tag.W not in a.tags or Tag.W not in b.tags:
-        return True  # the two writes are held against each other as well
+        return True  # the two writes are checked against each other as well
     match a.value, b.value:
         case ("rmw", kind, type_, _, _), ("rmw", other, other_type, _, _):
             return (kind, type_) == (other, other_type) and is_commutative(kind, type_)
@@ -210,7 +211,7 @@ def _commute(a: Event, b: Event) -> bool:
 
 
 def is_commutative(kind: str, type_: str) -> bool:
-    """Whether any two operations of this kind and type may change places."""
+    """Whether any two operations of this kind and type commute."""
     return kind in COMMUTATIVE and type_[0] in "usb" and not type_.startswith("bf")
 
 
@@ -218,14 +219,14 @@ def _add_record(m: Machine, new: Record, low: int, high: int) -> None:
     _, history = m.history_at(low)
     for k in history.split_cells(low, high):
         cell = history.cells[k]
-        if len(cell) > 8 and not len(cell) & len(cell) - 1:  # again when there are twice as many
+        if len(cell) > 8 and not len(cell) & len(cell) - 1:  # and again at each power of two
             alike = {r.merge_key(): r for r in cell}
             cell[:] = alike.values()
         cell.append(new)
 
 
 def report_object_flags(m: Machine, agent: Agent, entry: Live, flags: list[Flagged]) -> None:
-    """Reports flags about events that are no two accesses to memory: uses of mbarrier objects, life cycles."""
+    """Report flags on events other than pairs of memory accesses: uses of mbarrier objects, lifetimes."""
     mine = entry.event
     for flag in flags:
         explained = _find_entry(flag.name)
@@ -248,7 +249,7 @@ def report_object_flags(m: Machine, agent: Agent, entry: Live, flags: list[Flagg
 
 
 def report_object_use(m: Machine, code: str, who: int, event: Event, other: Event | None) -> None:
-    """Reports a use of an object, or of memory, that comes at the wrong time; once for each statement."""
+    """Report a use of an object, or of memory, at the wrong time; once for each statement."""
     if (code, event.op.span) in m.reported:
         return
     m.reported.add((code, event.op.span))
@@ -282,7 +283,7 @@ def _describe_use(m: Machine, code: str, agent: Agent, event: Event, other: Even
 
 
 def _slot(m: Machine, *records: Record) -> str:
-    """Which part of its buffer a copy among the accesses fills."""
+    """The part of its buffer that a copy among the accesses fills."""
     terms = m.program.terms
     said = (terms.slot(r.event.op) for r in records if r.write) if terms is not None else ()
     return next(filter(None, said), "")
@@ -317,7 +318,7 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
 
 
 def _named(access: Access) -> str:
-    """An access as the message names it; the write of a tcgen05.alloc by its instruction, which names no such write."""
+    """An access as the message names it; the write of a tcgen05.alloc by its instruction."""
     alloc = ".alloc" in access.instruction and access.access == "write"
     by = f"{access.thread}'s tcgen05.alloc" if alloc else access.thread
     return f"the {access.proxy} {access.deed} by {by}"

@@ -1,4 +1,4 @@
-"""One execution from its beginning: forced steps first, then signals, then whoever ran last."""
+"""The scheduler of one execution: forced steps first, then signals, then the agent that ran last."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ MODULES = (
 
 MAX_STEPS = 3_000_000
 MAX_TURN_ITERATIONS = 64
-"""So many rounds of loops an agent makes before it is another one's turn: it may wait for that without blocking."""
+"""The number of loop iterations an agent makes before another one's turn: it may wait for that one without blocking."""
 
 ChooseAgent = Callable[[Machine], Agent | None]
-"""Who goes next, if anybody can: up to the state alone."""
+"""The agent to run next, if any can run; it depends on the state alone."""
 
 
 def first_runnable(m: Machine) -> Agent | None:
-    """The first agent that can go."""
+    """The first agent that can run."""
     return next((a for a in m.agents if a.status == "run"), None)
 
 
@@ -64,10 +64,10 @@ def execute(
     observer: MbarrierObserver | None = None,
     choose_agent: ChooseAgent | None = None,
 ) -> Machine:
-    """The execution with these steps first, to its end, to a deadlock or to undefined behaviour.
+    """Run an execution with these steps first, to its end, a deadlock or undefined behaviour.
 
-    ``before`` is shown the machine, between two steps, and the agent that is to make the next one; ``watch`` the
-    operations on mbarriers. An agent goes on as long as it can, unless there is a ``pick``.
+    ``before_step`` is called between two steps with the machine and the agent that makes the next one, ``observer``
+    with the operations on mbarriers. An agent runs as long as it can, unless ``choose_agent`` is given.
     """
     m = Machine(setup, forced, report_object_flags)
     m.observer = observer
@@ -81,14 +81,14 @@ def execute(
 def _start(m: Machine, before: Callable[[Machine, Agent], None] | None, pick: ChooseAgent | None) -> None:
     if m.program.clustered:
         for agent in m.agents:
-            agent.step += 1  # the beginning of a thread is known to those who know anything of it
+            agent.step += 1  # whoever knows of any step of a thread knows of its start
             op = agent.code[0] if agent.code else Exit()
             m.add_event(agent, Event((agent.threads[0], 0), op, frozenset((Tag.START,)), 0, 0, agent.placement[2]))
     _run_schedule(m, _replay(m), before, pick)
 
 
 def run_to_end(m: Machine) -> None:
-    """Goes on from between two steps, the first agent that can go always going."""
+    """Continue an execution between two steps, always with the first agent that can run."""
     try:
         _run_schedule(m, 0, None, first_runnable)
     except TimeOut:
@@ -126,9 +126,7 @@ def _run_schedule(
 
 
 def _choose_next(m: Machine, current: int, turn: int) -> Agent | None:
-    """The agent that went last, if it can still go and has not been through more rounds than its ``turn`` lasts to;
-    otherwise the next one that can.
-    """
+    """The agent that ran last, if it can still run and its ``turn`` is not over; otherwise the next one that can."""
     last = m.agents[current]
     if last.status == "run" and (not turn or _count_iterations(last) <= turn):
         return last
@@ -138,15 +136,15 @@ def _choose_next(m: Machine, current: int, turn: int) -> Agent | None:
 
 
 def _count_iterations(agent: Agent) -> int:
-    """How often the heads of loops were come to, waits aside."""
+    """The loop iterations of an agent, without waits."""
     return sum(agent.loop_iterations.values()) if agent.loop_iterations else 0
 
 
 def _replay(m: Machine) -> int:
-    """The forced steps; the agent that made the last one."""
+    """Replay the forced steps; return the agent that made the last one."""
     current = 0
     for who, choices in m.prefix:
-        for agent in m.agents:  # those that have nothing left to do exit: no step of the trace says when they did
+        for agent in m.agents:  # agents with nothing left to do exit: the trace has no steps for that
             if agent.status == "run" and agent.pc in m.setup.tail_places[agent.index]:
                 _step(m, agent, ())
         if isinstance(who, tuple):
@@ -159,7 +157,9 @@ def _replay(m: Machine) -> int:
 
 
 def executor_of(op: Op) -> Executor:
-    """Who executes an operation; one that its plan says all of is what its events are."""
+    """The function that executes an operation; an operation with an effect of ``PLANS`` needs no function of its
+    own.
+    """
     doer = EXECUTORS.get(type(op)) or (async_operations.issue_operation if type(op) in PLANS else None)
     if doer is None:
         raise Unsupported(f"{type(op).__name__} is not followed by the protocol engine")
@@ -167,7 +167,7 @@ def executor_of(op: Op) -> Executor:
 
 
 def _step(m: Machine, agent: Agent, choices: tuple[int, ...]) -> None:
-    """The next operation of an agent; blocks it where it cannot be done now."""
+    """Execute the next operation of an agent; block the agent if the operation cannot be executed now."""
     try:
         op = run_local(m, agent)
         if op is not None:
@@ -182,11 +182,11 @@ def _step(m: Machine, agent: Agent, choices: tuple[int, ...]) -> None:
         m.undo_blocked_step()
         agent.step -= 1
         agent.status, agent.blocked_on = "blocked", blocked.blocked_on
-    except Stop as stop:  # the emitters' word for undefined behaviour
+    except Stop as stop:  # undefined behaviour found by an emitter
         m.report_problem(stop.misstep.code, stop.misstep.message, agent, stop.misstep.op)
         agent.status = "undefined"
     except Undefined:
-        agent.status = "undefined"  # it goes no further; the others may
+        agent.status = "undefined"  # the agent stops; the others may continue
     if agent.status == "leaving":
         agent.status = "done"
         leave_barriers(m, agent)

@@ -1,4 +1,4 @@
-"""How an execution ends: threads that leave, threads that wait forever, what is left undone."""
+"""Termination: exits of threads, deadlocks, and obligations left at the end of an execution."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mcheck.ir.ops import Exit
 
 
 def leave_barriers(m: Machine, agent: Agent) -> None:
-    """A thread has exited: barriers no longer wait for it (exiting orders nothing)."""
+    """Handle the exit of a thread: barriers no longer wait for it (an exit orders nothing)."""
     agent.exit_time = agent.current_time()
     aligned_instructions.check_exit(m, agent)
     if exits_matter(m.program):
@@ -55,14 +55,14 @@ def leave_barriers(m: Machine, agent: Agent) -> None:
 
 
 def complete_counted_barriers(m: Machine) -> None:
-    """A thread goes no further: no barrier with a count waits for the lanes of a warp that no longer come to it."""
+    """Complete barriers with a count that wait only for lanes of threads that have stopped."""
     for barrier in list(m.barriers.values()):
         if barrier.count is not None:
             try_complete(m, barrier, late=False)
 
 
 def finish_execution(m: Machine) -> None:
-    """Nobody can go on: all have ended, or some wait forever."""
+    """Finish an execution in which no agent can run: all have ended, or some wait forever."""
     if any(a.status == "cut" for a in m.agents):
         m.outcome = "cut"
         return
@@ -93,9 +93,9 @@ def finish_execution(m: Machine) -> None:
     _report_lifetime_flags(m)
     for bar in m.mbarriers.values():
         if bar.state is not None:
-            note_deferrable(m, bar, ended=True)  # an expectation keeps a phase open that could be complete before it
+            note_deferrable(m, bar, ended=True)  # an expect-tx keeps a phase open that could complete before it
     if lost or m.signals or any(a.status == "undefined" for a in m.agents) or m.outcome == "undefined":
-        m.outcome = "undefined"  # somebody stopped where the rules do: that others wait for it says nothing
+        m.outcome = "undefined"  # undefined behaviour stopped an agent: that others wait for it is no deadlock
         return
     if stuck and m.ambiguous_arrivals:
         m.outcome = "cut"  # what they wait for may have come
@@ -109,8 +109,8 @@ def finish_execution(m: Machine) -> None:
 
 
 def _note_early_finds(m: Machine, bar: Mbarrier, stuck: list[Agent]) -> None:
-    """What is undefined for there was an object, or none, and might find it otherwise behind what waits forever now,
-    perhaps for what would come behind the undefined operation.
+    """Note operations that are undefined because an object existed, or did not, and that might find it otherwise after
+    what waits forever now, perhaps for an effect of the undefined operation.
     """
     for done in bar.failed_operations:
         if done.kind == REINITIALISED and _is_still_to_come(stuck, ops.MbarrierInval, bar):
@@ -122,24 +122,24 @@ def _note_early_finds(m: Machine, bar: Mbarrier, stuck: list[Agent]) -> None:
 def _is_still_to_come(
     stuck: list[Agent], kind: type[ops.MbarrierInit | ops.MbarrierInval], bar: Mbarrier, but: Agent | None = None
 ) -> bool:
-    """Whether one of some agents has an operation of a kind on an object before it."""
+    """Whether one of some agents has not yet executed an operation of a kind on an object."""
     rest = (op for agent in stuck if agent is not but for op in agent.code[agent.pc :] if isinstance(op, kind))
     return any(word_of(op.address) in (bar.address, ANY) for op in rest)
 
 
 def _takes_other_branch(agent: Agent) -> bool:
-    """Whether an agent goes a way that is not in the program."""
+    """Whether an agent takes a branch that was not recorded."""
     op = agent.code[agent.pc] if agent.pc < len(agent.code) else None
     return isinstance(op, ops.Await) and op.followed
 
 
 def _report_unwaited_phases(m: Machine, bar: Mbarrier) -> None:
-    """Phases for which no wait returned true although an arrive of the next phase follows (9.7.13.15.4)."""
+    """Report phases for which no wait returned true although an arrive of the next phase follows (9.7.13.15.4)."""
     for (life, phase), event in bar.first_arrivals.items():
         if phase == 0 or (life, phase - 1) in bar.waited_phases:
             continue
         if (life, phase - 1) in bar.delayed_waited_phases:
-            m.reordering = m.reordering or REASON  # behind the arrival it may find another phase, or may not
+            m.reordering = m.reordering or REASON  # after the arrival it may find another phase
         else:
             agent = m.agents[m.agent_of_thread[event.uid[0]]]
             name = m.label(bar.address)
@@ -153,7 +153,7 @@ def _report_unwaited_phases(m: Machine, bar: Mbarrier) -> None:
 
 
 def _describe_first_arrival(m: Machine, bar: Mbarrier, life: int, phase: int) -> str:
-    """Who arrived first in a phase, if anybody did."""
+    """The first arrival in a phase, if there is one."""
     first = bar.first_arrivals.get((life, phase))
     if first is None:
         return ""
@@ -162,7 +162,7 @@ def _describe_first_arrival(m: Machine, bar: Mbarrier, life: int, phase: int) ->
 
 
 def _report_lifetime_flags(m: Machine) -> None:
-    """What only the end tells: uses of objects and of shared memory that nothing keeps within their lives."""
+    """Report flags that only the end decides: uses of objects and shared memory outside their lifetimes."""
     alive = {a.placement[2] for a in m.agents if a.status != "done"}
     for name, slot in m.window.last():
         entry = m.window.entries[slot]
@@ -175,4 +175,4 @@ def _report_lifetime_flags(m: Machine) -> None:
 
 
 EXIT_FLAGS = frozenset(("UB501", "UB502", "UB504"))
-"""Flags about the exits of a CTA, all of whose threads must have exited."""
+"""Flags about the exit of a CTA, all of whose threads must have exited."""

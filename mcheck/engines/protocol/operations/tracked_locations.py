@@ -1,8 +1,8 @@
-"""Words whose values decide something: flags, counters, semaphores.
+"""Tracked locations: words whose values decide something, such as flags, counters and semaphores.
 
-A read may return any write that the model lets it, a stale one too; a write may come before others in coherence order,
-if the model lets it. Every way that is left is explored. What comes later in the order of the steps is read by running
-the two in the other order.
+A read may return any write that the model allows, also a stale one; a write may precede others in coherence order, if
+the model allows it. Every remaining way is explored. A read returns a later write of the order of the steps in an
+execution with the two reversed.
 """
 
 from __future__ import annotations
@@ -42,15 +42,17 @@ MIXED = "strong accesses of several sizes to the same bytes"
 COPIED_OVER = "an asynchronous operation writes more or less than a word that strong operations access or that decides"
 UNKNOWN = "a wait or a compare-and-swap depends on contents that nothing has written"
 MAX_OPERATIONS = 256
-"""So many of the latest operations on a word are held against later ones, those aside that nothing comes before."""
+"""The number of latest operations on a word that later ones are checked against; earlier ones that nothing can precede
+are dropped.
+"""
 INITIAL = frozenset(("IW", "W", "M"))
 
 
-# --- which words ------------------------------------------------------------------------------------------------
+# --- tracking -----------------------------------------------------------------------------------------------------
 
 
 def is_tracked(m: Machine, event: Event) -> bool:
-    """Whether an access is to a word that is followed write by write."""
+    """Whether an access is to a tracked word."""
     words = m.setup.tracked_words
     if not words:
         return False
@@ -62,7 +64,9 @@ def is_tracked(m: Machine, event: Event) -> bool:
 
 
 def word_at(m: Machine, address: int, size: int) -> Word:
-    """The word at an address, its present contents being its first write; asks for it where it was not foreseen."""
+    """The tracked word at an address, whose present contents are its first write; raises ``NewWord`` if it was not
+    foreseen.
+    """
     word = m.tracked_words.get(address)
     if word is not None:
         if word.size != size:
@@ -82,7 +86,7 @@ def word_at(m: Machine, address: int, size: int) -> Word:
 
 
 def record_async_write(m: Machine, event: Event) -> None:
-    """Bytes that an asynchronous operation wrote, now that their value is known."""
+    """Record the value that an asynchronous operation wrote, now that it is known."""
     for word in m.tracked_words.values():
         if event.address < word.address + word.size and word.address < event.address + event.size:
             if (event.address, event.size) == (word.address, word.size):
@@ -94,8 +98,8 @@ def record_async_write(m: Machine, event: Event) -> None:
 
 
 def set_value_between(m: Machine, event: Event) -> bool:
-    """Sets the value of what an asynchronous operation wrote, from the write right before it, where others come later:
-    memory does not hold it then. Whether they do.
+    """Set the value of a write by an asynchronous operation from the write directly before it, if later writes exist;
+    memory does not hold it then. Return whether they do.
     """
     word = m.tracked_words.get(event.address)
     if word is None or word.writes[-1].event is event:  # nearly always
@@ -111,7 +115,7 @@ def set_value_between(m: Machine, event: Event) -> bool:
 
 
 def record_partial_write(m: Machine, agent: Agent, address: int, size: int) -> None:
-    """A weak store of other bytes than those of a followed word: the value is followed, the order is not."""
+    """Record a weak store to other bytes than those of a tracked word: the value is tracked, the order is not."""
     for word in m.tracked_words.values():
         if address < word.address + word.size and word.address < address + size:
             m.inexact_reason = MIXED
@@ -135,7 +139,7 @@ def enter_access(
     m: Machine, agent: Agent, event: Event, edges: dict[str, int], back: dict[str, int] | None = None, part: int = 0,
     own: list[dict[str, int]] | None = None,
 ) -> Record:  # fmt: skip
-    """Enters an access to a word: its record. ``own`` are edges of each of the lanes that stand for the agent."""
+    """Enter an access to a word and return its record. ``own`` are edges of each representative of the agent."""
     record = make_record(m, agent, event, None)
     lanes = [{**edges, **(own[k] if own else {})} for k in range(len(agent.representatives))]
     enter_accesses(
@@ -153,7 +157,7 @@ def enter_read(
     names: list[str],
     part: int = 0,
 ) -> tuple[int | None, Record]:
-    """Enters a read of a word: its value. With ``compare`` it blocks until some write satisfies it."""
+    """Enter a read of a word and return its value. With ``compare`` it blocks until some write satisfies it."""
     word = word_at(m, event.address, event.size)
     edges = {"addr": m.find_sources(agent, 0, names)} if names else {}
     condition = (type_name, *compare) if compare else None
@@ -178,9 +182,9 @@ def failing_writes(m: Machine, word: Word, condition: tuple[str, str, int]) -> l
 
 
 def note_observation(m: Machine, agent: Agent, word: Word, index: int) -> None:
-    """Somebody has seen the write at ``index``, and not one in its place."""
+    """Note that an agent has observed the write at ``index``, and no other one."""
     w = word.writes[index]
-    for first in word.writes[1 : index + 1]:  # of those that commute, it might have seen others
+    for first in word.writes[1 : index + 1]:  # of commuting writes, it might have observed others
         for then in word.writes[index + 1 :]:
             if first.position >= 0 and first.position < then.position and then.kind == first.kind not in NON_COMMUTING:
                 m.note_swap(first.position, then.position)
@@ -192,7 +196,7 @@ def note_observation(m: Machine, agent: Agent, word: Word, index: int) -> None:
 def _choose_read(
     m: Machine, agent: Agent, word: Word, type_name: str, compare: tuple[str, int] | None, found: list[int]
 ) -> int:
-    """Which write is read."""
+    """Choose the write that is read."""
     if compare is None:
         return found[0 if agent.spinning else choose_write(m, word, found)]
     operator, right = compare
@@ -202,7 +206,7 @@ def _choose_read(
     if not fits:
         raise Blocked(word)
     missed = fits[0] != found[0] or may_fail(agent, word.writes[fits[0]].value)
-    # A value that has been overwritten may also be missed, one that nobody knows be another.
+    # The wait may also miss a value that was overwritten, and an unknown value may be another one.
     taken = choose_write(m, word, [*fits, None] if missed else fits)
     if taken == len(fits):
         raise Blocked(word)
@@ -210,36 +214,37 @@ def _choose_read(
 
 
 def choose_write(m: Machine, word: Word, found: Sequence[int | None]) -> int:
-    """Where one of some writes, given by their indices, stands among them; ``None`` is for none of them. The others are
-    explored later, and in other orders of the steps, where other writes may be there: so a write goes by who made it.
+    """Choose one of some writes, given by their indices, and return its position among them; ``None`` stands for no
+    write. The others are explored later, also in other orders of the steps with other writes: so a choice names the
+    agent and step of the write.
     """
     names = [NO_WRITE if k is None else word.writes[k].write_id for k in found]
     return names.index(m.choose_option(names)) if len(names) > 1 else 0
 
 
 def may_fail(agent: Agent, value: int | None) -> bool:
-    """Whether a wait for a value may be in vain because nobody knows what there is; of a module another execution has
-    shown that it is not.
+    """Whether a wait may fail because the value is not known. In a module another execution has shown that it
+    does not.
     """
     return value is None and not _followed(agent)
 
 
 def _followed(agent: Agent) -> bool:
-    """Whether the agent is where code of a module goes one way because of a value: it does not wait there, and answers
-    are bounded.
+    """Whether the agent is at an await that stands for a branch of a module on a value: it does not wait there, and
+    answers are bounded.
     """
     op = agent.code[agent.pc]
     return isinstance(op, ops.Await) and op.followed
 
 
 def _ends_before(word: Word, other: SyncOperation, type_name: str, operator: str, right: int) -> bool:
-    """Whether what was there before an earlier operation on the word ends a wait for a value."""
+    """Whether the value before an earlier operation on the word ends a wait."""
     return may_satisfy(word.writes[other.phase - 1].value, type_name, operator, right)
 
 
 def _may_end_without(word: Word, other: SyncOperation, type_name: str, operator: str, right: int) -> bool:
-    """Whether a wait for a value may be over without an earlier operation on the word: by what was there before it, or
-    by what has come behind it since, which may come first.
+    """Whether a wait may end without an earlier operation on the word: by the value before it, or by operations after
+    it that could come first.
     """
     if _ends_before(word, other, type_name, operator, right):
         return True
@@ -251,7 +256,7 @@ def _may_end_without(word: Word, other: SyncOperation, type_name: str, operator:
     rising = len(known) == len(values) and known == sorted(known) and all(w.kind == "add" for w in since)
     if not rising or operator not in (">=", ">", "=="):
         return True
-    most = known[-1] - (known[1] - known[0])  # a counter without its part: no order of the others leaves more
+    most = known[-1] - (known[1] - known[0])  # the counter without this operation: no order of the others gives more
     return most >= right if operator == "==" else bool(apply_binary(operator, most, right))
 
 
@@ -259,15 +264,15 @@ def note_dependent_operations(
     m: Machine, agent: Agent, word: Word, event: Event, kind: str, time: Vector,
     compare: tuple[str, str, int] | None = None,
 ) -> None:  # fmt: skip
-    """Notes the earlier operations on the word that could come after this one, to other effect."""
+    """Note the earlier operations on the word that could come after this one, with another effect."""
     ends = _ends_before if _followed(agent) else _may_end_without
     for other in reversed(word.operations):
         if other.agent == agent.index or (kind == other.kind and (kind == "read" or kind not in NON_COMMUTING)):
             continue
         if other.kind == "write":
-            continue  # a read takes any earlier write, and a write may come before it in coherence order: see there
+            continue  # handled by readable writes and coherence positions
         if compare is not None and other.phase and not ends(word, other, *compare):
-            continue  # it would only wait until the other has come
+            continue  # it would only wait for the other
         m.note_reversal(other, agent.index, time, agent.is_single_thread)
     word.operations.append(
         SyncOperation(agent.index, agent.step, len(m.trace) - 1, agent.current_time(), event, kind, len(word.writes))
@@ -280,7 +285,7 @@ def note_dependent_operations(
 
 
 def load_word(m: Machine, agent: Agent, op: ops.Load, compare: tuple[str, int] | None) -> None:
-    """A load of shared words; with ``compare`` an awaited one, which blocks until some write satisfies it."""
+    """Execute a load of tracked words; with ``compare`` an awaited one, which blocks until some write satisfies it."""
     events = m.emit(agent, 0, op)
     names = registers_of(op.address)
     for k, event in enumerate(events):
@@ -294,7 +299,7 @@ def load_word(m: Machine, agent: Agent, op: ops.Load, compare: tuple[str, int] |
 
 
 def load_if_tracked(m: Machine, agent: Agent, op: ops.Load, found: list[Footprint]) -> bool:
-    """A weak load, if it is one of followed words: by lanes together where all of them read one write, and no other."""
+    """Execute a weak load if it reads tracked words: by all lanes together where all of them read one write."""
     if not m.setup.tracked_words or not any(is_tracked(m, event) for event, *_ in found):
         _track_deciding_load(m, agent, op, found)
         return False
@@ -305,8 +310,8 @@ def load_if_tracked(m: Machine, agent: Agent, op: ops.Load, found: list[Footprin
 
 
 def _load_together(m: Machine, agent: Agent, op: ops.Load, found: list[Footprint]) -> bool:
-    """A load of one word by several lanes, which all return its latest write as the model lets none of them return
-    another; whether it is one.
+    """Execute a load of one word by several lanes, if the model allows each of them only the latest write; return
+    whether it does.
     """
     if len(found) != 1 or found[0][3] is not None or len(op.dsts) != 1:
         return False
@@ -337,7 +342,7 @@ def _load_together(m: Machine, agent: Agent, op: ops.Load, found: list[Footprint
 
 
 def _track_deciding_load(m: Machine, agent: Agent, op: ops.Load, found: list[Footprint]) -> None:
-    """A weak load on whose value something depends is followed as well, where the bytes are written at all."""
+    """Track the words of a weak load whose value decides something, if anything writes them."""
     wanted = m.setup.needed_registers[agent.threads[0]]
     if agent.is_single_thread and any(r is not None and r.name in wanted for r in op.dsts):
         for event, *_ in found:
@@ -358,7 +363,7 @@ def enter_write(
     after: int | None = None, part: int = 0, own: list[dict[str, int]] | None = None,
     compare: tuple[str, str, int] | None = None,
 ) -> tuple[Write, Record]:  # fmt: skip
-    """Enters a write of a word at a place in coherence order: right ``after`` a write, or where the model lets it;
+    """Enter a write of a word at a position in coherence order: directly ``after`` a write, or where the model allows;
     ``compare`` is what an atomic has waited for.
     """
     word = word_at(m, event.address, event.size)
@@ -383,7 +388,7 @@ def enter_write(
 
 
 def store_word(m: Machine, agent: Agent, op: ops.Store) -> None:
-    """A store to shared words."""
+    """Execute a store to tracked words."""
     events = m.emit(agent, 0, op)
     names = [n for src in op.srcs for n in registers_of(src)]
     data, address = m.find_sources(agent, 0, names), m.find_sources(agent, 0, registers_of(op.address))
@@ -393,7 +398,7 @@ def store_word(m: Machine, agent: Agent, op: ops.Store) -> None:
 
 
 def store_if_tracked(m: Machine, agent: Agent, op: ops.Store, found: list[Footprint]) -> bool:
-    """A weak store, if it is one to followed words."""
+    """Execute a weak store if it writes tracked words."""
     if not m.setup.tracked_words or not any(is_tracked(m, event) for event, *_ in found):
         return False
     _require_single_thread(agent)
@@ -402,8 +407,8 @@ def store_if_tracked(m: Machine, agent: Agent, op: ops.Store, found: list[Footpr
 
 
 def access_asynchronously(m: Machine, agent: Agent, event: Event, edges: list[dict[str, int]], part: int) -> Record:
-    """An asynchronous access to a followed word: what is written comes right behind what the operation has read there,
-    the latest write if it reads nothing, or is weak.
+    """Enter an asynchronous access to a tracked word. Its write directly follows the write that it has read, or the
+    latest write if it reads nothing or is weak.
     """
     word = word_at(m, event.address, event.size)
     if Tag.R in event.tags:
@@ -423,8 +428,8 @@ def access_asynchronously(m: Machine, agent: Agent, event: Event, edges: list[di
 def _find_readable_before(
     m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int
 ) -> list[int]:  # fmt: skip
-    """The writes that a reduction may read though others, which are no reductions, come later: only the order in which
-    their threads have come to them puts those before it. Whether its own write may come before them shows then.
+    """The writes that a reduction may read although others, which are no reductions, come later: only the order in
+    which their threads reached them puts those before it. Whether its own write may precede them shows then.
     """
     last = len(word.writes) - 1
     if Tag.WEAK in event.tags or m.brief:
@@ -442,8 +447,8 @@ def _find_readable_before(
 def _note_passing_reduction(
     m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int
 ) -> None:
-    """Notes a reduction that may come before the one before it: its thread has only come to them in this order, and
-    nothing orders their accesses (8.9.1.1). Those of threads that nothing orders are run in either order.
+    """Note a reduction that may precede the one before it: only the order in which its thread reached them separates
+    them, and nothing orders their accesses (8.9.1.1). Those of unordered threads are run in either order.
     """
     other = word.writes[-1]
     if Tag.WEAK in event.tags or other.kind != ASYNC_WRITE or other.event is None or Tag.WEAK in other.event.tags:

@@ -1,9 +1,9 @@
-"""wgmma: its instructions are executed by warps together, its groups are those of the warpgroup (PTX ISA 9.0 section
-9.7.15, Q21).
+"""wgmma: warps execute its instructions together, and its groups belong to the warpgroup (PTX ISA 9.0 section 9.7.15,
+Q21).
 
-They are ``.sync.aligned``: the lanes of a warp wait for each other, which is an order in time and none of their
-accesses. What precedes the ``wgmma.fence`` of any lane of the warp comes before the warp's reads. A ``wait_group`` of
-any warp waits until all warps of the warpgroup have committed as many groups, and covers the reads of all of them.
+The instructions are ``.sync.aligned``: the lanes of a warp wait for each other, which orders time and none of their
+accesses. What precedes the ``wgmma.fence`` of any lane of the warp precedes the warp's reads. A ``wait_group`` of any
+warp waits until all warps of the warpgroup have committed as many groups, and covers the reads of all of them.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from mcheck.semantics.warp_collectives import result
 
 
 def fence_key(m: Machine, agent: Agent) -> object:
-    """The warp whose wgmma.fence orders what comes before the wgmma of an agent."""
+    """The warp whose wgmma.fence orders what precedes the wgmma of an agent."""
     return m.warp_of(agent)
 
 
 def find_fences(m: Machine, agent: Agent, lane: int) -> int:
-    """What orders the reads of wgmma of a lane of an agent: the wgmma.fence of its warp, its own fence.proxy.async."""
+    """The fences that order the wgmma reads of a lane: the wgmma.fence of its warp, its own fence.proxy.async."""
     return m.fences.get(fence_key(m, agent), 0) | m.fences.get(("proxy", agent.representatives[lane]), 0)
 
 
@@ -52,7 +52,9 @@ def warpgroup(m: Machine, agent: Agent) -> list[Agent]:
 
 @executes(ops.Collective)
 def execute_collective(m: Machine, agent: Agent, op: Op) -> None:
-    """``elect.sync``, ``shfl.sync`` and their like: the lanes of the mask meet, which orders no memory (Q23)."""
+    """Execute ``elect.sync``, ``shfl.sync`` and similar: the lanes of the mask synchronise, which orders no memory
+    (Q23).
+    """
     assert isinstance(op, ops.Collective)
     if not evaluate_guard(m, agent, op):
         return
@@ -66,7 +68,7 @@ def execute_collective(m: Machine, agent: Agent, op: Op) -> None:
     if any(inside) and not all(inside):
         groups = (tuple(t for t, i in zip(agent.threads, inside, strict=True) if i is want) for want in (True, False))
         raise Split(list(groups))
-    alike = op.dsts == (None, None) and all(inside)  # one stands for all
+    alike = op.dsts == (None, None) and all(inside)  # one lane represents all
     for lane in each[:1] if alike else each:
         m.emit(agent, lane, m.program.threads[agent.threads[lane]].code[agent.pc])
     key = ("lanes", *m.warp_of(agent), mask, op.op, op.type)
@@ -91,7 +93,7 @@ def execute_collective(m: Machine, agent: Agent, op: Op) -> None:
 
 
 def complete_collective(m: Machine, barrier: BarrierState) -> None:
-    """Gives the lanes of a mask their results once all that have not exited are there."""
+    """Give the lanes of a mask their results once all that have not exited have arrived."""
     if not barrier.arrived or any(k not in barrier.arrived and m.agents[k].status != "done" for k in barrier.members):
         return
     threads = m.program.threads
@@ -112,7 +114,7 @@ def complete_collective(m: Machine, barrier: BarrierState) -> None:
             known = {at: v for at, v in values.items() if v is not None}
             found: tuple[int | None, int | None] = (None, None)
             if op.op == "elect":
-                continue  # the same lane whenever it is, of those that are declared: it was told as they arrived
+                continue  # the elected lane does not depend on this point: it was set as the lanes arrived
             if len(known) == len(values) and all(isinstance(x, int) for x in own):
                 place = threads[thread].place
                 mask = int(str(barrier.key[3]))
@@ -127,18 +129,18 @@ def complete_collective(m: Machine, barrier: BarrierState) -> None:
 
 
 def commit_group(m: Machine, agent: Agent) -> None:
-    """Closes the agent's group; those who wait for all warps to have committed it may go on."""
+    """Close the agent's group, and wake those that wait for all warps to have committed it."""
     agent.wgmma_groups.append((agent.open_wgmma, agent.current_time(), awaited_events(m, agent)))
     agent.open_wgmma = []
     m.wake(GROUPS)
 
 
 GROUPS = "warpgroup"
-"""What a wait_group stands at while another warp of the warpgroup has not committed as many groups."""
+"""What a wait_group blocks on while another warp of the warpgroup has not committed as many groups."""
 
 
 def await_commits(m: Machine, agent: Agent, number: int) -> None:
-    """Blocks until all warps of the warpgroup that are still there have committed so many groups."""
+    """Block until all remaining warps of the warpgroup have committed so many groups."""
     group = warpgroup(m, agent)
     for other in group:
         if len(other.wgmma_groups) < number and other.status != "done":
@@ -155,10 +157,10 @@ def await_commits(m: Machine, agent: Agent, number: int) -> None:
 
 @executes(ops.WgmmaFence)
 def execute_wgmma_fence(m: Machine, agent: Agent, op: Op) -> None:
-    """What precedes it in any lane of the warp is ordered before the reads of the wgmma that follow."""
+    """Execute wgmma.fence: what precedes it in any lane of the warp is ordered before the reads of later wgmma."""
     if not evaluate_guard(m, agent, op):
         return
-    if not agent.warp_synchronised:  # the fences of all lanes are there before any of them goes on
+    if not agent.warp_synchronised:  # the fences of all lanes are entered before any lane continues
         event = Event((agent.threads[0], 0), op, frozenset((Tag.WGFENCE,)), 0, agent.step, agent.placement[2])
         key = fence_key(m, agent)
         check_wgmma(m, agent, op)
@@ -170,7 +172,7 @@ def execute_wgmma_fence(m: Machine, agent: Agent, op: Op) -> None:
 
 
 def complete_groups(m: Machine, agent: Agent, number: int) -> int:
-    """The reads of so many groups are over, for all warps of the warpgroup: their events."""
+    """Complete the reads of so many groups of all warps of the warpgroup, and return their events."""
     out = 0
     group = warpgroup(m, agent)
     for mate in group:

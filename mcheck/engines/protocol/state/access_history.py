@@ -63,7 +63,7 @@ class Record:
 
     @property
     def in_flight(self) -> bool:
-        """Whether its completion has not been observed yet."""
+        """Whether it is asynchronous and no wait has observed its completion yet."""
         return self.asynchronous and not self.waits and not self.signalled
 
     def merge_key(self) -> tuple[object, ...]:
