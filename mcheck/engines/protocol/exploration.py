@@ -552,7 +552,9 @@ def _explain_stale_maps(search: Search) -> Reason | None:
         if more is None and other.findings.keys() <= search.findings.keys():
             return None
         because = (late,) if late is not None else because
-    return Reason(Cause.INTERLEAVINGS, "a tensor map that races may be read as it was", because=because)
+    return Reason(
+        Cause.INTERLEAVINGS, "a copy may read a racing tensor map as it was before the write", because=because
+    )
 
 
 def _explain_lost_updates(search: Search) -> str | None:

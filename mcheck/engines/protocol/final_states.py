@@ -33,7 +33,7 @@ from mcheck.ir.program import Program
 from mcheck.semantics.terms import typed
 
 MAX_EXECUTIONS = 10_000
-UNKNOWN_BRANCH = "a branch on a value that nobody knows may say what another one is"
+UNKNOWN_BRANCH = "a branch on an unknown value may determine another unknown value"
 WITNESS_LINES = 40
 
 
@@ -92,8 +92,8 @@ def condition_registers(program: Program) -> Watched:
 
 OTHER_MODEL = Reason(
     Cause.MODEL,
-    "the protocol engine lists final states under models with the axioms and the races of ptx-9.0 or ptx-9.3: of "
-    "others it is not known that a program without races leaves weak reads no choice",
+    "the protocol engine lists final states under models with the axioms and the races of ptx-9.0 or ptx-9.3: for "
+    "other models it is not known that a race-free program leaves weak reads no choice",
 )
 
 
@@ -150,12 +150,12 @@ def _explain_incomplete(search: Search, states: States, findings: tuple[Finding,
     """Why there may be other states."""
     races = sorted({f.code for f in findings if f.kind == "race" and f.code not in ACCEPTED})
     if races:
-        text = f"the protocol engine lists the states of programs without races only ({', '.join(races)})"
+        text = f"the protocol engine lists final states only for race-free programs ({', '.join(races)})"
         return Reason(Cause.RACES, text)
     if search.bound_reason is not None:
         return search.bound_reason
     if search.reordering is not None:
-        return Reason(Cause.STATES, f"an execution that is no interleaving: {search.reordering}")
+        return Reason(Cause.STATES, f"an execution that is not an interleaving: {search.reordering}")
     if states.inexact_reason is not None:
         return Reason(Cause.STATES, f"the protocol engine does not list states here: {states.inexact_reason}")
     if _observes_pending_count(search):

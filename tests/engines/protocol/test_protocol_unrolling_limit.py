@@ -43,7 +43,7 @@ def test_which_loops_nothing_leaves(leave: str, end: str, most: int) -> None:
 def test_the_answer_names_the_loop() -> None:
     found = check(parse(TEXT.format(leave="", end=""), "loop.litmus"), load_model("ptx-9.0"), timeout=60)
     assert found.verdict == "bounded"
-    assert f"{MAX_ENDLESS_ITERATIONS} rounds of the loop at line 5, which nothing leaves" in (found.reason or "")
+    assert f"{MAX_ENDLESS_ITERATIONS} iterations of the loop at line 5, which has no exit" in (found.reason or "")
     assert found.executions < 200
 
 
@@ -64,4 +64,4 @@ def test_what_ran_when_the_time_was_over() -> None:
     """The register tells the rounds apart, so that nothing repeats, and nothing but the time ends them."""
     found = check(parse(READING, "loop.litmus"), load_model("ptx-9.0"), timeout=0.5)
     assert found.verdict == "unknown"
-    assert re.search(r"^no answer within 0.5 s; P is in round \d{3,} of the loop at line 5$", found.reason or "")
+    assert re.search(r"^no answer within 0.5 s; P is in iteration \d{3,} of the loop at line 5$", found.reason or "")

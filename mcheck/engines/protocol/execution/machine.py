@@ -505,7 +505,7 @@ class Machine:
         self.decisions.append(("guess", self.trace[-1].agent, self.trace[-1].step, taken))
         self.guess_count += 1
         if self.guess_count > 1:
-            self.inexact_reason = "several branches depend on contents that nothing has written"
+            self.inexact_reason = "several branches depend on memory that nothing has written"
         if not _has_unnamed_part(value):
             self.guessed_truths[value] = taken == 0
         return taken == 0

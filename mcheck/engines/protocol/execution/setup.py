@@ -464,20 +464,20 @@ def _check_supported(program: Program, semantics: Semantics) -> None:
     if semantics.cas_stores and any(
         isinstance(op, ops.Atomic) and op.op == "cas" for op in map(ops.performed_operation, program.operations)
     ):
-        raise Unsupported("a compare-and-swap that stores the old value is not followed by the protocol engine")
+        raise Unsupported("the protocol engine does not support a compare-and-swap that stores the old value")
     aliases = [
         (item.base, item.base + item.object.size) for item in program.memory.instances if item.base != item.physical
     ]
     if aliases and any(points_into(op, aliases) for op in program.operations):
-        raise Unsupported("aliases are not followed by the protocol engine")
+        raise Unsupported("the protocol engine does not support aliases")
     for op in program.operations:
         inner = ops.performed_operation(op)
         if getattr(inner, "proxy", "generic") in SCOPED_PROXIES or (
             isinstance(inner, ops.ProxyFence) and inner.kind not in ("async", "tensormap", "alias", "generic")
         ):
-            raise Unsupported("texture, surface and constant proxies are not followed by the protocol engine")
+            raise Unsupported("the protocol engine does not support texture, surface and constant proxies")
         if isinstance(inner, ops.Barrier) and inner.instance is not None:
-            raise Unsupported("static barriers of the table dialect are not followed by the protocol engine")
+            raise Unsupported("the protocol engine does not support static barriers of the table dialect")
 
 
 def points_into(value: object, ranges: list[tuple[int, int]]) -> bool:

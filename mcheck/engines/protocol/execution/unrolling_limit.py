@@ -53,7 +53,7 @@ def format_line(span: Span | None) -> str:
 def describe_iterations(thread: Thread, head: int, rounds: int) -> str:
     """Describe a number of iterations of the loop with this head."""
     where = format_line(loop_span(thread, head))
-    return f"{rounds} rounds of the loop{where}{', which nothing leaves' if rounds == MAX_ENDLESS_ITERATIONS else ''}"
+    return f"{rounds} iterations of the loop{where}{', which has no exit' if rounds == MAX_ENDLESS_ITERATIONS else ''}"
 
 
 def describe_longest_loop(m: Machine) -> str:
@@ -65,4 +65,4 @@ def describe_longest_loop(m: Machine) -> str:
         return ""
     rounds, agent, head = found
     where = loop_span(m.program.threads[agent.threads[0]], head)
-    return f"{m.name(agent)} is in round {rounds} of the loop{format_line(where)}"
+    return f"{m.name(agent)} is in iteration {rounds} of the loop{format_line(where)}"

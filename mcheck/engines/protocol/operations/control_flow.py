@@ -113,7 +113,7 @@ def check_followed_value(m: Machine, agent: Agent, op: Op) -> None:
     assert isinstance(op, ops.Followed)
     value = m.uniform_value(agent, op.reg)
     if isinstance(value, int) and (value - op.value) % (1 << 8 * op.size):
-        m.note_bound(f"one way of going on{format_line(op.span)}")
+        m.note_bound(f"one of several branches{format_line(op.span)}")
         agent.status = "cut"
         return
     agent.pc += 1

@@ -116,30 +116,30 @@ def _explain_wait(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
         lacks = [m.agents[k] for k in sorted(where.members - set(where.arrived)) if m.agents[k].status != "done"]
         missing = format_threads(m, lacks) or "nobody"
         if where.key[0] == "cluster":
-            return "DEAD005", f"stands at the cluster barrier, which lacks {missing}"
+            return "DEAD005", f"waits at the cluster barrier for {missing}"
         if where.count is not None:
             return (
                 "DEAD002",
-                f"stands at barrier {where.key[-1]}, which has {32 * len(where.warps)} of {where.count} threads",
+                f"waits at barrier {where.key[-1]}, which has {32 * len(where.warps)} of {where.count} threads",
             )
         if where.key[-1] == "aligned":
-            return deadlock_code(op), f"is executed by all lanes of the warp together, and lacks {missing}"
+            return deadlock_code(op), f"needs all lanes of the warp together, and waits for {missing}"
         what = name_of(op) if isinstance(op, ops.WarpSync | ops.Collective) else f"barrier {where.key[-1]}"
-        return deadlock_code(op), f"stands at {what}, which lacks {missing}"
+        return deadlock_code(op), f"waits at {what} for {missing}"
     if where == GROUPS:
-        waits = "waits for the wgmma-groups of other warps of its warpgroup, which have not committed as many"
+        waits = "waits for other warps of its warpgroup to commit as many wgmma groups"
         return deadlock_code(op), waits
     if isinstance(where, Word):
         code = "DEAD004" if isinstance(op, ops.Await) else "DEAD001"
         value = where.writes[-1].value
         if value is None:
-            return code, f"reads {m.label(where.address)}, whose value nobody knows"
+            return code, f"reads {m.label(where.address)}, whose value is unknown"
         taken = overwritten(m, agent, where)
         why = in_words(m, taken) if taken is not None else ""
         return code, f"reads {m.label(where.address)}, which keeps the value {value}{why}"
     looked = [kind for kind, *_ in where] if isinstance(where, list) else []
     code = "DEAD003" if "mbarrier" in looked else "DEAD001"
-    return code, "repeats a loop that nobody ends: what it reads no longer changes"
+    return code, "repeats a loop forever: what it reads no longer changes"
 
 
 def _find_awaited_phase(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> tuple[int | None, int | None]:
@@ -177,14 +177,14 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> str:
     parity, meant = _find_awaited_phase(m, group.agents[0], group.op, bar)
     if meant is not None and meant < state.phase:
         return (
-            f"Phase {meant} of {name} was over, and the next one too, before line {line_of(group.op)} asked: let "
-            f"the phase depend on every waiter, each arriving after its wait, or meet at a barrier before one arrives "
-            f"for all; or correct the parity."
+            f"Phase {meant} of {name} and the next one completed before line {line_of(group.op)} tested it: let the "
+            f"phase depend on every waiter, each arriving after its wait, or synchronise at a barrier before one "
+            f"arrives for all; or correct the parity."
         )
     if not state.pending and state.tx:
         return (
             f"The arrivals of phase {state.phase} of {name} have come, but {bar.expected_bytes} bytes are "
-            f"expected and {bar.received_bytes} came: expect what the copies bring."
+            f"expected and {bar.received_bytes} came: expect as many bytes as the copies complete."
         )
     if state.pending < state.expected:
         came = state.expected - state.pending
@@ -205,8 +205,8 @@ def _suggest_fix(m: Machine, group: StuckGroup) -> str:
             return f"{nothing}: a wait for a slot that is free from the start begins with parity 1."
         return f"{nothing}.{_explain_counted_arrive(m, bar)}"
     return (
-        f"Nobody arrives in phase {state.phase} of {name}: let those who signal it go through as many rounds as "
-        f"line {line_of(group.op)} waits for, or correct the parity.{_explain_counted_arrive(m, bar)}"
+        f"Nobody arrives in phase {state.phase} of {name}: let the threads that signal it run as many "
+        f"iterations as line {line_of(group.op)} waits for, or correct the parity.{_explain_counted_arrive(m, bar)}"
     )
 
 
@@ -215,7 +215,7 @@ def _explain_missing_bytes(bar: Mbarrier) -> str:
     if bar.state is None or bar.state.tx <= 0:
         return ""
     came = f"Of the {bar.expected_bytes} bytes that are expected, {bar.received_bytes} came"
-    return f" {came}: expect what the copies bring."
+    return f" {came}: expect as many bytes as the copies complete."
 
 
 def _explain_counted_arrive(m: Machine, bar: Mbarrier) -> str:
@@ -275,10 +275,10 @@ def _explain_helpers(m: Machine, group: StuckGroup, stuck: list[Agent]) -> str:
         return ""
     over = [b for b in m.agents if b not in stuck and _find_signal(b.code, where) is not None]
     if over:
-        return f"Nobody is left who would signal {name}: {format_threads(m, over)} did what they had to, and ended."
+        return f"No thread is left to signal {name}: {format_threads(m, over)} did, and exited."
     if any(_signals_somewhere(b) for b in stuck):
         return ""
-    return f"Nobody is left who would signal {name}."
+    return f"No thread is left to signal {name}."
 
 
 def _describe_blocker(m: Machine, agent: Agent) -> str:

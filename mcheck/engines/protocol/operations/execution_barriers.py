@@ -22,7 +22,7 @@ from mcheck.ir.aligned_operations import DIFFERENT
 from mcheck.ir.ops import Op
 
 WARP = 32
-AMBIGUOUS_ARRIVALS = "lanes of several warps part at a barrier with a count"
+AMBIGUOUS_ARRIVALS = "lanes of several warps diverge at a barrier with a count"
 
 
 @executes(ops.Barrier)

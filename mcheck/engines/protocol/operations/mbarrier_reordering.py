@@ -29,7 +29,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 
-REASON = "{first} may take effect only behind {then}: no release orders them"
+REASON = "{first} may take effect after {then}: no release orders them"
 
 
 def note_operation(m: Machine, bar: Mbarrier, done: SyncOperation, entries: tuple[Live, ...], time: Vector) -> None:
@@ -175,7 +175,7 @@ def note_lost_object(m: Machine, op: Op, what: str) -> None:
     others with it.
     """
     if m.reordering is None:
-        m.reordering = f"{_quote(op)} may find an object that is {what} only behind it"
+        m.reordering = f"{_quote(op)} may find an object that is {what} only after it"
 
 
 def note_delayed_wait(m: Machine, op: Op) -> None:
@@ -183,7 +183,7 @@ def note_delayed_wait(m: Machine, op: Op) -> None:
     continues.
     """
     if m.reordering is None:
-        m.reordering = f"{_quote(op)} is undefined, but may take effect only behind what its thread does next"
+        m.reordering = f"{_quote(op)} is undefined, but may take effect after its thread's next operations"
 
 
 def _quote(op: Op) -> str:

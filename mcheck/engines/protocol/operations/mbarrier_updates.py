@@ -194,8 +194,8 @@ def _describe_received_bytes(completions: list[SyncOperation]) -> str:
         lines[line] = lines.get(line, 0) - done.effect[1]
     came = ", ".join(f"{size} by line {line}" for line, size in lines.items())
     boxes = any(isinstance(d.event.op, ops.TensorCopy) for d in completions)
-    whole = "; a tensor copy brings its whole box, what is filled outside the tensor included" if boxes else ""
-    return f"{catalogue.get('UB216').remedy} The bytes that came in this phase: {came}{whole}."
+    whole = "; a tensor copy completes its whole box, including the part filled outside the tensor" if boxes else ""
+    return f"{catalogue.get('UB216').remedy} Bytes that completed in this phase: {came}{whole}."
 
 
 def check_init_order(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None:
@@ -402,7 +402,7 @@ def deliver_signal(m: Machine, signal: Signal, entry: TraceEntry) -> None:
             bar.clock_value(MAX_PHASES),
         )  # fmt: skip
         _record_missed_signal(m, bar, signal, missed)
-        text = f"{m.label(bar.address)} is gone before this operation has signalled it"
+        text = f"{m.label(bar.address)} is invalidated before this operation signals it"
         problem = m.make_problem("UB215", text, agent, signal.event.op, signal.event)
         end = m.make_problem(
             "UB215", text, m.agents[bar.invalidation.agent], bar.invalidation.event.op, bar.invalidation.event

@@ -30,7 +30,7 @@ from mcheck.ir.ops import Op
 from mcheck.semantics import mbarrier as machine
 from mcheck.semantics.undefined import Misuse
 
-STALE_OBJECT = "behind a barrier that did not wait for a thread that had exited, a wait may find the object of before"
+STALE_OBJECT = "after a barrier that did not wait for an exited thread, a wait may find the previous object"
 """An exit orders time and no memory (9.7.13.1)."""
 CURRENT_PHASE = -1
 """The choice of a wait that finds the current phase."""

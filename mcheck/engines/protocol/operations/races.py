@@ -148,9 +148,9 @@ def _report_flags(m: Machine, new: Record, conflict: Conflict, said: list[dict[b
             _note_delayed_read(m, old, new)
         return
     if _unordered_reductions(old, new) and not _commute(old.event, new.event):
-        m.inexact_reason = "asynchronous reductions that nothing orders, and whose order decides what is left"
+        m.inexact_reason = "unordered asynchronous reductions whose order decides the result"
     elif _is_unordered(m, old, new):
-        m.inexact_reason = "accesses that nothing orders, and of which the model does not say that they race"
+        m.inexact_reason = "unordered accesses that the model does not flag as a race"
 
 
 def _not_read_only(old: Op, new: Op) -> str:

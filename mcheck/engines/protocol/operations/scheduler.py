@@ -162,7 +162,7 @@ def executor_of(op: Op) -> Executor:
     """
     doer = EXECUTORS.get(type(op)) or (async_operations.issue_operation if type(op) in PLANS else None)
     if doer is None:
-        raise Unsupported(f"{type(op).__name__} is not followed by the protocol engine")
+        raise Unsupported(f"the protocol engine does not support {type(op).__name__}")
     return doer
 
 

@@ -69,7 +69,7 @@ def finish_execution(m: Machine) -> None:
     stuck = [a for a in m.agents if a.status in ("blocked", "standing")]
     other = next((a for a in stuck if _takes_other_branch(a)), None)
     if other is not None:
-        m.note_bound(f"one way of going on{format_line(other.code[other.pc].span)}")
+        m.note_bound(f"one of several branches{format_line(other.code[other.pc].span)}")
         m.outcome = "cut"
         return
     lost = [a for a in stuck if isinstance(a.blocked_on, Mbarrier) and a.blocked_on.state is None]
@@ -78,7 +78,7 @@ def finish_execution(m: Machine) -> None:
         text = f"{m.label(agent.blocked_on.address)} holds no mbarrier"
         m.report_problem("UB201", text, agent, ops.performed_operation(agent.code[agent.pc]))
         if _is_still_to_come(stuck, ops.MbarrierInit, agent.blocked_on, agent):
-            mbarrier_reordering.note_lost_object(m, agent.code[agent.pc], "made")
+            mbarrier_reordering.note_lost_object(m, agent.code[agent.pc], "created")
     for bar in m.mbarriers.values():
         _note_early_finds(m, bar, stuck)
     mbarrier_reordering.note_unordered_init(m)
@@ -114,9 +114,9 @@ def _note_early_finds(m: Machine, bar: Mbarrier, stuck: list[Agent]) -> None:
     """
     for done in bar.failed_operations:
         if done.kind == REINITIALISED and _is_still_to_come(stuck, ops.MbarrierInval, bar):
-            mbarrier_reordering.note_lost_object(m, done.event.op, "gone")
+            mbarrier_reordering.note_lost_object(m, done.event.op, "invalidated")
         elif done.phase < 0 and _is_still_to_come(stuck, ops.MbarrierInit, bar):
-            mbarrier_reordering.note_lost_object(m, done.event.op, "made")
+            mbarrier_reordering.note_lost_object(m, done.event.op, "created")
 
 
 def _is_still_to_come(
@@ -147,7 +147,7 @@ def _report_unwaited_phases(m: Machine, bar: Mbarrier) -> None:
             more = (
                 ""
                 if bar.state is None
-                else f" {name} counts {bar.state.expected}{_describe_first_arrival(m, bar, life, phase - 1)}."
+                else f" {name} expects {bar.state.expected} arrivals{_describe_first_arrival(m, bar, life, phase - 1)}."
             )
             m.report_problem("UB212", text, agent, event.op, event, catalogue.get("UB212").remedy + more)
 

@@ -39,8 +39,8 @@ from mcheck.ir.expr import apply_binary
 from mcheck.semantics.terms import typed
 
 MIXED = "strong accesses of several sizes to the same bytes"
-COPIED_OVER = "an asynchronous operation writes more or less than a word that strong operations access or that decides"
-UNKNOWN = "a wait or a compare-and-swap depends on contents that nothing has written"
+COPIED_OVER = "an asynchronous operation writes part of a word whose value decides something, or more than it"
+UNKNOWN = "a wait or a compare-and-swap depends on memory that nothing has written"
 MAX_OPERATIONS = 256
 """The number of latest operations on a word that later ones are checked against; earlier ones that nothing can precede
 are dropped.
