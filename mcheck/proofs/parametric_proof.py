@@ -187,9 +187,9 @@ class _Prover:
     periods: Periods = field(init=False)
     """How the rounds are followed."""
     circles: dict[int, Ring] = field(default_factory=dict)
-    """What goes round in them (``Setup.circles``)."""
+    """What goes round in them (``Setup.rings``)."""
     words: dict[int, int] = field(default_factory=dict)
-    """The words that have turned out to be followed (``engine.Search.words``)."""
+    """The words that have turned out to be followed (``exploration.Search.extra_words``)."""
     first: exploration.Search = field(init=False)
 
     def all_numbers(self, count: int) -> Proof:

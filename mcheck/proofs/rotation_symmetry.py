@@ -9,8 +9,8 @@ For they ask of addresses which bytes are the same ones, and of a phase whether 
 
 That needs three things of the code, which are looked at operation by operation over a whole period: operands that
 decide what is touched are constants; they differ as the turn says, or not at all, and then they are not among what it
-moves; no access runs over the end of a stage (``History.torn``), as the halves would come apart. Whether an address
-is legal may depend on it, so that each stage has to have been used before a turn is argued with.
+moves; no access runs over the end of a stage (``History.splits_ring_block``), as the halves would come apart. Whether
+an address is legal may depend on it, so that each stage has to have been used before a turn is argued with.
 """
 
 from __future__ import annotations

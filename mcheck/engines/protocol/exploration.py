@@ -169,8 +169,8 @@ class Search:
             try:
                 self.setup = prepare(
                     self.program, agents, self.model, self.profile, self.unroll, self.check_deadline, self.setup,
-                    self.extra_mbarriers,
-                    self.observed_registers, self.extra_words, self.ordered_words, fences=self.reorders_sc_fences,
+                    self.extra_mbarriers, self.observed_registers, self.extra_words, self.ordered_words,
+                    reorder_sc_fences=self.reorders_sc_fences,
                 )  # fmt: skip
                 self.setup.stale_maps = self.stale_maps
                 coarse = self._explore(self.setup)
@@ -252,9 +252,8 @@ class Search:
             if not todo:
                 self._schedule(again.pop(), alike, planned, todo)
                 continue
-            forced = (
-                todo.popleft() if self.has_final_error else todo.pop()
-            )  # after a finding, the prefix that differs most from it
+            # After a finding, run the prefix that differs most from it.
+            forced = todo.popleft() if self.has_final_error else todo.pop()
             self.check_deadline()
             if self.executions >= self.limit:
                 self.bound_text = f"{self.limit} executions"
@@ -388,8 +387,10 @@ def _drop_duplicate_races(problems: list[Problem]) -> list[Problem]:
     ]
 
 
-def _find_next_prefixes(machine: Machine, few: bool) -> list[Prefix]:
-    """The prefixes to run next: other choices, and reversals; with ``few`` one reversal for each pair of statements."""
+def _find_next_prefixes(machine: Machine, one_per_statements: bool) -> list[Prefix]:
+    """The prefixes to run next: other choices, and reversals; with ``one_per_statements`` one reversal for each pair of
+    statements.
+    """
     trace = machine.trace
     held = _find_blocked_by_guess(machine)
     if not machine.reversals and not held and not any(e.choices for e in trace):
@@ -412,7 +413,7 @@ def _find_next_prefixes(machine: Machine, few: bool) -> list[Prefix]:
                 ways = (*(c for c, _ in entry.choices[:j]), other)
                 out.append((*all_steps[: begun[k]], (entry.actor, ways)))
     place = {id(entry): k for k, entry in enumerate(trace)}
-    for earlier, ends, later in _one_per_pair(machine) if few else machine.reversals:
+    for earlier, ends, later in _one_per_pair(machine) if one_per_statements else machine.reversals:
         machine.setup.check_deadline()
         first = trace[earlier]
         between = range(earlier + 1, min(later, len(trace)))
@@ -420,7 +421,7 @@ def _find_next_prefixes(machine: Machine, few: bool) -> list[Prefix]:
         free = {k for k in between if not _is_before(first, trace[k])}
         needed = chosen | {k for k in free if any(e is not first and _is_before(trace[k], e) for e in ends)}
         # Other steps that need not follow the first one may precede it: which of them do is part of the order.
-        for which in (needed,) if few or needed == chosen | free else (needed, chosen | free):
+        for which in (needed,) if one_per_statements or needed == chosen | free else (needed, chosen | free):
             tail = [steps[k] for k in sorted(which)]
             if not chosen:
                 tail.append((ends[-1].actor, ()))

@@ -69,9 +69,9 @@ class Undefined(Exception):
 class Blocked(Exception):
     """The agent cannot continue; ``blocked_on`` is what it waits for."""
 
-    def __init__(self, where: object) -> None:
+    def __init__(self, blocked_on: object) -> None:
         super().__init__("blocked")
-        self.blocked_on = where
+        self.blocked_on = blocked_on
 
 
 Executor = Callable[["Machine", Agent, Op], None]
@@ -81,10 +81,10 @@ EXECUTORS: dict[type[Op], Executor] = {}
 def executes(*kinds: type[Op]) -> Callable[[Executor], Executor]:
     """Register the function that executes operations of these kinds."""
 
-    def register(doer: Executor) -> Executor:
+    def register(executor: Executor) -> Executor:
         for kind in kinds:
-            EXECUTORS[kind] = doer
-        return doer
+            EXECUTORS[kind] = executor
+        return executor
 
     return register
 
@@ -106,9 +106,9 @@ class Machine:
     last).
     """
 
-    def __init__(self, setup: Setup, forced: Prefix, flagged: FlagHandler) -> None:
+    def __init__(self, setup: Setup, prefix: Prefix, on_flags: FlagHandler) -> None:
         self.setup = setup
-        self.prefix = forced
+        self.prefix = prefix
         self.program = setup.program
         zero = [0] * setup.clock_size
         self.zero_clock = zero
@@ -162,7 +162,7 @@ class Machine:
         self.guess_count = 0
         self.guessed_truths: dict[Term, bool] = {}
         """The assumed truth of conditions that are not known."""
-        self.on_flags = flagged
+        self.on_flags = on_flags
         """Called with the flags of the model for events that access no memory."""
         self.trial_count = 0
         """The number of trials: events added to the window only to see whether the model allows them."""
@@ -215,16 +215,16 @@ class Machine:
     # --- the window -----------------------------------------------------------------------------------------
 
     def make_entry(
-        self, thread: int, event: Event, edges: dict[str, int], turn: int, *, ordered: bool, exact: bool = False,
+        self, thread: int, event: Event, edges: dict[str, int], position: int, *, ordered: bool, exact: bool = False,
         where: int | None = None, back: dict[str, int] | None = None,
     ) -> Live:  # fmt: skip
-        """Create a window entry for an event of a thread. ``turn`` is its place in program order if it is ``ordered``:
-        eight times the step of its agent, plus the part of that step.
+        """Create a window entry for an event of a thread. ``position`` is its place in program order if it is
+        ``ordered``: eight times the step of its agent, plus the part of that step.
         """
         if ordered:
             before, at, here = self.program_order.get(thread, (0, -1, 0))
-            if turn > at:
-                before, at, here = before | here, turn, 0
+            if position > at:
+                before, at, here = before | here, position, 0
                 self.program_order[thread] = before, at, here
             if before:
                 edges["po"] = before
@@ -237,7 +237,13 @@ class Machine:
                 if regardless:
                     edges["regardless"] = regardless
         return self.window.entry(
-            event, thread, edges=edges, back=back, exact=exact, where=where, instruction=(turn // 8, event.instruction)
+            event,
+            thread,
+            edges=edges,
+            back=back,
+            exact=exact,
+            where=where,
+            instruction=(position // 8, event.instruction),
         )
 
     def add_entry(self, entry: Live, *, ordered: bool, complete: bool = True) -> list[Flagged]:
@@ -291,8 +297,7 @@ class Machine:
         self.trial_count += 1
         return (
             self.window.save(), dict(self.program_order), dict(self.control_sources), dict(self.polls),
-            self.broken_axiom,
-            len(self.problems), set(self.reported), phases,
+            self.broken_axiom, len(self.problems), set(self.reported), phases,
         )  # fmt: skip
 
     def restore(self, saved: Snapshot, bar: Mbarrier | None = None) -> None:
@@ -388,10 +393,10 @@ class Machine:
         choices[k : k + 1] = [(options[0], tuple(options[1:]))]
         return options[0]
 
-    def wake(self, where: object) -> None:
+    def wake(self, reason: object) -> None:
         """Let the agents that are blocked on something try again."""
         for agent in self.agents:
-            if agent.status == "blocked" and (agent.blocked_on is where or isinstance(agent.blocked_on, list)):
+            if agent.status == "blocked" and (agent.blocked_on is reason or isinstance(agent.blocked_on, list)):
                 agent.status, agent.blocked_on = "run", None
 
     def tracked_address(self, event: Event, *, exact: bool) -> int | None:
@@ -559,9 +564,9 @@ class Machine:
                 self.agents_to_split.add(k)
         return True
 
-    def note_bound(self, what: str) -> None:
+    def note_bound(self, bound: str) -> None:
         """Note the bound that cuts this execution."""
-        self.bound = self.bound or what
+        self.bound = self.bound or bound
 
     def is_past(self, done: SyncOperation) -> bool:
         """Whether everything still to come, signals in flight included, is after an operation."""
@@ -583,11 +588,11 @@ class Machine:
         if ends:  # a read that waits forever has no later step
             self.reversals.append((position, ends, len(self.trace)))
 
-    def note_swap(self, first: int, then: int) -> None:
+    def note_swap(self, first: int, second: int) -> None:
         """Note that the later of two steps of the trace could come first, unless time orders them."""
-        earlier, later = self.trace[first], self.trace[then]
+        earlier, later = self.trace[first], self.trace[second]
         if later.agent != earlier.agent and later.time[earlier.agent] < earlier.step:
-            self.reversals.append((first, (later,), then + 1))
+            self.reversals.append((first, (later,), second + 1))
 
     def history_at(self, address: int) -> tuple[int, History]:
         """The base address and the access history of the object at an address."""

@@ -269,20 +269,20 @@ def prepare(
     profile: str,
     unroll: int,
     deadline: Callable[[], None],
-    known: Setup | None = None,
-    extra: tuple[int, ...] = (),
-    watched: Watched | None = None,
-    more_words: dict[int, int] | None = None,
-    ordered: frozenset[int] = frozenset(),
+    previous: Setup | None = None,
+    extra_mbarriers: tuple[int, ...] = (),
+    observed_registers: Watched | None = None,
+    extra_words: dict[int, int] | None = None,
+    ordered_words: frozenset[int] = frozenset(),
     *,
-    fences: bool = False,
+    reorder_sc_fences: bool = False,
 ) -> Setup:
     """Prepare a program whose lanes are partitioned into these agents.
 
-    With ``fences``, both orders of its fence.sc are explored whether or not they decide anything. Raises
+    With ``reorder_sc_fences``, both orders of its fence.sc are explored whether or not they decide anything. Raises
     ``Unsupported`` for constructs that this engine does not support.
     """
-    if known is None:
+    if previous is None:
         _check_supported(program, semantics_of(model, dialect=program.dialect))
         check_axioms(program, tape_of(model))
         reason = None if is_equivalent(tape_of(model)) else find_unsupported_check(tape_of(model), absent_from(program))
@@ -294,10 +294,10 @@ def prepare(
             for op in program.operations
             if isinstance(op, ops.MbarrierInit) and isinstance(op.address, Const)
         }
-        if known is None
-        else set(known.mbarriers)
+        if previous is None
+        else set(previous.mbarriers)
     )
-    mbarriers = found + [a for a in extra if a not in found]
+    mbarriers = found + [a for a in extra_mbarriers if a not in found]
     setup = Setup(
         program,
         partition,
@@ -306,27 +306,34 @@ def prepare(
         unroll,
         deadline,
         mbarriers,
-        needed_registers(program, watched) if known is None or watched is not None else known.needed_registers,
+        needed_registers(program, observed_registers)
+        if previous is None or observed_registers is not None
+        else previous.needed_registers,
         layout=layout_of(program),
-        observed_registers=watched,
+        observed_registers=observed_registers,
         tape=tape_of(model),
         reads_conflict=flags_two_reads(tape_of(model)),
-        event_kinds=foresee_kinds(program) if known is None else known.event_kinds,
-        sorts=Sorts(program) if known is None else known.sorts,
-        tracked_words={**(_find_strong_words(program) if known is None else known.tracked_words), **(more_words or {})},
-        stored_addresses=_find_stored_addresses(program) if known is None else known.stored_addresses,
-        tensor_maps=_find_tensor_maps(program) if known is None else known.tensor_maps,
-        unwritten_objects=find_unwritten_objects(program) if known is None else known.unwritten_objects,
-        ordered_words=ordered,
-        reads_relaxed=_reads_relaxed(program) if known is None else known.reads_relaxed,
+        event_kinds=foresee_kinds(program) if previous is None else previous.event_kinds,
+        sorts=Sorts(program) if previous is None else previous.sorts,
+        tracked_words={
+            **(_find_strong_words(program) if previous is None else previous.tracked_words),
+            **(extra_words or {}),
+        },
+        stored_addresses=_find_stored_addresses(program) if previous is None else previous.stored_addresses,
+        tensor_maps=_find_tensor_maps(program) if previous is None else previous.tensor_maps,
+        unwritten_objects=find_unwritten_objects(program) if previous is None else previous.unwritten_objects,
+        ordered_words=ordered_words,
+        reads_relaxed=_reads_relaxed(program) if previous is None else previous.reads_relaxed,
     )
     if setup.reads_conflict:
         setup.unwritten_objects = frozenset()  # its reads conflict as well
-    setup.delayed_waits = find_delayed_waits(program, setup.needed_registers) if known is None else known.delayed_waits
+    setup.delayed_waits = (
+        find_delayed_waits(program, setup.needed_registers) if previous is None else previous.delayed_waits
+    )
     setup.mbarriers_may_end = may_end_mbarriers(program)
     setup.word_starts, setup.longest_word = sorted(setup.tracked_words), max(setup.tracked_words.values(), default=0)
     for group in partition:
-        if watched is not None and len(group) > 1:  # a register that one lane needs is needed of the agent
+        if observed_registers is not None and len(group) > 1:  # a register that one lane needs is needed of the agent
             setup.needed_registers[group[0]] = frozenset().union(*(setup.needed_registers[t] for t in group))
         cta = program.threads[group[0]].place.cta
         setup.placements.append((cta.gpu, cta.cluster, cta.number))
@@ -336,17 +343,19 @@ def prepare(
         mates.setdefault(place.own_warp, []).append(k)
     by_agent = {k: tuple(warp) for warp in mates.values() for k in warp}
     setup.warp_mates = [by_agent[k] for k in range(len(partition))]
-    if known is not None:
-        setup.sc_order_matters = known.sc_order_matters or fences
+    if previous is not None:
+        setup.sc_order_matters = previous.sc_order_matters or reorder_sc_fences
     else:
         setup.sc_order_matters = (
             sequential.sc_order_matters(program) if is_equivalent(setup.tape) else sequential.has_sc_fence(program)
         )
     setup.relaxed_barriers = program.clustered and _has_relaxed_barriers(program)
     setup.many_ctas = len({p[2] for p in setup.placements}) > 1
-    if not setup.tracked_words and watched is None and not program.free:
-        setup.ignores_copied_data = known.ignores_copied_data if known is not None else _ignores_copied_data(setup)
-    setup.contents_matter = known.contents_matter if known is not None else _contents_matter(setup)
+    if not setup.tracked_words and observed_registers is None and not program.free:
+        setup.ignores_copied_data = (
+            previous.ignores_copied_data if previous is not None else _ignores_copied_data(setup)
+        )
+    setup.contents_matter = previous.contents_matter if previous is not None else _contents_matter(setup)
     setup.clock_size = len(partition) + len(mbarriers)
     told = (
         [(a, a + 8) for a in mbarriers]

@@ -131,10 +131,8 @@ def try_complete(m: Machine, barrier: BarrierState, *, late: bool) -> bool:
         _count_agent_arrivals(barrier, k) > often for warp, often in come.items() if often for k in barrier.warps[warp]
     )
     if sum(come.values()) > needed or more:
-        m.not_followed, m.ambiguous_arrivals = (
-            AMBIGUOUS_ARRIVALS,
-            True,
-        )  # which of these arrivals belong to the next generation is not known
+        m.not_followed = AMBIGUOUS_ARRIVALS  # which arrivals belong to the next generation is not known
+        m.ambiguous_arrivals = True
     chosen: list[int] = []
     for warp, often in come.items():
         if needed > 0 and often:

@@ -117,9 +117,8 @@ def _initialise(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierS
         check_publication(m, agent, bar, event)
         if bar.state is not None:
             assert bar.initialisation is not None
-            m.note_reversal(
-                bar.initialisation, agent.index, agent.current_time(), agent.is_single_thread
-            )  # in the other order that one is undefined
+            # In the other order that one is undefined.
+            m.note_reversal(bar.initialisation, agent.index, agent.current_time(), agent.is_single_thread)
             record_failed(m, agent, bar, event, agent.current_time(), bar.state.phase, REINITIALISED)
         raise stop_with_misuse(m, agent, op, "UB202", text, event, suggest_single_init(bar, op))
     try:

@@ -59,7 +59,7 @@ def first_runnable(m: Machine) -> Agent | None:
 
 def execute(
     setup: Setup,
-    forced: Prefix = (),
+    prefix: Prefix = (),
     before_step: Callable[[Machine, Agent], None] | None = None,
     observer: MbarrierObserver | None = None,
     choose_agent: ChooseAgent | None = None,
@@ -69,7 +69,7 @@ def execute(
     ``before_step`` is called between two steps with the machine and the agent that makes the next one, ``observer``
     with the operations on mbarriers. An agent runs as long as it can, unless ``choose_agent`` is given.
     """
-    m = Machine(setup, forced, report_object_flags)
+    m = Machine(setup, prefix, report_object_flags)
     m.observer = observer
     try:
         _start(m, before_step, choose_agent)
@@ -78,13 +78,13 @@ def execute(
     return m
 
 
-def _start(m: Machine, before: Callable[[Machine, Agent], None] | None, pick: ChooseAgent | None) -> None:
+def _start(m: Machine, before_step: Callable[[Machine, Agent], None] | None, choose_agent: ChooseAgent | None) -> None:
     if m.program.clustered:
         for agent in m.agents:
             agent.step += 1  # whoever knows of any step of a thread knows of its start
             op = agent.code[0] if agent.code else Exit()
             m.add_event(agent, Event((agent.threads[0], 0), op, frozenset((Tag.START,)), 0, 0, agent.placement[2]))
-    _run_schedule(m, _replay(m), before, pick)
+    _run_schedule(m, _replay(m), before_step, choose_agent)
 
 
 def run_to_end(m: Machine) -> None:
@@ -96,7 +96,7 @@ def run_to_end(m: Machine) -> None:
 
 
 def _run_schedule(
-    m: Machine, current: int, before: Callable[[Machine, Agent], None] | None, pick: ChooseAgent | None
+    m: Machine, current: int, before_step: Callable[[Machine, Agent], None] | None, choose_agent: ChooseAgent | None
 ) -> None:  # fmt: skip
     step = turn = 0
     while m.broken_axiom is None:
@@ -112,7 +112,7 @@ def _run_schedule(
             if key in m.signals:
                 _deliver(m, key, ())
             continue
-        agent = pick(m) if pick is not None else _choose_next(m, current, turn)
+        agent = choose_agent(m) if choose_agent is not None else _choose_next(m, current, turn)
         if agent is None:
             if m.outcome == "end" and complete_stuck_barriers(m):
                 continue
@@ -120,8 +120,8 @@ def _run_schedule(
             break
         if current != agent.index or not turn:
             current, turn = agent.index, _count_iterations(agent) + MAX_TURN_ITERATIONS
-        if before is not None:
-            before(m, agent)
+        if before_step is not None:
+            before_step(m, agent)
         _step(m, agent, ())
 
 

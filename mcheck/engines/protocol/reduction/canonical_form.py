@@ -21,7 +21,8 @@ the same of them could as well come in another order. What is compared, and what
   loops that are over for good nothing does (``mcheck.engines.protocol.reduction.loop_memo``).
 * What no later step looks at is left out: the trace, numbers of events, what has been reported.
 
-Places in the code are given by whoever compares, and so are objects that are used up as the rounds go (``Moving``).
+Places in the code are given by whoever compares, and so are objects that are used up as the rounds go
+(``StreamedObject``).
 """
 
 from __future__ import annotations

@@ -36,9 +36,9 @@ class Ring:
         """The addresses at which blocks start, and the end of the ring."""
         return range(self.low, self.low + self.size + 1, self.block)
 
-    def rotate(self, address: int, often: int) -> int:
-        """The address of a byte of the ring after ``often`` turns."""
-        return self.low + (address - self.low + self.step * often) % self.size
+    def rotate(self, address: int, turns: int) -> int:
+        """The address of a byte of the ring after so many ``turns``."""
+        return self.low + (address - self.low + self.step * turns) % self.size
 
 
 @dataclass(frozen=True, slots=True)
