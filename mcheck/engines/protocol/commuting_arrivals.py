@@ -89,29 +89,29 @@ def _has_only_phase_reversals(m: Machine) -> bool:
 
 
 def _count_confirming_runs(setup: Setup, first: Machine) -> int | None:
-    loose = {arrival for _, *pair in first.phase_reversals for arrival in pair}
+    movable = {arrival for _, *pair in first.phase_reversals for arrival in pair}
     objects = {address for address, *_ in first.phase_reversals}
     for k in range(MAX_RUNS):
-        unseen = ArrivalObserver(frozenset(loose), frozenset(objects), hides_movable=True)
-        m = execute(setup, observer=unseen)
-        if not (loose >= unseen.unordered_arrivals and objects >= unseen.unordered_objects):
-            loose |= unseen.unordered_arrivals
-            objects |= unseen.unordered_objects
+        hidden = ArrivalObserver(frozenset(movable), frozenset(objects), hides_movable=True)
+        m = execute(setup, observer=hidden)
+        if not (movable >= hidden.unordered_arrivals and objects >= hidden.unordered_objects):
+            movable |= hidden.unordered_arrivals
+            objects |= hidden.unordered_objects
             continue
         if (
             not _runs_to_end(m)
-            or unseen.inapplicable
+            or hidden.inapplicable
             or not _keep_one_lifetime(m, objects)
-            or _has_finding_on_movable(m, unseen)
+            or _has_finding_on_movable(m, hidden)
         ):
             return None
-        knowing = ArrivalObserver(frozenset(loose), frozenset(objects), hides_movable=False, waits=unseen.waits)
-        m = execute(setup, observer=knowing)
-        same = all(address in objects and loose.issuperset(pair) for address, *pair in m.phase_reversals)
+        observed = ArrivalObserver(frozenset(movable), frozenset(objects), hides_movable=False, waits=hidden.waits)
+        m = execute(setup, observer=observed)
+        same = all(address in objects and movable.issuperset(pair) for address, *pair in m.phase_reversals)
         fine = same and _runs_to_end(m) and _has_only_phase_reversals(m) and not _has_findings(m)
         return (
             k + 2
-            if fine and not knowing.inapplicable and not knowing.loses_knowledge and _keep_one_lifetime(m, objects)
+            if fine and not observed.inapplicable and not observed.loses_knowledge and _keep_one_lifetime(m, objects)
             else None
         )
     return None
@@ -184,14 +184,16 @@ class ArrivalObserver:
         if self.hides_movable or self.loses_knowledge or bar.address not in self.objects or not bar.previous_operations:
             return
         self.loses_knowledge = not all(self._covers_in_time(m, other, done) for other in bar.previous_operations)
-        theirs = sum_of(e for other in bar.previous_operations for e in other.entries)
+        previous = sum_of(e for other in bar.previous_operations for e in other.entries)
         for thread, event in self.waits.get(bar.address, {}).values():
             if self.loses_knowledge:
                 return
-            told, sets = _find_knowledge(m, thread, event, theirs)
-            tells, its = _find_knowledge(m, thread, event, sum_of(entries))
-            but = theirs | self._movable_events(m)
-            self.loses_knowledge = sets != its or any(events & ~tells.get(n, 0) & ~but for n, events in told.items())
+            known, member_sets = _find_knowledge(m, thread, event, previous)
+            also_known, also_sets = _find_knowledge(m, thread, event, sum_of(entries))
+            excepted = previous | self._movable_events(m)
+            self.loses_knowledge = member_sets != also_sets or any(
+                events & ~also_known.get(n, 0) & ~excepted for n, events in known.items()
+            )
 
     def _movable_events(self, m: Machine) -> int:
         """The movable arrivals in the present and previous phases of the objects, as a set of the window."""
@@ -223,7 +225,7 @@ def _find_knowledge(m: Machine, thread: int, event: Event, seen: int) -> Knowled
     saved = m.save()
     entry = m.window.entry(event, thread, edges={"phase": seen})
     m.window.add(entry)
-    told = {n: column[entry.slot] for n, column in m.window.cols.items()}
-    sets = {n: members >> entry.slot & 1 for n, members in m.window.masks.items()}
+    known = {n: column[entry.slot] for n, column in m.window.cols.items()}
+    member_sets = {n: members >> entry.slot & 1 for n, members in m.window.masks.items()}
     m.restore(saved)
-    return told, sets
+    return known, member_sets

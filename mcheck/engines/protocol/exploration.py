@@ -173,7 +173,7 @@ class Search:
                     reorder_sc_fences=self.reorders_sc_fences,
                 )  # fmt: skip
                 self.setup.stale_maps = self.stale_maps
-                coarse = self._explore(self.setup)
+                to_split = self._explore(self.setup)
             except Split as split:
                 if self._may_stop():
                     return
@@ -195,9 +195,9 @@ class Search:
                     (self.executions, self.steps),
                 )
                 continue
-            if not coarse or self.answered_by_error or self.bound_text:
+            if not to_split or self.answered_by_error or self.bound_text:
                 return
-            for k in coarse:
+            for k in to_split:
                 group = self.setup.partition[k]
                 agents = self._split_partition(agents, [group[:1], group[1:]])
 
@@ -246,7 +246,7 @@ class Search:
         again: list[list[Prefix]] = []
         """The reversals of executions that equal earlier ones up to the order of commuting steps."""
         seen: set[object] = set()
-        coarse: set[int] = set()
+        to_split: set[int] = set()
         alike = thread_symmetry.classes(setup) if self.observed_registers is not None else {}
         while todo or again:
             if not todo:
@@ -267,7 +267,7 @@ class Search:
             if machine.broken_axiom is not None:  # inconsistent with the model
                 # Under a model that is not shipped another order may be needed from the start.
                 if not is_equivalent(setup.tape):
-                    coarse |= machine.agents_to_split
+                    to_split |= machine.agents_to_split
                     self._schedule(_find_next_prefixes(machine, self.answered_by_error), alike, planned, todo)
                 continue
             self.has_consistent_execution = True
@@ -280,20 +280,20 @@ class Search:
                 again.clear()
             self.collect_findings(machine)
             self.on_execution(machine)
-            coarse |= machine.agents_to_split
+            to_split |= machine.agents_to_split
             self.bound_text = machine.bound or self.bound_text
             self.reordering = self.reordering or machine.reordering
             if machine.not_followed:
                 self.not_followed = machine.not_followed
             if self._may_stop():
-                return coarse
+                return to_split
             if (
                 not forced
                 and self.observed_registers is None
                 and (more := commuting_arrivals.prove_commuting(setup, machine)) is not None
             ):
                 self.executions += more
-                return coarse
+                return to_split
             alternatives = _find_next_prefixes(machine, self.answered_by_error)
             if not alternatives:
                 continue
@@ -305,7 +305,7 @@ class Search:
                 self._schedule(alternatives, alike, planned, todo)
             elif self.steps <= DUPLICATE_STEPS:
                 again.append(alternatives)
-        return coarse
+        return to_split
 
     def _schedule(
         self, alternatives: list[Prefix], alike: thread_symmetry.Classes, planned: set[Prefix], todo: deque[Prefix]
@@ -331,10 +331,10 @@ class Search:
                 if (
                     self.suggests_fixes
                     and not self.brief
-                    and (better := advice(machine, problem, self._make_fix_check(key)))
+                    and (fix := advice(machine, problem, self._make_fix_check(key)))
                 ):
-                    told = f"{better} {problem.note}".strip()
-                    found = self.findings[key] = replace(found, missing=told)
+                    missing = f"{fix} {problem.note}".strip()
+                    found = self.findings[key] = replace(found, missing=missing)
                 if found.severity == "error" and (self.excused is None or not self.excused(found)):
                     self.errors.append(found)
 
@@ -487,10 +487,10 @@ def answer(
     errors do not count as the first one.
     """
     search = Search(program, model, profile, unroll, limit, thorough, brief, excused)
-    late = search.explore(timeout)
-    unsure = late or search.not_followed_reason or (None if search.has_consistent_execution else NO_EXECUTION)
+    cut = search.explore(timeout)
+    unknown = cut or search.not_followed_reason or (None if search.has_consistent_execution else NO_EXECUTION)
     bound = search.bound_reason
-    if late is None and search.setup is not None and bound is None and not search.answered_by_error:
+    if cut is None and search.setup is not None and bound is None and not search.answered_by_error:
         more = (
             search.reordering
             or find_non_interleaving(
@@ -502,15 +502,15 @@ def answer(
         bound = Reason(Cause.INTERLEAVINGS, more) if more is not None else _explain_stale_maps(search)
     found = search.sorted_findings()
     return Answer(
-        verdict=Verdict.PASS if unsure is None else Verdict.UNKNOWN,
+        verdict=Verdict.PASS if unknown is None else Verdict.UNKNOWN,
         complete=False,
         undefined=any(map(makes_undefined, found)),
         findings=found,
-        covered=unsure is None and bound is None and not search.answered_by_error,
+        covered=unknown is None and bound is None and not search.answered_by_error,
         assumptions=(*assumptions(program), INTERLEAVING_ASSUMPTION),
         executions=search.executions,
         engine="protocol",
-        reasons=tuple(r for r in (unsure or bound,) if r is not None),
+        reasons=tuple(r for r in (unknown or bound,) if r is not None),
         ends=not search.no_execution_ends,
     )
 

@@ -19,10 +19,10 @@ MAP_READS = ops.TensorCopy | ops.Prefetch
 
 def has_one_map_write(program: Program) -> bool:
     """Whether the program reads one tensor map, once, and writes that map at most once."""
-    looks = [(t, op) for t in program.threads for op in t.code if isinstance(op, MAP_READS)]
-    if len(looks) != 1 or _repeats(looks[0][0]):
+    reads = [(t, op) for t in program.threads for op in t.code if isinstance(op, MAP_READS)]
+    if len(reads) != 1 or _repeats(reads[0][0]):
         return False
-    place = getattr(looks[0][1], "tensor_map", None)
+    place = getattr(reads[0][1], "tensor_map", None)
     instance = program.memory.find(place.value) if isinstance(place, Const) else None
     if instance is None:
         return False

@@ -302,9 +302,14 @@ class Machine:
 
     def restore(self, saved: Snapshot, bar: Mbarrier | None = None) -> None:
         """Undo everything since ``save``."""
-        window, before, waits, looks, impossible, problems, reported, phases = saved
+        window, program_order, control_sources, polls, broken_axiom, problems, reported, phases = saved
         self.window.restore(window)
-        self.program_order, self.control_sources, self.polls, self.broken_axiom = before, waits, looks, impossible
+        self.program_order, self.control_sources, self.polls, self.broken_axiom = (
+            program_order,
+            control_sources,
+            polls,
+            broken_axiom,
+        )
         del self.problems[problems:]
         self.reported = reported
         if bar is not None and phases is not None:
@@ -316,9 +321,9 @@ class Machine:
         """The name of the object at an address, with the element or the offset; in the program's terms if it has
         some.
         """
-        said = self.program.terms.label(address) if self.program.terms is not None else None
-        if said is not None:
-            return said
+        own_name = self.program.terms.label(address) if self.program.terms is not None else None
+        if own_name is not None:
+            return own_name
         instance = self.program.memory.find(address)
         if instance is None:
             return hex(address)

@@ -357,13 +357,13 @@ def prepare(
         )
     setup.contents_matter = previous.contents_matter if previous is not None else _contents_matter(setup)
     setup.clock_size = len(partition) + len(mbarriers)
-    told = (
+    distinguished = (
         [(a, a + 8) for a in mbarriers]
         + [(a, a + size) for a, size in setup.tracked_words.items()]
         + list(setup.tensor_maps)
     )
     setup.single_representative = (
-        find_representable(program, partition, Told(told))
+        find_representable(program, partition, Told(distinguished))
         if _allows_single_representative(setup)
         else (False,) * len(partition)
     )

@@ -93,7 +93,7 @@ def _execute_atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str
 
 
 def _find_readable_writes(
-    m: Machine, agent: Agent, op: ops.Atomic, word: Word, one: Event, two: Event, edges: dict[str, int],
+    m: Machine, agent: Agent, op: ops.Atomic, word: Word, read_event: Event, write_event: Event, edges: dict[str, int],
     values: list[int | None], kind: str, compare: tuple[str, int] | None,
 ) -> list[int | None]:  # fmt: skip
     """The writes that the atomic may read, its own write following directly; ``None``: it keeps waiting."""
@@ -105,7 +105,7 @@ def _find_readable_writes(
         if compare is not None:  # writes that do not end the wait need no test
             places = [k for k in places if may_satisfy(word.writes[k].value, op.type, *compare)]
         for k in places[: MAX_STALE_WRITES - 1]:
-            if _may_follow(m, agent, op, word, k, one, two, edges, values):
+            if _may_follow(m, agent, op, word, k, read_event, write_event, edges, values):
                 found.append(k)
         if len(places) >= MAX_STALE_WRITES and found[-1] == places[MAX_STALE_WRITES - 2]:
             m.note_bound(describe_latest(m, word))  # earlier ones might be readable, too
@@ -121,28 +121,28 @@ def _find_readable_writes(
 
 
 def _may_follow(
-    m: Machine, agent: Agent, op: ops.Atomic, word: Word, k: int, one: Event, two: Event, edges: dict[str, int],
-    values: list[int | None],
+    m: Machine, agent: Agent, op: ops.Atomic, word: Word, k: int, read_event: Event, write_event: Event,
+    edges: dict[str, int], values: list[int | None],
 ) -> bool:  # fmt: skip
     """Whether the model allows an atomic to read write ``k`` and directly follow it."""
     saved = m.save()
     thread = agent.threads[0]
     entry = m.make_entry(
         thread,
-        one,
+        read_event,
         {**edges, "rf": word.writes[k].event_set},
         agent.step * 8,
         ordered=True,
         exact=True,
-        where=one.address,
+        where=read_event.address,
     )
     m.add_entry(entry, ordered=True)
-    stores, _ = _compute_result(m, op, word.size, word.writes[k].value, values, one.address)
+    stores, _ = _compute_result(m, op, word.size, word.writes[k].value, values, read_event.address)
     if stores and m.broken_axiom is None:
-        before, behind = split_coherence(word, k + 1)
+        before, later = split_coherence(word, k + 1)
         write = m.make_entry(
-            thread, two, {**edges, "co": before, "rmw": entry.bit}, agent.step * 8 + 1, ordered=True, exact=True,
-            where=two.address, back={"co": behind} if behind else None,
+            thread, write_event, {**edges, "co": before, "rmw": entry.bit}, agent.step * 8 + 1, ordered=True,
+            exact=True, where=write_event.address, back={"co": later} if later else None,
         )  # fmt: skip
         m.add_entry(write, ordered=True)
     allowed = m.broken_axiom is None

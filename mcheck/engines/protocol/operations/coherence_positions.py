@@ -95,8 +95,8 @@ def find_earlier_places(
             break
         if word.writes[at].event_set & ahead:
             break
-        before, behind = split_coherence(word, at)
-        if is_allowed(m, agent, event, {**edges, "co": before}, {"co": behind}, part):
+        before, after = split_coherence(word, at)
+        if is_allowed(m, agent, event, {**edges, "co": before}, {"co": after}, part):
             out.append(at)
     return out
 
@@ -109,10 +109,10 @@ def _find_preceding_writes(m: Machine, agent: Agent, word: Word, event: Event, e
 
 def split_coherence(word: Word, at: int) -> tuple[int, int]:
     """The writes before and after a position in coherence order, as sets of the window."""
-    behind = 0
+    after = 0
     for w in word.writes[at:]:
-        behind |= w.event_set
-    return word.write_events & ~behind, behind
+        after |= w.event_set
+    return word.write_events & ~after, after
 
 
 def is_allowed(

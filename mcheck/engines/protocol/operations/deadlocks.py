@@ -137,8 +137,8 @@ def _explain_wait(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
         taken = overwritten(m, agent, where)
         why = in_words(m, taken) if taken is not None else ""
         return code, f"reads {m.label(where.address)}, which keeps the value {value}{why}"
-    looked = [kind for kind, *_ in where] if isinstance(where, list) else []
-    code = "DEAD003" if "mbarrier" in looked else "DEAD001"
+    polled = [kind for kind, *_ in where] if isinstance(where, list) else []
+    code = "DEAD003" if "mbarrier" in polled else "DEAD001"
     return code, "repeats a loop forever: what it reads no longer changes"
 
 
@@ -259,18 +259,20 @@ def _explain_helpers(m: Machine, group: StuckGroup, stuck: list[Agent]) -> str:
     if not isinstance(where, Mbarrier | Word):
         return ""
     name = m.label(where.address)
-    able: dict[tuple[int, int, str], list[Agent]] = {}
+    helpers: dict[tuple[int, int, str], list[Agent]] = {}
     for agent in stuck:
         op = _find_signal(agent.code[agent.pc + 1 :], where)
         if op is not None:
-            able.setdefault((line_of(op), line_of(agent.code[agent.pc]), _describe_blocker(m, agent)), []).append(agent)
-    if able:
-        said = []
-        for (line, at, what), agents in list(able.items())[:SHOWN]:
+            helpers.setdefault((line_of(op), line_of(agent.code[agent.pc]), _describe_blocker(m, agent)), []).append(
+                agent
+            )
+    if helpers:
+        parts = []
+        for (line, at, what), agents in list(helpers.items())[:SHOWN]:
             are = "are" if len(agents) > 1 or len(agents[0].threads) > 1 else "is"
-            said.append(f"{format_threads(m, agents)} at line {line}, which {are} stuck at line {at}{what}")
+            parts.append(f"{format_threads(m, agents)} at line {line}, which {are} stuck at line {at}{what}")
         kind = "signal" if isinstance(where, Mbarrier) else "write"
-        return f"Still to {kind} {name}: {'; '.join(said)}."
+        return f"Still to {kind} {name}: {'; '.join(parts)}."
     if isinstance(where, Word):
         return ""
     over = [b for b in m.agents if b not in stuck and _find_signal(b.code, where) is not None]

@@ -29,13 +29,13 @@ def check_earlier_read(m: Machine, agent: Agent, event: Event, edges: dict[str, 
     if not any(old.write and _may_race(m, agent, event, old) for cell in cells for old in cell):
         return
     for source in writes:
-        saved, told, reported = m.save(), len(m.problems), set(m.reported)
+        saved, known, reported = m.save(), len(m.problems), set(m.reported)
         record = make_record(m, agent, event, None)
         check_accesses(
             m, agent, [(record, low, high)], [{**edges, "rf": source} for _ in agent.representatives], exact=True
         )
         possible = m.broken_axiom is None
-        problems, keys = m.problems[told:], m.reported - reported
+        problems, keys = m.problems[known:], m.reported - reported
         m.restore(saved)
         if possible:
             m.problems += problems

@@ -96,7 +96,7 @@ def _arrive(
         agent.status, agent.blocked_on = "standing", barrier
     else:
         agent.pc += 1
-    try_complete(m, barrier, late=False)
+    try_complete(m, barrier, give_up_missing=False)
 
 
 def _had_count(barrier: BarrierState) -> bool:
@@ -110,8 +110,10 @@ def _make_event(agent: Agent, op: Op, kind: Tag, *more: Tag, scope: str | None =
     )
 
 
-def try_complete(m: Machine, barrier: BarrierState, *, late: bool) -> bool:
-    """Complete the generation if all have arrived; with ``late`` also if lanes of an arrived warp never will."""
+def try_complete(m: Machine, barrier: BarrierState, *, give_up_missing: bool) -> bool:
+    """Complete the generation if all have arrived; with ``give_up_missing`` also if lanes of an arrived warp never
+    will.
+    """
     if not barrier.arrived:
         return False
     if barrier.count is None:
@@ -121,8 +123,8 @@ def try_complete(m: Machine, barrier: BarrierState, *, late: bool) -> bool:
         return True
     needed = barrier.count // WARP
     come = _count_warp_arrivals(m, barrier)
-    if sum(come.values()) < needed and late:
-        come = _count_warp_arrivals(m, barrier, late=True)
+    if sum(come.values()) < needed and give_up_missing:
+        come = _count_warp_arrivals(m, barrier, give_up_missing=True)
         if sum(come.values()) >= needed:
             m.not_followed = AMBIGUOUS_ARRIVALS  # it might have completed earlier: lanes that may arrive are waited for
     if sum(come.values()) < needed:
@@ -142,21 +144,23 @@ def try_complete(m: Machine, barrier: BarrierState, *, late: bool) -> bool:
     return True
 
 
-def _count_warp_arrivals(m: Machine, barrier: BarrierState, *, late: bool = False) -> dict[tuple[int, int], int]:
-    """How often each warp has arrived: as often as all its lanes that may still arrive, or with ``late`` as any of its
-    lanes.
+def _count_warp_arrivals(
+    m: Machine, barrier: BarrierState, *, give_up_missing: bool = False
+) -> dict[tuple[int, int], int]:
+    """How often each warp has arrived: as often as all its lanes that may still arrive, or with ``give_up_missing`` as
+    any of its lanes.
     """
     found = {}
     for warp, inside in barrier.warps.items():
         times = {k: _count_agent_arrivals(barrier, k) for k in m.setup.warp_mates[next(iter(inside))]}
-        waited_for = [n for k, n in times.items() if not late and _may_arrive(m, k, barrier)]
+        waited_for = [n for k, n in times.items() if not give_up_missing and _may_arrive(m, k, barrier)]
         found[warp] = min([max(times.values()), *waited_for])
     return found
 
 
 def _may_have_completed(m: Machine, agent: Agent, barrier: BarrierState, count: int) -> bool:
     """Whether a generation would have completed before an agent arrived, if lanes that may arrive never did."""
-    come = _count_warp_arrivals(m, barrier, late=True)
+    come = _count_warp_arrivals(m, barrier, give_up_missing=True)
     if agent.index not in barrier.arrived:  # its own warp was incomplete without it
         come.pop(m.warp_of(agent), None)
     return sum(come.values()) >= count // WARP
@@ -181,9 +185,9 @@ def _complete_generation(m: Machine, barrier: BarrierState, chosen: list[int]) -
     time = exit_times(m, barrier) if barrier.count is None else m.zero_clock
     gone_before = m.exit_events(barrier.members - set(barrier.arrived)) if barrier.count is None else 0
     for k in chosen:
-        theirs, when = barrier.arrival_events.pop(k)
-        arrivals |= theirs
-        time = join_clocks(time, when)
+        events, time_of_arrival = barrier.arrival_events.pop(k)
+        arrivals |= events
+        time = join_clocks(time, time_of_arrival)
     m.exit_passed_barrier = m.exit_passed_barrier or (barrier.count is None and len(chosen) < len(barrier.members))
     votes = [v for k in chosen for v in barrier.votes.pop(k, ())]
     barrier.previous_arrivals = [barrier.arrived.pop(k) for k in chosen]
@@ -193,8 +197,8 @@ def _complete_generation(m: Machine, barrier: BarrierState, chosen: list[int]) -
         m.completed_barriers.append((barrier.key, tuple(barrier.previous_arrivals)))
     barrier.generation += 1
     barrier.previous_events = arrivals if barrier.count is not None else 0
-    gone = set(chosen)
-    barrier.warps = {w: left for w, inside in barrier.warps.items() if (left := inside - gone)}
+    released = set(chosen)
+    barrier.warps = {w: left for w, inside in barrier.warps.items() if (left := inside - released)}
     if not barrier.arrived:
         barrier.kinds, barrier.count = set(), None
     for k in chosen:
@@ -242,7 +246,7 @@ def _set_reduction_result(m: Machine, agent: Agent, op: ops.Barrier, votes: list
 def complete_stuck_barriers(m: Machine) -> bool:
     """Complete generations whose missing lanes never arrive, once no agent can continue."""
     try:
-        return any(try_complete(m, barrier, late=True) for barrier in list(m.barriers.values()))
+        return any(try_complete(m, barrier, give_up_missing=True) for barrier in list(m.barriers.values()))
     except Undefined:
         m.outcome = "undefined"
         return False

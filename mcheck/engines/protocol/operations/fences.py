@@ -42,10 +42,10 @@ def _enter_sc_fence(m: Machine, agent: Agent, event: Event, scope: str) -> None:
             continue
         own = other.agent == agent.index
         known = own or time[other.agent] >= other.step
-        loose = known and not own and _may_come_before(m, agent, event, entries)
-        if loose and m.setup.sc_order_matters:
+        reorderable = known and not own and _may_come_before(m, agent, event, entries)
+        if reorderable and m.setup.sc_order_matters:
             mbarrier_reordering.note_reordering(m, other.event, event)
-        if (loose or not known) and not m.setup.sc_order_matters:
+        if (reorderable or not known) and not m.setup.sc_order_matters:
             continue  # an order of the two could only hide what the other order shows
         earlier |= sum_of(entries)
         if known:

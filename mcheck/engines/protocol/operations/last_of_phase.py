@@ -47,12 +47,12 @@ def note_other_completions(
     """Note executions in which an operation that is ``free`` to follow a wait of the agent comes last. Where no order
     of the steps has one last, the model still may.
     """
-    late = [d for d in free if not any(follows(d, x) for x in phase if x is not d)]
-    for d in late:
+    last = [d for d in free if not any(follows(d, x) for x in phase if x is not d)]
+    for d in last:
         if d.agent == agent.index and d.signal < 0:  # by another lane
             raise Split([agent.threads[:1], agent.threads[1:]])
         m.note_postponement(d.position, tuple(x.position for x in phase if x is not d), now=False)
         m.agents_to_split.update(k for k in (d.agent, agent.index) if not m.agents[k].is_single_thread)
-    if free and not late:
-        behind = next(x for x in phase if x is not free[0] and follows(free[0], x))
-        mbarrier_reordering.note_reordering(m, free[0].event, behind.event)
+    if free and not last:
+        follower = next(x for x in phase if x is not free[0] and follows(free[0], x))
+        mbarrier_reordering.note_reordering(m, free[0].event, follower.event)

@@ -140,10 +140,10 @@ def follows_by_axiom(
     return lambda first, then: in_time(first, then) and not any(d is first for d in then.reorderable)
 
 
-def note_movable_wait(m: Machine, look: SyncOperation, behind: Sequence[SyncOperation]) -> None:
+def note_movable_wait(m: Machine, wait: SyncOperation, followers: Sequence[SyncOperation]) -> None:
     """Note a wait that could come once its phase is over, if time did not order it before operations of the phase."""
-    if all(any(d is look for d in then.reorderable) for then in behind):
-        note_reordering(m, look.event, behind[0].event)
+    if all(any(d is wait for d in then.reorderable) for then in followers):
+        note_reordering(m, wait.event, followers[0].event)
 
 
 def note_unordered_init(m: Machine) -> None:
@@ -154,8 +154,8 @@ def note_unordered_init(m: Machine) -> None:
         first = m.trace[position]
         word = word_of(getattr(ops.performed_operation(first.op), "address", Const(ANY)))
         for (finder, address, maker, made), step in m.unordered_finds.items():
-            behind = any(e.time[finder] >= step or (e.agent == finder and e.step >= step) for e in ends)
-            if behind and first.agent == maker and first.signal < 0 and first.step < made and word != address:
+            follows = any(e.time[finder] >= step or (e.agent == finder and e.step >= step) for e in ends)
+            if follows and first.agent == maker and first.signal < 0 and first.step < made and word != address:
                 _record(m, first.op, next(e.op for e in m.trace if (e.agent, e.step) == (maker, made)))
 
 

@@ -174,13 +174,18 @@ def find_unannounced_bytes(m: Machine, bar: Mbarrier) -> list[Problem]:
     """Problems with bytes that completed without being announced (UB216)."""
     if bar.state is None or bar.state.tx >= 0:
         return []
-    late = [d for d in bar.current_operations if d.kind == "complete"]
-    if not late:
+    completions = [d for d in bar.current_operations if d.kind == "complete"]
+    if not completions:
         return []
     text = f"{-bar.state.tx} bytes completed in phase {bar.state.phase} of {m.label(bar.address)} that nobody announced"
     return [
         m.make_problem(
-            "UB216", text, m.agents[late[-1].agent], late[-1].event.op, late[-1].event, _describe_received_bytes(late)
+            "UB216",
+            text,
+            m.agents[completions[-1].agent],
+            completions[-1].event.op,
+            completions[-1].event,
+            _describe_received_bytes(completions),
         )
     ]
 
@@ -298,10 +303,10 @@ def check_publication(
     """
     saved, known = m.save(bar), len(m.problems)
     m.add_event(agent, event, edges=edges)
-    told = [p for p in m.problems[known:] if p.code in OF_THE_MISUSED]
+    new = [p for p in m.problems[known:] if p.code in OF_THE_MISUSED]
     m.restore(saved, bar)
-    m.problems += told
-    m.reported |= {(p.code, event.op.span) for p in told}
+    m.problems += new
+    m.reported |= {(p.code, event.op.span) for p in new}
 
 
 def _apply(step: MbarrierStep, state: machine.State, lanes: int) -> machine.Step:
@@ -345,14 +350,14 @@ def _complete_phase(m: Machine, bar: Mbarrier) -> None:
 
 def _note_movable_waits(m: Machine, bar: Mbarrier) -> None:
     """Note waits of this phase that could come when it is over, because none of its operations follows them."""
-    for look in bar.waits:
-        behind = [d for d in bar.current_operations if d.time[look.agent] >= look.step]
-        if behind:
-            mbarrier_reordering.note_movable_wait(m, look, behind)
+    for wait in bar.waits:
+        followers = [d for d in bar.current_operations if d.time[wait.agent] >= wait.step]
+        if followers:
+            mbarrier_reordering.note_movable_wait(m, wait, followers)
             continue
-        m.note_postponement(look.position, tuple(d.position for d in bar.current_operations))
-        if not m.agents[look.agent].is_single_thread:
-            m.agents_to_split.add(look.agent)
+        m.note_postponement(wait.position, tuple(d.position for d in bar.current_operations))
+        if not m.agents[wait.agent].is_single_thread:
+            m.agents_to_split.add(wait.agent)
 
 
 def _effect(step: MbarrierStep, count: int) -> tuple[int, int]:

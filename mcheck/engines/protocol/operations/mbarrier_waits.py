@@ -138,32 +138,32 @@ def wait_on_mbarrier(
     if m.exit_passed_barrier and explores and bar.lifetime > 1:
         m.not_followed = STALE_OBJECT
     time = agent.current_time() if agent.is_single_thread else agent.time
-    done = _evaluate_wait(m, agent, op, bar, state, step)
-    if not (done is True and blocking) and (explores or isinstance(done, Misuse)):
+    result = _evaluate_wait(m, agent, op, bar, state, step)
+    if not (result is True and blocking) and (explores or isinstance(result, Misuse)):
         for other in bar.previous_operations:  # it could have preceded the completion of the last phase
             m.note_reversal(other, agent.index, time, agent.is_single_thread)
     phase = state.phase
     if explores and not m.brief:
-        phase = _choose_phase(m, agent, op, bar, state, step, event, done, blocking, used)
-        done = _evaluate_wait(m, agent, op, bar, _state_in_phase(state, phase), step)
-    if isinstance(done, Misuse):  # later operations could precede it, above all an invalidation
+        phase = _choose_phase(m, agent, op, bar, state, step, event, result, blocking, used)
+        result = _evaluate_wait(m, agent, op, bar, _state_in_phase(state, phase), step)
+    if isinstance(result, Misuse):  # later operations could precede it, above all an invalidation
         record_failed(m, agent, bar, event, time, phase)
         check_publication(m, agent, bar, event)
         if (agent.threads[0], agent.pc) in m.setup.delayed_waits:
             mbarrier_reordering.note_delayed_wait(m, op)
-        raise stop_with_misuse(m, agent, op, done.code, f"{m.label(bar.address)}: {done}", event)
-    if blocking and not done:
+        raise stop_with_misuse(m, agent, op, result.code, f"{m.label(bar.address)}: {result}", event)
+    if blocking and not result:
         raise Blocked(bar)
     if m.observer is not None:
         m.observer.on_wait(bar, agent, event, awaited=blocking and step.parity is not None)
     agent.polled_versions["mbarrier", bar.address] = state.phase if phase == state.phase else -1
-    kind = "wait" if done else "miss"
-    look = SyncOperation(agent.index, agent.step, len(m.trace) - 1, agent.current_time(), event, kind, phase)
-    if done or explores:
-        bar.waits.append(look)
+    kind = "wait" if result else "miss"
+    wait = SyncOperation(agent.index, agent.step, len(m.trace) - 1, agent.current_time(), event, kind, phase)
+    if result or explores:
+        bar.waits.append(wait)
     m.decisions.append((agent.index, agent.step, kind, bar.address, bar.lifetime, phase))
-    entries = look.entries = _enter_wait(m, agent, bar, event, phase, done)
-    mbarrier_reordering.note_after_init(m, bar, look, time)
+    entries = wait.entries = _enter_wait(m, agent, bar, event, phase, result)
+    mbarrier_reordering.note_after_init(m, bar, wait, time)
     if blocking:
         m.add_dependency(agent, entries)
     else:
@@ -171,18 +171,18 @@ def wait_on_mbarrier(
     if not blocking and op.dst is not None:
         for lane, entry in enumerate(entries):
             agent.sources[lane][op.dst.name] = entry.bit
-    if done or not op.blocking or op.parity is None:  # no later wait of the thread finds an earlier phase (Q29)
+    if result or not op.blocking or op.parity is None:  # no later wait of the thread finds an earlier phase (Q29)
         bar.last_phase_seen[agent.index] = phase - 1
-    if done:
-        late = not blocking and (agent.threads[0], agent.pc) in m.setup.delayed_waits
-        (bar.delayed_waited_phases if late else bar.waited_phases).add((bar.lifetime, phase - 1))
+    if result:
+        delayed = not blocking and (agent.threads[0], agent.pc) in m.setup.delayed_waits
+        (bar.delayed_waited_phases if delayed else bar.waited_phases).add((bar.lifetime, phase - 1))
         if phase:  # nothing precedes the first phase
             agent.time = raise_clock(
                 join_clocks(agent.time, bar.completion_times.get(phase, bar.time)),
                 bar.clock_index,
                 bar.clock_value(phase),
             )
-    return done
+    return result
 
 
 def _state_in_phase(state: machine.State, phase: int) -> machine.State:

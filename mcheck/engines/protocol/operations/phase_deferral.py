@@ -29,20 +29,20 @@ def note_deferrable(m: Machine, bar: Mbarrier, *, ended: bool = False) -> None:
     left = (0, 0) if not ended or bar.state is None else (bar.state.pending, bar.state.tx)
     for done, others, last in _find_deferrable(bar.current_operations, left, follows_in_time):
         m.note_postponement(done.position, others, now=not ended and not last)
-    unheard = _find_unobserved_expectations(bar.current_operations, follows_in_time) if left == (0, 0) else []
-    for done in unheard:  # directly after all arrivals and before any other completion
+    unobserved = _find_unobserved_expectations(bar.current_operations, follows_in_time) if left == (0, 0) else []
+    for done in unobserved:  # directly after all arrivals and before any other completion
         if others := _find_unordered(bar.current_operations, done):
             m.note_postponement(done.position, (*others, done.position), now=False)
-    if unheard:  # what they find depends on the order of the others
+    if unobserved:  # what they find depends on the order of the others
         m.decisions.append(
             ("order", bar.address, bar.lifetime, *((d.agent, d.step, d.kind) for d in bar.current_operations))
         )
-    loose = next((d for d in bar.current_operations if d.reorderable), None)
-    if loose is not None and any(
+    reorderable = next((d for d in bar.current_operations if d.reorderable), None)
+    if reorderable is not None and any(
         True
         for _ in _find_deferrable(bar.current_operations, left, mbarrier_reordering.follows_by_axiom(follows_in_time))
     ):
-        mbarrier_reordering.note_reordering(m, loose.reorderable[0].event, loose.event)
+        mbarrier_reordering.note_reordering(m, reorderable.reorderable[0].event, reorderable.event)
 
 
 Deferral = tuple[SyncOperation, tuple[int, ...], bool]

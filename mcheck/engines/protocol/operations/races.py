@@ -73,7 +73,7 @@ def check_accesses(
     ordered = event.order is not None
     where = m.tracked_address(event, exact=exact)
     entries: list[Live] = []
-    said: list[dict[bool, list[Flagged]]] = []
+    flags_by_lane: list[dict[bool, list[Flagged]]] = []
     for thread, own in zip(agent.representatives, edges, strict=True):
         entry = m.make_entry(
             thread, event, own, agent.step * 8 + part, ordered=ordered, exact=exact, where=where, back=back
@@ -85,11 +85,11 @@ def check_accesses(
             flags[False] = m.window.look(entry, partly, complete=False)
         report_object_flags(m, agent, entry, flags[first])
         entries.append(entry)
-        said.append(flags)
+        flags_by_lane.append(flags)
     for new, _, _ in found:
         new.entries = tuple(entries)
     for new, conflict in conflicts:
-        _report_flags(m, new, conflict, said)
+        _report_flags(m, new, conflict, flags_by_lane)
     return tuple(entries)
 
 
@@ -125,7 +125,7 @@ def _start(record: Record) -> int:
     return record.lanes[0] if isinstance(record.lanes, tuple) else record.event.address
 
 
-def _report_flags(m: Machine, new: Record, conflict: Conflict, said: list[dict[bool, list[Flagged]]]) -> None:
+def _report_flags(m: Machine, new: Record, conflict: Conflict, flags_by_lane: list[dict[bool, list[Flagged]]]) -> None:
     """Report the flags that hold of a pair."""
     old, low, high, same, across = conflict
     if NON_COHERENT in old.event.op.text or NON_COHERENT in new.event.op.text:
@@ -136,7 +136,7 @@ def _report_flags(m: Machine, new: Record, conflict: Conflict, said: list[dict[b
     names: list[str] = []
     for mine, theirs in ((b, a) for a, b in pairs):
         bit = old.entries[theirs].bit if theirs < len(old.entries) else old.entries[0].bit
-        for flag in said[mine].get(same, said[mine][max(said[mine])]):
+        for flag in flags_by_lane[mine].get(same, flags_by_lane[mine][max(flags_by_lane[mine])]):
             if flag.pairs & bit and flag.name not in names:
                 names.append(flag.name)
     for name in names:
@@ -285,8 +285,8 @@ def _describe_use(m: Machine, code: str, agent: Agent, event: Event, other: Even
 def _slot(m: Machine, *records: Record) -> str:
     """The part of its buffer that a copy among the accesses fills."""
     terms = m.program.terms
-    said = (terms.slot(r.event.op) for r in records if r.write) if terms is not None else ()
-    return next(filter(None, said), "")
+    slots = (terms.slot(r.event.op) for r in records if r.write) if terms is not None else ()
+    return next(filter(None, slots), "")
 
 
 def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, high: int) -> None:
@@ -295,10 +295,10 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
     if spans in m.reported:
         return
     m.reported.add(spans)
-    told = first_differing_byte(old.lanes, new.lanes, low, high) if old.agent == new.agent else low
-    first, second = describe_access(m, old, told, high), describe_access(m, new, told, high)
+    byte = first_differing_byte(old.lanes, new.lanes, low, high) if old.agent == new.agent else low
+    first, second = describe_access(m, old, byte, high), describe_access(m, new, byte, high)
     base = _base(m, low)
-    where = ", ".join(filter(None, (bytes_of(first.object, told - base, high - base), _slot(m, old, new))))
+    where = ", ".join(filter(None, (bytes_of(first.object, byte - base, high - base), _slot(m, old, new))))
     what = " and ".join(map(_named, (first, second)))
     message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
     narrow = find_narrow_releases(m, old, new) if code == "RACE010" else []

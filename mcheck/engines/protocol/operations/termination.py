@@ -50,7 +50,7 @@ def leave_barriers(m: Machine, agent: Agent) -> None:
             elif barrier.key[0] == "lanes":
                 wgmma.complete_collective(m, barrier)
             else:
-                try_complete(m, barrier, late=False)
+                try_complete(m, barrier, give_up_missing=False)
     complete_counted_barriers(m)
 
 
@@ -58,7 +58,7 @@ def complete_counted_barriers(m: Machine) -> None:
     """Complete barriers with a count that wait only for lanes of threads that have stopped."""
     for barrier in list(m.barriers.values()):
         if barrier.count is not None:
-            try_complete(m, barrier, late=False)
+            try_complete(m, barrier, give_up_missing=False)
 
 
 def finish_execution(m: Machine) -> None:

@@ -372,10 +372,10 @@ def enter_write(
     if after is None and not m.brief:
         places += find_earlier_places(m, agent, word, event, edges, part)
     at = places[choose_write(m, word, [k - 1 for k in places])]
-    before, behind = split_coherence(word, at)
+    before, later = split_coherence(word, at)
     last = word.writes[at - 1]
     m.decisions.append((agent.index, agent.step, "after", word.address, last.agent, last.step))
-    back = {"co": behind} if behind else None
+    back = {"co": later} if later else None
     record = enter_access(m, agent, event, {**edges, "co": before}, back, part, own)
     written = Write(agent.index, agent.step, value, agent.current_time(), record.entries, event, kind, len(m.trace) - 1)
     word.writes.insert(at, written)

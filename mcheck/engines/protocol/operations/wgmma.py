@@ -60,8 +60,8 @@ def execute_collective(m: Machine, agent: Agent, op: Op) -> None:
         return
     m.known_value(agent, op.mask)
     each = range(len(agent.lanes))
-    brought = [m.evaluate(agent, k, op.srcs[0]) if op.srcs else 0 for k in each]  # before the destination is set
-    own = [tuple(m.evaluate(agent, k, x) for x in op.srcs[1:]) for k in each]
+    operands = [m.evaluate(agent, k, op.srcs[0]) if op.srcs else 0 for k in each]  # before the destination is set
+    lane_operands = [tuple(m.evaluate(agent, k, x) for x in op.srcs[1:]) for k in each]
     mask = m.known_value(agent, op.mask) or 0
     lanes = [m.program.threads[t].place.lane for t in agent.threads]
     inside = [bool(mask >> lane & 1) for lane in lanes]
@@ -86,8 +86,8 @@ def execute_collective(m: Machine, agent: Agent, op: Op) -> None:
     event = Event((agent.threads[0], 0), op, frozenset((Tag.MEET,)), 0, agent.step, agent.placement[2])
     barrier.arrivals |= sum_of(m.add_event(agent, event))
     barrier.time = join_clocks(barrier.time, agent.current_time()) if barrier.time else agent.current_time()
-    barrier.votes[agent.index] = [v if isinstance(v, int) else None for v in brought]
-    barrier.lane_operands[agent.index] = own
+    barrier.votes[agent.index] = [v if isinstance(v, int) else None for v in operands]
+    barrier.lane_operands[agent.index] = lane_operands
     agent.status, agent.blocked_on = "standing", barrier
     complete_collective(m, barrier)
 
@@ -107,8 +107,8 @@ def complete_collective(m: Machine, barrier: BarrierState) -> None:
         op = agent.code[agent.pc]
         assert isinstance(op, ops.Collective)
         event = Event((agent.threads[0], 0), op, frozenset((Tag.MET,)), 0, agent.step, agent.placement[2])
-        met = m.add_event(agent, event, part=1, common={"meet": barrier.arrivals})
-        m.add_dependency(agent, met)
+        entries = m.add_event(agent, event, part=1, common={"meet": barrier.arrivals})
+        m.add_dependency(agent, entries)
         for lane, thread in enumerate(agent.threads):
             own = barrier.lane_operands[k][lane]
             known = {at: v for at, v in values.items() if v is not None}
