@@ -136,19 +136,25 @@ class Machine:
         self.queue: deque[tuple[int, int, int]] = deque()
         self.problems: list[Problem] = []
         self.reversals: list[Reversal] = []
+        """The other orders of steps to run."""
         self.phase_reversals: list[PhaseReversal] = []
         """The reversals of two operations in different phases of one mbarrier."""
         self.observer: MbarrierObserver | None = None
         self.decisions: list[object] = []
+        """What distinguishes this execution from others up to the order of commuting steps."""
         self.agents_to_split: set[int] = set()
+        """Agents whose lanes may have to be distinguished, because one of their steps may be reversed."""
         self.histories: dict[int, History] = {}
+        """The access histories of objects, by base address."""
         self.tracked_words: dict[int, Word] = {}
         self.barriers: dict[tuple[object, ...], BarrierState] = {}
+        """Execution barriers, aligned instructions of warps and collectives, by key."""
         self.sc_fences: list[tuple[str, SyncOperation, tuple[Live, ...]]] = []
         self.reported: set[object] = set()
         self.aligned_statements: dict[tuple[int, int], list[Statement]] = {}
         self.tokens: set[tuple[int, int]] = set()
         self.not_followed: str | None = None
+        """What the engine could not follow, if anything: all executions are in doubt then."""
         self.completed_barriers: list[tuple[tuple[object, ...], tuple[SyncOperation, ...]]] = []
         """The completed generations of barriers with a count: which barrier, and the arrivals."""
         self.ambiguous_arrivals = False
@@ -177,6 +183,7 @@ class Machine:
         first agent: the step of that agent that found the object first.
         """
         self.outcome = "end"
+        """How it ended: "end", "stuck" (a deadlock), "undefined", or "cut" at a bound."""
         base = len(setup.partition)
         self.mbarriers: dict[int, Mbarrier] = {}
         for k, address in enumerate(setup.mbarriers):
