@@ -77,10 +77,12 @@ def prove_commuting(setup: Setup, first: Machine) -> int | None:
 
 
 def _has_findings(m: Machine) -> bool:
+    """Whether an execution has findings other than ``REVIEW_CODES``."""
     return any(p.code not in REVIEW_CODES for p in m.problems)
 
 
 def _has_only_phase_reversals(m: Machine) -> bool:
+    """Whether all reversals of an execution exchange arrivals between phases, and nothing else was left open."""
     followed = (
         not (m.tracked_words or m.agents_to_split or m.guess_count or m.bound or m.reordering) and m.outcome == "end"
     )
@@ -89,6 +91,7 @@ def _has_only_phase_reversals(m: Machine) -> bool:
 
 
 def _count_confirming_runs(setup: Setup, first: Machine) -> int | None:
+    """Find the movable arrivals and check the argument; the number of executions that this took."""
     movable = {arrival for _, *pair in first.phase_reversals for arrival in pair}
     objects = {address for address, *_ in first.phase_reversals}
     for k in range(MAX_RUNS):
@@ -118,6 +121,7 @@ def _count_confirming_runs(setup: Setup, first: Machine) -> int | None:
 
 
 def _runs_to_end(m: Machine) -> bool:
+    """Whether every thread ends, with nothing left open."""
     done = m.outcome == "end" and all(a.status == "done" for a in m.agents)
     followed = not (m.tracked_words or m.guess_count or m.bound or m.reordering)
     known = m.not_followed is None and m.broken_axiom is None

@@ -323,6 +323,7 @@ class Search:
             todo.append(plan)
 
     def collect_findings(self, machine: Machine) -> None:
+        """Collect the new findings of an execution."""
         for problem in _drop_duplicate_races(machine.problems):
             key = key_of(problem)
             if key not in self.findings and not says_less(problem, self.findings.values()):

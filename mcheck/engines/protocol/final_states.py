@@ -65,6 +65,7 @@ class States:
 
 
 def _read_term(m: Machine, term: RegTerm | MemTerm) -> Value:
+    """The final value of a register or location."""
     if isinstance(term, MemTerm):
         raw = m.memory.load(term.address, term.size)
         value = UNKNOWN if raw is None else typed(term.type, raw)
@@ -189,6 +190,7 @@ def _observes_pending_count(search: Search) -> bool:
 def _decide_verdict(
     program: Program, states: States, *, undefined: bool, reason: Reason | None
 ) -> tuple[Verdict, Reason | None]:
+    """The verdict on the condition, with its reason."""
     condition = program.condition
     kind = condition.kind
     if undefined:

@@ -92,13 +92,18 @@ def executes(*kinds: type[Op]) -> Callable[[Executor], Executor]:
 class MbarrierObserver(Protocol):
     """An observer of the operations on mbarriers, which may hide some of them from all other threads."""
 
-    def hides(self, agent: Agent) -> bool: ...
+    def hides(self, agent: Agent) -> bool:
+        """Whether the present step of an agent is hidden from all others."""
+        ...
 
-    def on_wait(self, bar: Mbarrier, agent: Agent, event: Event, *, awaited: bool) -> None: ...
+    def on_wait(self, bar: Mbarrier, agent: Agent, event: Event, *, awaited: bool) -> None:
+        """Called with a wait at an object."""
 
-    def on_operation(self, m: Machine, bar: Mbarrier, done: SyncOperation, time: Vector) -> None: ...
+    def on_operation(self, m: Machine, bar: Mbarrier, done: SyncOperation, time: Vector) -> None:
+        """Called with an operation or signal that counts in the present phase."""
 
-    def on_arrival(self, m: Machine, bar: Mbarrier, done: SyncOperation, entries: tuple[Live, ...]) -> None: ...
+    def on_arrival(self, m: Machine, bar: Mbarrier, done: SyncOperation, entries: tuple[Live, ...]) -> None:
+        """Called with an arrival that has entered the window."""
 
 
 class Machine:

@@ -470,6 +470,7 @@ def _find_tensor_maps(program: Program) -> tuple[tuple[int, int], ...]:
 
 
 def _check_supported(program: Program, semantics: Semantics) -> None:
+    """Raise ``Unsupported`` for operations that this engine does not support."""
     if semantics.cas_stores and any(
         isinstance(op, ops.Atomic) and op.op == "cas" for op in map(ops.performed_operation, program.operations)
     ):

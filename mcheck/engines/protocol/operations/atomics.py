@@ -50,6 +50,7 @@ def execute_atomic(m: Machine, agent: Agent, op: Op) -> None:
 
 
 def _execute_atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] | None) -> None:
+    """Execute an atomic; with ``compare`` an awaited one, which blocks until its result satisfies it."""
     base, size = m.known_value(agent, op.address), type_size(op.type)
     assert base is not None
     operands = [m.evaluate(agent, 0, s) for s in op.srcs]  # before the destination is set, which may be one of them

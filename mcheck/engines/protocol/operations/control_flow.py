@@ -128,6 +128,7 @@ def execute_alu(m: Machine, agent: Agent, op: Op) -> None:
 
 
 def _compute(m: Machine, agent: Agent) -> None:
+    """Compute in every lane, and propagate the reads that the results depend on."""
     threads = m.program.threads
     for k in range(len(agent.lanes)):
         op = threads[agent.threads[k]].code[agent.pc]
@@ -186,6 +187,7 @@ def _states_match(a: Sequence[tuple[str, object]], b: Sequence[tuple[str, object
 
 
 def _current_version(m: Machine, where: object) -> int:
+    """The version of a polled object: the phase of an mbarrier, the number of writes to a word."""
     if isinstance(where, tuple) and where[0] == "mbarrier":
         state = m.mbarriers[where[1]].state
         return -1 if state is None else state.phase

@@ -63,11 +63,13 @@ def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
 
 
 def _describe_round(m: Machine, group: StuckGroup) -> str:
+    """The loop iteration in which all agents of a group wait, if it is the same."""
     turns = {iteration_of(m, a, a.pc) for a in group.agents}
     return f" in round {turns.pop()}" if len(turns) == 1 and "" not in turns else ""
 
 
 def _group_stuck(m: Machine, stuck: list[Agent]) -> Iterator[StuckGroup]:
+    """Group stuck agents by statement and reason."""
     found: dict[tuple[Span | None, str, str], list[Agent]] = {}
     at: dict[tuple[Span | None, str, str], Op] = {}
     for agent in stuck:
@@ -95,6 +97,7 @@ def format_threads(m: Machine, agents: Iterable[Agent]) -> str:
 
 
 def _describe_access(m: Machine, agent: Agent, op: Op) -> Access:
+    """The waiting operation as an access of the finding."""
     where = agent.blocked_on
     label, bytes_ = "", (0, 0)
     if isinstance(where, Mbarrier | Word):
@@ -109,6 +112,7 @@ def _describe_access(m: Machine, agent: Agent, op: Op) -> Access:
 
 
 def _explain_wait(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
+    """The code of the finding, and what an agent waits for."""
     where = agent.blocked_on
     if isinstance(where, Mbarrier) and where.state is not None:
         return "DEAD003", _explain_mbarrier_wait(m, agent, op, where)
@@ -155,6 +159,7 @@ def _find_awaited_phase(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> tupl
 
 
 def _explain_mbarrier_wait(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> str:
+    """What an agent waits for at an mbarrier, and the state of the mbarrier."""
     state = bar.state
     assert state is not None
     parity, meant = _find_awaited_phase(m, agent, op, bar)
@@ -170,6 +175,7 @@ def _explain_mbarrier_wait(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> s
 
 
 def _suggest_fix(m: Machine, group: StuckGroup) -> str:
+    """The fix for a group of stuck agents."""
     bar = group.agents[0].blocked_on
     if not isinstance(bar, Mbarrier) or bar.state is None:
         return catalogue.get(group.code).remedy

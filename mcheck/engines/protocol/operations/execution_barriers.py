@@ -45,6 +45,7 @@ def execute_barrier(m: Machine, agent: Agent, op: Op) -> None:
 
 
 def _stop(m: Machine, agent: Agent, op: Op, code: str, text: str) -> None:
+    """Report undefined behaviour and stop the agent."""
     m.report_problem(code, text, agent, op)
     raise Undefined
 
@@ -314,6 +315,7 @@ def execute_cluster_barrier(m: Machine, agent: Agent, op: Op) -> None:
 
 
 def _arrive_at_cluster(m: Machine, agent: Agent, op: ops.ClusterBarrier, barrier: BarrierState) -> None:
+    """Execute barrier.cluster.arrive."""
     event = m.make_plain_event(agent, op)
     barrier.arrived[agent.index] = SyncOperation(
         agent.index, agent.step, len(m.trace) - 1, agent.current_time(), event, "arrive", barrier.generation
@@ -346,6 +348,7 @@ def complete_cluster_barrier(m: Machine, barrier: BarrierState) -> None:
 
 
 def _wait_for_cluster(m: Machine, agent: Agent, op: Op) -> None:
+    """Execute barrier.cluster.wait; block until the generation is complete."""
     barrier = agent.cluster_arrival
     assert barrier is not None
     if agent.index in barrier.arrived:  # the generation is not complete

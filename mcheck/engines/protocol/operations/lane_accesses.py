@@ -121,6 +121,7 @@ def find_combined_access(m: Machine, agent: Agent, op: ops.Load | ops.Store) -> 
 
 
 def _combine_lanes(m: Machine, agent: Agent, op: ops.Load | ops.Store) -> CombinedAccess | None:
+    """Combine the accesses of all lanes, if they can be one access."""
     if isinstance(op, ops.Load) and any(reg is not None for reg in op.dsts):
         return None
     count = len(op.dsts) if isinstance(op, ops.Load) else len(op.srcs)

@@ -165,6 +165,7 @@ def note_reordering(m: Machine, first: Event, then: Event) -> None:
 
 
 def _record(m: Machine, first: Op, then: Op) -> None:
+    """Record two operations that could come in the other order; the first pair is reported."""
     if m.reordering is None:
         m.reordering = REASON.format(first=_quote(first), then=_quote(then))
 
@@ -187,5 +188,6 @@ def note_delayed_wait(m: Machine, op: Op) -> None:
 
 
 def _quote(op: Op) -> str:
+    """An operation with its line, quoted."""
     line = f"line {op.span.line}: " if op.span is not None else ""
     return f"`{line}{text_of(op)}`"

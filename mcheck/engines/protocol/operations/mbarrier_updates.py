@@ -112,6 +112,7 @@ def update_mbarrier(m: Machine, agent: Agent, op: Op) -> None:
 
 
 def _initialise(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, event: Event) -> None:
+    """Execute mbarrier.init."""
     if bar.state is not None or len(agent.lanes) > 1:
         text = f"mbarrier.init of {m.label(bar.address)}, which holds a valid mbarrier object"
         check_publication(m, agent, bar, event)
@@ -156,6 +157,7 @@ def _is_after(agent: Agent, done: SyncOperation) -> bool:
 
 
 def _invalidate(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None:
+    """Execute mbarrier.inval."""
     check_init_order(m, agent, op, bar, event)
     time = agent.current_time() if agent.is_single_thread else agent.time
     for other in bar.current_operations + bar.previous_operations + bar.waits + bar.failed_operations:
@@ -310,6 +312,7 @@ def check_publication(
 
 
 def _apply(step: MbarrierStep, state: machine.State, lanes: int) -> machine.Step:
+    """Apply an operation of several lanes to the state of the object."""
     if lanes > 1 and step.kind == "arrive" and step.tx is None and step.count * lanes <= state.pending:
         return machine.arrive(state, step.count * lanes, no_complete=step.no_complete)
     result: machine.Step = (state, False)

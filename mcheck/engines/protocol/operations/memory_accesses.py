@@ -208,6 +208,7 @@ def _store_lane_values(m: Machine, agent: Agent, op: ops.Store, where: SpreadByt
 
 
 def _set_results(m: Machine, agent: Agent, op: ops.Load) -> None:
+    """Set the destination registers of a weak load."""
     wanted = m.setup.needed_registers[agent.threads[0]]
     names = [(k, reg.name) for k, reg in enumerate(op.dsts) if reg is not None]
     for k, name in names:

@@ -216,6 +216,7 @@ def is_commutative(kind: str, type_: str) -> bool:
 
 
 def _add_record(m: Machine, new: Record, low: int, high: int) -> None:
+    """Add a record to the access history."""
     _, history = m.history_at(low)
     for k in history.split_cells(low, high):
         cell = history.cells[k]
@@ -259,6 +260,7 @@ def report_object_use(m: Machine, code: str, who: int, event: Event, other: Even
 
 
 def _describe_use(m: Machine, code: str, agent: Agent, event: Event, other: Event | None) -> tuple[str, str]:
+    """The message and the fix for a use of an object at the wrong time."""
     address = event.mbarrier.address if event.mbarrier is not None else event.address
     if other is not None and other.mbarrier is not None:
         address = other.mbarrier.address
@@ -290,6 +292,7 @@ def _slot(m: Machine, *records: Record) -> str:
 
 
 def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, high: int) -> None:
+    """Report a flag on a pair of accesses, once for each pair of statements."""
     code = entry.code
     spans = (code, old.event.op.span, new.event.op.span, old.write, new.write)
     if spans in m.reported:
@@ -325,5 +328,6 @@ def _named(access: Access) -> str:
 
 
 def _base(m: Machine, address: int) -> int:
+    """The base address of the object at an address."""
     instance = m.program.memory.find(address)
     return instance.base if instance is not None else 0

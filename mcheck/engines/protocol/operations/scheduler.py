@@ -79,6 +79,7 @@ def execute(
 
 
 def _start(m: Machine, before_step: Callable[[Machine, Agent], None] | None, choose_agent: ChooseAgent | None) -> None:
+    """Enter the starts of threads, replay the prefix, and run the schedule."""
     if m.program.clustered:
         for agent in m.agents:
             agent.step += 1  # whoever knows of any step of a thread knows of its start
@@ -98,6 +99,7 @@ def run_to_end(m: Machine) -> None:
 def _run_schedule(
     m: Machine, current: int, before_step: Callable[[Machine, Agent], None] | None, choose_agent: ChooseAgent | None
 ) -> None:  # fmt: skip
+    """Run steps until no agent can continue, or the execution is cut."""
     step = turn = 0
     while m.broken_axiom is None:
         step += 1
@@ -195,6 +197,7 @@ def _step(m: Machine, agent: Agent, choices: tuple[int, ...]) -> None:
 
 
 def _deliver(m: Machine, key: tuple[int, int, int], choices: tuple[int, ...]) -> None:
+    """Deliver a signal in flight, or put it back if it cannot arrive yet."""
     signal = m.signals.pop(key)
     entry = TraceEntry(key, signal.agent, signal.step, signal.time, signal.event.op, [(c, -1) for c in choices])
     entry.note = "completes"

@@ -127,6 +127,7 @@ def record_partial_write(m: Machine, agent: Agent, address: int, size: int) -> N
 
 
 def _wake(m: Machine, word: Word) -> None:
+    """Wake the agents that wait for a word."""
     for agent in m.agents:
         if agent.status == "blocked" and (agent.blocked_on is word or isinstance(agent.blocked_on, list)):
             agent.status, agent.blocked_on = "run", None
@@ -351,6 +352,7 @@ def _track_deciding_load(m: Machine, agent: Agent, op: ops.Load, found: list[Foo
 
 
 def _require_single_thread(agent: Agent) -> None:
+    """Split an agent of several lanes into single threads."""
     if not agent.is_single_thread:
         raise Split([(t,) for t in agent.threads])
 

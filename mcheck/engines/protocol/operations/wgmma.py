@@ -189,4 +189,5 @@ def complete_groups(m: Machine, agent: Agent, number: int) -> int:
 
 
 def _is_waited_by(record: Record, agent: Agent) -> bool:
+    """Whether an agent has waited for the group of a record."""
     return any(a == agent.index for a, _ in record.waits)

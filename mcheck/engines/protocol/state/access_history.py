@@ -159,6 +159,7 @@ def _lanes_differ(a: Lanes, b: Lanes, low: int, high: int) -> bool:
 
 
 def _lane_at(lanes: Lanes, byte: int) -> int:
+    """The lane that accesses a byte; -1 if several do."""
     match lanes:
         case LaneOwners():
             return lanes.lane_at(byte)

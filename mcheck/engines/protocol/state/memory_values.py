@@ -49,9 +49,11 @@ class Memory:
         return out
 
     def _large(self, address: int) -> bool:
+        """Whether an address is in a large object."""
         return any(low <= address < high for low, high in self._sparse)
 
     def _locate(self, address: int) -> tuple[int, bytearray, bytearray]:
+        """The offset of an address in its object, the object's bytes, and the mask of the known ones."""
         k = bisect_right(self._bases, address) - 1
         base = self._bases[k]
         found = self._data.get(base)
