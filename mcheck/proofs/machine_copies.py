@@ -16,7 +16,7 @@ from mcheck.engines.protocol.incremental.entries import Masks
 from mcheck.engines.protocol.incremental.window import Window
 from mcheck.engines.protocol.state.access_history import History, Record
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.sync_objects import Done, Mbarrier, Rendezvous, Signal, Word, Written
+from mcheck.engines.protocol.state.sync_objects import BarrierState, Mbarrier, Signal, SyncOperation, Word, Write
 
 
 def copy_machine(m: Machine) -> Machine:
@@ -25,8 +25,8 @@ def copy_machine(m: Machine) -> Machine:
 
 
 SHALLOW = (
-    "before", "waits_for", "looks", "exits", "fences", "held", "found", "reported", "coarse", "tokens",
-    "guessed",
+    "program_order", "control_sources", "polls", "exits", "fences", "blocked_steps", "unordered_finds", "reported",
+    "agents_to_split", "tokens", "guessed_truths",
 )  # fmt: skip
 """The sets and mappings of a machine that hold nothing that has to be copied itself."""
 
@@ -45,20 +45,22 @@ class _Copies:
         out.memory = m.memory.copy()
         for name in SHALLOW:
             setattr(out, name, getattr(m, name).copy())
-        for name in ("trace", "vain", "problems", "reversals", "exchanged", "assigned", "mbarrier_places"):
+        for name in (
+            "trace", "failed_steps", "problems", "reversals", "phase_reversals", "decisions", "mbarrier_places",
+        ):  # fmt: skip
             setattr(out, name, list(getattr(m, name)))
         out.queue = deque(m.queue)
-        out.aligned = {warp: list(done) for warp, done in m.aligned.items()}
+        out.aligned_statements = {warp: list(done) for warp, done in m.aligned_statements.items()}
         out.mbarriers = {address: self.mbarrier(bar) for address, bar in m.mbarriers.items()}
-        out.meetings = {key: self.meeting(x) for key, x in m.meetings.items()}
-        out.words = {address: self.word(word) for address, word in m.words.items()}
+        out.barriers = {key: self.meeting(x) for key, x in m.barriers.items()}
+        out.tracked_words = {address: self.word(word) for address, word in m.tracked_words.items()}
         out.signals = {key: self.signal(s) for key, s in m.signals.items()}
         out.histories = {base: self.history(h) for base, h in m.histories.items()}
         out.sc_fences = [(scope, self.done(d), self.lives(es)) for scope, d, es in m.sc_fences]
         out.agents = [self.agent(a) for a in m.agents]
-        out.watch = None
+        out.observer = None
         for agent in out.agents:
-            agent.emitters = out.emitters(agent.threads)
+            agent.emitters = out.make_emitters(agent.threads)
         return out
 
     # --- events -----------------------------------------------------------------------------------------------
@@ -103,7 +105,7 @@ class _Copies:
         if found is None:
             found = self.made[id(r)] = Record(
                 r.agent, r.step, r.lanes, r.event, r.write, r.proxy, r.asynchronous, r.cp_async, r.cta, r.spaces,
-                r.bars, list(r.done), r.signalled, r.position, self.lives(r.entries),
+                r.mbarrier_clocks, list(r.waits), r.signalled, r.position, self.lives(r.entries),
             )  # fmt: skip
         assert isinstance(found, Record)
         return found
@@ -112,71 +114,71 @@ class _Copies:
         return list(map(self.record, some))
 
     def history(self, h: History) -> History:
-        return History(list(h.starts), [self.records(cell) for cell in h.cells], h.end, h.circle, h.torn)
+        return History(list(h.starts), [self.records(cell) for cell in h.cells], h.end, h.ring, h.splits_ring_block)
 
     # --- objects ----------------------------------------------------------------------------------------------
 
-    def done(self, d: Done) -> Done:
+    def done(self, d: SyncOperation) -> SyncOperation:
         found = self.made.get(id(d))
         if found is None:
-            loose = tuple(map(self.done, d.loose))
-            found = self.made[id(d)] = replace(d, entries=self.lives(d.entries), loose=loose)
-        assert isinstance(found, Done)
+            loose = tuple(map(self.done, d.reorderable))
+            found = self.made[id(d)] = replace(d, entries=self.lives(d.entries), reorderable=loose)
+        assert isinstance(found, SyncOperation)
         return found
 
-    def dones(self, some: Iterable[Done]) -> list[Done]:
+    def dones(self, some: Iterable[SyncOperation]) -> list[SyncOperation]:
         return list(map(self.done, some))
 
     def mbarrier(self, bar: Mbarrier) -> Mbarrier:
         out = self.made[id(bar)] = replace(
             bar,
-            began=None if bar.began is None else self.done(bar.began),
-            ended=None if bar.ended is None else self.done(bar.ended),
-            renewed=self.dones(bar.renewed),
-            now=self.dones(bar.now),
-            before=self.dones(bar.before),
-            older={phase: self.dones(dones) for phase, dones in bar.older.items()},
-            looks=self.dones(bar.looks),
-            failed=self.dones(bar.failed),
+            initialisation=None if bar.initialisation is None else self.done(bar.initialisation),
+            invalidation=None if bar.invalidation is None else self.done(bar.invalidation),
+            lifetime_changes=self.dones(bar.lifetime_changes),
+            current_operations=self.dones(bar.current_operations),
+            previous_operations=self.dones(bar.previous_operations),
+            older_operations={phase: self.dones(dones) for phase, dones in bar.older_operations.items()},
+            waits=self.dones(bar.waits),
+            failed_operations=self.dones(bar.failed_operations),
             phases={when: replace(acts) for when, acts in bar.phases.items()},
-            times=dict(bar.times),
-            waited=set(bar.waited),
-            glimpsed=set(bar.glimpsed),
-            arrived=dict(bar.arrived),
-            unannounced=list(bar.unannounced),
-            known=dict(bar.known),
+            completion_times=dict(bar.completion_times),
+            waited_phases=set(bar.waited_phases),
+            delayed_waited_phases=set(bar.delayed_waited_phases),
+            first_arrivals=dict(bar.first_arrivals),
+            unannounced_bytes=list(bar.unannounced_bytes),
+            last_phase_seen=dict(bar.last_phase_seen),
         )
         return out
 
-    def meeting(self, x: Rendezvous) -> Rendezvous:
+    def meeting(self, x: BarrierState) -> BarrierState:
         found = self.made.get(id(x))
         if found is None:
             found = self.made[id(x)] = replace(
                 x,
-                here={k: self.done(d) for k, d in x.here.items()},
-                again={k: self.dones(dones) for k, dones in x.again.items()},
-                brought=dict(x.brought),
+                arrived={k: self.done(d) for k, d in x.arrived.items()},
+                repeated_arrivals={k: self.dones(dones) for k, dones in x.repeated_arrivals.items()},
+                arrival_events=dict(x.arrival_events),
                 kinds=set(x.kinds),
-                before=self.dones(x.before),
-                failed=self.dones(x.failed),
+                previous_arrivals=self.dones(x.previous_arrivals),
+                failed_arrivals=self.dones(x.failed_arrivals),
                 votes={k: list(votes) for k, votes in x.votes.items()},
-                own={k: list(own) for k, own in x.own.items()},
+                lane_operands={k: list(own) for k, own in x.lane_operands.items()},
                 warps={warp: set(inside) for warp, inside in x.warps.items()},
             )
-        assert isinstance(found, Rendezvous)
+        assert isinstance(found, BarrierState)
         return found
 
     def word(self, word: Word) -> Word:
         out = self.made[id(word)] = replace(
-            word, writes=[self.written(w) for w in word.writes], done=self.dones(word.done)
+            word, writes=[self.written(w) for w in word.writes], operations=self.dones(word.operations)
         )
         return out
 
-    def written(self, w: Written) -> Written:
+    def written(self, w: Write) -> Write:
         found = self.made.get(id(w))
         if found is None:
             found = self.made[id(w)] = replace(w, entries=self.lives(w.entries))
-        assert isinstance(found, Written)
+        assert isinstance(found, Write)
         return found
 
     def signal(self, s: Signal) -> Signal:
@@ -189,20 +191,20 @@ class _Copies:
         return replace(
             a,
             lanes=[lane.fork() for lane in a.lanes],
-            where=self.where(a.where),
-            of_event={key: self.record(r) for key, r in a.of_event.items()},
-            tracked=list(a.tracked),
-            completed=list(a.completed),
-            wgmma_open=self.records(a.wgmma_open),
+            blocked_on=self.where(a.blocked_on),
+            records_by_event={key: self.record(r) for key, r in a.records_by_event.items()},
+            tracked_counts=list(a.tracked_counts),
+            completed_counts=list(a.completed_counts),
+            open_wgmma=self.records(a.open_wgmma),
             wgmma_groups=[(self.records(records), time, before) for records, time, before in a.wgmma_groups],
-            piped=self.records(a.piped),
+            pipe_records=self.records(a.pipe_records),
             last_read=dict(a.last_read),
-            cluster_arrived=None if a.cluster_arrived is None else self.meeting(a.cluster_arrived),
-            left=dict(a.left),
-            visits=dict(a.visits),
-            rounds=dict(a.rounds),
-            looked=dict(a.looked),
-            origin=[dict(lane) for lane in a.origin],
+            cluster_arrival=None if a.cluster_arrival is None else self.meeting(a.cluster_arrival),
+            last_barrier_arrivals=dict(a.last_barrier_arrivals),
+            loop_visits=dict(a.loop_visits),
+            loop_iterations=dict(a.loop_iterations),
+            polled_versions=dict(a.polled_versions),
+            sources=[dict(lane) for lane in a.sources],
         )
 
     def where(self, where: object) -> object:
@@ -210,6 +212,6 @@ class _Copies:
         match where:
             case Mbarrier() | Word():
                 return self.made[id(where)]
-            case Rendezvous():
+            case BarrierState():
                 return self.meeting(where)
         return list(where) if isinstance(where, list) else where

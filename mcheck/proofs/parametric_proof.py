@@ -51,7 +51,7 @@ from mcheck.engines.protocol.analysis.lane_groups import Split, partition_lanes
 from mcheck.engines.protocol.analysis.non_interleaving import find_non_interleaving
 from mcheck.engines.protocol.analysis.slicing import memory_matters, needed_objects, needed_registers, object_names
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.execution.setup import MOST_WORDS, NewMbarrier, NewOrder, NewWord, Setup, prepare
+from mcheck.engines.protocol.execution.setup import MAX_TRACKED_WORDS, NewMbarrier, NewOrder, NewWord, Setup, prepare
 from mcheck.engines.protocol.operations.scheduler import execute, first_runnable, run_to_end
 from mcheck.engines.protocol.state.cyclic_names import Ring
 from mcheck.ir import ops
@@ -148,7 +148,7 @@ def _with_retries(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Pr
     except Split:
         raise Aperiodic("lanes that part ways in a later round") from None
     except NewWord as word:
-        if len(prover.words) >= MOST_WORDS:
+        if len(prover.words) >= MAX_TRACKED_WORDS:
             raise Aperiodic(WORDS) from None
         return _with_retries(replace(prover, words=prover.words | {word.address: word.size}), prove)
     except (NewMbarrier, NewOrder):
@@ -187,9 +187,9 @@ class _Prover:
     periods: Periods = field(init=False)
     """How the rounds are followed."""
     circles: dict[int, Ring] = field(default_factory=dict)
-    """What goes round in them (``Setup.circles``)."""
+    """What goes round in them (``Setup.rings``)."""
     words: dict[int, int] = field(default_factory=dict)
-    """The words that have turned out to be followed (``engine.Search.words``)."""
+    """The words that have turned out to be followed (``exploration.Search.extra_words``)."""
     first: exploration.Search = field(init=False)
 
     def prove_all(self, count: int) -> Proof:
@@ -273,19 +273,21 @@ class _Prover:
         """What is to be executed of ``whole``, with the agents of one execution of a ``small`` program of its family;
         raises ``Aperiodic`` where that says that more than a state may decide.
         """
-        self.first = exploration.Search(small, self.model, self.profile, self.unroll, 1, given=self.limit)
+        self.first = exploration.Search(small, self.model, self.profile, self.unroll, 1, time_limit=self.limit)
         self.first.run()
-        if self.first.unsure is not None:
-            raise Aperiodic(self.first.unsure)
-        if self.first.wrong:
+        if self.first.not_followed is not None:
+            raise Aperiodic(self.first.not_followed)
+        if self.first.has_final_error:
             raise Aperiodic(FOUND, turn=self.rounds.least + self.rounds.period)
-        if self.first.bounded is not None:
+        if self.first.bound_text is not None:
             raise Aperiodic(SEVERAL)
-        self.words = self.words | self.first.words
+        self.words = self.words | self.first.extra_words
         setup = self.prepare(whole)
-        if setup.reads:
+        if setup.reads_conflict:
             raise Aperiodic(READS)
-        if setup.words and any(isinstance(ops.performed_operation(op), ops.Atomic) for op in setup.program.operations):
+        if setup.tracked_words and any(
+            isinstance(ops.performed_operation(op), ops.Atomic) for op in setup.program.operations
+        ):
             raise Aperiodic(WORDS)
         more = self.explain_non_interleaving(setup)
         if more is not None:
@@ -294,7 +296,7 @@ class _Prover:
 
     def explain_non_interleaving(self, setup: Setup) -> str | None:
         """Why there may be executions of a program that are no interleaving of its steps."""
-        program, needed = setup.program, setup.needed
+        program, needed = setup.program, setup.needed_registers
         return find_non_interleaving(program, needed, setup.partition, setup.tape) or explain_delayed_waits(
             program, needed
         )
@@ -352,18 +354,19 @@ class _Prover:
         if any(len({whole[t] for t in group}) > 1 for group in known.partition):
             raise Split(())
         out = prepare(
-            program, known.partition, self.model, self.profile, self.unroll, self.limit.check, None, self.first.extra,
+            program, known.partition, self.model, self.profile, self.unroll, self.limit.check, None,
+            self.first.extra_mbarriers,
             None, self.words,
         )  # fmt: skip
-        out.circles, out.stale = self.circles, RECENT_WRITES
+        out.rings, out.max_stale_writes = self.circles, RECENT_WRITES
         return out
 
     def find_loops(self, setup: Setup, loops_by: Callable[[int], dict[int, Loop]]) -> dict[int, Loop]:
         """The loops cut into as few rounds as go into the next ones by a turn, or into the periods of the text."""
         self.periods = Periods(self.rounds, self.rounds, in_step=self.in_step)
-        setup.circles = self.circles = {}
+        setup.rings = self.circles = {}
         period = self.rounds.period
-        turns = self.turns and not setup.words and not memory_matters(setup.program)
+        turns = self.turns and not setup.tracked_words and not memory_matters(setup.program)
         for every in range(1, period) if turns else ():
             if period % every == 0:
                 with suppress(Aperiodic):
@@ -373,7 +376,7 @@ class _Prover:
                         unit = self.rounds.with_period(every)
                         find_streaming_writes(setup.program, setup, cut, unit)
                         self.periods = replace(self.periods, unit=unit, rotation=rotation)
-                        setup.circles = self.circles = rotation.by_object(setup.program.memory)
+                        setup.rings = self.circles = rotation.rings_by_object(setup.program.memory)
                         return cut
         if self.folding is not None:
             raise _NoRotation
@@ -455,7 +458,7 @@ class _Prover:
             CodePositions.in_program(setup), {lead: loop}, lead, lambda *_: None,
             lambda _, turn: self.periods.is_compared(turn), set(),
         )  # fmt: skip
-        given = self.judge(execute(setup, before=at_rest, pick=first_runnable))
+        given = self.judge(execute(setup, before_step=at_rest, choose_agent=first_runnable))
         if given is None:
             raise Aperiodic(f"{FOUND} {which}")
         return given
@@ -466,14 +469,15 @@ class _Prover:
         """
         check_deterministic(m)
         search = exploration.Search(m.program, self.model, self.profile, self.unroll)
-        search.collect(m)
+        search.collect_findings(m)
         given = add_verdict(
             Answer(
-                verdict=Verdict.PASS, findings=search.found(),
-                assumptions=(*assumptions(m.program), exploration.INTERLEAVED), executions=1, engine="protocol",
+                verdict=Verdict.PASS, findings=search.sorted_findings(),
+                assumptions=(*assumptions(m.program), exploration.INTERLEAVING_ASSUMPTION), executions=1,
+                engine="protocol",
             )
         )  # fmt: skip
-        ended = m.ended == "end" and all(a.status == "done" for a in m.agents)
+        ended = m.outcome == "end" and all(a.status == "done" for a in m.agents)
         return given if ended and not search.errors and given.verdict in (Verdict.PROVED, Verdict.FINDING) else None
 
 

@@ -2,10 +2,10 @@
 
 An execution in which every thread has done what both programs say is one of the second as well as of the first
 (``ProgramDiff.transfer``). What both say is compared operation by operation: the first ones of every thread, and the
-last ones, which a thread comes to by a branch past what lies between. Everything else that an execution looks at has to be
-the same: who the threads and the agents are, where objects lie and what they hold, and what is read off the code as a
-whole (``mcheck.engines.protocol.execution.setup``). Objects may be larger in the second program, as what is within the
-smaller ones is within the larger ones.
+last ones, which a thread comes to by a branch past what lies between. Everything else that an execution looks at has to
+be the same: who the threads and the agents are, where objects lie and what they hold, and what is read off the code as
+a whole (``mcheck.engines.protocol.execution.setup``). Objects may be larger in the second program, as what is within
+the smaller ones is within the larger ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mcheck.engines.protocol.analysis.polling import find_awaited_value, is_redu
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import Setup
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.memory_values import LARGE
+from mcheck.engines.protocol.state.memory_values import SPARSE_SIZE
 from mcheck.events.paths import exits_matter
 from mcheck.ir import ops
 from mcheck.ir.memory import Instance
@@ -83,7 +83,7 @@ class ProgramDiff:
         there = at + reach.more if behind else at
         thread, other = self._threads(agent)
         if isinstance(op, ops.MbarrierWait):
-            spins = self.one.spins(agent.index, at), self.other.spins(agent.index, there)
+            spins = self.one.is_spin_wait(agent.index, at), self.other.is_spin_wait(agent.index, there)
             saves = (is_redundant_poll(t.code, t.labels, k) for t, k in ((thread, at), (other, there)))
             return spins[0] == spins[1] and next(saves) == next(saves)
         if isinstance(op, ops.Load) and op.sem != "weak":  # it looks for the loop that it is in
@@ -136,7 +136,7 @@ class ProgramDiff:
         """Makes an execution of the one program one of the other; all agents stand where both are the same."""
         other = self.other
         m.setup, m.program = other, other.program
-        m.memory = m.memory.within(other.program)
+        m.memory = m.memory.copy_into(other.program)
         m.window.program = other.program
         for instance in other.program.memory.instances:
             history = m.histories.get(instance.base)
@@ -144,12 +144,12 @@ class ProgramDiff:
                 history.extend(instance.base + instance.object.size)
         for agent in m.agents:
             agent.code = other.program.threads[agent.threads[0]].code
-            agent.emitters = m.emitters(agent.threads)
+            agent.emitters = m.make_emitters(agent.threads)
             more = self.reach[agent.index].more
             if agent.index in behind and more:
                 agent.pc += more
-                agent.visits = {at + more: visit for at, visit in agent.visits.items()}
-                agent.rounds = {at + more: count for at, count in agent.rounds.items()}
+                agent.loop_visits = {at + more: visit for at, visit in agent.loop_visits.items()}
+                agent.loop_iterations = {at + more: count for at, count in agent.loop_iterations.items()}
 
     def _threads(self, agent: Agent) -> tuple[Thread, Thread]:
         first = agent.threads[0]
@@ -160,8 +160,8 @@ class ProgramDiff:
 
     def _same_loops(self, agent: Agent) -> bool:
         """Whether what is carried round the loops that an agent has come to is the same."""
-        deciding = self.one.deciding, self.other.deciding
-        return all(deciding[0](agent.index, at) == deciding[1](agent.index, at) for at in agent.visits)
+        deciding = self.one.deciding_registers, self.other.deciding_registers
+        return all(deciding[0](agent.index, at) == deciding[1](agent.index, at) for at in agent.loop_visits)
 
 
 def next_visible(code: tuple[Op, ...], pc: int) -> int:
@@ -183,16 +183,19 @@ def _same_frame(one: Setup, other: Setup) -> bool:
         and len(a.memory.instances) == len(b.memory.instances)
         and all(map(_contains, a.memory.instances, b.memory.instances))
         and exits_matter(a) == exits_matter(b)
-        and all(_same_reading(one.reading(k), other.reading(k)) for k in range(len(one.partition)))
+        and all(_same_reading(one.facts_of(k), other.facts_of(k)) for k in range(len(one.partition)))
     )
 
 
 def _frame(setup: Setup) -> tuple[object, ...]:
     """What is read off a program as a whole, and shows as soon as it is run."""
     return (
-        setup.partition, setup.mbarriers, setup.needed, setup.places, setup.components, setup.lean, setup.ends,
-        setup.relaxed_barriers, setup.many_ctas, setup.sequential, setup.words, setup.maps, setup.unwritten,
-        setup.blind, setup.contents, setup.loose, setup.written, setup.ordered, id(setup.tape),
+        setup.partition, setup.mbarriers, setup.needed_registers, setup.placements, setup.clock_size,
+        setup.single_representative, setup.mbarriers_may_end,
+        setup.relaxed_barriers, setup.many_ctas, setup.sc_order_matters, setup.tracked_words, setup.tensor_maps,
+        setup.unwritten_objects,
+        setup.ignores_copied_data, setup.contents_matter, setup.reads_relaxed, setup.stored_addresses,
+        setup.ordered_words, id(setup.tape),
     )  # fmt: skip
 
 
@@ -208,7 +211,7 @@ def _contains(small: Instance, large: Instance) -> bool:
     a, b = small.object, large.object
     if (small.base, small.physical, small.cta) != (large.base, large.physical, large.cta) or a.size > b.size:
         return False
-    if (a.size > LARGE) != (b.size > LARGE) or (a.init is None) != (b.init is None):
+    if (a.size > SPARSE_SIZE) != (b.size > SPARSE_SIZE) or (a.init is None) != (b.init is None):
         return False
     if a.init is not None and b.init is not None and not b.init.startswith(a.init):
         return False
@@ -236,7 +239,7 @@ def _common_code(one: Setup, other: Setup, agent: int) -> CommonCode:
     last = min(last - first, end, end + more)
     for a, b in pairs:
         last = _common_prefix(a.code[::-1], b.code[::-1], last)
-    heads, others = one.loops[agent], other.loops[agent]
+    heads, others = one.loop_heads[agent], other.loop_heads[agent]
     first = min([first, *(at for at in heads ^ others if at < first)])
     for a, b in pairs:
         first = min([first, *(at for name, at in a.labels.items() if at < first and b.labels.get(name) != at)])

@@ -9,8 +9,8 @@ For they ask of addresses which bytes are the same ones, and of a phase whether 
 
 That needs three things of the code, which are looked at operation by operation over a whole period: operands that
 decide what is touched are constants; they differ as the turn says, or not at all, and then they are not among what it
-moves; no access runs over the end of a stage (``History.torn``), as the halves would come apart. Whether an address
-is legal may depend on it, so that each stage has to have been used before a turn is argued with.
+moves; no access runs over the end of a stage (``History.splits_ring_block``), as the halves would come apart. Whether
+an address is legal may depend on it, so that each stage has to have been used before a turn is argued with.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def is_fixed_behind(rotation: Rotation, setup: Setup, loops: Mapping[int, Loop],
 
 def _is_fixed(rotation: Rotation, op: Op) -> bool:
     """Whether a turn leaves an operation as it is, whatever the registers hold."""
-    return not any(at is None or rotation.moves(at) for at in _addresses(ops.performed_operation(op)))
+    return not any(at is None or rotation.affects(at) for at in _addresses(ops.performed_operation(op)))
 
 
 @dataclass(slots=True)
@@ -187,14 +187,14 @@ class _RoundComparison:
         """Whether a period of the text brings all back, and no mbarrier lies on the border of a block."""
         often = self.rounds.period // self.every
         turned = RotatedNames(found, often)
-        for circle in found.circles:
+        for circle in found.rings:
             if circle.step * often % circle.size:
                 return False
         for at in self.setup.mbarriers:
-            around = found.circle(at)
+            around = found.ring_at(at)
             if around is not None and (at - around.low) % around.block + MBARRIER > around.block:
                 return False
-            if turned.parity(at):
+            if turned.parity_change(at):
                 return False
         return True
 
@@ -209,7 +209,7 @@ def _find_ring(instance: Instance, pairs: set[tuple[int, int]]) -> Ring | None:
     low = instance.base if max(places) < instance.base + size else min(places)
     circle = Ring(low, size, steps[1])
     inside = low + size <= instance.base + instance.object.size and max(places) < low + size
-    return circle if inside and all(circle.moved(before, 1) == after for before, after in pairs) else None
+    return circle if inside and all(circle.rotate(before, 1) == after for before, after in pairs) else None
 
 
 def _addresses(op: Op) -> Iterator[int | None]:

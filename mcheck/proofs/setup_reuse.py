@@ -33,8 +33,9 @@ class SetupReuse:
         if not self._fits(program):
             return None
         out = replace(
-            whole, program=program, layout=layout_of(program), footprints={}, spreads={}, copies={}, loops={}, tails=[],
-            spinning={}, carried={}, readings={}, fenced=[],
+            whole, program=program, layout=layout_of(program), footprints={}, combined_accesses={}, copy_accesses={},
+            loop_heads={}, tail_places=[],
+            spin_waits={}, carried_registers={}, facts_by_agent={}, last_fence=[],
         )  # fmt: skip
         read_code(out)
         return out

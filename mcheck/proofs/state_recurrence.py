@@ -13,10 +13,10 @@ from math import lcm
 from mcheck.engines.protocol.analysis.slicing import maps_may_change, memory_matters, object_names
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import Setup
-from mcheck.engines.protocol.operations.scheduler import Pick, execute, first_runnable
+from mcheck.engines.protocol.operations.scheduler import ChooseAgent, execute, first_runnable
 from mcheck.engines.protocol.reduction.canonical_form import Form, Forms, normalise_window
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.cyclic_names import UNTURNED, RotatedNames, Rotation
+from mcheck.engines.protocol.state.cyclic_names import UNROTATED, RotatedNames, Rotation
 from mcheck.findings import catalogue
 from mcheck.ir import ops
 from mcheck.ir.loop_unrolling import Aperiodic, LoopPeriodicity
@@ -96,7 +96,7 @@ class Periods:
 
     def _decides(self, setup: Setup) -> bool:
         """Whether something may depend on values that are stored and are others in every period."""
-        uneven, asked = self.text.aperiodic_values(), setup.asked_objects()
+        uneven, asked = self.text.aperiodic_values(), setup.find_deciding_objects()
         if asked is None:
             return bool(uneven) or (bool(self.text.values) and maps_may_change(setup.program))
         return "" in uneven or not uneven.keys().isdisjoint(object_names(setup.program, asked))
@@ -122,10 +122,10 @@ class Periods:
             before, events = events, m.window.count
             if found or (not m.window.has_merged and before < events):
                 return  # no event has gone: no state with more of them is alike
-            if rotation is not None and any(h.torn for h in m.histories.values()):
+            if rotation is not None and any(h.splits_ring_block for h in m.histories.values()):
                 raise SplitAccess
             moving = [x.moving(turn, _oldest_period(m, stand, loops, self.unit.period, entered)) for x in stripes]
-            turned = UNTURNED if rotation is None else RotatedNames(rotation, turn)
+            turned = UNROTATED if rotation is None else RotatedNames(rotation, turn)
             form = forms.build(m, lambda a: place(a, turn), moving, turned)
             places = _places_in_loops(m, stand, loops, entered if not self.text.counted else set(loops))
             mark = None
@@ -162,7 +162,7 @@ class Periods:
             stepping(m, agent)
 
         try:
-            m = execute(setup if numbers is None else numbers.start(), before=before, pick=pick)
+            m = execute(setup if numbers is None else numbers.start(), before_step=before, choose_agent=pick)
         except _RecurrenceFound:
             return found[0]
         except HorizonReached as enough:
@@ -229,7 +229,7 @@ def pause_each_period(
     return before
 
 
-def _pick_in_step(stand: CodePositions, loops: Mapping[int, Loop]) -> Pick:
+def _pick_in_step(stand: CodePositions, loops: Mapping[int, Loop]) -> ChooseAgent:
     """Who goes next where all go on period by period: who is in the earliest one, those before their loops first."""
 
     def period(agent: Agent) -> float:
@@ -291,13 +291,13 @@ def _oldest_period(m: Machine, stand: CodePositions, loops: Mapping[int, Loop], 
 
 def check_deterministic(m: Machine) -> None:
     """Raises ``Aperiodic`` if an execution could have gone another way, or has found something that decides."""
-    if m.reversals or m.guesses or m.coarse or any(entry.choices for entry in m.trace):
+    if m.reversals or m.guess_count or m.agents_to_split or any(entry.choices for entry in m.trace):
         raise Aperiodic(SEVERAL)
-    if any(w.kind not in REPEATABLE_WRITES for word in m.words.values() for w in word.writes[1:]):
+    if any(w.kind not in REPEATABLE_WRITES for word in m.tracked_words.values() for w in word.writes[1:]):
         raise Aperiodic(WORDS)
-    if m.impossible is not None or m.bound or m.overtaken or m.unsure is not None:
+    if m.broken_axiom is not None or m.bound or m.reordering or m.not_followed is not None:
         bound = f"an execution that is followed up to {m.bound}" if m.bound else "an execution that the model forbids"
-        raise Aperiodic(m.unsure or m.overtaken or bound)
+        raise Aperiodic(m.not_followed or m.reordering or bound)
     if any(catalogue.get(p.code).severity("ptx") == "error" for p in m.problems):
         raise Aperiodic(FOUND)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mcheck.engines.protocol.execution.setup import Setup
-from mcheck.engines.protocol.state.address_names import Moving
+from mcheck.engines.protocol.state.address_names import StreamedObject
 from mcheck.ir import ops
 from mcheck.ir.expr import Binary, Const, Expr, Lanes, Unary
 from mcheck.ir.loop_unrolling import Aperiodic, LongLoop, LoopPeriodicity
@@ -57,9 +57,9 @@ class StreamingWrites:
     first: int
     step: int
 
-    def moving(self, turn: int, oldest: int) -> Moving:
+    def moving(self, turn: int, oldest: int) -> StreamedObject:
         """The object in a period, no thread being in one before the ``oldest``."""
-        return Moving(self.low, self.high, turn * self.step, self.first + oldest * self.step)
+        return StreamedObject(self.low, self.high, turn * self.step, self.first + oldest * self.step)
 
 
 def find_streaming_writes(

@@ -80,7 +80,7 @@ Q@cta 0, warp 0, lane 1 {{ .reg .pred p, q; setp.eq.u32 p, 0, 0; {other} }}
 def test_the_instruction_is_named_at_which_lanes_wait(one: str, other: str, name: str) -> None:
     finding = found(OTHERS.format(one=one, other=other), "protocol")
     assert finding.code == "DEAD006"
-    assert f"stands at {name}, which lacks Q" in finding.message
+    assert f"waits at {name} for Q" in finding.message
     assert "bar.warp.sync" not in finding.message
 
 
@@ -97,6 +97,6 @@ def test_nobody_knows_that_a_word_that_nothing_writes_has_the_awaited_value(wait
     """The engines agree, or this is an internal error."""
     finding = found(UNWRITTEN.format(wait=wait, write=""), "both")
     assert finding.code == "DEAD004"
-    assert "x@0, whose value nobody knows" in finding.message
+    assert "x@0, whose value is unknown" in finding.message
     sound = UNWRITTEN.format(wait=wait, write="st.relaxed.cta.shared.u32 [x], 1;")
     assert check_case(Case("t.litmus", text=sound), Settings(timeout=60), Options(engine="both")).verdict == "proved"

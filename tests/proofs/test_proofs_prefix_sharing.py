@@ -20,7 +20,7 @@ from mcheck.engines.protocol.incremental.compilation import Compiled
 from mcheck.engines.protocol.incremental.sorts import Sorts
 from mcheck.engines.protocol.operations.scheduler import execute, first_runnable, run_to_end
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.trace import Entry
+from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.events.thread_state import AsyncRecord
 from mcheck.frontend.litmus import parse
 from mcheck.proofs.machine_copies import copy_machine
@@ -63,21 +63,21 @@ def parted(setup: Callable[[int], Setup], first: int = 1) -> SharedPrefixes:
             raise Far
 
     with suppress(Far):
-        m = execute(setup(first), before=before, pick=first_runnable)
+        m = execute(setup(first), before_step=before, choose_agent=first_runnable)
         shared.kept[shared.number] = m
     return shared
 
 
 def steps(m: Machine) -> list[tuple[object, ...]]:
-    return [(e.who, e.agent, e.step, e.time, e.op, e.op.span, e.note, e.place) for e in m.trace]
+    return [(e.actor, e.agent, e.step, e.time, e.op, e.op.span, e.note, e.pc) for e in m.trace]
 
 
 def outcome(m: Machine) -> tuple[object, ...]:
     """What an execution has come to, problems and vectors of time included."""
     return (
-        m.ended, m.problems, m.reversals, [(a.status, a.pc, a.step, a.time, a.rounds) for a in m.agents],
+        m.outcome, m.problems, m.reversals, [(a.status, a.pc, a.step, a.time, a.loop_iterations) for a in m.agents],
         [lane.registers for a in m.agents for lane in a.lanes], m.memory.known_contents(frozenset()),
-        [(bar.state, bar.generation, bar.time, bar.waited) for bar in m.mbarriers.values()],
+        [(bar.state, bar.lifetime, bar.time, bar.waited_phases) for bar in m.mbarriers.values()],
     )  # fmt: skip
 
 
@@ -93,13 +93,13 @@ def test_an_execution_that_parts_late_is_that_from_the_beginning(text: str) -> N
     assert list(shared.kept) == list(range(1, MOST + 1))
     where = [len(m.trace) for m in shared.kept.values()]
     for number in range(1, MOST + 1):
-        together, alone = shared.run_instance(number), execute(setup(number), pick=first_runnable)
+        together, alone = shared.run_instance(number), execute(setup(number), choose_agent=first_runnable)
         assert steps(together) == steps(alone)
         assert outcome(together) == outcome(alone)
         assert together.program is setup(number).program
         assert together.window.accesses.bit_count() == alone.window.accesses.bit_count()
     if text != GUARDED["ahead"]:
-        assert where[-1] > len(execute(setup(MOST - 5), pick=first_runnable).trace) // 2
+        assert where[-1] > len(execute(setup(MOST - 5), choose_agent=first_runnable).trace) // 2
 
 
 def test_what_is_out_of_bounds_for_one_number_alone_is_found() -> None:
@@ -109,7 +109,7 @@ def test_what_is_out_of_bounds_for_one_number_alone_is_found() -> None:
     shared = parted(setup)
     assert {p.code for p in shared.kept[5].problems} == {"UB103"}
     assert [shared.run_instance(number).problems for number in range(1, 5)] == [[]] * 4
-    assert not execute(setup(6), pick=first_runnable).problems
+    assert not execute(setup(6), choose_agent=first_runnable).problems
 
 
 def test_a_copy_shares_nothing_that_changes() -> None:
@@ -122,15 +122,15 @@ def test_a_copy_shares_nothing_that_changes() -> None:
             raise Far
 
     with pytest.raises(Far):
-        execute(setup, before=before, pick=first_runnable)
+        execute(setup, before_step=before, choose_agent=first_runnable)
     mine = {id(x): x for x in changeable(seen[0])}
     theirs = {id(x): x for x in changeable(copy_machine(seen[0]))}
     both = [x for key, x in mine.items() if key in theirs]
     left = [x for x in both if not isinstance(x, KEPT) and not vector(x, seen[0])]
-    assert [x is seen[0].names for x in left] == [True]
+    assert [x is seen[0].agent_of_thread for x in left] == [True]
 
 
-KEPT = Entry | Setup | Sorts | AsyncRecord | Enum | Compiled | Tape
+KEPT = TraceEntry | Setup | Sorts | AsyncRecord | Enum | Compiled | Tape
 """What is shared, and does not change or belongs to all executions."""
 
 
@@ -144,7 +144,7 @@ def frozen(x: object) -> bool:
 
 def vector(x: object, m: Machine) -> bool:
     """Whether it is a vector of time, which nobody changes."""
-    return isinstance(x, list) and len(x) in (0, len(m.zero)) and all(isinstance(y, int) for y in x)
+    return isinstance(x, list) and len(x) in (0, len(m.zero_clock)) and all(isinstance(y, int) for y in x)
 
 
 def changeable(root: Machine) -> Iterator[object]:
@@ -180,9 +180,9 @@ def test_the_original_goes_on_as_if_it_had_not_been_copied() -> None:
         if len(m.trace) in (10, 30):
             kept.append(copy_machine(m))
 
-    watched = execute(setup, before=before, pick=first_runnable)
-    for m in (*kept, execute(setup, pick=first_runnable)):
-        if m.ended == "end" and not any(a.status == "done" for a in m.agents):
+    watched = execute(setup, before_step=before, choose_agent=first_runnable)
+    for m in (*kept, execute(setup, choose_agent=first_runnable)):
+        if m.outcome == "end" and not any(a.status == "done" for a in m.agents):
             run_to_end(m)
         assert steps(m) == steps(watched)
         assert outcome(m) == outcome(watched)

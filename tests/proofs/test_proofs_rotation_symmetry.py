@@ -74,10 +74,10 @@ CIRCLES = st.builds(
 @given(CIRCLES, st.integers(0, 47), st.integers(0, 20), st.integers(0, 20))
 def test_a_circle_is_a_permutation_that_comes_round(circle: Ring, at: int, once: int, more: int) -> None:
     places = range(circle.low, circle.low + circle.size)
-    assert sorted(circle.moved(x, once) for x in places) == list(places)
+    assert sorted(circle.rotate(x, once) for x in places) == list(places)
     at = circle.low + at % circle.size
-    assert circle.moved(circle.moved(at, once), more) == circle.moved(at, once + more)
-    assert circle.moved(at, circle.size // circle.block) == at
+    assert circle.rotate(circle.rotate(at, once), more) == circle.rotate(at, once + more)
+    assert circle.rotate(at, circle.size // circle.block) == at
 
 
 @given(CIRCLES, st.integers(-4, 50), st.integers(1, 20))
@@ -87,9 +87,9 @@ def test_what_is_torn_comes_apart_some_time(circle: Ring, low: int, size: int) -
     inside = [x for x in range(low, low + size) if circle.low <= x < circle.low + circle.size]
     apart = bool(inside) and len(inside) < size
     for often in range(circle.size // circle.block):
-        moved = [circle.moved(x, often) for x in inside]
+        moved = [circle.rotate(x, often) for x in inside]
         apart = apart or any(b - a != 1 for a, b in pairwise(moved))
-    assert circle.tears(low, low + size) == apart
+    assert circle.splits_block(low, low + size) == apart
 
 
 @given(CIRCLES, st.integers(0, 47), st.sets(st.integers(0, 5)), st.integers(0, 20))
@@ -100,9 +100,9 @@ def test_parities_change_on_the_way(circle: Ring, at: int, blocks: set[int], oft
     first, parity = now, 0
     for _ in range(often):
         parity ^= now in flips
-        now = circle.moved(now, 1)
+        now = circle.rotate(now, 1)
     turned = RotatedNames(Rotation((circle,), flips), often)
-    assert (turned.at(now), turned.parity(now)) == (first, parity)
+    assert (turned.original_address(now), turned.parity_change(now)) == (first, parity)
 
 
 # --- what is found ----------------------------------------------------------------------------------------------------
@@ -114,8 +114,8 @@ def test_a_ring_turns_by_one_stage(stages: int, seen: Seen) -> None:
     assert (given.answer.verdict, given.period) == ("proved", 1)
     turning = seen.rotation
     assert turning is not None
-    assert {(c.size, c.step) for c in turning.circles} == {(8 * stages, 8), (1024 * stages, 1024)}
-    bars = [c for c in turning.circles if c.step == 8]
+    assert {(c.size, c.step) for c in turning.rings} == {(8 * stages, 8), (1024 * stages, 1024)}
+    bars = [c for c in turning.rings if c.step == 8]
     assert turning.flips == {c.low + 8 * (stages - 1) for c in bars}  # the last stage goes to the first one
     assert seen.found[-1].distance == 1
 
@@ -123,7 +123,7 @@ def test_a_ring_turns_by_one_stage(stages: int, seen: Seen) -> None:
 def test_a_single_stage_turns_its_parity_alone(seen: Seen) -> None:
     assert proof(ring(1)).period == 1
     assert seen.rotation is not None
-    assert not seen.rotation.circles
+    assert not seen.rotation.rings
     assert len(seen.rotation.flips) == 2
 
 

@@ -1,6 +1,6 @@
-"""The protocol engine: a stateless model checker of kernels with dynamic partial order reduction.
+"""The protocol engine: a stateless model checker with dynamic partial order reduction.
 
-An execution runs every thread's code with concrete phases and keeps causality as vector clocks; another one is run
-only where two operations that nothing orders in time would have led elsewhere in the other order (``exploration``).
-What is ordered, visible or racy is decided by the model, evaluated as events are added (``incremental``).
+An execution runs the code of every thread with concrete phases and tracks causality with vector clocks. Another one is
+run only where two dependent operations that no time orders could have come in the other order (``exploration``). The
+model decides what is ordered, visible or racy; it is evaluated incrementally as events are added (``incremental``).
 """

@@ -1,4 +1,4 @@
-"""The engine's answer to any question about a program."""
+"""The protocol engine's answer to any question about a program."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def answer(
     excused: Callable[[Finding], bool] | None = None,
     brief: bool = False,
 ) -> Answer:
-    """Findings, and the final states of what a condition names where they can be told.
+    """Answer a question about a program: its findings, or the final states that its condition names.
 
-    With ``findings`` nothing else is looked for. A sketch without a condition passes once it has been looked at.
-    Liveness fails with the first deadlock.
+    With ``findings`` only findings are sought. A sketch without a condition passes once it has been explored. Liveness
+    fails with the first deadlock.
     """
     if prop == "spec" and not findings and terms_of(program.condition):
         return final_states.answer(program, model, unroll=unroll, timeout=timeout, profile=profile, witnesses=witnesses)

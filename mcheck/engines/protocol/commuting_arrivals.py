@@ -1,35 +1,37 @@
-"""Arrivals that may change places between phases of an mbarrier, where whichever place they take adds no behaviour.
+"""Commuting arrivals: arrivals on an mbarrier that may be exchanged between phases without adding any behaviour.
 
-The consumers of a cluster release the stages of several CTAs, one CTA after the other. One that is quick may arrive for
-its next round before a slow one has arrived for this: two arrivals of the first then make up a phase, and every round
-doubles the executions. But who arrives for the next round knows all that the slow one did before its arrival (else it
-would not have got so far), and so do those whom it lets through. Such executions need not be run: one stands for all.
+The consumers of a cluster release the stages of several CTAs, one CTA after the other. A fast consumer may arrive for
+its next round before a slow one has arrived for this round: two arrivals of the fast one then make up a phase, and
+every round doubles the executions. But a thread that arrives for the next round knows everything that the slow one did
+before its arrival (else it would not have got so far), and so do those that its arrival releases. Such executions need
+not be run: one represents all.
 
 Let X be the execution in the usual order, all of whose reversals are of two arrivals in different phases of one object,
-and Y any other one. What is asked of X, and shown of Y:
+and Y any other one. What is checked of X, and shown of Y:
 
-* The objects concerned count arrivals and do nothing else: each has one initialisation, arrivals of one by single
-  threads, and waits for a parity that are awaited. So the number of arrivals alone says which waits are let through.
-* *Loose* are the arrivals whose phase may be another. They are found in an execution U in which nobody learns of loose
-  arrivals, neither in time nor by the model: what is ordered in U is in every Y. Those of two phases that U does not
-  order are loose, and U is run until no more are found. So the others are in the same phases in Y as in X.
-* Every arrival of a phase *knows* what those of the phase before knew: to have seen it tells a waiter all that it tells
-  it to have seen those, but that they came themselves. This is asked of the window, by a wait that is put in for a
-  trial, and of the vectors of time. By transitivity so does every arrival of any later phase. In Y a wait may miss an
-  arrival that it sees in X; then, by number, it has seen another one, which comes later in X. By induction along Y
-  every event but the loose arrivals knows in Y what it knows in X. (The models order by closures, into which a phase
-  enters as an edge from a release to an acquire: to be let through by the later arrival leads from all that was before
-  the earlier one to all that is behind the wait.)
-* So what time or the model orders in X is ordered in Y, a loose arrival before others excepted. With the order findings
-  do not grow: without any in X there is none in Y about other events. Two kinds that are for review (``ORDERED``) may
-  be in X: they say of an order by which fences it came about, and what is ordered so in Y only is a race in X. No other
-  step can come elsewhere, and no wait lets its phase pass, for what keeps it from that in X keeps it in Y as well.
-* Every wait of Y is let through: of the steps that Y lacks at its end, the first one in the order of X would be a wait
-  for a phase all of whose arrivals have come.
-* What comes after a loose arrival is ordered so in Y if it is in U: there no finding may be about one. And no look may
-  be stale in U.
+* The objects concerned count arrivals and do nothing else: each has one initialisation, arrivals of count one by single
+  threads, and waits for a parity that are awaited. So the number of arrivals alone decides which waits are released.
+* *Movable* are the arrivals whose phase may be another. They are found in an execution U in which nobody learns of
+  movable arrivals, neither in time nor by the model: what is ordered in U is ordered in every Y. Arrivals of two phases
+  that U does not order are movable, and U is run until no more are found. So the others are in the same phases in Y as
+  in X.
+* Every arrival of a phase *knows* what those of the previous phase knew: observing it tells a waiter everything that
+  observing those does, except that those arrivals themselves took place. This is checked in the window, by adding a
+  wait as a trial, and in the vector clocks. By transitivity so does every arrival of any later phase. In Y a wait may
+  miss an arrival that it observes in X; then, by number, it has observed another one, which comes later in X. By
+  induction along Y every event other than the movable arrivals knows in Y what it knows in X. (The models order by
+  closures, into which a phase enters as an edge from a release to an acquire: being released by the later arrival leads
+  from everything before the earlier one to everything after the wait.)
+* So what time or the model orders in X is ordered in Y, except a movable arrival before others. More order means no
+  more findings: if X has none, Y has none about other events. Two kinds of severity review (``REVIEW_CODES``) may be in
+  X: they concern the fences by which an order came about, and what is ordered this way in Y only is a race in X. No
+  other step can come elsewhere, and no wait misses its phase, for what prevents it in X prevents it in Y as well.
+* Every wait of Y is released: of the steps that Y lacks at its end, the first one in the order of X would be a wait for
+  a phase all of whose arrivals have come.
+* What follows a movable arrival is ordered this way in Y if it is in U: there no finding may be about one. And no wait
+  may be stale in U.
 
-The third and the fourth point are arguments about the shipped models; for others this is not done.
+The third and the fourth point are arguments about the shipped models; for other models this is not done.
 """
 
 from __future__ import annotations
@@ -44,169 +46,190 @@ from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.operations.scheduler import execute
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.sync_objects import Done, Mbarrier
+from mcheck.engines.protocol.state.sync_objects import Mbarrier, SyncOperation
 from mcheck.engines.protocol.state.vector_clocks import Vector
 from mcheck.events.event import Event
 from mcheck.ir import ops
 
 Arrival = tuple[int, int]
 """An agent and the number of its step."""
-Conveyed = tuple[dict[int, int], dict[int, int]]
-"""What a wait would learn: by node of the model the events that are related to it, and of which sets it would be."""
+Knowledge = tuple[dict[int, int], dict[int, int]]
+"""What a wait would know: by node of the model the events that are related to it, and the sets that it would be in."""
 
-ORDERED = frozenset(("RACE005", "RACE008"))
-MOST_RUNS = 6
-"""So many executions are run at most to find the loose arrivals."""
+REVIEW_CODES = frozenset(("RACE005", "RACE008"))
+MAX_RUNS = 6
+"""Maximum executions to find the movable arrivals."""
 
 
 def prove_commuting(setup: Setup, first: Machine) -> int | None:
-    """Whether the first execution of a program stands for all: how many more were run to show it; ``None`` if not."""
-    if not _only_exchanges(first) or _wrong(first) or not is_equivalent(setup.tape):
+    """Prove that the first execution of a program represents all: the number of further executions that the proof took,
+    or ``None`` if there is no proof.
+    """
+    if not _has_only_phase_reversals(first) or _has_findings(first) or not is_equivalent(setup.tape):
         return None
-    thorough, setup.thorough = setup.thorough, True  # stale looks are sought whatever is found
+    thorough, setup.thorough = setup.thorough, True  # stale waits are sought whatever is found
     try:
-        return _shown(setup, first)
+        return _count_confirming_runs(setup, first)
     except (Split, NewMbarrier, NewOrder, NewWord):
         return None
     finally:
         setup.thorough = thorough
 
 
-def _wrong(m: Machine) -> bool:
-    return any(p.code not in ORDERED for p in m.problems)
+def _has_findings(m: Machine) -> bool:
+    """Whether an execution has findings other than ``REVIEW_CODES``."""
+    return any(p.code not in REVIEW_CODES for p in m.problems)
 
 
-def _only_exchanges(m: Machine) -> bool:
-    followed = not (m.words or m.coarse or m.guesses or m.bound or m.overtaken) and m.ended == "end"
-    one_way = m.unsure is None and m.impossible is None and not any(entry.choices for entry in m.trace)
-    return followed and one_way and bool(m.exchanged) and len(m.exchanged) == len(m.reversals)
+def _has_only_phase_reversals(m: Machine) -> bool:
+    """Whether all reversals of an execution exchange arrivals between phases, and nothing else was left open."""
+    followed = (
+        not (m.tracked_words or m.agents_to_split or m.guess_count or m.bound or m.reordering) and m.outcome == "end"
+    )
+    one_way = m.not_followed is None and m.broken_axiom is None and not any(entry.choices for entry in m.trace)
+    return followed and one_way and bool(m.phase_reversals) and len(m.phase_reversals) == len(m.reversals)
 
 
-def _shown(setup: Setup, first: Machine) -> int | None:
-    loose = {arrival for _, *pair in first.exchanged for arrival in pair}
-    objects = {address for address, *_ in first.exchanged}
-    for k in range(MOST_RUNS):
-        unseen = Watch(frozenset(loose), frozenset(objects), hidden=True)
-        m = execute(setup, watch=unseen)
-        if not (loose >= unseen.found and objects >= unseen.moved):
-            loose |= unseen.found
-            objects |= unseen.moved
+def _count_confirming_runs(setup: Setup, first: Machine) -> int | None:
+    """Find the movable arrivals and check the argument; the number of executions that this took."""
+    movable = {arrival for _, *pair in first.phase_reversals for arrival in pair}
+    objects = {address for address, *_ in first.phase_reversals}
+    for k in range(MAX_RUNS):
+        hidden = ArrivalObserver(frozenset(movable), frozenset(objects), hides_movable=True)
+        m = execute(setup, observer=hidden)
+        if not (movable >= hidden.unordered_arrivals and objects >= hidden.unordered_objects):
+            movable |= hidden.unordered_arrivals
+            objects |= hidden.unordered_objects
             continue
-        if not _ends(m) or unseen.spoilt or not _counted(m, objects) or _about(m, unseen):
+        if (
+            not _runs_to_end(m)
+            or hidden.inapplicable
+            or not _keep_one_lifetime(m, objects)
+            or _has_finding_on_movable(m, hidden)
+        ):
             return None
-        knowing = Watch(frozenset(loose), frozenset(objects), hidden=False, waits=unseen.waits)
-        m = execute(setup, watch=knowing)
-        same = all(address in objects and loose.issuperset(pair) for address, *pair in m.exchanged)
-        fine = same and _ends(m) and _only_exchanges(m) and not _wrong(m)
-        return k + 2 if fine and not knowing.spoilt and not knowing.ignorant and _counted(m, objects) else None
+        observed = ArrivalObserver(frozenset(movable), frozenset(objects), hides_movable=False, waits=hidden.waits)
+        m = execute(setup, observer=observed)
+        same = all(address in objects and movable.issuperset(pair) for address, *pair in m.phase_reversals)
+        fine = same and _runs_to_end(m) and _has_only_phase_reversals(m) and not _has_findings(m)
+        return (
+            k + 2
+            if fine and not observed.inapplicable and not observed.loses_knowledge and _keep_one_lifetime(m, objects)
+            else None
+        )
     return None
 
 
-def _ends(m: Machine) -> bool:
-    done = m.ended == "end" and all(a.status == "done" for a in m.agents)
-    followed = not (m.words or m.guesses or m.bound or m.overtaken)
-    known = m.unsure is None and m.impossible is None
+def _runs_to_end(m: Machine) -> bool:
+    """Whether every thread ends, with nothing left open."""
+    done = m.outcome == "end" and all(a.status == "done" for a in m.agents)
+    followed = not (m.tracked_words or m.guess_count or m.bound or m.reordering)
+    known = m.not_followed is None and m.broken_axiom is None
     return done and followed and known and not any(entry.choices for entry in m.trace)
 
 
-def _counted(m: Machine, objects: set[int]) -> bool:
-    """Whether the objects have had one life, which has not ended."""
-    return all(m.mbarriers[k].generation == 1 and m.mbarriers[k].state is not None for k in objects)
+def _keep_one_lifetime(m: Machine, objects: set[int]) -> bool:
+    """Whether each object was initialised once and never invalidated."""
+    return all(m.mbarriers[k].lifetime == 1 and m.mbarriers[k].state is not None for k in objects)
 
 
-def _about(m: Machine, watch: Watch) -> bool:
-    """Whether something was found that may be about a loose arrival."""
+def _has_finding_on_movable(m: Machine, watch: ArrivalObserver) -> bool:
+    """Whether a finding may be about a movable arrival."""
     arrivals = (d for found in watch.arrivals.values() for d in found)
-    spans = {d.event.op.span for d in arrivals if (d.agent, d.step) in watch.loose}
+    spans = {d.event.op.span for d in arrivals if (d.agent, d.step) in watch.movable}
     return any(not p.accesses or any(a.span in spans for a in p.accesses) for p in m.problems)
 
 
 @dataclass(slots=True)
-class Watch:
-    """What is looked at in an execution: with ``hidden``, nobody learns of the loose arrivals, and those that are not
-    ordered are ``found``, at the objects that are ``moved``; else whether the arrivals of one phase of the ``objects``
-    know what those of the one before knew.
+class ArrivalObserver:
+    """The observer of an execution. With ``hides_movable``, nobody learns of the movable arrivals, and it collects
+    those that are not ordered (``unordered_arrivals``, at ``unordered_objects``). Otherwise it checks whether the
+    arrivals of each phase of the ``objects`` know what those of the previous phase knew.
     """
 
-    loose: frozenset[Arrival]
+    movable: frozenset[Arrival]
     objects: frozenset[int]
-    hidden: bool
+    hides_movable: bool
     waits: dict[int, dict[object, tuple[int, Event]]] = field(default_factory=dict)
     """By object, and for each statement of an agent, a thread that waits at it, and its event."""
-    found: set[Arrival] = field(default_factory=set)
-    moved: set[int] = field(default_factory=set)
-    arrivals: dict[int, list[Done]] = field(default_factory=dict)
-    spoilt: bool = False
-    """Whether one of the objects does something else than count arrivals of one, or some phase may be kept open."""
-    ignorant: bool = False
+    unordered_arrivals: set[Arrival] = field(default_factory=set)
+    unordered_objects: set[int] = field(default_factory=set)
+    arrivals: dict[int, list[SyncOperation]] = field(default_factory=dict)
+    inapplicable: bool = False
+    """Whether one of the objects does anything other than count arrivals of one, or some phase may be kept open."""
+    loses_knowledge: bool = False
 
     def hides(self, agent: Agent) -> bool:
-        """Whether nobody is to learn of the present step of an agent."""
-        return self.hidden and (agent.index, agent.step) in self.loose
+        """Whether the present step of an agent is hidden from all others."""
+        return self.hides_movable and (agent.index, agent.step) in self.movable
 
-    def waited(self, bar: Mbarrier, agent: Agent, event: Event, *, awaited: bool) -> None:
-        """A wait at an object."""
+    def on_wait(self, bar: Mbarrier, agent: Agent, event: Event, *, awaited: bool) -> None:
+        """Record a wait at an object."""
         self.waits.setdefault(bar.address, {})[agent.index, event.op.span] = agent.threads[0], event
-        self.spoilt |= bar.address in self.objects and not awaited
+        self.inapplicable |= bar.address in self.objects and not awaited
 
-    def landed(self, m: Machine, bar: Mbarrier, done: Done, time: Vector) -> None:
-        """An operation, or a signal, takes its place in the present phase."""
-        if done.effect[0] > 0:  # what follows such an increment may be postponed with it, and more follows in others
-            self.spoilt = True
-        if not _plain(m, done):
-            self.spoilt |= bar.address in self.objects
+    def on_operation(self, m: Machine, bar: Mbarrier, done: SyncOperation, time: Vector) -> None:
+        """Record an operation or signal that counts in the present phase."""
+        if done.effect[0] > 0:  # operations after such an increment may be deferred with it
+            self.inapplicable = True
+        if not _is_plain_arrival(m, done):
+            self.inapplicable |= bar.address in self.objects
             return
         mine = self.arrivals.setdefault(bar.address, [])
-        if self.hidden:
+        if self.hides_movable:
             for other in mine:
                 if other.phase < done.phase and other.agent != done.agent and time[other.agent] < other.step:
-                    self.found |= {(other.agent, other.step), (done.agent, done.step)}
-                    self.moved.add(bar.address)
+                    self.unordered_arrivals |= {(other.agent, other.step), (done.agent, done.step)}
+                    self.unordered_objects.add(bar.address)
         mine.append(done)
 
-    def entered(self, m: Machine, bar: Mbarrier, done: Done, entries: tuple[Live, ...]) -> None:
-        """An arrival is in the window: whether it knows what those of the phase before knew."""
-        if self.hidden or self.ignorant or bar.address not in self.objects or not bar.before:
+    def on_arrival(self, m: Machine, bar: Mbarrier, done: SyncOperation, entries: tuple[Live, ...]) -> None:
+        """Check whether an arrival in the window knows what those of the previous phase knew."""
+        if self.hides_movable or self.loses_knowledge or bar.address not in self.objects or not bar.previous_operations:
             return
-        self.ignorant = not all(self._in_time(m, other, done) for other in bar.before)
-        theirs = to_mask(e for other in bar.before for e in other.entries)
+        self.loses_knowledge = not all(self._covers_in_time(m, other, done) for other in bar.previous_operations)
+        previous = to_mask(e for other in bar.previous_operations for e in other.entries)
         for thread, event in self.waits.get(bar.address, {}).values():
-            if self.ignorant:
+            if self.loses_knowledge:
                 return
-            told, sets = _conveyed(m, thread, event, theirs)
-            tells, its = _conveyed(m, thread, event, to_mask(entries))
-            but = theirs | self._live(m)
-            self.ignorant = sets != its or any(events & ~tells.get(n, 0) & ~but for n, events in told.items())
+            known, member_sets = _find_knowledge(m, thread, event, previous)
+            also_known, also_sets = _find_knowledge(m, thread, event, to_mask(entries))
+            excepted = previous | self._movable_events(m)
+            self.loses_knowledge = member_sets != also_sets or any(
+                events & ~also_known.get(n, 0) & ~excepted for n, events in known.items()
+            )
 
-    def _live(self, m: Machine) -> int:
-        """The loose arrivals in the present phases of the objects, and in those before, as a set of the window."""
-        operations = (d for k in self.objects for d in (*m.mbarriers[k].now, *m.mbarriers[k].before))
-        return to_mask(e for d in operations if (d.agent, d.step) in self.loose for e in d.entries)
+    def _movable_events(self, m: Machine) -> int:
+        """The movable arrivals in the present and previous phases of the objects, as a set of the window."""
+        operations = (
+            d for k in self.objects for d in (*m.mbarriers[k].current_operations, *m.mbarriers[k].previous_operations)
+        )
+        return to_mask(e for d in operations if (d.agent, d.step) in self.movable for e in d.entries)
 
-    def _in_time(self, m: Machine, other: Done, done: Done) -> bool:
-        """Whether an operation comes after all that another one comes after, but for loose arrivals."""
+    def _covers_in_time(self, m: Machine, other: SyncOperation, done: SyncOperation) -> bool:
+        """Whether an operation follows everything that another one follows in time, except movable arrivals."""
         agents = len(m.agents)
         if any(a > b for a, b in zip(other.time[agents:], done.time[agents:], strict=True)):
             return False
         missing = ((k, step) for k in range(agents) for step in range(done.time[k] + 1, other.time[k] + 1))
-        return all(step in self.loose for step in missing)
+        return all(step in self.movable for step in missing)
 
 
-def _plain(m: Machine, done: Done) -> bool:
+def _is_plain_arrival(m: Machine, done: SyncOperation) -> bool:
     """Whether an operation is an arrival of one by a single thread, and nothing else."""
     step, op = done.event.mbarrier, ops.performed_operation(done.event.op)
     if step is None or not isinstance(op, ops.MbarrierArrive) or done.signal >= 0 or done.kind != "arrive":
         return False
     plain = step.kind == "arrive" and step.count == 1 and not step.tx and op.state is None
-    return plain and m.agents[done.agent].single
+    return plain and m.agents[done.agent].is_single_thread
 
 
-def _conveyed(m: Machine, thread: int, event: Event, seen: int) -> Conveyed:
-    """What a wait of a thread would know that had seen some arrivals, and nothing else."""
+def _find_knowledge(m: Machine, thread: int, event: Event, seen: int) -> Knowledge:
+    """What a wait of a thread would know that had observed some arrivals, and nothing else."""
     saved = m.save()
     entry = m.window.entry(event, thread, edges={"phase": seen})
     m.window.add(entry)
-    told = {n: column[entry.slot] for n, column in m.window.cols.items()}
-    sets = {n: members >> entry.slot & 1 for n, members in m.window.masks.items()}
+    known = {n: column[entry.slot] for n, column in m.window.cols.items()}
+    member_sets = {n: members >> entry.slot & 1 for n, members in m.window.masks.items()}
     m.restore(saved)
-    return told, sets
+    return known, member_sets

@@ -1,8 +1,8 @@
-"""All executions that differ in more than the order of what commutes, one after the other.
+"""Exploration of schedules: dynamic partial order reduction, one execution per class of equivalent schedules.
 
-An execution is replayed from its beginning along a forced prefix. Where two of its steps could as well have come in
-the other order, to another effect, the prefix up to the earlier one, what the later one needs, and the later one
-itself make a new prefix. A well-formed pipeline needs one execution.
+Each execution is replayed from its beginning along a forced prefix. Where two of its steps could have come in the other
+order, with another effect, a new prefix is made of the prefix up to the earlier step, the steps that the later one
+needs, and the later step itself. A well-formed pipeline needs one execution.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 
-from mcheck.answers.merged_answers import Excused
+from mcheck.answers.merged_answers import Excused, is_counted_error
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import add_verdict, assumptions, makes_undefined
 from mcheck.base.budget import Limit, TimeOut, processor_time
@@ -36,37 +36,37 @@ from mcheck.engines.protocol.operations.scheduler import execute
 from mcheck.engines.protocol.reduction import thread_symmetry
 from mcheck.engines.protocol.stale_tensormaps import has_one_map_write
 from mcheck.engines.protocol.state.problems import Problem
-from mcheck.engines.protocol.state.trace import Entry, Forced, Planned, Reversal
+from mcheck.engines.protocol.state.trace import PlannedStep, Prefix, Reversal, TraceEntry
 from mcheck.findings.finding import Finding
 from mcheck.ir import ops
 from mcheck.ir.program import Program
 
 MAX_EXECUTIONS = 2_000
-MAX_WORK = 4_000_000
-"""Steps of all executions together, beside those of the first ones with each set of agents."""
-FEW_STEPS = 2_000
-"""Until there have been so many steps, what could have come instead is asked of each execution, also of those that are
-the same as another one up to the order of what commutes: each may show another way to what differs from all of them.
+MAX_REPLAYED_STEPS = 4_000_000
+"""Maximum steps of all executions together, without the first execution for each set of agents."""
+DUPLICATE_STEPS = 2_000
+"""Up to this total of steps, reversals are also taken from executions that equal an earlier one up to the order of
+commuting steps: each may show another way to an execution that differs from all.
 """
-COST_OF_TRIAL = 8
-"""Steps that it takes to ask the model whether an event may be."""
-AFTER_FINDING = 48
-WORK_AFTER_FINDING = 8_000
-"""Executions, and their steps together, after the first finding of severity error: enough to see its other faces."""
-TRIED = 32
-"""Executions of a program with a remedy that is tried."""
-MOST_TRIED = 12_000
-"""Steps of all of these together."""
-TRIAL_SECONDS = 2.0
-"""Processor time that they may take together, where the errors took less."""
-IN_VAIN = 24
-WORK_IN_VAIN = 3_000
-"""The same since the latest finding: where that many showed nothing new, those that follow are more of the same."""
+TRIAL_COST = 8
+"""The cost, in steps, of asking the model whether it allows an event."""
+EXECUTIONS_AFTER_FINDING = 48
+STEPS_AFTER_FINDING = 8_000
+"""Executions after the first finding of severity error, and their total steps: enough to see its other forms."""
+MAX_FIX_EXECUTIONS = 32
+"""Maximum executions of a program with a suggested fix."""
+MAX_FIX_STEPS = 12_000
+"""Maximum steps of all these executions together."""
+MIN_FIX_SECONDS = 2.0
+"""Processor time for all these executions together, if finding the errors took less."""
+EXECUTIONS_WITHOUT_NEWS = 24
+STEPS_WITHOUT_NEWS = 3_000
+"""The same since the latest finding: if these showed nothing new, further ones are not expected to."""
 
 
 @dataclass(slots=True)
 class Search:
-    """The executions of a program, up to a ``limit``, and what was found in them."""
+    """A search through the executions of a program, up to a ``limit``, with the findings so far."""
 
     program: Program
     model: Model
@@ -76,267 +76,292 @@ class Search:
     thorough: bool = False
     brief: bool = False
     excused: Excused = None
-    """Which errors are left out of the answer and are none to stop at; ``thorough`` then stops after any other one."""
-    given: Limit = field(default_factory=Limit)
+    """Which errors are left out of the answer and do not end the search; ``thorough`` then stops after any other
+    error.
+    """
+    time_limit: Limit = field(default_factory=Limit)
     findings: dict[object, Finding] = field(default_factory=dict)
     errors: list[Finding] = field(default_factory=list)
-    """Those of the findings that count."""
+    """The findings that count as errors."""
     executions: int = 0
-    possible: bool = False
-    """Whether one of them is an execution of the model."""
-    ends: bool = False
-    """Whether one of them comes to its end."""
-    bounded: str | None = None
-    overtaken: str | None = None
-    """Which operation on an mbarrier may take effect behind a later one of its thread."""
-    unsure: str | None = None
-    extra: tuple[int, ...] = ()
-    words: dict[int, int] = field(default_factory=dict)
-    ordered: frozenset[int] = frozenset()
-    fences: bool = False
-    """Whether the fence.sc are followed in either order, though nothing is looked at that they decide."""
+    has_consistent_execution: bool = False
+    """Whether one of the executions is consistent with the model."""
+    reaches_end: bool = False
+    """Whether one of the executions runs to its end."""
+    bound_text: str | None = None
+    reordering: str | None = None
+    """An operation on an mbarrier that may take effect after a later one of its thread, as a sentence."""
+    not_followed: str | None = None
+    extra_mbarriers: tuple[int, ...] = ()
+    extra_words: dict[int, int] = field(default_factory=dict)
+    ordered_words: frozenset[int] = frozenset()
+    reorders_sc_fences: bool = False
+    """Whether both orders of fence.sc are explored although they decide nothing that is observed."""
     setup: Setup | None = None
-    halved: set[tuple[int, ...]] = field(default_factory=set)
-    first_found: tuple[int, int] | None = None
-    """How many executions and steps there had been when there was the first error."""
-    last_found: tuple[int, int] = (0, 0)
-    """The same of the latest finding."""
-    work: int = 0
+    split_agents: set[tuple[int, ...]] = field(default_factory=set)
+    work_at_first_error: tuple[int, int] | None = None
+    """The number of executions and steps at the first error."""
+    work_at_last_finding: tuple[int, int] = (0, 0)
+    """The number of executions and steps at the latest finding."""
+    replayed_steps: int = 0
     steps: int = 0
-    older_maps: bool = False
-    """Whether copies go by the tensor maps as they were at the start."""
-    watched: Watched | None = None
-    advises: bool = True
-    """Whether remedies are tried out (``mcheck.engines.protocol.fix_search.trials``)."""
-    spent: int = 0
+    stale_maps: bool = False
+    """Whether copies use the tensor maps as they were at the start."""
+    observed_registers: Watched | None = None
+    suggests_fixes: bool = True
+    """Whether fixes are tried out (``mcheck.engines.protocol.fix_search.trials``)."""
+    trial_steps: int = 0
     started: float = field(default_factory=time.process_time)
     trial_seconds: float = 0.0
     """Processor time that trials of fixes have taken."""
-    advice_cut: bool = False
+    fixes_cut: bool = False
     """Whether the time of a trial was over: with more of it, a better fix might be named."""
-    """Steps of what was tried."""
-    watch: Callable[[Machine], None] = lambda _: None
-    """Is shown every execution; with ``watched``, for those who want final states."""
+    """The steps spent on trying fixes."""
+    on_execution: Callable[[Machine], None] = lambda _: None
+    """Called with every execution; with ``observed_registers``, it collects final states."""
 
     @property
-    def wrong(self) -> bool:
-        """Whether more executions would not change the answer: those that end have states beside those that do not."""
-        return any(self.watched is None or f.kind != "deadlock" for f in self.errors)
+    def has_final_error(self) -> bool:
+        """Whether further executions would not change the answer. With final states a deadlock is not final, because
+        other executions may end in a state.
+        """
+        return any(self.observed_registers is None or f.kind != "deadlock" for f in self.errors)
 
     @property
-    def whole(self) -> bool:
-        """Whether everything is looked at, whatever is found."""
+    def exhaustive(self) -> bool:
+        """Whether everything is explored, whatever is found."""
         return self.thorough and self.excused is None
 
     @property
-    def settled(self) -> bool:
-        """Whether an error is enough of an answer, and there is one."""
-        return self.wrong and not self.whole
+    def answered_by_error(self) -> bool:
+        """Whether an error answers the question, and one has been found."""
+        return self.has_final_error and not self.exhaustive
 
     @property
-    def doubt(self) -> Reason | None:
-        """What was met that leaves all executions in doubt."""
-        return None if self.unsure is None else Reason(Cause.NOT_FOLLOWED, self.unsure)
+    def not_followed_reason(self) -> Reason | None:
+        """What the engine could not follow, which leaves all executions in doubt."""
+        return None if self.not_followed is None else Reason(Cause.NOT_FOLLOWED, self.not_followed)
 
     @property
-    def bound(self) -> Reason | None:
-        """What the search went up to, if it left something out."""
-        return None if self.bounded is None else Reason(Cause.BOUND, self.bounded)
+    def bound_reason(self) -> Reason | None:
+        """The bound of the search, if it cut something off."""
+        return None if self.bound_text is None else Reason(Cause.BOUND, self.bound_text)
 
     @property
-    def none_ends(self) -> bool:
-        """Whether none comes to its end, as far as they were looked at, and what was found says why."""
-        return not self.ends and self.bounded is None and any(f.severity == "error" for f in self.findings.values())
+    def no_execution_ends(self) -> bool:
+        """Whether no execution explored so far runs to its end, and an error explains it."""
+        return (
+            not self.reaches_end
+            and self.bound_text is None
+            and any(f.severity == "error" for f in self.findings.values())
+        )
 
-    def found(self) -> tuple[Finding, ...]:
+    def sorted_findings(self) -> tuple[Finding, ...]:
         """The findings, errors first."""
         return tuple(sorted(self.findings.values(), key=lambda f: (f.severity != "error", f.code, f.message)))
 
-    def deadline(self) -> None:
-        """Raises ``TimeOut`` once the time is over."""
-        self.given.check()
+    def check_deadline(self) -> None:
+        """Raise ``TimeOut`` once the time is over."""
+        self.time_limit.check()
 
     def explore(self, timeout: float | None) -> Reason | None:
-        """``run`` within a time; the reason if there is no answer."""
-        self.given = Limit(timeout)
+        """``run`` with a time limit; the reason if there is no answer."""
+        self.time_limit = Limit(timeout)
         with gc_control.collect_rarely():
-            return self.given.attempt(self.run)
+            return self.time_limit.attempt(self.run)
 
     def run(self) -> None:
-        """Explores with the largest agents, then with smaller ones where lanes have to be told apart."""
+        """Explore with the largest agents, then with smaller ones where lanes have to be distinguished."""
         agents = partition_lanes(self.program)
         while True:
             try:
                 self.setup = prepare(
-                    self.program, agents, self.model, self.profile, self.unroll, self.deadline, self.setup, self.extra,
-                    self.watched, self.words, self.ordered, fences=self.fences,
+                    self.program, agents, self.model, self.profile, self.unroll, self.check_deadline, self.setup,
+                    self.extra_mbarriers, self.observed_registers, self.extra_words, self.ordered_words,
+                    reorder_sc_fences=self.reorders_sc_fences,
                 )  # fmt: skip
-                self.setup.older_maps = self.older_maps
-                coarse = self._explore(self.setup)
+                self.setup.stale_maps = self.stale_maps
+                to_split = self._explore(self.setup)
             except Split as split:
-                if self._enough():
+                if self._may_stop():
                     return
-                agents = self._smaller(agents, split.groups)
+                agents = self._split_partition(agents, split.groups)
                 continue
             except NewMbarrier as new:
-                self.extra = (*self.extra, new.address)
+                self.extra_mbarriers = (*self.extra_mbarriers, new.address)
                 continue
             except NewWord as word:
-                self.words[word.address] = word.size
+                self.extra_words[word.address] = word.size
                 continue
             except NewOrder as order:
-                self.ordered |= {order.address}
+                self.ordered_words |= {order.address}
                 continue
-            if self._hidden_by_fences():
-                self.fences, self.first_found, self.last_found = True, None, (self.executions, self.steps)
+            if self._needs_fence_orders():
+                self.reorders_sc_fences, self.work_at_first_error, self.work_at_last_finding = (
+                    True,
+                    None,
+                    (self.executions, self.steps),
+                )
                 continue
-            if not coarse or self.settled or self.bounded:
+            if not to_split or self.answered_by_error or self.bound_text:
                 return
-            for k in coarse:
+            for k in to_split:
                 group = self.setup.partition[k]
-                agents = self._smaller(agents, [group[:1], group[1:]])
+                agents = self._split_partition(agents, [group[:1], group[1:]])
 
-    def _hidden_by_fences(self) -> bool:
-        """Whether accesses that race have another code where an order of the fence.sc, which was not followed, orders
-        them: then it is a fence of a proxy that lacks (RACE004, RACE006, RACE009).
+    def _needs_fence_orders(self) -> bool:
+        """Whether racing accesses would have another code under an order of fence.sc that was not explored. Then a
+        proxy fence is missing (RACE004, RACE006, RACE009).
         """
-        if self.brief or self.bounded or self.setup is None or self.setup.sequential:
+        if self.brief or self.bound_text or self.setup is None or self.setup.sc_order_matters:
             return False
         return sc_fences.has_sc_fence(self.program) and any(f.code == "RACE003" for f in self.findings.values())
 
-    def _enough(self) -> bool:
-        """Whether enough has been done since the first error was found."""
-        if not self.settled:
+    def _may_stop(self) -> bool:
+        """Whether enough has been explored since the first error."""
+        if not self.answered_by_error:
             return False
         if self.brief:
             return True
         now = self.executions, self.steps
-        if self.first_found is None:
-            self.first_found = now
+        if self.work_at_first_error is None:
+            self.work_at_first_error = now
         for then, executions, steps in (
-            (self.first_found, AFTER_FINDING, WORK_AFTER_FINDING),
-            (max(self.first_found, self.last_found), IN_VAIN, WORK_IN_VAIN),
+            (self.work_at_first_error, EXECUTIONS_AFTER_FINDING, STEPS_AFTER_FINDING),
+            (max(self.work_at_first_error, self.work_at_last_finding), EXECUTIONS_WITHOUT_NEWS, STEPS_WITHOUT_NEWS),
         ):
             if now[0] - then[0] >= executions or now[1] - then[1] > steps:
                 return True
         return False
 
-    def _smaller(self, agents: Partition, groups: list[tuple[int, ...]] | tuple[tuple[int, ...], ...]) -> Partition:
-        """The partition with one agent cut up; one that was cut in two before is cut into single threads."""
+    def _split_partition(
+        self, agents: Partition, groups: list[tuple[int, ...]] | tuple[tuple[int, ...], ...]
+    ) -> Partition:
+        """The partition with one agent split; an agent that was split before is split into single threads."""
         whole = tuple(sorted(t for g in groups for t in g))
-        if any(set(whole) < set(earlier) for earlier in self.halved):
+        if any(set(whole) < set(earlier) for earlier in self.split_agents):
             groups = [(t,) for t in whole]
-        self.halved.add(whole)
+        self.split_agents.add(whole)
         out = [a for a in agents if not set(a) & set(whole)]
         rest = [tuple(t for t in a if t not in whole) for a in agents if set(a) & set(whole)]
         out += [g for g in groups if g] + [r for r in rest if r]
         return tuple(sorted(out))
 
     def _explore(self, setup: Setup) -> set[int]:
-        """All executions with these agents; the agents whose lanes would have to be told apart."""
-        todo: deque[Forced] = deque([()])
-        planned: set[Forced] = {()}
-        again: list[list[Forced]] = []
-        """What could have come instead in executions that are the same as earlier ones."""
+        """Run all executions with these agents; return the agents whose lanes have to be distinguished."""
+        todo: deque[Prefix] = deque([()])
+        planned: set[Prefix] = {()}
+        again: list[list[Prefix]] = []
+        """The reversals of executions that equal earlier ones up to the order of commuting steps."""
         seen: set[object] = set()
-        coarse: set[int] = set()
-        alike = thread_symmetry.find_symmetric_threads(setup) if self.watched is not None else {}
+        to_split: set[int] = set()
+        alike = thread_symmetry.find_symmetric_threads(setup) if self.observed_registers is not None else {}
         while todo or again:
             if not todo:
-                self._plan(again.pop(), alike, planned, todo)
+                self._schedule(again.pop(), alike, planned, todo)
                 continue
-            forced = todo.popleft() if self.wrong else todo.pop()  # after a finding, what differs most from it
-            self.deadline()
+            # After a finding, run the prefix that differs most from it.
+            forced = todo.popleft() if self.has_final_error else todo.pop()
+            self.check_deadline()
             if self.executions >= self.limit:
-                self.bounded = f"{self.limit} executions"
+                self.bound_text = f"{self.limit} executions"
                 return set()
-            setup.brief, setup.thorough = self.wrong, self.thorough or self.watched is not None
+            setup.brief, setup.thorough = self.has_final_error, self.thorough or self.observed_registers is not None
             machine = execute(setup, forced)
             self.executions += 1
-            self.steps += len(machine.trace) + COST_OF_TRIAL * machine.trials
-            self.work += len(machine.trace) if forced else 0
-            setup.shown = machine.window.shown
-            if machine.impossible is not None:  # no execution of the model
-                # Under a model that is not shipped it may have to come in another order from the start.
+            self.steps += len(machine.trace) + TRIAL_COST * machine.trial_count
+            self.replayed_steps += len(machine.trace) if forced else 0
+            setup.event_kinds = machine.window.shown
+            if machine.broken_axiom is not None:  # inconsistent with the model
+                # Under a model that is not shipped another order may be needed from the start.
                 if not is_equivalent(setup.tape):
-                    coarse |= machine.coarse
-                    self._plan(_alternatives(machine, self.settled), alike, planned, todo)
+                    to_split |= machine.agents_to_split
+                    self._schedule(_find_next_prefixes(machine, self.answered_by_error), alike, planned, todo)
                 continue
-            self.possible = True
-            self.ends = self.ends or (machine.ended == "end" and all(a.status == "done" for a in machine.agents))
-            if self.work > MAX_WORK:
-                self.bounded = f"{self.executions} executions"
+            self.has_consistent_execution = True
+            self.reaches_end = self.reaches_end or (
+                machine.outcome == "end" and all(a.status == "done" for a in machine.agents)
+            )
+            if self.replayed_steps > MAX_REPLAYED_STEPS:
+                self.bound_text = f"{self.executions} executions"
                 todo.clear()
                 again.clear()
-            self.collect(machine)
-            self.watch(machine)
-            coarse |= machine.coarse
-            self.bounded = machine.bound or self.bounded
-            self.overtaken = self.overtaken or machine.overtaken
-            if machine.unsure:
-                self.unsure = machine.unsure
-            if self._enough():
-                return coarse
+            self.collect_findings(machine)
+            self.on_execution(machine)
+            to_split |= machine.agents_to_split
+            self.bound_text = machine.bound or self.bound_text
+            self.reordering = self.reordering or machine.reordering
+            if machine.not_followed:
+                self.not_followed = machine.not_followed
+            if self._may_stop():
+                return to_split
             if (
                 not forced
-                and self.watched is None
+                and self.observed_registers is None
                 and (more := commuting_arrivals.prove_commuting(setup, machine)) is not None
             ):
                 self.executions += more
-                return coarse
-            alternatives = _alternatives(machine, self.settled)
+                return to_split
+            alternatives = _find_next_prefixes(machine, self.answered_by_error)
             if not alternatives:
                 continue
-            signature = hash(thread_symmetry.execution_signature(machine, alike)), machine.ended
-            if signature not in seen or self.watched is not None:  # states tell more apart than findings
+            signature = hash(thread_symmetry.execution_signature(machine, alike)), machine.outcome
+            if (
+                signature not in seen or self.observed_registers is not None
+            ):  # final states distinguish more than findings do
                 seen.add(signature)
-                self._plan(alternatives, alike, planned, todo)
-            elif self.steps <= FEW_STEPS:
+                self._schedule(alternatives, alike, planned, todo)
+            elif self.steps <= DUPLICATE_STEPS:
                 again.append(alternatives)
-        return coarse
+        return to_split
 
-    def _plan(
+    def _schedule(
         self,
-        alternatives: list[Forced],
+        alternatives: list[Prefix],
         alike: thread_symmetry.SymmetricThreads,
-        planned: set[Forced],
-        todo: deque[Forced],
+        planned: set[Prefix],
+        todo: deque[Prefix],
     ) -> None:
-        """Adds what could have come instead to what is to be done."""
+        """Add new prefixes to the work list."""
         for other in alternatives:
-            self.deadline()
+            self.check_deadline()
             plan = thread_symmetry.canonical_plan(other, alike)
             if plan in planned:
                 continue
-            if self.work > MAX_WORK:
-                self.bounded = f"{self.executions} executions"
+            if self.replayed_steps > MAX_REPLAYED_STEPS:
+                self.bound_text = f"{self.executions} executions"
                 return
             planned.add(plan)
             todo.append(plan)
 
-    def collect(self, machine: Machine) -> None:
-        for problem in _without_echoes(machine.problems):
+    def collect_findings(self, machine: Machine) -> None:
+        """Collect the new findings of an execution."""
+        for problem in _drop_duplicate_races(machine.problems):
             key = finding_key(problem)
             if key not in self.findings and not repeats_deadlock(problem, self.findings.values()):
                 found = self.findings[key] = build_finding(machine, problem, self.profile)
-                self.last_found = self.executions, self.steps
-                if self.advises and not self.brief and (better := find_fix(machine, problem, self._mends(key))):
-                    told = f"{better} {problem.besides}".strip()
-                    found = self.findings[key] = replace(found, missing=told)
-                if found.severity == "error" and (self.excused is None or not self.excused(found)):
+                self.work_at_last_finding = self.executions, self.steps
+                if (
+                    self.suggests_fixes
+                    and not self.brief
+                    and (fix := find_fix(machine, problem, self._make_fix_check(key)))
+                ):
+                    missing = f"{fix} {problem.note}".strip()
+                    found = self.findings[key] = replace(found, missing=missing)
+                if is_counted_error(found, self.excused):
                     self.errors.append(found)
 
-    def _time_of_a_trial(self) -> Limit:
-        """What is left of the processor time for trials: as much as the errors took, or ``TRIAL_SECONDS``."""
-        allowed = max(TRIAL_SECONDS, time.process_time() - self.started - self.trial_seconds)
-        left = self.given.left()
+    def _fix_time_limit(self) -> Limit:
+        """The processor time left for suggested fixes: as much as the errors took, or ``MIN_FIX_SECONDS``."""
+        allowed = max(MIN_FIX_SECONDS, time.process_time() - self.started - self.trial_seconds)
+        left = self.time_limit.left()
         own = max(allowed - self.trial_seconds, 0.0)
         with processor_time():
             return Limit(own if left is None else min(own, left))
 
-    def _mends(self, key: tuple[str, object]) -> Callable[[Program], bool]:
-        """What says whether a program that has been amended is rid of a finding, and has none of other kinds in its
-        place. It is tried with few steps, whose number is the same each time.
+    def _make_fix_check(self, key: tuple[str, object]) -> Callable[[Program], bool]:
+        """Create the check of whether an edited program lacks a finding and has no finding of another kind in its
+        place. It explores with few steps, whose number is the same each time.
         """
         known = {f.code for f in self.findings.values()}
 
@@ -346,13 +371,13 @@ class Search:
             return finding_key(found) == key or found.code not in known
 
         def mends(program: Program) -> bool:
-            if self.spent > MOST_TRIED:
+            if self.trial_steps > MAX_FIX_STEPS:
                 return False
             each = self.steps // max(self.executions, 1) + 1
-            few = max(2, min(TRIED, (MOST_TRIED - self.spent) // each))
+            few = max(2, min(MAX_FIX_EXECUTIONS, (MAX_FIX_STEPS - self.trial_steps) // each))
             trial = Search(
-                program, self.model, self.profile, self.unroll, few, thorough=True, given=self._time_of_a_trial(),
-                excused=lambda f: not worse(f), advises=False,
+                program, self.model, self.profile, self.unroll, few, thorough=True, time_limit=self._fix_time_limit(),
+                excused=lambda f: not worse(f), suggests_fixes=False,
             )  # fmt: skip
             before = time.process_time()
             try:
@@ -360,18 +385,22 @@ class Search:
             except Unsupported:
                 return False
             except TimeOut:
-                self.advice_cut = True
+                self.fixes_cut = True
                 return False
             finally:
                 self.trial_seconds += time.process_time() - before
-                self.spent += trial.steps + sum(len(t.code) for t in program.threads) // 8
-            return trial.possible and trial.unsure is None and not any(map(worse, trial.findings.values()))
+                self.trial_steps += trial.steps + sum(len(t.code) for t in program.threads) // 8
+            return (
+                trial.has_consistent_execution
+                and trial.not_followed is None
+                and not any(map(worse, trial.findings.values()))
+            )
 
         return mends
 
 
-def _without_echoes(problems: list[Problem]) -> list[Problem]:
-    """Two copies of one cp.async group that write one place are UB106, and not a race beside it."""
+def _drop_duplicate_races(problems: list[Problem]) -> list[Problem]:
+    """Two copies of one cp.async group that write the same bytes are UB106, without a race beside it."""
     groups = [p for p in problems if p.code == "UB106"]
     if not groups:
         return problems
@@ -385,60 +414,62 @@ def _without_echoes(problems: list[Problem]) -> list[Problem]:
     ]
 
 
-def _alternatives(machine: Machine, few: bool) -> list[Forced]:
-    """The prefixes to run next: other choices, and other orders; with ``few`` one order for two statements."""
+def _find_next_prefixes(machine: Machine, one_per_statements: bool) -> list[Prefix]:
+    """The prefixes to run next: other choices, and reversals; with ``one_per_statements`` one reversal for each pair of
+    statements.
+    """
     trace = machine.trace
-    held = _held_by_a_guess(machine)
+    held = _find_blocked_by_guess(machine)
     if not machine.reversals and not held and not any(e.choices for e in trace):
         return []
-    steps: list[Planned] = [(e.who, tuple(c for c, _ in e.choices)) for e in trace]
-    all_steps: list[Planned] = []
+    steps: list[PlannedStep] = [(e.actor, tuple(c for c, _ in e.choices)) for e in trace]
+    all_steps: list[PlannedStep] = []
     begun: list[int] = []
-    """How many of them come before each entry."""
+    """For each entry, the number of steps before it."""
     for entry, step in zip(trace, steps, strict=True):
-        all_steps += entry.vain
+        all_steps += entry.failed_steps
         begun.append(len(all_steps))
         all_steps.append(step)
-    out: list[Forced] = []
+    out: list[Prefix] = []
     for position, entry in held:
-        before = begun[position] - len(trace[position].vain) if position < len(trace) else len(all_steps)
-        out.append((*all_steps[:before], *entry.vain, (entry.who, (1,))))
+        before = begun[position] - len(trace[position].failed_steps) if position < len(trace) else len(all_steps)
+        out.append((*all_steps[:before], *entry.failed_steps, (entry.actor, (1,))))
     for k, entry in enumerate(trace):
         for j, (taken, of) in enumerate(entry.choices):
             for other in range(taken + 1, of) if isinstance(of, int) else of:
                 ways = (*(c for c, _ in entry.choices[:j]), other)
-                out.append((*all_steps[: begun[k]], (entry.who, ways)))
+                out.append((*all_steps[: begun[k]], (entry.actor, ways)))
     place = {id(entry): k for k, entry in enumerate(trace)}
-    for earlier, ends, later in _one_per_pair(machine) if few else machine.reversals:
-        machine.setup.deadline()
+    for earlier, ends, later in _one_per_pair(machine) if one_per_statements else machine.reversals:
+        machine.setup.check_deadline()
         first = trace[earlier]
         between = range(earlier + 1, min(later, len(trace)))
         chosen = {k for e in ends if (k := place.get(id(e), -1)) in between}
-        free = {k for k in between if not _before(first, trace[k])}
-        needed = chosen | {k for k in free if any(e is not first and _before(trace[k], e) for e in ends)}
-        # What else need not come after the first may come before it as well: which of it does is part of the order.
-        for which in (needed,) if few or needed == chosen | free else (needed, chosen | free):
+        free = {k for k in between if not _is_before(first, trace[k])}
+        needed = chosen | {k for k in free if any(e is not first and _is_before(trace[k], e) for e in ends)}
+        # Other steps that need not follow the first one may precede it: which of them do is part of the order.
+        for which in (needed,) if one_per_statements or needed == chosen | free else (needed, chosen | free):
             tail = [steps[k] for k in sorted(which)]
             if not chosen:
-                tail.append((ends[-1].who, ()))
-            if first.guess is not None:  # it was about this that the two were not ordered
-                tail.append((first.who, (first.guess,)))
+                tail.append((ends[-1].actor, ()))
+            if first.guess is not None:  # the guess is why the two were not ordered
+                tail.append((first.actor, (first.guess,)))
             elif any(e is first for e in ends):
                 tail.append(steps[earlier])
             elif isinstance(ops.performed_operation(ends[-1].op), ops.MbarrierWait):
-                # A look changes nothing for the others, so that they go on as they did.
-                tail += [(trace[k].who, ()) for k in (earlier, *between) if k not in which]
+                # A wait has no effect on other steps, so they are replayed unchanged.
+                tail += [(trace[k].actor, ()) for k in (earlier, *between) if k not in which]
             out.append((*all_steps[: begun[earlier]], *tail))
     return out
 
 
-def _held_by_a_guess(machine: Machine) -> list[tuple[int, Entry]]:
-    """The steps at which agents wait forever because a guard that nobody knows was taken to hold: they might have
-    gone on. A step that is done at last has this among its choices.
+def _find_blocked_by_guess(machine: Machine) -> list[tuple[int, TraceEntry]]:
+    """The steps at which agents wait forever because an unknown guard was assumed to hold; they might have continued. A
+    step that is executed in the end has this among its choices.
     """
     found = []
     for agent in machine.agents:
-        held = machine.held.get(agent.index) if agent.status == "blocked" else None
+        held = machine.blocked_steps.get(agent.index) if agent.status == "blocked" else None
         if held is None or held[1].op is not agent.code[agent.pc]:
             continue
         if held[1].guess is not None and held[1].choices[0] == (0, 2):
@@ -447,7 +478,7 @@ def _held_by_a_guess(machine: Machine) -> list[tuple[int, Entry]]:
 
 
 def _one_per_pair(machine: Machine) -> list[Reversal]:
-    """The first reversal of every two statements."""
+    """The first reversal of each pair of statements."""
     found: dict[object, Reversal] = {}
     for reversal in machine.reversals:
         first, ends = machine.trace[reversal[0]], reversal[1]
@@ -455,11 +486,11 @@ def _one_per_pair(machine: Machine) -> list[Reversal]:
     return list(found.values())
 
 
-def _before(a: Entry, b: Entry) -> bool:
-    """Whether step ``a`` is before ``b`` in time; an arrival is not behind what it waits for at its barrier."""
-    time = b.begun or b.time
+def _is_before(a: TraceEntry, b: TraceEntry) -> bool:
+    """Whether step ``a`` precedes step ``b`` in time; an arrival does not follow what it waits for at its barrier."""
+    time = b.start_time or b.time
     if a.signal >= 0:
-        return time[a.signal] > a.until
+        return time[a.signal] > a.clock_bound
     if a.agent == b.agent:
         return a.step < b.step if b.signal < 0 else a.step <= b.step
     return time[a.agent] >= a.step
@@ -477,43 +508,45 @@ def answer(
     brief: bool = False,
     excused: Excused = None,
 ) -> Answer:
-    """The findings of a program, whatever its condition; never raises for a time-out or an unmodelled construct.
+    """Find the findings of a program, whatever its condition; never raises for a time-out or an unmodelled construct.
 
-    After the first error a little more is looked at; with ``thorough`` everything, with ``brief`` nothing. Errors that
-    are ``excused`` do not count as first ones.
+    After the first error a little more is explored; with ``thorough`` everything, with ``brief`` nothing. ``excused``
+    errors do not count as the first one.
     """
     search = Search(program, model, profile, unroll, limit, thorough, brief, excused)
-    late = search.explore(timeout)
-    unsure = late or search.doubt or (None if search.possible else NONE)
-    bound = search.bound
-    if late is None and search.setup is not None and bound is None and not search.settled:
+    cut = search.explore(timeout)
+    unknown = cut or search.not_followed_reason or (None if search.has_consistent_execution else NO_EXECUTION)
+    bound = search.bound_reason
+    if cut is None and search.setup is not None and bound is None and not search.answered_by_error:
         more = (
-            search.overtaken
+            search.reordering
             or find_non_interleaving(
-                program, search.setup.needed, search.setup.partition, search.setup.tape, search.ordered
+                program, search.setup.needed_registers, search.setup.partition, search.setup.tape, search.ordered_words
             )
-            or explain_delayed_waits(program, search.setup.needed)
-            or _lost_updates(search)
+            or explain_delayed_waits(program, search.setup.needed_registers)
+            or _explain_lost_updates(search)
         )
-        bound = Reason(Cause.INTERLEAVINGS, more) if more is not None else _torn_maps(search)
-    found = search.found()
+        bound = Reason(Cause.INTERLEAVINGS, more) if more is not None else _explain_stale_maps(search)
+    found = search.sorted_findings()
     return Answer(
-        verdict=Verdict.PASS if unsure is None else Verdict.UNKNOWN,
+        verdict=Verdict.PASS if unknown is None else Verdict.UNKNOWN,
         complete=False,
         undefined=any(map(makes_undefined, found)),
         findings=found,
-        covered=unsure is None and bound is None and not search.settled,
-        assumptions=(*assumptions(program), INTERLEAVED),
+        covered=unknown is None and bound is None and not search.answered_by_error,
+        assumptions=(*assumptions(program), INTERLEAVING_ASSUMPTION),
         executions=search.executions,
         engine="protocol",
-        reasons=tuple(r for r in (unsure or bound,) if r is not None),
-        ends=not search.none_ends,
-        cut=search.advice_cut,
+        reasons=tuple(r for r in (unknown or bound,) if r is not None),
+        ends=not search.no_execution_ends,
+        cut=search.fixes_cut,
     )
 
 
-NONE = Reason(Cause.MODEL, "the protocol engine finds no execution that the model allows")
-INTERLEAVED = "strong accesses take effect in some interleaving of the threads; otherwise the answer is bounded"
+NO_EXECUTION = Reason(Cause.MODEL, "the protocol engine finds no execution that the model allows")
+INTERLEAVING_ASSUMPTION = (
+    "strong accesses take effect in some interleaving of the threads; otherwise the answer is bounded"
+)
 
 
 def check(
@@ -532,9 +565,9 @@ def check(
     )
 
 
-def _torn_maps(search: Search) -> Reason | None:
-    """A copy whose tensor map is replaced meanwhile may go by either contents; the newer ones are followed. The older
-    ones may show nothing else.
+def _explain_stale_maps(search: Search) -> Reason | None:
+    """Why a race on a tensor map leaves executions out: a copy may use either contents, and only the newer ones are
+    explored. The older ones may show nothing else.
     """
     raced = (a.proxy for f in search.findings.values() if f.kind == "race" for a in f.accesses)
     if "tensormap" not in raced:
@@ -543,18 +576,22 @@ def _torn_maps(search: Search) -> Reason | None:
     if has_one_map_write(search.program):
         other = Search(
             search.program, search.model, search.profile, search.unroll, search.limit, thorough=True,
-            given=search.given, older_maps=True,
+            time_limit=search.time_limit, stale_maps=True,
         )  # fmt: skip
-        late = search.given.attempt(other.run)
-        more = late or other.doubt or other.bound or other.overtaken
+        late = search.time_limit.attempt(other.run)
+        more = late or other.not_followed_reason or other.bound_reason or other.reordering
         if more is None and other.findings.keys() <= search.findings.keys():
             return None
         because = (late,) if late is not None else because
-    return Reason(Cause.INTERLEAVINGS, "a tensor map that races may be read as it was", because=because)
+    return Reason(
+        Cause.INTERLEAVINGS, "a copy may read a racing tensor map as it was before the write", because=because
+    )
 
 
-def _lost_updates(search: Search) -> str | None:
-    """Atomics that race with writes are not atomic (8.10.3): what one of them loses, no interleaving shows."""
+def _explain_lost_updates(search: Search) -> str | None:
+    """Why atomics that race with writes leave executions out: they are not atomic (8.10.3), and no interleaving shows
+    the updates that they lose.
+    """
     pairs = [p for f in search.findings.values() if f.kind == "race" for p in permutations(f.accesses, 2)]
     beside = {a.span for a, other in pairs if other.access == "write"}
     atomics = {op.span for op in search.program.operations if isinstance(ops.performed_operation(op), ops.Atomic)}

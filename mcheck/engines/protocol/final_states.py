@@ -1,10 +1,10 @@
-"""Final states of programs without races, from the executions that the protocol engine tells apart.
+"""Final states of race-free programs, from the executions that the protocol engine distinguishes.
 
-In such a program every weak read has one causally latest write, so what a state holds follows from the phases, the
-values of strong reads and the winners of atomics: from what the engine explores anyway. With final states in question
-it also tells apart what the registers and locations in question depend on. The states are all of them if nothing races
-in any execution, if interleavings show every execution (``mcheck.engines.protocol.analysis.interleaving``), and if no
-value had to be guessed; a state that was reached counts also where others may be missing.
+In such a program every weak read has one causally latest write. A final state therefore follows from the phases, the
+values of strong reads and the order of atomics, which the engine explores anyway. For final states it also
+distinguishes what the registers and locations in question depend on. The list is complete if no execution has a race,
+if interleavings show every execution (``mcheck.engines.protocol.analysis.interleaving``), and if no value had to be
+guessed. A state that was reached counts even where others may be missing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mcheck.engines.protocol.analysis.model_equivalence import has_equivalent_ch
 from mcheck.engines.protocol.analysis.slicing import Watched
 from mcheck.engines.protocol.diagnosis.findings import build_step
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.exploration import INTERLEAVED, Search
+from mcheck.engines.protocol.exploration import INTERLEAVING_ASSUMPTION, Search
 from mcheck.findings.finding import Finding
 from mcheck.findings.trace import Trace
 from mcheck.ir import ops
@@ -33,49 +33,50 @@ from mcheck.ir.program import Program
 from mcheck.semantics.terms import typed
 
 MAX_EXECUTIONS = 10_000
-GUESSED = "a branch on a value that nobody knows may say what another one is"
+UNKNOWN_BRANCH = "a branch on an unknown value may determine another unknown value"
 WITNESS_LINES = 40
 
 
 @dataclass(slots=True)
 class States:
-    """The final states of the executions seen so far: how many executions end in each, and one of them."""
+    """The final states of the executions so far: the number of executions that end in each, and one as a witness."""
 
     program: Program
     terms: tuple[Term, ...]
     witnesses: bool
-    found: dict[State, int] = field(default_factory=dict)
-    told: dict[State, Trace] = field(default_factory=dict)
-    inexact: str | None = None
-    absent: bool = False
+    execution_counts: dict[State, int] = field(default_factory=dict)
+    witness_of: dict[State, Trace] = field(default_factory=dict)
+    inexact_reason: str | None = None
+    exit_passed_barrier: bool = False
 
-    def see(self, m: Machine) -> None:
-        """Adds the state of an execution in which every thread has ended (interface: others have none)."""
-        if m.inexact is not None:
-            self.inexact = m.inexact
-        self.absent = self.absent or m.absent
-        if m.ended != "end" or any(a.status != "done" for a in m.agents):
+    def add_execution(self, m: Machine) -> None:
+        """Add the final state of an execution in which every thread has ended; others have none."""
+        if m.inexact_reason is not None:
+            self.inexact_reason = m.inexact_reason
+        self.exit_passed_barrier = self.exit_passed_barrier or m.exit_passed_barrier
+        if m.outcome != "end" or any(a.status != "done" for a in m.agents):
             return
-        state = tuple((t.label, _value(m, t)) for t in self.terms if isinstance(t, RegTerm | MemTerm))
-        if m.guesses and any(value == UNKNOWN for _, value in state):
-            self.inexact = GUESSED
-        self.found[state] = self.found.get(state, 0) + 1
-        if self.witnesses and state not in self.told:
-            self.told[state] = _witness(m)
+        state = tuple((t.label, _read_term(m, t)) for t in self.terms if isinstance(t, RegTerm | MemTerm))
+        if m.guess_count and any(value == UNKNOWN for _, value in state):
+            self.inexact_reason = UNKNOWN_BRANCH
+        self.execution_counts[state] = self.execution_counts.get(state, 0) + 1
+        if self.witnesses and state not in self.witness_of:
+            self.witness_of[state] = _make_witness(m)
 
 
-def _value(m: Machine, term: RegTerm | MemTerm) -> Value:
+def _read_term(m: Machine, term: RegTerm | MemTerm) -> Value:
+    """The final value of a register or location."""
     if isinstance(term, MemTerm):
         raw = m.memory.load(term.address, term.size)
         value = UNKNOWN if raw is None else typed(term.type, raw)
     else:
-        agent = m.agents[m.names[term.thread]]
+        agent = m.agents[m.agent_of_thread[term.thread]]
         lane = agent.threads.index(term.thread)
         value = agent.lanes[lane].registers.get(term.reg, 0)
     return value if isinstance(value, int) else UNKNOWN
 
 
-def _witness(m: Machine) -> Trace:
+def _make_witness(m: Machine) -> Trace:
     """The last steps of an execution."""
     first = max(len(m.trace) - WITNESS_LINES, 0)
     return tuple(build_step(m, k, skipped=first if k == first else 0) for k in range(first, len(m.trace)))
@@ -92,8 +93,8 @@ def condition_registers(program: Program) -> Watched:
 
 OTHER_MODEL = Reason(
     Cause.MODEL,
-    "the protocol engine lists final states under models with the axioms and the races of ptx-9.0 or ptx-9.3: of "
-    "others it is not known that a program without races leaves weak reads no choice",
+    "the protocol engine lists final states under models with the axioms and the races of ptx-9.0 or ptx-9.3: for "
+    "other models it is not known that a race-free program leaves weak reads no choice",
 )
 
 
@@ -106,85 +107,98 @@ def answer(
     timeout: float | None = None,
     witnesses: bool = False,
 ) -> Answer:
-    """The final states of a program with the verdict of its condition; ``unknown`` with the reason where they cannot
-    be told. Never raises for a time-out or an unmodelled construct.
+    """The final states of a program with the verdict on its condition; ``unknown`` with the reason where they are not
+    known. Never raises for a time-out or an unmodelled construct.
     """
     if not has_equivalent_checks(tape_of(model), is_race_check):
         return Answer(verdict=Verdict.UNKNOWN, complete=False, engine="protocol", reasons=(OTHER_MODEL,))
     states = States(program, terms_of(program.condition), witnesses)
     search = Search(
-        program, model, profile, unroll, MAX_EXECUTIONS, watched=condition_registers(program), watch=states.see
+        program,
+        model,
+        profile,
+        unroll,
+        MAX_EXECUTIONS,
+        observed_registers=condition_registers(program),
+        on_execution=states.add_execution,
     )
     reason = search.explore(timeout)
-    findings = search.found()
+    findings = search.sorted_findings()
     undefined = any(makes_undefined(f) for f in findings)
-    reason = reason or search.doubt or _incomplete(search, states, findings)
-    verdict, why = _verdict(program, states, undefined=undefined, reason=reason)
+    reason = reason or search.not_followed_reason or _explain_incomplete(search, states, findings)
+    verdict, why = _decide_verdict(program, states, undefined=undefined, reason=reason)
     return Answer(
         verdict=verdict,
         outcomes=tuple(
-            Outcome(state=state, executions=count, witness=states.told.get(state, ()))
-            for state, count in sort_by_state(states.found.items(), lambda pair: pair[0])
+            Outcome(state=state, executions=count, witness=states.witness_of.get(state, ()))
+            for state, count in sort_by_state(states.execution_counts.items(), lambda pair: pair[0])
         )
-        if states.inexact is None
+        if states.inexact_reason is None
         else (),
         complete=reason is None,
         undefined=undefined,
         findings=findings,
         executions=search.executions,
         covered=reason is None,
-        assumptions=(*assumptions(program), INTERLEAVED),
+        assumptions=(*assumptions(program), INTERLEAVING_ASSUMPTION),
         engine="protocol",
         reasons=unique_reasons(r for r in (why, reason) if r is not None and (r is why or r.cut)),
-        ends=not search.none_ends,
+        ends=not search.no_execution_ends,
     )
 
 
-def _incomplete(search: Search, states: States, findings: tuple[Finding, ...]) -> Reason | None:
+def _explain_incomplete(search: Search, states: States, findings: tuple[Finding, ...]) -> Reason | None:
     """Why there may be other states."""
     races = sorted({f.code for f in findings if f.kind == "race" and f.code not in ACCEPTED})
     if races:
-        text = f"the protocol engine lists the states of programs without races only ({', '.join(races)})"
+        text = f"the protocol engine lists final states only for race-free programs ({', '.join(races)})"
         return Reason(Cause.RACES, text)
-    if search.bound is not None:
-        return search.bound
-    if search.overtaken is not None:
-        return Reason(Cause.STATES, f"an execution that is no interleaving: {search.overtaken}")
-    if states.inexact is not None:
-        return Reason(Cause.STATES, f"the protocol engine does not list states here: {states.inexact}")
-    if _counts_pending(search):
+    if search.bound_reason is not None:
+        return search.bound_reason
+    if search.reordering is not None:
+        return Reason(Cause.STATES, f"an execution that is not an interleaving: {search.reordering}")
+    if states.inexact_reason is not None:
+        return Reason(Cause.STATES, f"the protocol engine does not list states here: {states.inexact_reason}")
+    if _observes_pending_count(search):
         return Reason(Cause.STATES, "the protocol engine does not list the counts of pending arrivals")
-    if states.absent and shares_words(search.program):
+    if states.exit_passed_barrier and shares_words(search.program):
         text = "shared words are read and written on both sides of a barrier that waits for a thread to exit"
         return Reason(Cause.STATES, text)
-    late = None if search.setup is None else explain_delayed_waits(search.program, search.setup.needed)
+    late = None if search.setup is None else explain_delayed_waits(search.program, search.setup.needed_registers)
     more = late or explain_non_interleaving(search.program)
     return None if more is None else Reason(Cause.STATES, more)
 
 
-def _counts_pending(search: Search) -> bool:
-    """Whether a register in question is a count of arrivals, which arrivals that commute do not leave alone."""
+def _observes_pending_count(search: Search) -> bool:
+    """Whether an observed register holds a count of pending arrivals, which depends on the order of commuting
+    arrivals.
+    """
     assert search.setup is not None
+    observed = search.observed_registers or {}
     return any(
         (isinstance(op, ops.MbarrierPending) and op.dst.name in names)
-        or (isinstance(op, ops.MbarrierArrive) and op.state is not None and op.state.name in (search.watched or {}).get(
-            thread.index, ()))
-        for thread, names in zip(search.program.threads, search.setup.needed, strict=True)
+        or (
+            isinstance(op, ops.MbarrierArrive)
+            and op.state is not None
+            and op.state.name in observed.get(thread.index, ())
+        )
+        for thread, names in zip(search.program.threads, search.setup.needed_registers, strict=True)
         for op in thread.code
-    )  # fmt: skip
+    )
 
 
-def _verdict(
+def _decide_verdict(
     program: Program, states: States, *, undefined: bool, reason: Reason | None
 ) -> tuple[Verdict, Reason | None]:
+    """The verdict on the condition, with its reason."""
     condition = program.condition
     kind = condition.kind
     if undefined:
         if kind == "none":
             return Verdict.PASS, None
         return Verdict.PASS if kind == "exists" else Verdict.FAIL, Reason(Cause.UNDEFINED)
-    if kind != "none" and states.inexact is None:
-        truths = [truth_of(condition, s) for s in states.found]
+    if kind != "none" and states.inexact_reason is None:
+        truths = [truth_of(condition, s) for s in states.execution_counts]
         if kind == "forall":
             if any(False in t for t in truths):
                 return Verdict.FAIL, None

@@ -1,8 +1,8 @@
-"""Cyclic garbage is looked for seldom while an execution grows.
+"""Garbage collection control: cyclic garbage is collected rarely while an execution grows.
 
-Nearly everything that is made stays until the execution is over. Looking through it every few hundred objects, as
-Python does otherwise, takes up to a fifth of the time and finds nothing. What was there before, the program above all,
-is not looked through at all. An execution has no cycles, so that what it leaves behind is gone with it.
+Nearly every object lives until the execution is over. Python's default, a collection every few hundred objects, takes
+up to a fifth of the time and finds nothing. Objects that existed before, above all the program, are not scanned at all.
+An execution has no reference cycles, so it is freed as soon as it is dropped.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-OBJECTS = 400_000
-"""So many objects more than before, and it is time to look."""
-OF_PYTHON = 1_000
-"""So many objects an interpreter may have set aside itself when it began, as Python 3.12 does."""
+COLLECTION_THRESHOLD = 400_000
+"""The number of new objects that starts a collection."""
+FROZEN_BY_PYTHON = 1_000
+"""The number of objects that an interpreter may have frozen itself at start-up, as Python 3.12 does."""
 
 
 @contextmanager
 def collect_rarely() -> Iterator[None]:
-    """Collects no more often than that in here, and as before afterwards; where nothing is collected, that stays so.
+    """Collect rarely within the context, and as before afterwards; disabled collection stays disabled.
 
-    What somebody else has set aside stays aside.
+    Objects that other code has frozen stay frozen.
     """
     before = gc.get_threshold()
-    if 0 < before[0] < OBJECTS:
-        gc.set_threshold(OBJECTS, *before[1:])
-    aside = before[0] > 0 and gc.get_freeze_count() <= OF_PYTHON
+    if 0 < before[0] < COLLECTION_THRESHOLD:
+        gc.set_threshold(COLLECTION_THRESHOLD, *before[1:])
+    aside = before[0] > 0 and gc.get_freeze_count() <= FROZEN_BY_PYTHON
     if aside:
         gc.freeze()
     try:
         yield
     finally:
         if aside:
-            gc.freeze()  # what is new counts as old, and is not looked through right away
+            gc.freeze()  # marks the new objects as old, so that they are not scanned at once
             gc.unfreeze()
         gc.set_threshold(*before)

@@ -1,4 +1,4 @@
-"""One schedule of a program from its beginning, for those who want to see it."""
+"""One schedule of a program from its beginning, to be shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ATTEMPTS = 40
 
 
 def sample(program: Program, model: Model, *, profile: str = "ptx", unroll: int = 2) -> Trace:
-    """The steps of the first schedule that the protocol engine looks at; none where lanes part too often."""
+    """The steps of the first schedule that the protocol engine runs; empty where lanes diverge too often."""
     agents = partition_lanes(program)
     extra: tuple[int, ...] = ()
     more: dict[int, int] = {}

@@ -226,14 +226,14 @@ def test_older_maps_that_there_was_no_time_for(monkeypatch: pytest.MonkeyPatch) 
     run = exploration.Search.run
 
     def late(search: exploration.Search) -> None:
-        if search.older_maps:
+        if search.stale_maps:
             raise TimeOut
         run(search)
 
     monkeypatch.setattr(exploration.Search, "run", late)
     given = exploration.check(maps(), MODEL, timeout=60, thorough=True)
     assert given.cut
-    assert "may be read as it was (no answer within 60 s)" in (given.reason or "")
+    assert "may read a racing tensor map as it was before the write (no answer within 60 s)" in (given.reason or "")
 
 
 def test_a_second_question_that_was_cut_cuts_the_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -212,4 +212,4 @@ def test_bytes_that_nobody_announced_are_named_by_their_lines() -> None:
 """
     )
     found = next(e for e in errors(text) if e.code == "UB216")
-    assert "16 by line 17; a tensor copy brings its whole box" in found.missing
+    assert "16 by line 17; a tensor copy completes its whole box" in found.missing

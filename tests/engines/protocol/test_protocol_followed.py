@@ -97,7 +97,7 @@ def test_what_is_stored_grows_where_nobody_goes_by_it() -> None:
 def test_lanes_that_read_one_write_stay_together() -> None:
     search = Search(sized(TOLD_OF_WORK, 5), MODEL, "ptx", 2)
     search.run()
-    assert search.words
+    assert search.extra_words
     assert search.setup is not None
     assert len(search.setup.partition) == 5  # the scheduler, and of each warp the lane that arrives and the others
     assert search.executions == 1
@@ -144,9 +144,9 @@ def test_what_is_left_out_at_once_would_be_refused(part: int, monkeypatch: pytes
         return found
 
     quick = answers()
-    monkeypatch.setattr(coherence_positions, "FEW", 1_000_000)
-    monkeypatch.setattr(coherence_positions, "_ahead", lambda *_: 0)
-    monkeypatch.setattr(tracked_locations, "_together", lambda *_: False)
+    monkeypatch.setattr(coherence_positions, "FEW_STALE_WRITES", 1_000_000)
+    monkeypatch.setattr(coherence_positions, "_find_preceding_writes", lambda *_: 0)
+    monkeypatch.setattr(tracked_locations, "_load_together", lambda *_: False)
     slow = answers()
     pairs = [(a, b) for a, b in zip(quick, slow, strict=True) if a is not None and b is not None]
     assert len(pairs) > 15

@@ -11,7 +11,7 @@ from mcheck.cat import load_model
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.gc_control import OBJECTS, collect_rarely
+from mcheck.engines.protocol.gc_control import COLLECTION_THRESHOLD, collect_rarely
 from mcheck.frontend.litmus import parse
 from tests.engines.protocol import sketches, unbounded
 
@@ -20,7 +20,7 @@ def test_what_was_there_is_set_aside_and_comes_back() -> None:
     before = gc.get_threshold()
     with collect_rarely():
         assert gc.get_freeze_count() > 0
-        assert gc.get_threshold()[0] == max(before[0], OBJECTS)
+        assert gc.get_threshold()[0] == max(before[0], COLLECTION_THRESHOLD)
         with collect_rarely():
             pass
         assert gc.get_freeze_count() > 0, "the inner one ends what the outer one began"

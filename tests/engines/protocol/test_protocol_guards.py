@@ -78,7 +78,7 @@ def test_the_lanes_that_a_guard_lets_copy_are_told_from_the_others(
     assert search.explore(30) is None
     assert search.setup is not None
     assert len(search.setup.partition) == agents
-    assert [f.code for f in search.found()] == codes
+    assert [f.code for f in search.sorted_findings()] == codes
 
 
 def test_a_copy_that_all_lanes_make_is_made_by_each() -> None:
@@ -87,4 +87,4 @@ def test_a_copy_that_all_lanes_make_is_made_by_each() -> None:
     assert search.explore(30) is None
     assert search.setup is not None
     assert len(search.setup.partition) == 32
-    assert "race" in {f.kind for f in search.found()}
+    assert "race" in {f.kind for f in search.sorted_findings()}

@@ -7,7 +7,7 @@ import pytest
 from mcheck.cat import load_model, parse_model
 from mcheck.cat.ast import Model
 from mcheck.cat.pretty import show_statement
-from mcheck.engines.protocol.exploration import NONE, check
+from mcheck.engines.protocol.exploration import NO_EXECUTION, check
 from mcheck.frontend.litmus import parse
 
 TEXT = """PTX two
@@ -27,4 +27,4 @@ def edited(axiom: str) -> Model:
 @pytest.mark.parametrize("axiom", ["acyclic po | po^-1 as Nothing", "irreflexive po; po^-1 as Nothing"])
 def test_a_model_that_allows_no_execution_proves_nothing(axiom: str) -> None:
     found = check(parse(TEXT, "two.litmus"), edited(axiom), timeout=30)
-    assert (found.verdict, found.reasons) == ("unknown", (NONE,))
+    assert (found.verdict, found.reasons) == ("unknown", (NO_EXECUTION,))

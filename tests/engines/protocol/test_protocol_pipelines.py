@@ -66,8 +66,8 @@ def test_what_is_forgotten_of_copies_in_flight_changes_no_answer(name: str, monk
     program = family({**RIGHT, **WRONG}[name])
     answers = []
     for live in (1 << 30, 8):
-        monkeypatch.setattr("mcheck.engines.protocol.execution.machine.SETTLE_AT", live)
-        monkeypatch.setattr("mcheck.engines.protocol.reduction.event_merging.SETTLE_AT", live)
+        monkeypatch.setattr("mcheck.engines.protocol.execution.machine.MERGE_THRESHOLD", live)
+        monkeypatch.setattr("mcheck.engines.protocol.reduction.event_merging.MERGE_THRESHOLD", live)
         monkeypatch.setattr("mcheck.engines.protocol.reduction.event_merging.GROWTH_FACTOR", 1)
         monkeypatch.setattr("mcheck.engines.protocol.incremental.indistinguishable.MIN_FRACTION", 1 << 30)
         found = full(program, 8)
@@ -104,8 +104,8 @@ ENDED = {
 def test_a_wait_ends_its_groups_alone_whatever_is_forgotten(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     commit, wait, over = ENDED[name]
     monkeypatch.setattr("mcheck.engines.protocol.operations.races.merge_events", partial(merge_events, every=True))
-    monkeypatch.setattr("mcheck.engines.protocol.execution.machine.SETTLE_AT", 0)
-    monkeypatch.setattr("mcheck.engines.protocol.reduction.event_merging.SETTLE_AT", 0)
+    monkeypatch.setattr("mcheck.engines.protocol.execution.machine.MERGE_THRESHOLD", 0)
+    monkeypatch.setattr("mcheck.engines.protocol.reduction.event_merging.MERGE_THRESHOLD", 0)
     monkeypatch.setattr("mcheck.engines.protocol.reduction.event_merging.GROWTH_FACTOR", 0)
     for place in range(7):
         program = parse(COPIES.format(commit=commit, wait=wait, place=place), "copies.litmus")

@@ -28,7 +28,7 @@ def prepared(text: str, model: str = "ptx-9.0") -> Setup:
 
 
 def test_consumers_that_wait_read_and_arrive_are_lean() -> None:
-    assert prepared(ring()).lean == (False, True, True)
+    assert prepared(ring()).single_representative == (False, True, True)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_consumers_that_wait_read_and_arrive_are_lean() -> None:
     ],
 )
 def test_who_does_more_is_not(more: str) -> None:
-    assert not any(prepared(ring().replace(READ, READ + more)).lean)
+    assert not any(prepared(ring().replace(READ, READ + more)).single_representative)
 
 
 @pytest.mark.parametrize("model", ["ptx-9.0", "ptx-9.3"])
@@ -94,7 +94,7 @@ def test_what_is_wrong_with_kernels_is_found_alike(seed: int, monkeypatch: pytes
         lines[first], lines[then] = lines[then], lines[first] if random.random() < 0.5 else ""
         text = "\n".join(lines)
         try:
-            if any(prepared(text).lean):
+            if any(prepared(text).single_representative):
                 break
         except InputError:
             continue

@@ -58,7 +58,7 @@ def test_what_only_the_older_map_shows_is_not_left_out() -> None:
     assert engine_findings("explicit", test, load_model("ptx-9.0"), timeout=60).codes == BOTH
     found = check(test, load_model("ptx-9.0"), timeout=60, thorough=True)
     assert not found.covered
-    assert "a tensor map that races may be read as it was" in str(found.reason)
+    assert "a copy may read a racing tensor map as it was before the write" in str(found.reason)
 
 
 DIMENSION = "\n  tensormap.replace.tile.global_dim.global.b1024.b32 [tm], 0, 2;"

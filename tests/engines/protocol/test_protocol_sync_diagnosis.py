@@ -289,7 +289,7 @@ B@cta 0 {
 }
 """)
     assert "Still to signal go@0: B at line 14, which is stuck at line 13 on bar@0." in told
-    assert "Nobody is left who would signal bar@0" not in told
+    assert "No thread is left to signal bar@0" not in told
 
 
 def test_two_lanes_are_named_where_two_lanes_race() -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from mcheck.cat import load_model
-from mcheck.engines.protocol.execution.unrolling_limit import ENDLESS, ROUNDS, rounds_of
+from mcheck.engines.protocol.execution.unrolling_limit import MAX_ENDLESS_ITERATIONS, MAX_ITERATIONS, max_iterations
 from mcheck.engines.protocol.exploration import check
 from mcheck.frontend.litmus import parse
 
@@ -25,25 +25,25 @@ Q@cta 1 {{ ld.relaxed.gpu.global.u32 r0, [x]; }}
 exists (Q:r0 == 1)
 """
 LEAVING = [
-    ("", "", ENDLESS),
-    ("", "E: exit;", ENDLESS),
-    ("exit;", "", ROUNDS),
-    ("setp.eq.u32 p0, r0, 3; @p0 exit;", "", ROUNDS),
-    ("setp.eq.u32 p0, r0, 3; @p0 bra E;", "E: exit;", ROUNDS),
-    ("setp.eq.u32 p0, r0, 3; @p0 bra M; M:", "", ENDLESS),
+    ("", "", MAX_ENDLESS_ITERATIONS),
+    ("", "E: exit;", MAX_ENDLESS_ITERATIONS),
+    ("exit;", "", MAX_ITERATIONS),
+    ("setp.eq.u32 p0, r0, 3; @p0 exit;", "", MAX_ITERATIONS),
+    ("setp.eq.u32 p0, r0, 3; @p0 bra E;", "E: exit;", MAX_ITERATIONS),
+    ("setp.eq.u32 p0, r0, 3; @p0 bra M; M:", "", MAX_ENDLESS_ITERATIONS),
 ]
 
 
 @pytest.mark.parametrize(("leave", "end", "most"), LEAVING)
 def test_which_loops_nothing_leaves(leave: str, end: str, most: int) -> None:
     thread = parse(TEXT.format(leave=leave, end=end), "loop.litmus").threads[0]
-    assert rounds_of(thread, thread.labels["L"]) == most
+    assert max_iterations(thread, thread.labels["L"]) == most
 
 
 def test_the_answer_names_the_loop() -> None:
     found = check(parse(TEXT.format(leave="", end=""), "loop.litmus"), load_model("ptx-9.0"), timeout=60)
     assert found.verdict == "bounded"
-    assert f"{ENDLESS} rounds of the loop at line 5, which nothing leaves" in (found.reason or "")
+    assert f"{MAX_ENDLESS_ITERATIONS} iterations of the loop at line 5, which has no exit" in (found.reason or "")
     assert found.executions < 200
 
 
@@ -64,4 +64,4 @@ def test_what_ran_when_the_time_was_over() -> None:
     """The register tells the rounds apart, so that nothing repeats, and nothing but the time ends them."""
     found = check(parse(READING, "loop.litmus"), load_model("ptx-9.0"), timeout=0.5)
     assert found.verdict == "unknown"
-    assert re.search(r"^no answer within 0.5 s; P is in round \d{3,} of the loop at line 5$", found.reason or "")
+    assert re.search(r"^no answer within 0.5 s; P is in iteration \d{3,} of the loop at line 5$", found.reason or "")

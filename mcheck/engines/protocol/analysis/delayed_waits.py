@@ -7,7 +7,7 @@ that. It cannot be where the thread first waits for the answer, or an acquire fe
 comes next depends on the answer.
 
 That a look orders nothing of what does not wait for it is for the model to say: the window has
-what is ``regardless`` of which look (``Machine.looks``).
+what is ``regardless`` of which look (``Machine.polls``).
 """
 
 from __future__ import annotations

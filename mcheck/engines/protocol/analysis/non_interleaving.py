@@ -29,7 +29,7 @@ from mcheck.cat.algebra.tape import Tape
 from mcheck.engines.protocol.analysis.lane_groups import Partition
 from mcheck.engines.protocol.analysis.model_equivalence import has_equivalent_coherence, has_equivalent_orders
 from mcheck.engines.protocol.analysis.polling import find_awaited_value, is_redundant_poll, is_spin_loop
-from mcheck.engines.protocol.state.sync_objects import Place
+from mcheck.engines.protocol.state.sync_objects import Placement
 from mcheck.engines.protocol.state.vector_clocks import scopes_are_mutual
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Expr
@@ -52,7 +52,7 @@ class Passage:
     depends on what the entry reads; ``fenced``: the scope of a fence.sc in between.
     """
 
-    place: Place
+    place: Placement
     entry: int
     reads: bool
     acquires: str | None

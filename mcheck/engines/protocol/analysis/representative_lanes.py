@@ -1,9 +1,9 @@
 """Agents of which one thread stands for all lanes in the window: those that wait, meet others and read.
 
-What two lanes of an agent may do to each other takes a write; the lanes of an agent without one need not be
-tracked apart, where the model allows it (``mcheck.engines.protocol.incremental.lane_representatives``). Its reads are plain ones, of
-bytes that are neither an mbarrier, nor a tensor map, nor a word that is followed: which event of which lane they are is
-then of no consequence.
+What two lanes of an agent may do to each other takes a write; the lanes of an agent without one need not be tracked
+apart, where the model allows it (``mcheck.engines.protocol.incremental.lane_representatives``). Its reads are plain
+ones, of bytes that are neither an mbarrier, nor a tensor map, nor a word that is followed: which event of which lane
+they are is then of no consequence.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from mcheck.engines.protocol.diagnosis.source_lines import entry_at_step, line_o
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.trace import Entry
+from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Commit, Op, WaitGroup
@@ -36,12 +36,12 @@ def wait_of_group(m: Machine, old: Record, until: int) -> tuple[str, int | None]
 
 def find_group_wait(m: Machine, issuer: Agent, old: Record) -> Op | None:
     """The wait of the issuing thread that completes an operation of a group, be it that it is still to come."""
-    done = entry_at_step(m, issuer, next((step for agent, step in old.done if agent == issuer.index), 0))
+    done = entry_at_step(m, issuer, next((step for agent, step in old.waits if agent == issuer.index), 0))
     if done is not None:
         return done.op
     family = family_of(old.event.op)
     closed = isinstance(old.event.op, ops.Wgmma)
-    for op in issuer.code[m.trace[old.position].place + 1 :]:
+    for op in issuer.code[m.trace[old.position].pc + 1 :]:
         if isinstance(op, ops.Branch):
             break
         closed = closed or (isinstance(op, Commit) and op.family == family and op.guard is None)
@@ -52,14 +52,14 @@ def find_group_wait(m: Machine, issuer: Agent, old: Record) -> Op | None:
     return None
 
 
-def explain_late_wait(m: Machine, issuer: Agent, old: Record, over: Entry) -> str:
+def explain_late_wait(m: Machine, issuer: Agent, old: Record, over: TraceEntry) -> str:
     """That the issuing thread's next wait for the groups of an operation comes after it has handed the bytes over."""
     family = family_of(old.event.op)
-    for k, op in enumerate(issuer.code[m.trace[old.position].place + 1 :], m.trace[old.position].place + 1):
+    for k, op in enumerate(issuer.code[m.trace[old.position].pc + 1 :], m.trace[old.position].pc + 1):
         if isinstance(op, ops.Branch):
             break
         if isinstance(op, WaitGroup) and op.family == family:
-            return f"The wait at line {line_of(op)} comes after that." if k > over.place else ""
+            return f"The wait at line {line_of(op)} comes after that." if k > over.pc else ""
     return ""
 
 
@@ -72,4 +72,4 @@ def is_committed(m: Machine, old: Record) -> bool:
 
 def has_waited(m: Machine, issuer: Agent, old: Record, position: int) -> bool:
     """Whether the issuing thread had waited for an operation of a group before a step of the trace."""
-    return any(agent == issuer.index and step < m.trace[position].step for agent, step in old.done)
+    return any(agent == issuer.index and step < m.trace[position].step for agent, step in old.waits)

@@ -43,7 +43,7 @@ def build_finding(m: Machine, problem: Problem, profile: str) -> Finding:
         severity=entry.severity(profile),
         message=problem.message,
         accesses=problem.accesses,
-        missing=" ".join(filter(None, (problem.missing or entry.remedy_for(problem.message), problem.besides))),
+        missing=" ".join(filter(None, (problem.missing or entry.remedy_for(problem.message), problem.note))),
         section=entry.section_for(problem.section),
         trace=build_trace(m, problem),
     )
@@ -53,16 +53,16 @@ def build_trace(m: Machine, problem: Problem) -> Trace:
     """The steps that matter, numbered as in the whole execution: both accesses, what is done to the mbarriers that they
     signal or wait for, what else orders something, the nearest to the accesses first.
     """
-    last = min(problem.until, len(m.trace))
+    last = min(problem.last_step, len(m.trace))
     bars = _find_mbarriers(m, problem, last)
     if problem.code.startswith("DEAD"):
         theirs = [k for k in range(last) if _involves(m, problem, k) or _uses_address(m.trace[k].op, bars)]
         ends = {max((k for k in theirs if m.trace[k].agent == a), default=-1) for a in problem.agents}
         nearest = {k: last - k for k in theirs}
     else:
-        theirs = [k for k in range(problem.since, last) if _involves(m, problem, k)]
-        ends = {problem.since, theirs[-1]} if problem.since and theirs else set(theirs[-1:])
-        nearest = {k: min(k - problem.since, last - k) for k in theirs}
+        theirs = [k for k in range(problem.first_step, last) if _involves(m, problem, k)]
+        ends = {problem.first_step, theirs[-1]} if problem.first_step and theirs else set(theirs[-1:])
+        nearest = {k: min(k - problem.first_step, last - k) for k in theirs}
     ranks = {k: 0 if k in ends else 1 if _uses_address(m.trace[k].op, bars) else 2 for k in theirs}
     worth = [k for k in theirs if k in ends or _matters(m, problem, k)]
     kept = set(sorted(worth, key=lambda k: (ranks[k], nearest[k]))[:MAX_TRACE_STEPS])
@@ -74,14 +74,14 @@ def build_trace(m: Machine, problem: Problem) -> Trace:
 def _find_mbarriers(m: Machine, problem: Problem, last: int) -> set[int]:
     """The addresses of the mbarriers that decide: what is waited for, or signalled by an access."""
     if problem.code.startswith("DEAD"):
-        waited = (m.agents[a].where for a in problem.agents)
+        waited = (m.agents[a].blocked_on for a in problem.agents)
         return {where.address for where in waited if isinstance(where, Mbarrier)}
     bases = {i.label: i.base for i in m.program.memory.instances}
     misused = {bases[a.object] + a.bytes[0] for a in problem.accesses if a.object in bases} & set(m.mbarriers)
     if misused:
         return misused
     spans = {a.span for a in problem.accesses}
-    theirs = (e.op for e in m.trace[problem.since : last] if e.op.span in spans and e.agent in problem.agents)
+    theirs = (e.op for e in m.trace[problem.first_step : last] if e.op.span in spans and e.agent in problem.agents)
     return {address for op in theirs for address in _operand_addresses(op)} & set(m.mbarriers)
 
 

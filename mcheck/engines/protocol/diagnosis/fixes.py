@@ -29,7 +29,7 @@ from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Mbarrier
-from mcheck.engines.protocol.state.trace import Entry
+from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.engines.protocol.state.vector_clocks import Vector
 from mcheck.findings import catalogue
 from mcheck.ir import ops
@@ -81,7 +81,7 @@ def _executed_by_several(m: Machine, op: Op) -> bool:
 
 
 def _suggest_fence_after_wait(m: Machine, old: Record) -> str:
-    for agent, step in old.done:
+    for agent, step in old.waits:
         waited = entry_at_step(m, m.agents[agent], step)
         if waited is not None:
             return f"Execute fence.proxy.async.shared::cta after line {line_of(waited.op)}, which waits for the copy."
@@ -182,8 +182,8 @@ def _is_known_complete(m: Machine, old: Record, agent: int, time: Vector, step: 
     """Whether an access is over, in time, for an agent at a time and step of it."""
     if not old.asynchronous:
         return (old.agent == agent and old.step < step) or time[old.agent] >= old.step
-    signalled = any(time[bar] > signal.until for bar, signal in _first_signals(m, old).items())
-    return signalled or any(time[waited] >= at for waited, at in old.done)
+    signalled = any(time[bar] > signal.clock_bound for bar, signal in _first_signals(m, old).items())
+    return signalled or any(time[waited] >= at for waited, at in old.waits)
 
 
 def _suggest_scope(m: Machine, old: Record, new: Record) -> str:
@@ -199,13 +199,13 @@ def _suggest_completion_wait(m: Machine, old: Record, new: Record, low: int) -> 
     mechanism, what = _completion_mechanism(m, old, new)
     if new.proxy == "TMAP":
         releases = [e.op for e in m.trace[old.position :] if _is_tensormap_fence(e.op, "release")]
-        if old.done or not releases:
+        if old.waits or not releases:
             return _suggest_tensormap_fences(m, old, new)
         return f"{mechanism} before line {line_of(releases[0])}, which releases the map to its readers."
     relaxed = _suggest_acquire(m, old, new) if what == "mbar" else ""
     if relaxed:
         return relaxed
-    if old.agent == new.agent and (m.agents[old.agent].single or isinstance(op, ops.Wgmma)):
+    if old.agent == new.agent and (m.agents[old.agent].is_single_thread or isinstance(op, ops.Wgmma)):
         mechanism, later = wait_of_group(m, old, new.position) if what == "group" else (mechanism, 0)
         told = " and hand over" if mechanism.startswith("Let") else ""
         return f"{mechanism}{told} before line {second}. {pending_groups_note(later)}".strip()
@@ -249,7 +249,7 @@ def _suggest_completion_wait(m: Machine, old: Record, new: Record, low: int) -> 
 def _suggest_acquire(m: Machine, old: Record, new: Record) -> str:
     """What makes the thread's own relaxed wait for an operation acquire it."""
     agent = m.agents[new.agent]
-    if not any(agent.time[bar] > signal.until for bar, signal in _first_signals(m, old).items()):
+    if not any(agent.time[bar] > signal.clock_bound for bar, signal in _first_signals(m, old).items()):
         return ""
     waits = (ops.performed_operation(e.op) for e in reversed(m.trace) if e.agent == new.agent and e.signal < 0)
     wait = next((op for op in waits if isinstance(op, ops.MbarrierWait)), None)
@@ -261,15 +261,17 @@ def _suggest_acquire(m: Machine, old: Record, new: Record) -> str:
 def _completion_mechanism(m: Machine, old: Record, new: Record) -> tuple[str, str]:
     """How to wait for an operation, and whether that is by a group, which belongs to the issuing thread."""
     op = old.event.op
-    if old.bars:
+    if old.mbarrier_clocks:
         names = []
         signals = _first_signals(m, old)
         for bar in m.mbarriers.values():
-            if bar.seen in old.bars:
-                signal, now = signals.get(bar.seen), bar.state.phase if bar.state is not None else 0
+            if bar.clock_index in old.mbarrier_clocks:
+                signal, now = signals.get(bar.clock_index), bar.state.phase if bar.state is not None else 0
                 phase = now if signal is None else signal.phase
                 names.append(f"phase {phase} (parity {phase % 2}) of {m.label(bar.address)}")
-        far = any(not _same_cta(m, bar.address, new) for bar in m.mbarriers.values() if bar.seen in old.bars)
+        far = any(
+            not _same_cta(m, bar.address, new) for bar in m.mbarriers.values() if bar.clock_index in old.mbarrier_clocks
+        )
         who = "Let a thread of its CTA wait" if far else "Wait"  # only the owner's threads may (9.7.13.15.16)
         return f"{who} for {' and '.join(names)}, which the operation at line {line_of(op)} completes,", "mbar"
     text = wait_for_completion(op, write=is_modification(old), later=0 if is_committed(m, old) else None)
@@ -286,9 +288,9 @@ def _same_cta(m: Machine, address: int, record: Record) -> bool:
     return instance is None or instance.cta == m.program.threads[m.agents[record.agent].threads[0]].place.cta
 
 
-def _first_signals(m: Machine, old: Record) -> dict[int, Entry]:
+def _first_signals(m: Machine, old: Record) -> dict[int, TraceEntry]:
     """The first signal of an operation so far to each mbarrier, by the component of the object in time."""
-    out: dict[int, Entry] = {}
+    out: dict[int, TraceEntry] = {}
     for entry in m.trace[old.position :]:
         if entry.signal >= 0 and entry.agent == old.agent and entry.op is old.event.op:
             out.setdefault(entry.signal, entry)
@@ -304,15 +306,15 @@ def _last_release_known(m: Machine, issuer: Agent, other: Agent, since: int, unt
     return None
 
 
-def is_release(entry: Entry) -> bool:
+def is_release(entry: TraceEntry) -> bool:
     releases = isinstance(entry.op, RELEASES) or (isinstance(entry.op, ops.Store) and entry.op.sem != "weak")
     return entry.signal < 0 and releases
 
 
-def _find_elected_lane(m: Machine, owner: Agent, issuer: Agent, old: Record) -> tuple[Agent, Entry] | None:
+def _find_elected_lane(m: Machine, owner: Agent, issuer: Agent, old: Record) -> tuple[Agent, TraceEntry] | None:
     """Another lane of the owner's warp that hands over to the issuer after the access."""
     place = m.warp_of(owner)
-    for k in m.setup.warps[owner.index]:
+    for k in m.setup.warp_mates[owner.index]:
         lane = m.agents[k]
         if lane is owner or lane is issuer or m.warp_of(lane) != place:
             continue
@@ -342,12 +344,12 @@ def _count_executions(m: Machine, agent: Agent, op: Op, step: int) -> int:
 
 def suggest_publication(m: Machine, agent: Agent, bar: Mbarrier, op: Op) -> str:
     """What puts the initialisation of an object before an operation of another thread."""
-    began = bar.began
+    began = bar.initialisation
     if began is None:
         return ""
     owner = m.agents[began.agent]
     line = line_of(began.event.op)
-    if owner.place[2] != agent.place[2]:
+    if owner.placement[2] != agent.placement[2]:
         barrier = "barrier.cluster.arrive and barrier.cluster.wait"
         fences = [(a, fence) for a in m.agents for fence in a.code if _of_inits(fence)]
         there = next((fence for a, fence in fences if a is owner and line_of(fence) > line), None)
@@ -365,9 +367,9 @@ def _of_inits(op: Op) -> bool:
 
 def suggest_single_init(bar: Mbarrier, op: Op) -> str:
     """The fix for an init of an object that exists."""
-    if bar.began is None or bar.began.event.op.span == op.span:
+    if bar.initialisation is None or bar.initialisation.event.op.span == op.span:
         return f"Let one thread execute line {line_of(op)}, once, or mbarrier.inval before it is executed again."
-    first = line_of(bar.began.event.op)
+    first = line_of(bar.initialisation.event.op)
     return (
         f"Execute mbarrier.inval before line {line_of(op)}, when nothing on the object of line {first} is outstanding."
     )

@@ -11,8 +11,8 @@ def iteration_at(m: Machine, k: int) -> str:
     """That of a step of the trace; of a completion, that of its operation."""
     entry = m.trace[k]
     agent = m.agents[entry.agent]
-    issued = entry if entry.place >= 0 else entry_at_step(m, agent, entry.step)
-    return iteration_of(m, agent, issued.place) if issued is not None else ""
+    issued = entry if entry.pc >= 0 else entry_at_step(m, agent, entry.step)
+    return iteration_of(m, agent, issued.pc) if issued is not None else ""
 
 
 def iteration_of(m: Machine, agent: Agent, place: int) -> str:

@@ -11,7 +11,7 @@ from mcheck.engines.protocol.diagnosis.stage_reuse import classify_stage_read
 from mcheck.engines.protocol.diagnosis.sync_diagnosis import explain_known_order
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.access_history import Record
-from mcheck.engines.protocol.state.trace import Entry
+from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.memory import SHARED_WINDOW
@@ -77,7 +77,7 @@ def _explain_insufficient_wait(m: Machine, old: Record) -> str:
     cover it.
     """
     op = old.event.op
-    if not old.asynchronous or old.bars:
+    if not old.asynchronous or old.mbarrier_clocks:
         return ""
     behind = [(k, e) for k, e in enumerate(m.trace) if k >= old.position and isinstance(e.op, ops.WaitGroup)]
     mine = [
@@ -120,7 +120,7 @@ def find_narrow_releases(m: Machine, old: Record, new: Record) -> list[NarrowSco
     return find_too_narrow(pairs)[:MAX_RELEASES]
 
 
-def _place(m: Machine, entry: Entry) -> Place:
+def _place(m: Machine, entry: TraceEntry) -> Place:
     return m.program.threads[m.agents[entry.agent].threads[0]].place
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.trace import Entry
+from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.ir.ops import Op
 
 
@@ -13,7 +13,7 @@ def line_of(op: Op) -> int:
     return op.span.line if op.span is not None else 0
 
 
-def entry_at_step(m: Machine, agent: Agent, step: int) -> Entry | None:
+def entry_at_step(m: Machine, agent: Agent, step: int) -> TraceEntry | None:
     """What an agent did at a step."""
     if step <= 0:
         return None

@@ -11,11 +11,11 @@ from mcheck.engines.protocol.state.access_history import Record
 
 def classify_stage_read(m: Machine, old: Record, new: Record, low: int) -> ReadPhase:
     """What the read ``new`` of the byte ``low`` comes to, while the copy ``old`` is under way."""
-    if not old.asynchronous or old.bars or not old.write or new.write or old.proxy != new.proxy:
+    if not old.asynchronous or old.mbarrier_clocks or not old.write or new.write or old.proxy != new.proxy:
         return ReadPhase.OWN
     if m.agents[new.agent].time[old.agent] >= old.step:
         return ReadPhase.OWN  # the read comes behind the issue of the copy
-    _, history = m.history(low)
+    _, history = m.history_at(low)
     cell = history.cells[bisect_right(history.starts, low) - 1]
     fills = [r.position for r in cell if r is not old and r.write and _is_complete_before(m, r, new)]
     if not fills:
@@ -36,5 +36,5 @@ def _is_complete_before(m: Machine, fill: Record, read: Record) -> bool:
     """Whether a write is over before a read."""
     time = m.agents[read.agent].time
     if fill.asynchronous:
-        return any(step <= time[agent] for agent, step in fill.done)
+        return any(step <= time[agent] for agent, step in fill.waits)
     return fill.step <= time[fill.agent]

@@ -8,7 +8,7 @@ from mcheck.engines.protocol.diagnosis.source_lines import entry_at_step, line_o
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.trace import Entry
+from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Place
@@ -44,7 +44,7 @@ def _explain_failed_test(m: Machine, owner: Agent, old: Record) -> str:
     return f" The look at line {line} may answer false, and line {access} then comes too early."
 
 
-def _explain_missing_half(m: Machine, issuer: Agent, owner: Agent, old: Record, last: Entry) -> str:
+def _explain_missing_half(m: Machine, issuer: Agent, owner: Agent, old: Record, last: TraceEntry) -> str:
     """Which half is missing, where the other one knows of the step ``last`` behind the access."""
     if isinstance(last.op, ops.CpAsyncArrive):
         return "it tells of the cp.async before it, and of nothing else"
@@ -65,7 +65,7 @@ def _explain_missing_half(m: Machine, issuer: Agent, owner: Agent, old: Record, 
     return "; ".join([way, *dict.fromkeys(idle[:2])])
 
 
-def _explain_missing_acquire(m: Machine, issuer: Agent, last: Entry) -> str:
+def _explain_missing_acquire(m: Machine, issuer: Agent, last: TraceEntry) -> str:
     """What is wrong with the acquire of a release, the step ``last`` of another agent (8.9.2 and 8.8)."""
     behind = m.trace[m.trace.index(last) + 1 :]
     taken = [e.op for e in behind if e.agent == issuer.index and e.signal < 0 and acquires(e.op)]
@@ -85,7 +85,7 @@ def is_releasing_fence(op: Op) -> bool:
 
 
 def explain_idle_fence(
-    m: Machine, fence: Entry, last: Entry, address: int | None, writer: Place, reader: Place
+    m: Machine, fence: TraceEntry, last: TraceEntry, address: int | None, writer: Place, reader: Place
 ) -> str:  # fmt: skip
     """Why a fence that releases does not do it for a write of its thread; empty if it does. ``last`` is the step that
     hands the bytes over.

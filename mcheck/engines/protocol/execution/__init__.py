@@ -1,1 +1,1 @@
-"""One execution: what all executions of a program share (``setup``), and its state machine."""
+"""One execution of a program: what all executions share (``setup``), and the state of one (``machine``)."""

@@ -1,8 +1,8 @@
-"""One execution: the agents' code run step by step, with what each step touches and signals.
+"""The state of one execution: its agents, memory, synchronisation objects, window and trace.
 
-Operations are decoded into events by the emitters of ``mcheck.events``, so that operands are checked in one place. The
-events go into a window of the execution (``mcheck.engines.protocol.incremental``), which says what the model in use
-makes of them; what they do to memory and to objects is done here and in the modules beside this one.
+Emitters of ``mcheck.events`` decode operations into events, so that operands are checked in one place. The events go
+into the execution's window (``mcheck.engines.protocol.incremental``), which evaluates the model in use. The effects on
+memory and on objects are executed here and in ``mcheck.engines.protocol.operations``.
 """
 
 from __future__ import annotations
@@ -27,8 +27,15 @@ from mcheck.engines.protocol.state.access_history import History, Record
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.memory_values import Memory
 from mcheck.engines.protocol.state.problems import Problem
-from mcheck.engines.protocol.state.sync_objects import Done, Mbarrier, PhaseOperations, Rendezvous, Signal, Word
-from mcheck.engines.protocol.state.trace import Entry, Exchange, Forced, Planned, Reversal
+from mcheck.engines.protocol.state.sync_objects import (
+    BarrierState,
+    Mbarrier,
+    PhaseOperations,
+    Signal,
+    SyncOperation,
+    Word,
+)
+from mcheck.engines.protocol.state.trace import PhaseReversal, PlannedStep, Prefix, Reversal, TraceEntry
 from mcheck.engines.protocol.state.vector_clocks import Vector
 from mcheck.events.emit import Emitter, Stop, handler_of
 from mcheck.events.event import Event
@@ -42,17 +49,17 @@ from mcheck.ir.ops import Op
 from mcheck.semantics.terms import Term, Uid, typed
 
 MAX_STEPS = 3_000_000
-SETTLE_AT = 160
-"""Live events from which on those that nothing can tell apart are made one."""
+MERGE_THRESHOLD = 160
+"""The number of live events from which on indistinguishable ones are merged."""
 
-Saved = tuple[
+Snapshot = tuple[
     tuple[object, ...], dict[int, tuple[int, int, int]], dict[int, int], dict[int, int], str | None, int, set[object],
     dict[tuple[int, int], PhaseOperations] | None,
 ]  # fmt: skip
-"""What a trial has to leave as it was."""
+"""The state that a trial must restore."""
 
 
-Teller = Callable[["Machine", "Agent", Live, list[Flagged]], None]
+FlagHandler = Callable[["Machine", "Agent", Live, list[Flagged]], None]
 
 
 class Undefined(Exception):
@@ -60,139 +67,158 @@ class Undefined(Exception):
 
 
 class Blocked(Exception):
-    """The agent cannot go on; ``where`` is what it waits for."""
+    """The agent cannot continue; ``blocked_on`` is what it waits for."""
 
-    def __init__(self, where: object) -> None:
+    def __init__(self, blocked_on: object) -> None:
         super().__init__("blocked")
-        self.where = where
+        self.blocked_on = blocked_on
 
 
-Doer = Callable[["Machine", Agent, Op], None]
-DOERS: dict[type[Op], Doer] = {}
+Executor = Callable[["Machine", Agent, Op], None]
+EXECUTORS: dict[type[Op], Executor] = {}
 
 
-def executes(*kinds: type[Op]) -> Callable[[Doer], Doer]:
-    """Registers the function that executes operations of these kinds."""
+def executes(*kinds: type[Op]) -> Callable[[Executor], Executor]:
+    """Register the function that executes operations of these kinds."""
 
-    def register(doer: Doer) -> Doer:
+    def register(executor: Executor) -> Executor:
         for kind in kinds:
-            DOERS[kind] = doer
-        return doer
+            EXECUTORS[kind] = executor
+        return executor
 
     return register
 
 
-class Watch(Protocol):
-    """What is told of the operations on mbarriers, and says which of them nobody is to learn of."""
+class MbarrierObserver(Protocol):
+    """An observer of the operations on mbarriers, which may hide some of them from all other threads."""
 
-    def hides(self, agent: Agent) -> bool: ...
+    def hides(self, agent: Agent) -> bool:
+        """Whether the present step of an agent is hidden from all others."""
+        ...
 
-    def waited(self, bar: Mbarrier, agent: Agent, event: Event, *, awaited: bool) -> None: ...
+    def on_wait(self, bar: Mbarrier, agent: Agent, event: Event, *, awaited: bool) -> None:
+        """Called with a wait at an object."""
 
-    def landed(self, m: Machine, bar: Mbarrier, done: Done, time: Vector) -> None: ...
+    def on_operation(self, m: Machine, bar: Mbarrier, done: SyncOperation, time: Vector) -> None:
+        """Called with an operation or signal that counts in the present phase."""
 
-    def entered(self, m: Machine, bar: Mbarrier, done: Done, entries: tuple[Live, ...]) -> None: ...
+    def on_arrival(self, m: Machine, bar: Mbarrier, done: SyncOperation, entries: tuple[Live, ...]) -> None:
+        """Called with an arrival that has entered the window."""
 
 
 class Machine:
-    """One execution, forced along a prefix and then by the usual order: signals first, then whoever ran last."""
+    """One execution: first the steps of a prefix, then the default schedule (signals first, then the agent that ran
+    last).
+    """
 
-    def __init__(self, setup: Setup, forced: Forced, flagged: Teller) -> None:
+    def __init__(self, setup: Setup, prefix: Prefix, on_flags: FlagHandler) -> None:
         self.setup = setup
-        self.forced = forced
+        self.prefix = prefix
         self.program = setup.program
-        zero = [0] * setup.components
-        self.zero = zero
+        zero = [0] * setup.clock_size
+        self.zero_clock = zero
         self.memory = Memory(setup.program)
-        self.agents = [self._agent(k, group, zero) for k, group in enumerate(setup.partition)]
-        self.names = {t: k for k, group in enumerate(setup.partition) for t in group}
-        self.window = Window(setup.program, setup.tape, setup.shown, setup.sorts)
-        self.before: dict[int, tuple[int, int, int]] = {}
-        """By thread: what precedes its present place in program order, that place, what stands at it."""
-        self.waits_for: dict[int, int] = {}
-        """By thread, what all that follows depends on: waits and branches that have let it through."""
-        self.looks: dict[int, int] = {}
-        """By thread, the looks at mbarriers for whose answer not all that follows has to wait."""
-        self.settle_at = SETTLE_AT
+        self.agents = [self._make_agent(k, group, zero) for k, group in enumerate(setup.partition)]
+        self.agent_of_thread = {t: k for k, group in enumerate(setup.partition) for t in group}
+        self.window = Window(setup.program, setup.tape, setup.event_kinds, setup.sorts)
+        self.program_order: dict[int, tuple[int, int, int]] = {}
+        """For each thread: the events before its present step in program order, that step, and the events of the
+        step.
+        """
+        self.control_sources: dict[int, int] = {}
+        """For each thread, the waits and branches that all later events depend on."""
+        self.polls: dict[int, int] = {}
+        """For each thread, the mbarrier polls whose result not all later events depend on."""
+        self.merge_threshold = MERGE_THRESHOLD
         self.exits: dict[int, int] = {}
         self.fences: dict[object, int] = {}
         """By warp, its wgmma.fence; by thread, its latest fence.proxy.async; fence.sc under None."""
-        self.trace: list[Entry] = []
-        self.vain: list[Planned] = []
-        self.held: dict[object, tuple[int, Entry]] = {}
-        """The last step of those that could not do it, and how long the trace was."""
+        self.trace: list[TraceEntry] = []
+        self.failed_steps: list[PlannedStep] = []
+        self.blocked_steps: dict[object, tuple[int, TraceEntry]] = {}
+        """For each agent or signal, its latest step that could not be executed, and the length of the trace then."""
         self.signals: dict[tuple[int, int, int], Signal] = {}
         self.queue: deque[tuple[int, int, int]] = deque()
         self.problems: list[Problem] = []
         self.reversals: list[Reversal] = []
-        self.exchanged: list[Exchange] = []
-        """Those of the reversals that are of two operations in different phases of one mbarrier."""
-        self.watch: Watch | None = None
-        self.assigned: list[object] = []
-        self.coarse: set[int] = set()
+        """The other orders of steps to run."""
+        self.phase_reversals: list[PhaseReversal] = []
+        """The reversals of two operations in different phases of one mbarrier."""
+        self.observer: MbarrierObserver | None = None
+        self.decisions: list[object] = []
+        """What distinguishes this execution from others up to the order of commuting steps."""
+        self.agents_to_split: set[int] = set()
+        """Agents whose lanes may have to be distinguished, because one of their steps may be reversed."""
         self.histories: dict[int, History] = {}
-        self.words: dict[int, Word] = {}
-        self.meetings: dict[tuple[object, ...], Rendezvous] = {}
-        self.sc_fences: list[tuple[str, Done, tuple[Live, ...]]] = []
+        """The access histories of objects, by base address."""
+        self.tracked_words: dict[int, Word] = {}
+        self.barriers: dict[tuple[object, ...], BarrierState] = {}
+        """Execution barriers, aligned instructions of warps and collectives, by key."""
+        self.sc_fences: list[tuple[str, SyncOperation, tuple[Live, ...]]] = []
         self.reported: set[object] = set()
-        self.aligned: dict[tuple[int, int], list[Statement]] = {}
+        self.aligned_statements: dict[tuple[int, int], list[Statement]] = {}
         self.tokens: set[tuple[int, int]] = set()
-        self.unsure: str | None = None
-        self.completed: list[tuple[tuple[object, ...], tuple[Done, ...]]] = []
-        """The rounds of barriers with a count that are over: which barrier, and the arrivals."""
-        self.parted = False
-        """Whether an arrival may be one for the next round of its barrier, so that who stands may have been let go."""
-        self.inexact: str | None = None
-        """Why the values of this execution may not be those of an execution of the model."""
-        self.impossible: str | None = None
-        """The axiom of the model that this execution breaks: it is none."""
-        self.guesses = 0
-        self.guessed: dict[Term, bool] = {}
-        """What was taken for the truth of conditions that nobody knows."""
-        self.flagged = flagged
-        """Is told what the flags of the model say of events that touch no memory."""
-        self.trials = 0
-        """Events that were put into the window to see whether the model lets them be."""
-        self.absent = False
-        """Whether a barrier was passed because a thread had exited, which orders nothing but in time."""
-        self.bound: str | None = None
-        """Up to what it is followed, where there may be more."""
-        self.overtaken: str | None = None
-        """Which operation on an mbarrier might have taken effect behind a later one of its thread."""
-        self.found: dict[tuple[int, int, int, int], int] = {}
-        """By agent, an object, the agent and the step of its initialisation, which no time orders before the first one:
-        by which of its steps that found the object first.
+        self.not_followed: str | None = None
+        """What the engine could not follow, if anything: all executions are in doubt then."""
+        self.completed_barriers: list[tuple[tuple[object, ...], tuple[SyncOperation, ...]]] = []
+        """The completed generations of barriers with a count: which barrier, and the arrivals."""
+        self.ambiguous_arrivals = False
+        """Whether an arrival may belong to the next generation of its barrier, so that a thread that waits may have
+        been released.
         """
-        self.ended = "end"
+        self.inexact_reason: str | None = None
+        """Why the values of this execution may differ from those of any execution of the model."""
+        self.broken_axiom: str | None = None
+        """The axiom of the model that this execution violates: it is inconsistent."""
+        self.guess_count = 0
+        self.guessed_truths: dict[Term, bool] = {}
+        """The assumed truth of conditions that are not known."""
+        self.on_flags = on_flags
+        """Called with the flags of the model for events that access no memory."""
+        self.trial_count = 0
+        """The number of trials: events added to the window only to see whether the model allows them."""
+        self.exit_passed_barrier = False
+        """Whether a barrier completed because a thread had exited, which orders time and no memory."""
+        self.bound: str | None = None
+        """The bound that cut this execution, if any."""
+        self.reordering: str | None = None
+        """An operation on an mbarrier that might take effect after a later one of its thread, as a sentence."""
+        self.unordered_finds: dict[tuple[int, int, int, int], int] = {}
+        """By (agent, object, agent and step of its initialisation), where no time orders the initialisation before the
+        first agent: the step of that agent that found the object first.
+        """
+        self.outcome = "end"
+        """How it ended: "end", "stuck" (a deadlock), "undefined", or "cut" at a bound."""
         base = len(setup.partition)
         self.mbarriers: dict[int, Mbarrier] = {}
         for k, address in enumerate(setup.mbarriers):
-            self.mbarriers[address] = Mbarrier(address, base + k, time=zero, next_time=zero)
+            self.mbarriers[address] = Mbarrier(address, base + k, time=zero, pending_time=zero)
         self.mbarrier_places = sorted(self.mbarriers)
 
-    def _agent(self, k: int, group: tuple[int, ...], zero: Vector) -> Agent:
-        emitters = self.emitters(group)
+    def _make_agent(self, k: int, group: tuple[int, ...], zero: Vector) -> Agent:
+        emitters = self.make_emitters(group)
         lanes = [e.start() for e in emitters]
         code = self.program.threads[group[0]].code
         return Agent(
-            k, group, lanes, emitters, code, self.setup.places[k], zero, origin=[{} for _ in group],
-            lean=self.setup.lean[k],
+            k, group, lanes, emitters, code, self.setup.placements[k], zero, sources=[{} for _ in group],
+            single_representative=self.setup.single_representative[k],
         )  # fmt: skip
 
-    def emitters(self, group: tuple[int, ...]) -> list[Emitter]:
-        """What decodes the operations of some threads for this execution."""
+    def make_emitters(self, group: tuple[int, ...]) -> list[Emitter]:
+        """Create the emitters that decode the operations of some threads for this execution."""
         return [
             Emitter(
-                self.program, self.program.threads[t], self.setup.semantics, _Maps(self), meets=False,
-                layout=self.setup.layout, unwritten=self.setup.unwritten if self.setup.blind else None,
+                self.program, self.program.threads[t], self.setup.semantics, _MapReader(self), meets=False,
+                layout=self.setup.layout,
+                unwritten=self.setup.unwritten_objects if self.setup.ignores_copied_data else None,
             )
             for t in group
         ]  # fmt: skip
 
     def map_contents(self, uid: Uid, state: State) -> tuple[int, ...]:
-        """The bytes that a tensor copy finds where its map should be."""
+        """The bytes that a tensor copy reads as its tensor map."""
         event = state.events[uid[1]]
-        memory = Memory(self.program) if self.setup.older_maps else self.memory
+        memory = Memory(self.program) if self.setup.stale_maps else self.memory
         value = memory.load(event.address, event.size)
         if value is None:
             raise UnknownData("a tensor map with unknown contents", event.op.span)
@@ -200,91 +226,102 @@ class Machine:
 
     # --- the window -----------------------------------------------------------------------------------------
 
-    def live(
-        self, thread: int, event: Event, edges: dict[str, int], turn: int, *, ordered: bool, exact: bool = False,
+    def make_entry(
+        self, thread: int, event: Event, edges: dict[str, int], position: int, *, ordered: bool, exact: bool = False,
         where: int | None = None, back: dict[str, int] | None = None,
     ) -> Live:  # fmt: skip
-        """An event of a thread for the window; ``turn`` is its place in program order if it is ``ordered``: eight times
-        the step of its agent, and which part of that it is.
+        """Create a window entry for an event of a thread. ``position`` is its place in program order if it is
+        ``ordered``: eight times the step of its agent, plus the part of that step.
         """
         if ordered:
-            before, at, here = self.before.get(thread, (0, -1, 0))
-            if turn > at:
-                before, at, here = before | here, turn, 0
-                self.before[thread] = before, at, here
+            before, at, here = self.program_order.get(thread, (0, -1, 0))
+            if position > at:
+                before, at, here = before | here, position, 0
+                self.program_order[thread] = before, at, here
             if before:
                 edges["po"] = before
-            waits = self.waits_for.get(thread, 0)
+            waits = self.control_sources.get(thread, 0)
             if waits:
                 edges["ctrl"] = edges.get("ctrl", 0) | waits
-            if thread in self.looks:
+            if thread in self.polls:
                 awaited = edges.get("ctrl", 0) | edges.get("addr", 0) | edges.get("data", 0)
-                regardless = self.looks[thread] & before & ~awaited
+                regardless = self.polls[thread] & before & ~awaited
                 if regardless:
                     edges["regardless"] = regardless
         return self.window.entry(
-            event, thread, edges=edges, back=back, exact=exact, where=where, instruction=(turn // 8, event.instruction)
+            event,
+            thread,
+            edges=edges,
+            back=back,
+            exact=exact,
+            where=where,
+            instruction=(position // 8, event.instruction),
         )
 
-    def enter(self, entry: Live, *, ordered: bool, complete: bool = True) -> list[Flagged]:
-        """Puts an event into the window: what the flags of the model say of it. Where most of the time goes, so that
-        the time is looked at here.
+    def add_entry(self, entry: Live, *, ordered: bool, complete: bool = True) -> list[Flagged]:
+        """Add an event to the window and return the flags of the model for it. Most of the time is spent here, so the
+        deadline is checked here.
         """
-        self.setup.deadline()
+        self.setup.check_deadline()
         broken, flags = self.window.add(entry, complete=complete)
-        if broken is not None and self.impossible is None:
-            self.impossible = broken
+        if broken is not None and self.broken_axiom is None:
+            self.broken_axiom = broken
         if ordered:
-            before, at, here = self.before[entry.thread]
-            self.before[entry.thread] = before, at, here | 1 << entry.slot
+            before, at, here = self.program_order[entry.thread]
+            self.program_order[entry.thread] = before, at, here | 1 << entry.slot
         return flags
 
-    def put(
+    def add_event(
         self, agent: Agent, event: Event, *, part: int = 0, edges: Iterable[dict[str, int]] | None = None,
         exact: bool = False, where: int | None = None, common: dict[str, int] | None = None,
         back: dict[str, int] | None = None,
     ) -> tuple[Live, ...]:  # fmt: skip
-        """An event of all lanes of an agent, ``part`` of its present step; ``edges`` of each shown lane, ``common`` of
-        all. What the flags say of events that touch no memory is reported at once.
+        """Add an event of all lanes of an agent, ``part`` of its present step; ``edges`` are those of each
+        representative, ``common`` those of all. Flags for events that access no memory are reported at once.
         """
         ordered = event.order is not None
-        given = list(edges) if edges is not None else [{} for _ in agent.shown]
+        given = list(edges) if edges is not None else [{} for _ in agent.representatives]
         out = []
-        for thread, own in zip(agent.shown, given, strict=True):
+        for thread, own in zip(agent.representatives, given, strict=True):
             mine = {**(common or {}), **own}
-            entry = self.live(
+            entry = self.make_entry(
                 thread, event, mine, agent.step * 8 + part, ordered=ordered, exact=exact, where=where, back=back
             )
-            flags = self.enter(entry, ordered=ordered)
+            flags = self.add_entry(entry, ordered=ordered)
             if flags:
-                self.flagged(self, agent, entry, flags)
+                self.on_flags(self, agent, entry, flags)
             out.append(entry)
         return tuple(out)
 
-    def depend(self, agent: Agent, entries: Iterable[Live]) -> None:
-        """All that follows in the agent's threads depends on these events."""
-        for thread, entry in zip(agent.shown, entries, strict=True):
-            self.waits_for[thread] = self.waits_for.get(thread, 0) | 1 << entry.slot
+    def add_dependency(self, agent: Agent, entries: Iterable[Live]) -> None:
+        """Make all later events of the agent's threads depend on these events."""
+        for thread, entry in zip(agent.representatives, entries, strict=True):
+            self.control_sources[thread] = self.control_sources.get(thread, 0) | 1 << entry.slot
 
-    def look(self, agent: Agent, entries: Iterable[Live]) -> None:
-        """These looks at an mbarrier order what depends on them, and nothing else that follows."""
-        for thread, entry in zip(agent.shown, entries, strict=True):
-            self.looks[thread] = self.looks.get(thread, 0) & ~self.waits_for.get(thread, 0) | entry.bit
+    def note_poll(self, agent: Agent, entries: Iterable[Live]) -> None:
+        """Note polls of an mbarrier that order what depends on them, and no other later event."""
+        for thread, entry in zip(agent.representatives, entries, strict=True):
+            self.polls[thread] = self.polls.get(thread, 0) & ~self.control_sources.get(thread, 0) | entry.bit
 
-    def save(self, bar: Mbarrier | None = None) -> Saved:
-        """What ``restore`` needs to take back events that were put into the window for a trial."""
+    def save(self, bar: Mbarrier | None = None) -> Snapshot:
+        """Save what ``restore`` needs to undo a trial."""
         phases = None if bar is None else {k: replace(a) for k, a in bar.phases.items()}
-        self.trials += 1
+        self.trial_count += 1
         return (
-            self.window.save(), dict(self.before), dict(self.waits_for), dict(self.looks), self.impossible,
-            len(self.problems), set(self.reported), phases,
+            self.window.save(), dict(self.program_order), dict(self.control_sources), dict(self.polls),
+            self.broken_axiom, len(self.problems), set(self.reported), phases,
         )  # fmt: skip
 
-    def restore(self, saved: Saved, bar: Mbarrier | None = None) -> None:
-        """Takes back what came since ``save``."""
-        window, before, waits, looks, impossible, problems, reported, phases = saved
+    def restore(self, saved: Snapshot, bar: Mbarrier | None = None) -> None:
+        """Undo everything since ``save``."""
+        window, program_order, control_sources, polls, broken_axiom, problems, reported, phases = saved
         self.window.restore(window)
-        self.before, self.waits_for, self.looks, self.impossible = before, waits, looks, impossible
+        self.program_order, self.control_sources, self.polls, self.broken_axiom = (
+            program_order,
+            control_sources,
+            polls,
+            broken_axiom,
+        )
         del self.problems[problems:]
         self.reported = reported
         if bar is not None and phases is not None:
@@ -293,10 +330,12 @@ class Machine:
     # --- names --------------------------------------------------------------------------------------------
 
     def label(self, address: int) -> str:
-        """The object at an address, with the element or the offset; in the terms of the program if it has some."""
-        said = self.program.terms.label(address) if self.program.terms is not None else None
-        if said is not None:
-            return said
+        """The name of the object at an address, with the element or the offset; in the program's terms if it has
+        some.
+        """
+        own_name = self.program.terms.label(address) if self.program.terms is not None else None
+        if own_name is not None:
+            return own_name
         instance = self.program.memory.find(address)
         if instance is None:
             return hex(address)
@@ -310,9 +349,9 @@ class Machine:
         return f"{instance.label} + {offset}" if offset else instance.label
 
     def name(self, agent: Agent, lane: int | None = None) -> str:
-        """How results call a thread, or the lanes of an agent."""
+        """The name of a thread, or of the lanes of an agent, in results."""
         threads = self.program.threads
-        if lane is not None or agent.single:
+        if lane is not None or agent.is_single_thread:
             return threads[agent.threads[lane or 0]].name
         return f"{threads[agent.threads[0]].role}[{format_ranges(sorted(threads[t].number for t in agent.threads))}]"
 
@@ -324,101 +363,103 @@ class Machine:
 
     @property
     def brief(self) -> bool:
-        """Whether there is an error already, and no need to look for what only stale reads and looks would show."""
+        """Whether an error has been found, so that errors which only stale reads and waits show need not be sought."""
         if self.setup.thorough:
             return False
         return self.setup.brief or any(catalogue.get(p.code).severity("ptx") == "error" for p in self.problems)
 
-    def begin(self, entry: Entry) -> None:
-        """Starts a step of the trace."""
-        entry.vain, self.vain = self.vain, []
+    def begin_step(self, entry: TraceEntry) -> None:
+        """Append a step to the trace."""
+        entry.failed_steps, self.failed_steps = self.failed_steps, []
         self.trace.append(entry)
-        self._taken = 0
+        self._choices_made = 0
 
-    def tried_in_vain(self) -> None:
-        """Takes the last step back, which could not be done; that it has chosen to wait is remembered."""
+    def undo_blocked_step(self) -> None:
+        """Remove the last step, which could not be executed; its choice to wait is kept."""
         entry = self.trace.pop()
-        self.held[entry.who] = len(self.trace), entry
+        self.blocked_steps[entry.actor] = len(self.trace), entry
         chosen = tuple(c for c, _ in entry.choices)
-        self.vain = [*entry.vain, (entry.who, chosen)] if chosen else entry.vain
+        self.failed_steps = [*entry.failed_steps, (entry.actor, chosen)] if chosen else entry.failed_steps
 
     def choose(self, count: int) -> int:
-        """One of ``count`` ways to go on; the others are explored later."""
+        """Choose one of ``count`` ways to continue; the others are explored later."""
         choices = self.trace[-1].choices
-        k = self._taken
-        self._taken += 1
+        k = self._choices_made
+        self._choices_made += 1
         if k < len(choices):
             taken = min(choices[k][0], count - 1)
             choices[k] = (taken, -1)
         else:
             taken = 0
             choices.append((0, count))
-        self.assigned.append((self.trace[-1].agent, self.trace[-1].step, "ways", count))
+        self.decisions.append((self.trace[-1].agent, self.trace[-1].step, "ways", count))
         return taken
 
-    def pick(self, options: Sequence[int]) -> int:
-        """One of some ``options`` that mean the same in every order of the steps; the others are explored later."""
+    def choose_option(self, options: Sequence[int]) -> int:
+        """Choose one of ``options`` whose meaning does not depend on the order of steps; the others are explored
+        later.
+        """
         choices = self.trace[-1].choices
-        k = self._taken
-        self._taken += 1
+        k = self._choices_made
+        self._choices_made += 1
         wanted = choices[k][0] if k < len(choices) else None
-        self.assigned.append((self.trace[-1].agent, self.trace[-1].step, "options", *options))
+        self.decisions.append((self.trace[-1].agent, self.trace[-1].step, "options", *options))
         if wanted is not None and wanted in options:
             choices[k] = (wanted, ())
             return wanted
         choices[k : k + 1] = [(options[0], tuple(options[1:]))]
         return options[0]
 
-    def wake(self, where: object) -> None:
-        """Lets those who wait for ``where`` try again."""
+    def wake(self, reason: object) -> None:
+        """Let the agents that are blocked on something try again."""
         for agent in self.agents:
-            if agent.status == "blocked" and (agent.where is where or isinstance(agent.where, list)):
-                agent.status, agent.where = "run", None
+            if agent.status == "blocked" and (agent.blocked_on is reason or isinstance(agent.blocked_on, list)):
+                agent.status, agent.blocked_on = "run", None
 
-    def place_of(self, event: Event, *, exact: bool) -> int | None:
-        """The address of an access as far as the model asks for it: shared words, mbarrier objects, tensor maps."""
+    def tracked_address(self, event: Event, *, exact: bool) -> int | None:
+        """The address of an access if the model distinguishes it: tracked words, mbarrier objects, tensor maps."""
         if exact or Tag.TMAP in event.tags:
             return event.address
         if self.mbarriers_in(event.address, event.address + event.size):
             return event.address
-        return event.address if self.setup.in_map(event.address, event.size) else None
+        return event.address if self.setup.touches_map(event.address, event.size) else None
 
-    def object_of(self, event: Event) -> str:
-        """The object that an event uses."""
+    def describe_object(self, event: Event) -> str:
+        """The name of the object that an event uses."""
         step = event.mbarrier
         instance = self.program.memory.find(event.address if event.size or step is None else step.address)
         return instance.label if instance is not None else "shared memory"
 
-    def owner_of(self, event: Event) -> int:
+    def owning_cta(self, event: Event) -> int:
         """The CTA whose shared memory an event uses."""
         step = event.mbarrier
         return ((event.address if event.size or step is None else step.address) - SHARED_BASE) // SHARED_WINDOW
 
-    def exits_of(self, agents: Iterable[int]) -> int:
+    def exit_events(self, agents: Iterable[int]) -> int:
         """The exits of agents, as a set of the window."""
         out = 0
         for k in agents:
             out |= self.exits.get(k, 0)
         return out
 
-    def between_lanes(self, record: Record, *, complete: bool) -> str | None:
-        """What the model flags between two lanes of one instruction that write the same bytes."""
+    def find_lane_flag(self, record: Record, *, complete: bool) -> str | None:
+        """The flag of the model for two lanes of one instruction that write the same bytes."""
         first, second = record.entries[0], record.entries[-1]
         if first is second:
             return None
         flags = self.window.check_conflicts(second, first.bit, complete=complete)
         return next((f.name for f in flags if f.pairs & first.bit), None)
 
-    def decided(self, agent: Agent, names: list[str]) -> None:
-        """A branch or a guard has looked at registers: all that follows depends on what they were read from."""
-        for k, thread in enumerate(agent.shown):
-            mask = self.origin_of(agent, k, names)
+    def add_branch_dependency(self, agent: Agent, names: list[str]) -> None:
+        """Make all later events depend on the reads that the registers of a branch or guard come from."""
+        for k, thread in enumerate(agent.representatives):
+            mask = self.find_sources(agent, k, names)
             if mask:
-                self.waits_for[thread] = self.waits_for.get(thread, 0) | mask
+                self.control_sources[thread] = self.control_sources.get(thread, 0) | mask
 
-    def origin_of(self, agent: Agent, lane: int, names: Iterable[str]) -> int:
+    def find_sources(self, agent: Agent, lane: int, names: Iterable[str]) -> int:
         """The live reads that the values of registers depend on."""
-        known = agent.origin[lane]
+        known = agent.sources[lane]
         out = 0
         for name in names if known else ():
             out |= known.get(name, 0)
@@ -426,16 +467,16 @@ class Machine:
 
     # --- findings ---------------------------------------------------------------------------------------------
 
-    def problem(
+    def report_problem(
         self, code: str, message: str, agent: Agent | None, op: Op, event: Event | None = None, missing: str = ""
     ) -> None:
-        """Reports undefined behaviour of one operation."""
-        self.problems.append(self.misused(code, message, agent, op, event, missing))
+        """Report undefined behaviour of one operation."""
+        self.problems.append(self.make_problem(code, message, agent, op, event, missing))
 
-    def misused(
+    def make_problem(
         self, code: str, message: str, agent: Agent | None, op: Op, event: Event | None = None, missing: str = ""
     ) -> Problem:
-        """Undefined behaviour of one operation as a problem at this point of the execution."""
+        """Create the problem for undefined behaviour of one operation at this point of the execution."""
         who = self.name(agent) if agent is not None else ""
         access = Access(thread=who, instruction=text_of(op), span=op.span)
         if event is not None and event.mbarrier is not None:
@@ -449,16 +490,16 @@ class Machine:
 
     # --- operands ---------------------------------------------------------------------------------------------
 
-    def term(self, agent: Agent, lane: int, expr: Expr) -> Term:
+    def evaluate(self, agent: Agent, lane: int, expr: Expr) -> Term:
         """The value of an operand for one lane."""
         return agent.emitters[lane].term(expr, agent.lanes[lane])
 
-    def uniform(self, agent: Agent, expr: Expr) -> Term:
-        """The value of an operand that all lanes must agree on; splits the agent where they do not."""
-        first = self.term(agent, 0, expr)
-        if agent.single or (not hasattr(expr, "name") and not hasattr(expr, "op")):
+    def uniform_value(self, agent: Agent, expr: Expr) -> Term:
+        """The value of an operand on which all lanes must agree; split the agent where they do not."""
+        first = self.evaluate(agent, 0, expr)
+        if agent.is_single_thread or (not hasattr(expr, "name") and not hasattr(expr, "op")):
             return first
-        values = [first] + [self.term(agent, k, expr) for k in range(1, len(agent.lanes))]
+        values = [first] + [self.evaluate(agent, k, expr) for k in range(1, len(agent.lanes))]
         if any(v != first and not (isinstance(v, tuple) and isinstance(first, tuple)) for v in values):
             groups: dict[object, list[int]] = {}
             for thread, value in zip(agent.threads, values, strict=True):
@@ -466,29 +507,29 @@ class Machine:
             raise Split([tuple(g) for g in groups.values()])
         return first
 
-    def known(self, agent: Agent, expr: Expr | None) -> int | None:
-        """``uniform`` of an operand that must have a value."""
+    def known_value(self, agent: Agent, expr: Expr | None) -> int | None:
+        """``uniform_value`` of an operand whose value must be known."""
         if expr is None:
             return None
-        value = self.uniform(agent, expr)
+        value = self.uniform_value(agent, expr)
         if not isinstance(value, int):
-            raise _not_known(self.program.threads[agent.threads[0]].code[agent.pc])
+            raise _unknown_operand(self.program.threads[agent.threads[0]].code[agent.pc])
         return value
 
-    def truth(self, value: Term) -> bool:
-        """Whether a condition holds; both ways are explored if it depends on what nobody knows, once for one value."""
+    def decide_condition(self, value: Term) -> bool:
+        """Whether a condition holds; where it is not known, both ways are explored, once for each value."""
         if isinstance(value, int):
             return bool(value)
-        before = self.guessed.get(value)
+        before = self.guessed_truths.get(value)
         if before is not None:
             return before
         taken = self.trace[-1].guess = self.choose(2)
-        self.assigned.append(("guess", self.trace[-1].agent, self.trace[-1].step, taken))
-        self.guesses += 1
-        if self.guesses > 1:
-            self.inexact = "several branches depend on contents that nothing has written"
-        if not _any(value):
-            self.guessed[value] = taken == 0
+        self.decisions.append(("guess", self.trace[-1].agent, self.trace[-1].step, taken))
+        self.guess_count += 1
+        if self.guess_count > 1:
+            self.inexact_reason = "several branches depend on memory that nothing has written"
+        if not _has_unnamed_part(value):
+            self.guessed_truths[value] = taken == 0
         return taken == 0
 
     def emit(self, agent: Agent, lane: int, op: Op) -> list[Event]:
@@ -496,87 +537,89 @@ class Machine:
         emitter, state = agent.emitters[lane], agent.lanes[lane]
         missing = emitter.needs(op, state)
         if missing is not None:
-            raise _not_known(op)
+            raise _unknown_operand(op)
         before = len(state.events)
         state.instruction += 1
         emitter.stopped = []
         following = handler_of(op)(emitter, op, state)
-        for stopped in emitter.stopped:  # what is undefined, and has an effect to go on from
+        for stopped in emitter.stopped:  # undefined, but with an effect to continue from
             if stopped.misstep is not None and (stopped.misstep.code, op.span) not in self.reported:
                 self.reported.add((stopped.misstep.code, op.span))
-                self.problem(stopped.misstep.code, stopped.misstep.message, agent, op)
+                self.report_problem(stopped.misstep.code, stopped.misstep.message, agent, op)
         if following[0] is not state:
             state = agent.lanes[lane] = following[0]
         if state.ended == "undefined" and state.misstep is not None:
             raise Stop(state.misstep, state.events[before:])
         return state.events[before:]
 
-    def emit_nothing(self, agent: Agent, op: Op) -> Event:
-        """An event that only names its operation."""
-        return Event((agent.threads[0], 0), op, frozenset(), 0, agent.step, agent.place[2])
+    def make_plain_event(self, agent: Agent, op: Op) -> Event:
+        """Create an event that only names its operation."""
+        return Event((agent.threads[0], 0), op, frozenset(), 0, agent.step, agent.placement[2])
 
-    def set(self, agent: Agent, lane: int, name: str, type_name: str, raw: int | None) -> None:
-        """Gives a register a value, or an unknown one."""
+    def set_register(self, agent: Agent, lane: int, name: str, type_name: str, raw: int | None) -> None:
+        """Set a register; ``None`` makes its value unknown."""
         state = agent.lanes[lane]
-        agent.origin[lane].pop(name, None)
+        agent.sources[lane].pop(name, None)
         state.registers[name] = typed(type_name, raw) if raw is not None else ("?", (agent.index, lane, agent.step))
 
     # --- order in time ------------------------------------------------------------------------------------------
 
-    def reverse(self, earlier: Done, agent: int, time: Vector, single: bool) -> bool:
-        """Notes that ``earlier`` could as well come after the present step, unless time orders them; whether it
+    def note_reversal(self, earlier: SyncOperation, agent: int, time: Vector, single: bool) -> bool:
+        """Note that ``earlier`` could also come after the present step, unless time orders them; return whether it
         could.
         """
-        if earlier.known(time):
+        if earlier.is_before(time):
             return False
         if earlier.signal < 0 and earlier.agent == agent:
             if single:
                 return False
             threads = self.agents[agent].threads
             raise Split([threads[:1], threads[1:]])
-        self.postpone(earlier.position)
+        self.note_postponement(earlier.position)
         for k in (earlier.agent if earlier.signal < 0 else -1, agent):
-            if k >= 0 and not self.agents[k].single:
-                self.coarse.add(k)
+            if k >= 0 and not self.agents[k].is_single_thread:
+                self.agents_to_split.add(k)
         return True
 
-    def up_to(self, what: str) -> None:
-        """Notes up to what the execution is followed, where there may be more."""
-        self.bound = self.bound or what
+    def note_bound(self, bound: str) -> None:
+        """Note the bound that cuts this execution."""
+        self.bound = self.bound or bound
 
-    def over(self, done: Done) -> bool:
-        """Whether all that is still to come is after an operation, signals on their way included."""
+    def is_past(self, done: SyncOperation) -> bool:
+        """Whether everything still to come, signals in flight included, is after an operation."""
         for a in self.agents:
-            if a.status in ("done", "undefined", "cut") or (a.index == done.agent and a.single and done.signal < 0):
+            if a.status in ("done", "undefined", "cut") or (
+                a.index == done.agent and a.is_single_thread and done.signal < 0
+            ):
                 continue
-            if not done.known(a.now() if a.single else a.time):
+            if not done.is_before(a.current_time() if a.is_single_thread else a.time):
                 return False
-        return all(done.known(s.time) for s in self.signals.values())
+        return all(done.is_before(s.time) for s in self.signals.values())
 
-    def postpone(self, position: int, others: tuple[int, ...] = (), *, now: bool = True) -> None:
-        """The step at ``position`` is to be run after those at ``others``, right behind them if it is one of these;
-        ``now`` after the present one as well.
+    def note_postponement(self, position: int, others: tuple[int, ...] = (), *, now: bool = True) -> None:
+        """Note that the step at ``position`` may run after those at ``others``, or directly after them if it is one of
+        them; ``now``: after the present step as well.
         """
         after = {*others, *({len(self.trace) - 1} - {position} if now else ())}
         ends = tuple(self.trace[k] for k in sorted(after))
-        if ends:  # a read that waits forever has no step to come after
+        if ends:  # a read that waits forever has no later step
             self.reversals.append((position, ends, len(self.trace)))
 
-    def swap(self, first: int, then: int) -> None:
-        """Notes that of two steps of the trace the later one could come first, if time does not order them."""
-        earlier, later = self.trace[first], self.trace[then]
+    def note_swap(self, first: int, second: int) -> None:
+        """Note that the later of two steps of the trace could come first, unless time orders them."""
+        earlier, later = self.trace[first], self.trace[second]
         if later.agent != earlier.agent and later.time[earlier.agent] < earlier.step:
-            self.reversals.append((first, (later,), then + 1))
+            self.reversals.append((first, (later,), second + 1))
 
-    def history(self, address: int) -> tuple[int, History]:
-        """The history of the object at an address."""
+    def history_at(self, address: int) -> tuple[int, History]:
+        """The base address and the access history of the object at an address."""
         emitter = self.agents[0].emitters[0]
         instance = emitter.site.at(address)
         assert instance is not None
         found = self.histories.get(instance.base)
         if found is None:
-            circle = self.setup.circles.get(instance.base)
-            found = self.histories[instance.base] = History.of(instance.base, instance.object.size, circle)
+            circle = self.setup.rings.get(instance.base)
+            found = self.histories[instance.base] = History.create(instance.base, instance.object.size, circle)
         return instance.base, found
 
     def mbarriers_in(self, low: int, high: int) -> list[Mbarrier]:
@@ -590,8 +633,10 @@ class Machine:
         return out
 
 
-class _Maps:
-    """The contents of tensor maps in an execution, which does not live on for it: what it leaves is gone at once."""
+class _MapReader:
+    """A reader of the tensor maps of an execution. It holds the machine weakly, so that a finished execution is freed
+    at once.
+    """
 
     def __init__(self, m: Machine) -> None:
         self.machine = ref(m)
@@ -602,10 +647,12 @@ class _Maps:
         return m.map_contents(uid, state)
 
 
-def _any(value: Term) -> bool:
-    """Whether a value is made of some that have no name, so that another one may look the same."""
-    return isinstance(value, tuple) and (value == ("?",) or any(_any(x) for x in value if isinstance(x, tuple)))
+def _has_unnamed_part(value: Term) -> bool:
+    """Whether a value contains an unknown without a name, so that another value may look the same."""
+    return isinstance(value, tuple) and (
+        value == ("?",) or any(_has_unnamed_part(x) for x in value if isinstance(x, tuple))
+    )
 
 
-def _not_known(op: Op) -> UnknownData:
+def _unknown_operand(op: Op) -> UnknownData:
     return UnknownData("an address, a size or a barrier depends on a value that is not known", op.span)

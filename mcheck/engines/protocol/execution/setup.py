@@ -1,4 +1,4 @@
-"""What all executions of a program share: its agents, the components of the vectors, the footprints found so far."""
+"""What all executions of a program share: its agents, clock components, tracked words, and cached footprints."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from mcheck.engines.protocol.incremental.unsupported_checks import (
 )
 from mcheck.engines.protocol.state.access_history import Lanes
 from mcheck.engines.protocol.state.cyclic_names import Ring
-from mcheck.engines.protocol.state.footprints import Bytes, Spread
+from mcheck.engines.protocol.state.footprints import CombinedAccess, LaneBytes
 from mcheck.events import emit_async, emit_barrier, emit_mbarrier, emit_tensor_core
 from mcheck.events.event import Event
 from mcheck.events.model_options import Semantics
@@ -57,13 +57,13 @@ HANDLERS = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
 """Imported for the operations that they register."""
 
 Footprint = tuple[Event, int, int, Lanes]
-"""An event that stands for those of all lanes, the bytes that they touch, and who touched which."""
+"""An event that stands for those of all lanes, the range of bytes, and which lane accesses which byte."""
 
 SCOPED_PROXIES = frozenset(("texture", "surface", "constant"))
 
 
 class NewMbarrier(Exception):
-    """An mbarrier at an address that was not foreseen: the vectors need one more component."""
+    """An mbarrier at an address that was not foreseen: vector clocks need another component."""
 
     def __init__(self, address: int) -> None:
         super().__init__("an mbarrier at a computed address")
@@ -71,7 +71,7 @@ class NewMbarrier(Exception):
 
 
 class NewWord(Exception):
-    """A word that strong operations access, or on whose value something depends, at an address not foreseen."""
+    """A word that strong operations access, or whose value decides something, at an address that was not foreseen."""
 
     def __init__(self, address: int, size: int) -> None:
         super().__init__("a shared word at a computed address")
@@ -80,173 +80,187 @@ class NewWord(Exception):
 
 
 class NewOrder(Exception):
-    """A word whose atomics have to be run in every order, though they commute."""
+    """A word whose atomics have to be run in every order, although they commute."""
 
     def __init__(self, address: int) -> None:
         super().__init__("an order that what a thread has observed decides")
         self.address = address
 
 
-MOST_WORDS = 512
-"""Words that are followed write by write."""
-STALE = 12
-"""So many of the latest writes a read may return; that no earlier one can be is asked of the model."""
+MAX_TRACKED_WORDS = 512
+"""The maximum number of tracked words."""
+MAX_STALE_WRITES = 12
+"""The number of latest writes that a read may return; the model is asked to confirm that it can return no earlier
+one.
+"""
 
 
 @dataclass(slots=True)
 class Setup:
-    """A program as the engine runs it."""
+    """A program prepared for execution."""
 
     program: Program
     partition: Partition
     semantics: Semantics
     profile: str
     unroll: int
-    deadline: Callable[[], None]
+    check_deadline: Callable[[], None]
     mbarriers: list[int]
-    needed: list[frozenset[str]]
+    needed_registers: list[frozenset[str]]
     layout: Layout | None = None
-    places: list[tuple[int, int, int]] = field(default_factory=list)
-    warps: list[tuple[int, ...]] = field(default_factory=list)
-    """For each agent, those of its warp."""
-    components: int = 0
+    placements: list[tuple[int, int, int]] = field(default_factory=list)
+    warp_mates: list[tuple[int, ...]] = field(default_factory=list)
+    """For each agent, the agents of its warp."""
+    clock_size: int = 0
     footprints: dict[tuple[int, int], list[Footprint] | None] = field(default_factory=dict)
-    spreads: dict[tuple[int, int], tuple[Spread | None, ops.Op]] = field(default_factory=dict)
+    combined_accesses: dict[tuple[int, int], tuple[CombinedAccess | None, ops.Op]] = field(default_factory=dict)
     """The accesses of all lanes of an agent in one instruction, by agent and operation."""
-    copies: dict[tuple[int, int], tuple[tuple[Bytes, Bytes] | None, ops.Op]] = field(default_factory=dict)
-    """The same of ``cp.async``: what is read and what is written."""
-    loops: dict[int, set[int]] = field(default_factory=dict)
-    tails: list[frozenset[int]] = field(default_factory=list)
+    copy_accesses: dict[tuple[int, int], tuple[tuple[LaneBytes, LaneBytes] | None, ops.Op]] = field(
+        default_factory=dict
+    )
+    """The same for ``cp.async``: the bytes that are read and those that are written."""
+    loop_heads: dict[int, set[int]] = field(default_factory=dict)
+    tail_places: list[frozenset[int]] = field(default_factory=list)
     many_ctas: bool = False
-    spinning: dict[tuple[int, int], bool] = field(default_factory=dict)
-    carried: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
-    readings: dict[int, CodeFacts] = field(default_factory=dict)
-    asked_bits: dict[int, DemandedBits] = field(default_factory=dict)
+    spin_waits: dict[tuple[int, int], bool] = field(default_factory=dict)
+    carried_registers: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
+    facts_by_agent: dict[int, CodeFacts] = field(default_factory=dict)
+    demanded_bits: dict[int, DemandedBits] = field(default_factory=dict)
     deciding_objects: frozenset[int] | Literal[False] | None = False
-    """What ``needed_objects`` has found; false before it is asked."""
-    ends: bool = False
-    """Whether mbarriers of the program may end, and phases be counted anew."""
+    """The cached result of ``needed_objects``; false until it is computed."""
+    mbarriers_may_end: bool = False
+    """Whether mbarriers of the program may be invalidated and initialised again, with new phases."""
     thorough: bool = False
-    """Whether everything is looked at, whatever has been found."""
+    """Whether the search goes on after an error."""
     brief: bool = False
-    """Whether an error has been found already, so that what is stale need not be looked for any more."""
-    sequential: bool = True
-    """Whether the order of the fence.sc decides anything."""
+    """Whether an error has been found, so that stale reads need not be sought any more."""
+    sc_order_matters: bool = True
+    """Whether the order of fence.sc decides anything."""
     relaxed_barriers: bool = False
     """Whether a thread arrives at the cluster barrier without a release."""
-    watched: Watched | None = None
+    observed_registers: Watched | None = None
     """Registers whose final values are asked for; ``None`` if no final states are."""
     tape: Tape = field(default_factory=Tape)
-    reads: bool = False
-    """Whether the model may hold two reads against each other."""
-    shown: Shown = field(default_factory=Shown)
+    reads_conflict: bool = False
+    """Whether a flag of the model may hold of two reads."""
+    event_kinds: Shown = field(default_factory=Shown)
     sorts: Sorts | None = None
-    """What tells events apart, as far as the executions so far have shown it."""
-    words: dict[int, int] = field(default_factory=dict)
-    """Addresses and sizes of the words that strong operations access, or on whose value something depends."""
-    stale: int = STALE
-    """How many of their latest writes are looked at: where it is less than ``STALE``, of all others the model is to say
-    that they are over.
+    """The sorts of events, as far as executions have distinguished them."""
+    tracked_words: dict[int, int] = field(default_factory=dict)
+    """Addresses and sizes of the tracked words: those that strong operations access, or whose value decides
+    something.
     """
-    starts: list[int] = field(default_factory=list)
-    longest: int = 0
-    """Where ``words`` begin, in order, and the size of the longest."""
-    ordered: frozenset[int] = frozenset()
-    """Those of them whose atomics are run in every order, though they commute
+    max_stale_writes: int = MAX_STALE_WRITES
+    """The number of latest writes that a read may return. Where it is less than ``MAX_STALE_WRITES``, the model must
+    confirm that all others are overwritten.
+    """
+    word_starts: list[int] = field(default_factory=list)
+    longest_word: int = 0
+    """The size of the longest tracked word; ``word_starts`` are the sorted addresses."""
+    ordered_words: frozenset[int] = frozenset()
+    """The tracked words whose atomics are run in every order, although they commute
     (``mcheck.engines.protocol.reduction.observed_rmw_order``).
     """
-    loose: bool = False
-    """Whether a thread goes by what it has read without acquiring."""
-    written: frozenset[int] = frozenset()
+    reads_relaxed: bool = False
+    """Whether a thread acts on a value that it read without acquiring."""
+    stored_addresses: frozenset[int] = frozenset()
     """Constant addresses that plain stores write."""
-    older_maps: bool = False
-    """Whether copies go by the tensor maps as they were at the start (``mcheck.engines.protocol.stale_tensormaps``)."""
-    unwritten: frozenset[int] = frozenset()
+    stale_maps: bool = False
+    """Whether copies use the tensor maps as they were at the start (``mcheck.engines.protocol.stale_tensormaps``)."""
+    unwritten_objects: frozenset[int] = frozenset()
     """The addresses of the objects that nothing writes."""
-    maps: tuple[tuple[int, int], ...] = ()
+    tensor_maps: tuple[tuple[int, int], ...] = ()
     """The ranges of tensor maps, or of the objects that hold them."""
-    blind: bool = False
-    """Whether nothing depends on what copies move: which bytes they touch is all there is to them."""
-    contents: bool = True
-    """Whether anything may depend on what memory holds."""
-    lean: tuple[bool, ...] = ()
+    ignores_copied_data: bool = False
+    """Whether nothing depends on the data that copies move, only on the bytes that they touch."""
+    contents_matter: bool = True
+    """Whether anything may depend on the contents of memory."""
+    single_representative: tuple[bool, ...] = ()
     """For each agent, whether one of its threads stands for all."""
-    fenced: list[int] = field(default_factory=list)
-    """For each agent, the place in its code up to which a fence may follow."""
-    circles: dict[int, Ring] = field(default_factory=dict)
-    """By the base of an object, its bytes that change places from round to round
+    last_fence: list[int] = field(default_factory=list)
+    """For each agent, the place in its code after which no fence follows."""
+    rings: dict[int, Ring] = field(default_factory=dict)
+    """By the base address of an object, its bytes that rotate from iteration to iteration
     (``mcheck.proofs.rotation_symmetry``).
     """
-    late: frozenset[tuple[int, int]] = frozenset()
-    """The looks that may see what comes of what their threads do behind them, as (thread, place in its code)."""
+    delayed_waits: frozenset[tuple[int, int]] = frozenset()
+    """The waits that may observe effects of their thread's later operations, as (thread, place in its code)."""
 
-    def in_map(self, address: int, size: int) -> bool:
-        """Whether an access touches one of ``maps``."""
-        return any(low < address + size and address < high for low, high in self.maps)
+    def touches_map(self, address: int, size: int) -> bool:
+        """Whether an access touches a tensor map."""
+        return any(low < address + size and address < high for low, high in self.tensor_maps)
 
-    def in_word(self, ranges: Iterable[tuple[int, int]]) -> bool:
-        """Whether any of some ranges of bytes has a part of one of ``words``."""
-        starts = self.starts
+    def touches_word(self, ranges: Iterable[tuple[int, int]]) -> bool:
+        """Whether some ranges of bytes overlap a tracked word."""
+        starts = self.word_starts
         for low, high in ranges if starts else ():
-            k = bisect_right(starts, low - self.longest)
+            k = bisect_right(starts, low - self.longest_word)
             while k < len(starts) and starts[k] < high:
-                if starts[k] + self.words[starts[k]] > low:
+                if starts[k] + self.tracked_words[starts[k]] > low:
                     return True
                 k += 1
         return False
 
-    def follows(self, address: int) -> bool:
-        """Whether a word at an address, on whose value something depends, should be followed from the beginning."""
-        return address not in self.words and len(self.words) < MOST_WORDS and address in self.written
+    def should_track(self, address: int) -> bool:
+        """Whether a word whose value decides something should be tracked from the start of the execution."""
+        return (
+            address not in self.tracked_words
+            and len(self.tracked_words) < MAX_TRACKED_WORDS
+            and address in self.stored_addresses
+        )
 
-    def commits(self, agent: int) -> bool:
-        """Whether an agent commits groups of wgmma: those who do are waited for."""
-        return self.reading(agent).commits_wgmma
+    def commits_wgmma(self, agent: int) -> bool:
+        """Whether an agent commits wgmma groups, so that others wait for it."""
+        return self.facts_of(agent).commits_wgmma
 
-    def reading(self, agent: int) -> CodeFacts:
-        """What the code of an agent says."""
-        found = self.readings.get(agent)
+    def facts_of(self, agent: int) -> CodeFacts:
+        """The facts about the code of an agent."""
+        found = self.facts_by_agent.get(agent)
         if found is None:
-            found = self.readings[agent] = CodeFacts(self.program.threads[self.partition[agent][0]], self.ends)
+            found = self.facts_by_agent[agent] = CodeFacts(
+                self.program.threads[self.partition[agent][0]], self.mbarriers_may_end
+            )
         return found
 
-    def asked(self, agent: int) -> frozenset[str]:
+    def observed_registers_of(self, agent: int) -> frozenset[str]:
         """The registers of an agent whose final values are asked for."""
-        return frozenset().union(*((self.watched or {}).get(t, frozenset()) for t in self.partition[agent]))
+        return frozenset().union(*((self.observed_registers or {}).get(t, frozenset()) for t in self.partition[agent]))
 
-    def bits(self, agent: int, *, stores: bool) -> DemandedBits:
-        """The bits of the registers of an agent that decide anything, what is stored left aside unless ``stores``."""
-        found = self.asked_bits.get(agent)
+    def demanded_bits_of(self, agent: int, *, stores: bool) -> DemandedBits:
+        """The bits of an agent's registers that decide anything; stored values count only with ``stores``."""
+        found = self.demanded_bits.get(agent)
         if found is None:
             code = chain.from_iterable(self.program.threads[t].code for t in self.partition[agent])
-            found = self.asked_bits[agent] = demanded_bits(code, stores=stores)
+            found = self.demanded_bits[agent] = demanded_bits(code, stores=stores)
         return found
 
-    def asked_objects(self) -> frozenset[int] | None:
-        """The addresses of the objects whose contents may decide something; ``None`` where nobody knows."""
+    def find_deciding_objects(self) -> frozenset[int] | None:
+        """The addresses of the objects whose contents may decide something; ``None`` where they are not known."""
         if self.deciding_objects is False:
-            self.deciding_objects = needed_objects(self.program, self.needed)
+            self.deciding_objects = needed_objects(self.program, self.needed_registers)
         return self.deciding_objects
 
-    def spins(self, agent: int, pc: int) -> bool:
-        """Whether the poll of an mbarrier there is a wait that is written out."""
-        found = self.spinning.get((agent, pc))
+    def is_spin_wait(self, agent: int, pc: int) -> bool:
+        """Whether the poll of an mbarrier at ``pc`` is a wait written as a loop."""
+        found = self.spin_waits.get((agent, pc))
         if found is None:
             thread = self.program.threads[self.partition[agent][0]]
-            found = self.spinning[agent, pc] = is_spin_loop(thread, pc, self.asked(agent))
+            found = self.spin_waits[agent, pc] = is_spin_loop(thread, pc, self.observed_registers_of(agent))
         return found
 
-    def deciding(self, agent: int, head: int) -> frozenset[str]:
-        """The registers that decide something and are carried from one round of the loop at ``head`` into the next."""
-        found = self.carried.get((agent, head))
+    def deciding_registers(self, agent: int, head: int) -> frozenset[str]:
+        """The registers that decide something and are carried from one iteration of the loop at ``head`` to the
+        next.
+        """
+        found = self.carried_registers.get((agent, head))
         if found is None:
             first = self.partition[agent][0]
-            live = live_registers_at(self.program.threads[first], {head}, set(self.asked(agent)))[head]
-            found = self.carried[agent, head] = self.needed[first].intersection(live)
+            live = live_registers_at(self.program.threads[first], {head}, set(self.observed_registers_of(agent)))[head]
+            found = self.carried_registers[agent, head] = self.needed_registers[first].intersection(live)
         return found
 
 
-def _one_stands_for_all(setup: Setup) -> bool:
+def _allows_single_representative(setup: Setup) -> bool:
     """Whether the model lets one thread stand for the lanes of an agent, and no object has two addresses."""
     aliased = any(i.base != i.physical for i in setup.program.memory.instances)
     return not aliased and lanes_are_representable(setup.tape)
@@ -259,19 +273,21 @@ def prepare(
     profile: str,
     unroll: int,
     deadline: Callable[[], None],
-    known: Setup | None = None,
-    extra: tuple[int, ...] = (),
-    watched: Watched | None = None,
-    more_words: dict[int, int] | None = None,
-    ordered: frozenset[int] = frozenset(),
+    previous: Setup | None = None,
+    extra_mbarriers: tuple[int, ...] = (),
+    observed_registers: Watched | None = None,
+    extra_words: dict[int, int] | None = None,
+    ordered_words: frozenset[int] = frozenset(),
     *,
-    fences: bool = False,
+    reorder_sc_fences: bool = False,
 ) -> Setup:
-    """The set-up of a program cut into these agents; with ``fences`` its fence.sc are followed in either order whatever
-    it looks at. Raises ``Unsupported`` for what this engine does not follow.
+    """Prepare a program whose lanes are partitioned into these agents.
+
+    With ``reorder_sc_fences``, both orders of its fence.sc are explored whether or not they decide anything. Raises
+    ``Unsupported`` for constructs that this engine does not support.
     """
-    if known is None:
-        _check(program, semantics_of(model, dialect=program.dialect))
+    if previous is None:
+        _check_supported(program, semantics_of(model, dialect=program.dialect))
         check_axioms(program, tape_of(model))
         reason = (
             None
@@ -286,10 +302,10 @@ def prepare(
             for op in program.operations
             if isinstance(op, ops.MbarrierInit) and isinstance(op.address, Const)
         }
-        if known is None
-        else set(known.mbarriers)
+        if previous is None
+        else set(previous.mbarriers)
     )
-    mbarriers = found + [a for a in extra if a not in found]
+    mbarriers = found + [a for a in extra_mbarriers if a not in found]
     setup = Setup(
         program,
         partition,
@@ -298,52 +314,65 @@ def prepare(
         unroll,
         deadline,
         mbarriers,
-        needed_registers(program, watched) if known is None or watched is not None else known.needed,
+        needed_registers(program, observed_registers)
+        if previous is None or observed_registers is not None
+        else previous.needed_registers,
         layout=layout_of(program),
-        watched=watched,
+        observed_registers=observed_registers,
         tape=tape_of(model),
-        reads=flags_two_reads(tape_of(model)),
-        shown=foresee_kinds(program) if known is None else known.shown,
-        sorts=Sorts(program) if known is None else known.sorts,
-        words={**(_words(program) if known is None else known.words), **(more_words or {})},
-        written=_written(program) if known is None else known.written,
-        maps=_maps(program) if known is None else known.maps,
-        unwritten=find_unwritten_objects(program) if known is None else known.unwritten,
-        ordered=ordered,
-        loose=_loose(program) if known is None else known.loose,
+        reads_conflict=flags_two_reads(tape_of(model)),
+        event_kinds=foresee_kinds(program) if previous is None else previous.event_kinds,
+        sorts=Sorts(program) if previous is None else previous.sorts,
+        tracked_words={
+            **(_find_strong_words(program) if previous is None else previous.tracked_words),
+            **(extra_words or {}),
+        },
+        stored_addresses=_find_stored_addresses(program) if previous is None else previous.stored_addresses,
+        tensor_maps=_find_tensor_maps(program) if previous is None else previous.tensor_maps,
+        unwritten_objects=find_unwritten_objects(program) if previous is None else previous.unwritten_objects,
+        ordered_words=ordered_words,
+        reads_relaxed=_reads_relaxed(program) if previous is None else previous.reads_relaxed,
     )
-    if setup.reads:
-        setup.unwritten = frozenset()  # reads of it conflict, too
-    setup.late = find_delayed_waits(program, setup.needed) if known is None else known.late
-    setup.ends = may_end_mbarriers(program)
-    setup.starts, setup.longest = sorted(setup.words), max(setup.words.values(), default=0)
+    if setup.reads_conflict:
+        setup.unwritten_objects = frozenset()  # its reads conflict as well
+    setup.delayed_waits = (
+        find_delayed_waits(program, setup.needed_registers) if previous is None else previous.delayed_waits
+    )
+    setup.mbarriers_may_end = may_end_mbarriers(program)
+    setup.word_starts, setup.longest_word = sorted(setup.tracked_words), max(setup.tracked_words.values(), default=0)
     for group in partition:
-        if watched is not None and len(group) > 1:  # what one lane must know is asked of the agent
-            setup.needed[group[0]] = frozenset().union(*(setup.needed[t] for t in group))
+        if observed_registers is not None and len(group) > 1:  # a register that one lane needs is needed of the agent
+            setup.needed_registers[group[0]] = frozenset().union(*(setup.needed_registers[t] for t in group))
         cta = program.threads[group[0]].place.cta
-        setup.places.append((cta.gpu, cta.cluster, cta.number))
+        setup.placements.append((cta.gpu, cta.cluster, cta.number))
     mates: dict[tuple[int, int], list[int]] = {}
     for k, group in enumerate(partition):
         place = program.threads[group[0]].place
         mates.setdefault(place.own_warp, []).append(k)
     by_agent = {k: tuple(warp) for warp in mates.values() for k in warp}
-    setup.warps = [by_agent[k] for k in range(len(partition))]
-    if known is not None:
-        setup.sequential = known.sequential or fences
+    setup.warp_mates = [by_agent[k] for k in range(len(partition))]
+    if previous is not None:
+        setup.sc_order_matters = previous.sc_order_matters or reorder_sc_fences
     else:
-        setup.sequential = (
+        setup.sc_order_matters = (
             sequential.sc_order_matters(program) if is_equivalent(setup.tape) else sequential.has_sc_fence(program)
         )
-    setup.relaxed_barriers = program.clustered and _relaxed_barriers(program)
-    setup.many_ctas = len({p[2] for p in setup.places}) > 1
-    if not setup.words and watched is None and not program.parameter:
-        setup.blind = known.blind if known is not None else _blind(setup)
-    setup.contents = known.contents if known is not None else _contents(setup)
-    setup.components = len(partition) + len(mbarriers)
-    told = [(a, a + 8) for a in mbarriers] + [(a, a + size) for a, size in setup.words.items()] + list(setup.maps)
-    setup.lean = (
-        find_representable(program, partition, TrackedBytes(told))
-        if _one_stands_for_all(setup)
+    setup.relaxed_barriers = program.clustered and _has_relaxed_barriers(program)
+    setup.many_ctas = len({p[2] for p in setup.placements}) > 1
+    if not setup.tracked_words and observed_registers is None and not program.parameter:
+        setup.ignores_copied_data = (
+            previous.ignores_copied_data if previous is not None else _ignores_copied_data(setup)
+        )
+    setup.contents_matter = previous.contents_matter if previous is not None else _contents_matter(setup)
+    setup.clock_size = len(partition) + len(mbarriers)
+    distinguished = (
+        [(a, a + 8) for a in mbarriers]
+        + [(a, a + size) for a, size in setup.tracked_words.items()]
+        + list(setup.tensor_maps)
+    )
+    setup.single_representative = (
+        find_representable(program, partition, TrackedBytes(distinguished))
+        if _allows_single_representative(setup)
         else (False,) * len(partition)
     )
     read_code(setup)
@@ -351,45 +380,47 @@ def prepare(
 
 
 def read_code(setup: Setup) -> None:
-    """Reads off the code of each agent what places in it are."""
+    """Collect facts about the places in the code of each agent."""
     for k, group in enumerate(setup.partition):
         thread = setup.program.threads[group[0]]
-        setup.loops[k] = loop_heads(thread)
-        setup.tails.append(_tails(thread.code, setup.loops[k]))
-        setup.fenced.append(_fenced(thread.code, setup.loops[k]))
+        setup.loop_heads[k] = loop_heads(thread)
+        setup.tail_places.append(_find_tails(thread.code, setup.loop_heads[k]))
+        setup.last_fence.append(_find_last_fence(thread.code, setup.loop_heads[k]))
 
 
-def _loose(program: Program) -> bool:
+def _reads_relaxed(program: Program) -> bool:
     reads = ops.Load | ops.Atomic | ops.MbarrierWait
     code = map(ops.performed_operation, program.operations)
     return any(isinstance(op, reads) and op.sem in ("relaxed", "release") for op in code)
 
 
-def _relaxed_barriers(program: Program) -> bool:
+def _has_relaxed_barriers(program: Program) -> bool:
     return any(
         isinstance(op, ops.ClusterBarrier) and op.kind == "arrive" and op.sem == "relaxed" for op in program.operations
     )
 
 
-def _blind(setup: Setup) -> bool:
-    holders = (setup.program.memory.find(low) for low, _ in setup.maps)
-    unwritten = all(item is not None and item.base in setup.unwritten for item in holders)
+def _ignores_copied_data(setup: Setup) -> bool:
+    holders = (setup.program.memory.find(low) for low, _ in setup.tensor_maps)
+    unwritten = all(item is not None and item.base in setup.unwritten_objects for item in holders)
     return unwritten and not copied_data_matters(setup.program)
 
 
-def _contents(setup: Setup) -> bool:
+def _contents_matter(setup: Setup) -> bool:
     atomics = [o for o in map(ops.performed_operation, setup.program.operations) if isinstance(o, ops.Atomic)]
-    asked = setup.watched is not None or any(op.op == "cas" for op in atomics)  # it stores or not
+    asked = setup.observed_registers is not None or any(
+        op.op == "cas" for op in atomics
+    )  # whether it stores depends on memory
     return not atomics or asked or memory_matters(setup.program)
 
 
-def _fenced(code: tuple[ops.Op, ...], heads: set[int]) -> int:
-    """The place of the last fence; that of the end, if there are loops."""
+def _find_last_fence(code: tuple[ops.Op, ...], heads: set[int]) -> int:
+    """The place of the last fence; the end of the code if it has loops."""
     places = [k for k, op in enumerate(code) if isinstance(op, ops.Fence)]
     return 0 if not places else len(code) if heads else places[-1]
 
 
-def _tails(code: tuple[ops.Op, ...], heads: set[int]) -> frozenset[int]:
+def _find_tails(code: tuple[ops.Op, ...], heads: set[int]) -> frozenset[int]:
     """The places in the code from which a thread only computes and exits."""
     found = {len(code)}
     for k in range(len(code) - 1, -1, -1):
@@ -400,8 +431,8 @@ def _tails(code: tuple[ops.Op, ...], heads: set[int]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _words(program: Program) -> dict[int, int]:
-    """The words at constant addresses that strong operations access, or that are waited for."""
+def _find_strong_words(program: Program) -> dict[int, int]:
+    """The words at constant addresses that strong operations or awaits access."""
     out: dict[int, int] = {}
     for op in program.operations:
         inner = ops.performed_operation(op)
@@ -417,7 +448,7 @@ def _words(program: Program) -> dict[int, int]:
     return out
 
 
-def _written(program: Program) -> frozenset[int]:
+def _find_stored_addresses(program: Program) -> frozenset[int]:
     """The constant addresses of plain stores."""
     out: set[int] = set()
     for op in program.operations:
@@ -426,8 +457,8 @@ def _written(program: Program) -> frozenset[int]:
     return frozenset(out)
 
 
-def _maps(program: Program) -> tuple[tuple[int, int], ...]:
-    """The ranges of the tensor maps that instructions name; their whole objects, where one names none by a constant."""
+def _find_tensor_maps(program: Program) -> tuple[tuple[int, int], ...]:
+    """The ranges of the tensor maps that instructions name; whole objects if some name is not a constant."""
     kinds = ops.TensorCopy | ops.TensormapReplace | ops.TensormapCopyFence | ops.ProxyFence
     named = [
         expr
@@ -446,33 +477,34 @@ def _maps(program: Program) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(found))
 
 
-def _check(program: Program, semantics: Semantics) -> None:
+def _check_supported(program: Program, semantics: Semantics) -> None:
+    """Raise ``Unsupported`` for operations that this engine does not support."""
     if semantics.cas_stores and any(
         isinstance(op, ops.Atomic) and op.op == "cas" for op in map(ops.performed_operation, program.operations)
     ):
-        raise Unsupported("a compare-and-swap that stores the old value is not followed by the protocol engine")
+        raise Unsupported("the protocol engine does not support a compare-and-swap that stores the old value")
     aliases = [
         (item.base, item.base + item.object.size) for item in program.memory.instances if item.base != item.physical
     ]
-    if aliases and any(names_into(op, aliases) for op in program.operations):
-        raise Unsupported("aliases are not followed by the protocol engine")
+    if aliases and any(points_into(op, aliases) for op in program.operations):
+        raise Unsupported("the protocol engine does not support aliases")
     for op in program.operations:
         inner = ops.performed_operation(op)
         if getattr(inner, "proxy", "generic") in SCOPED_PROXIES or (
             isinstance(inner, ops.ProxyFence) and inner.kind not in ("async", "tensormap", "alias", "generic")
         ):
-            raise Unsupported("texture, surface and constant proxies are not followed by the protocol engine")
+            raise Unsupported("the protocol engine does not support texture, surface and constant proxies")
         if isinstance(inner, ops.Barrier) and inner.instance is not None:
-            raise Unsupported("static barriers of the table dialect are not followed by the protocol engine")
+            raise Unsupported("the protocol engine does not support static barriers of the table dialect")
 
 
-def names_into(value: object, ranges: list[tuple[int, int]]) -> bool:
-    """Whether an operation has a constant that points into one of these ranges: where every pointer starts from."""
+def points_into(value: object, ranges: list[tuple[int, int]]) -> bool:
+    """Whether an operation has a constant that points into one of these ranges; every pointer derives from one."""
     match value:
         case Const(number):
             return any(low <= number < high for low, high in ranges)
         case tuple():
-            return any(names_into(item, ranges) for item in value)
+            return any(points_into(item, ranges) for item in value)
         case Unary() | Binary() | ops.Op():
-            return any(names_into(getattr(value, f.name), ranges) for f in fields(value))
+            return any(points_into(getattr(value, f.name), ranges) for f in fields(value))
     return False

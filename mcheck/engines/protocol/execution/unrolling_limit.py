@@ -1,4 +1,4 @@
-"""How many rounds of a loop are followed: few of one that nothing leaves, for nothing ends them."""
+"""The limit on loop iterations: small for loops without an exit, which nothing else ends."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.ir.ops import Branch, Exit
 from mcheck.ir.program import Thread
 
-ROUNDS = 10_000
-"""Rounds of a loop that something leaves."""
-MANY = 100
-"""Rounds after which a loop is worth a word when the time is over."""
-ENDLESS = 8
-"""Rounds of a loop that nothing leaves."""
+MAX_ITERATIONS = 10_000
+"""Maximum iterations of a loop with an exit."""
+LONG_LOOP = 100
+"""Iterations from which on a time-out names the loop."""
+MAX_ENDLESS_ITERATIONS = 8
+"""Maximum iterations of a loop without an exit."""
 
 
-def rounds_of(thread: Thread, head: int) -> int:
-    """The rounds of the loop with this head."""
-    return ROUNDS if _left(thread, head) else ENDLESS
+def max_iterations(thread: Thread, head: int) -> int:
+    """The maximum iterations of the loop with this head."""
+    return MAX_ITERATIONS if _can_reach_end(thread, head) else MAX_ENDLESS_ITERATIONS
 
 
-def _left(thread: Thread, head: int) -> bool:
-    """Whether a thread that has come to a place can come to the end of its code."""
+def _can_reach_end(thread: Thread, head: int) -> bool:
+    """Whether a thread at this place in the code can reach the end of its code."""
     code, found, todo = thread.code, set[int](), [head]
     while todo:
         at = todo.pop()
@@ -40,27 +40,29 @@ def _left(thread: Thread, head: int) -> bool:
     return False
 
 
-def line_of(thread: Thread, head: int) -> Span | None:
-    """Where the loop with this head stands."""
+def loop_span(thread: Thread, head: int) -> Span | None:
+    """The source position of the loop with this head."""
     return next((op.span for op in thread.code[head:] if op.span is not None), None)
 
 
-def format_place(span: Span | None) -> str:
-    """Where something stands, as results say it."""
+def format_line(span: Span | None) -> str:
+    """A source position as a suffix of a message."""
     return f" at line {span.line}" if span is not None else ""
 
 
-def describe_rounds(thread: Thread, head: int, rounds: int) -> str:
-    """So many rounds of the loop with this head."""
-    where = format_place(line_of(thread, head))
-    return f"{rounds} rounds of the loop{where}{', which nothing leaves' if rounds == ENDLESS else ''}"
+def describe_iterations(thread: Thread, head: int, rounds: int) -> str:
+    """Describe a number of iterations of the loop with this head."""
+    where = format_line(loop_span(thread, head))
+    return f"{rounds} iterations of the loop{where}{', which has no exit' if rounds == MAX_ENDLESS_ITERATIONS else ''}"
 
 
-def longest_loop(m: Machine) -> str:
-    """Which loop has run most often, and by whom; nothing if none runs long."""
-    found = max(((n, a, head) for a in m.agents for head, n in a.rounds.items()), key=itemgetter(0), default=None)
-    if found is None or found[0] < MANY:
+def describe_longest_loop(m: Machine) -> str:
+    """Describe the loop with the most iterations and its agent; empty if no loop runs long."""
+    found = max(
+        ((n, a, head) for a in m.agents for head, n in a.loop_iterations.items()), key=itemgetter(0), default=None
+    )
+    if found is None or found[0] < LONG_LOOP:
         return ""
     rounds, agent, head = found
-    where = line_of(m.program.threads[agent.threads[0]], head)
-    return f"{m.name(agent)} is in round {rounds} of the loop{format_place(where)}"
+    where = loop_span(m.program.threads[agent.threads[0]], head)
+    return f"{m.name(agent)} is in iteration {rounds} of the loop{format_line(where)}"

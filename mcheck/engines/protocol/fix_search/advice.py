@@ -14,14 +14,14 @@ from mcheck.engines.protocol.fix_search import (
 )
 from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.state.problems import Problem
-from mcheck.engines.protocol.state.sync_objects import Mbarrier, Rendezvous, Word
-from mcheck.engines.protocol.state.trace import Entry
+from mcheck.engines.protocol.state.sync_objects import BarrierState, Mbarrier, Word
+from mcheck.engines.protocol.state.trace import TraceEntry
 
 MAX_STEPS = 6_000
 """Steps of an execution from which on nothing is tried."""
 
 
-Strategy = Callable[[Machine, Entry, Entry, IsFix], str]
+Strategy = Callable[[Machine, TraceEntry, TraceEntry, IsFix], str]
 _UNORDERED = (
     barrier_fixes.explain_foreign_completion,
     trials.suggest_fences,
@@ -53,15 +53,23 @@ def find_fix(m: Machine, problem: Problem, is_fix: IsFix) -> str:
     found = next(filter(None, (way(m, *ends, is_fix) for way in ways)), "")
     if found or not ways:
         return found
-    return mbarrier_fixes.suggest_count(m, [b for b in m.mbarriers.values() if b.began is not None], is_fix)
+    return mbarrier_fixes.suggest_count(m, [b for b in m.mbarriers.values() if b.initialisation is not None], is_fix)
 
 
 def _find_deadlock_fix(m: Machine, is_fix: IsFix) -> str:
     """What keeps threads from waiting forever, if it is one thing alone."""
     stuck = [a for a in m.agents if a.status in ("blocked", "standing")]
-    said = [overwritten_values.suggest_preserving(m, a, a.where, is_fix) for a in stuck if isinstance(a.where, Word)]
-    said += [barrier_fixes.explain_double_arrival_at(m, a.where) for a in stuck if isinstance(a.where, Rendezvous)]
-    bars = {a.where.address: a.where for a in stuck if isinstance(a.where, Mbarrier)}
+    said = [
+        overwritten_values.suggest_preserving(m, a, a.blocked_on, is_fix)
+        for a in stuck
+        if isinstance(a.blocked_on, Word)
+    ]
+    said += [
+        barrier_fixes.explain_double_arrival_at(m, a.blocked_on)
+        for a in stuck
+        if isinstance(a.blocked_on, BarrierState)
+    ]
+    bars = {a.blocked_on.address: a.blocked_on for a in stuck if isinstance(a.blocked_on, Mbarrier)}
     fixed = (
         mbarrier_fixes.suggest_count(m, [bar], is_fix) or mbarrier_fixes.suggest_commit(m, bar, is_fix)
         for bar in bars.values()

@@ -15,9 +15,9 @@ from mcheck.engines.protocol.diagnosis.iteration import iteration_at
 from mcheck.engines.protocol.diagnosis.source_lines import line_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.trials import IsFix
-from mcheck.engines.protocol.operations.deadlocks import names
-from mcheck.engines.protocol.state.sync_objects import Done, Rendezvous
-from mcheck.engines.protocol.state.trace import Entry
+from mcheck.engines.protocol.operations.deadlocks import format_threads
+from mcheck.engines.protocol.state.sync_objects import BarrierState, SyncOperation
+from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.ir import ops
 from mcheck.ir.amendment import Insertion, Replacement, apply_amendments
 from mcheck.ir.expr import Const
@@ -38,14 +38,14 @@ class Round:
     """A complete round of a barrier with a count."""
 
     key: tuple[object, ...]
-    arrivals: tuple[Done, ...]
+    arrivals: tuple[SyncOperation, ...]
 
-    def arrival(self, agent: int) -> Done | None:
+    def arrival(self, agent: int) -> SyncOperation | None:
         """The first arrival of an agent."""
         return next((d for d in self.arrivals if d.agent == agent), None)
 
     @property
-    def repeated_arrivals(self) -> tuple[Done, Done] | None:
+    def repeated_arrivals(self) -> tuple[SyncOperation, SyncOperation] | None:
         """Two arrivals of one agent."""
         for one, other in combinations(sorted(self.arrivals, key=lambda d: (d.agent, d.step)), 2):
             if one.agent == other.agent:
@@ -55,23 +55,23 @@ class Round:
 
 def find_complete_rounds(m: Machine) -> list[Round]:
     """The complete rounds of all barriers with a count, each barrier's in their order."""
-    return [Round(key, arrivals) for key, arrivals in m.completed]
+    return [Round(key, arrivals) for key, arrivals in m.completed_barriers]
 
 
-def explain_foreign_completion(m: Machine, old: Entry, new: Entry, is_fix: IsFix) -> str:
+def explain_foreign_completion(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:
     """That the barrier which the later access's thread has left was completed without the earlier one's."""
     every = find_complete_rounds(m)
     mine = [(d, r) for r in every for d in r.arrivals if d.agent == new.agent and d.step < new.step]
     mine = [(d, r) for d, r in mine if _waits(d.event.op)]
-    if not mine or m.agents[old.agent].place != m.agents[new.agent].place:
+    if not mine or m.agents[old.agent].placement != m.agents[new.agent].placement:
         return ""
     left, passed = max(mine, key=lambda pair: pair[0].step)
     other = m.agents[old.agent]
     if any(d.agent == old.agent and d.step > old.step for d in passed.arrivals):
         return ""
-    if not any(_has_key(op, passed.key) for op in other.code[old.place + 1 :]):
+    if not any(_has_key(op, passed.key) for op in other.code[old.pc + 1 :]):
         return ""
-    came = names(m, [m.agents[k] for k in sorted({d.agent for d in passed.arrivals})])
+    came = format_threads(m, [m.agents[k] for k in sorted({d.agent for d in passed.arrivals})])
     text = (
         f"Barrier {passed.key[-1]} let {m.name(m.agents[new.agent])} go at line {line_of(left.event.op)} when {came} "
         f"had arrived, before {m.name(other)} did."
@@ -92,8 +92,8 @@ def explain_double_arrival(m: Machine, passed: Round) -> str:
     """That a warp has arrived for the second time before a round was over."""
     if passed.repeated_arrivals is None:
         return ""
-    warp = m.setup.warps[passed.repeated_arrivals[0].agent]
-    who = names(m, [m.agents[k] for k in sorted(warp)])
+    warp = m.setup.warp_mates[passed.repeated_arrivals[0].agent]
+    who = format_threads(m, [m.agents[k] for k in sorted(warp)])
     places = [_describe_arrival(m, done) for done in passed.repeated_arrivals]
     return (
         f"{who} arrived twice in one round of barrier {passed.key[-1]}, at {' and at '.join(dict.fromkeys(places))}: "
@@ -101,15 +101,15 @@ def explain_double_arrival(m: Machine, passed: Round) -> str:
     )
 
 
-def explain_double_arrival_at(m: Machine, at: Rendezvous) -> str:
+def explain_double_arrival_at(m: Machine, at: BarrierState) -> str:
     """The same of a barrier that some wait at forever: of its complete rounds, and of the one that is not."""
-    came = (*at.here.values(), *(d for more in at.again.values() for d in more))
+    came = (*at.arrived.values(), *(d for more in at.repeated_arrivals.values() for d in more))
     mine = [r for r in find_complete_rounds(m) if r.key == at.key] + [Round(at.key, tuple(came))]
     which = next((r for r in mine if r.repeated_arrivals is not None), None)
     return explain_double_arrival(m, which) if which is not None else ""
 
 
-def _describe_arrival(m: Machine, done: Done) -> str:
+def _describe_arrival(m: Machine, done: SyncOperation) -> str:
     """The line of an arrival, and in which round of the loops."""
     turn = iteration_at(m, done.position)
     return f"line {line_of(done.event.op)}" + (f" with {turn}" if turn else "")
@@ -158,7 +158,7 @@ def _with_count(count: int) -> Callable[[Op], Op]:
 # --- barriers that are missing --------------------------------------------------------------------------------------
 
 
-def suggest_barrier(m: Machine, old: Entry, new: Entry, is_fix: IsFix) -> str:
+def suggest_barrier(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:
     """A barrier that orders the two, if there is a place for it; not where they meet in time, at whatever there is, nor
     where mbarriers are to do it.
     """
@@ -184,7 +184,7 @@ def _executed_by_all(m: Machine, op: Op, place: Place, *, warp: bool) -> bool:
     return all(any(o.span == op.span for o in code) for code in codes)
 
 
-def _use_mbarriers(m: Machine, old: Entry, new: Entry) -> bool:
+def _use_mbarriers(m: Machine, old: TraceEntry, new: TraceEntry) -> bool:
     """Whether the threads of two steps have waited for an mbarrier."""
     waits = (e for e in m.trace if isinstance(ops.performed_operation(e.op), ops.MbarrierWait))
     return any(e.agent in (old.agent, new.agent) for e in waits)
@@ -196,7 +196,7 @@ def _warp_mask(m: Machine, place: Place) -> int:
     return sum(1 << lane for lane in lanes)
 
 
-def _find_place(m: Machine, sync: Op, old: Entry, new: Entry, is_fix: IsFix) -> str:
+def _find_place(m: Machine, sync: Op, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:
     """Where a barrier is_fix it: right before the later access, right behind the earlier one, or on the way there."""
     place = m.program.threads[m.agents[new.agent].threads[0]].place
     for op, after in _candidate_places(m, old, new):
@@ -207,7 +207,7 @@ def _find_place(m: Machine, sync: Op, old: Entry, new: Entry, is_fix: IsFix) -> 
     return ""
 
 
-def _candidate_places(m: Machine, old: Entry, new: Entry) -> Iterator[tuple[Op, bool]]:
+def _candidate_places(m: Machine, old: TraceEntry, new: TraceEntry) -> Iterator[tuple[Op, bool]]:
     seen: set[object] = set()
     first, last = m.trace.index(old), m.trace.index(new)
     behind = [e.op for e in reversed(m.trace[:last]) if e.agent == new.agent and e.signal < 0]
@@ -225,7 +225,7 @@ def _candidate_places(m: Machine, old: Entry, new: Entry) -> Iterator[tuple[Op, 
             yield op, after
 
 
-def _explain_shuffle(m: Machine, old: Entry, new: Entry) -> str:
+def _explain_shuffle(m: Machine, old: TraceEntry, new: TraceEntry) -> str:
     """That lanes exchanged values in between, which orders no memory (9.7.9.6)."""
     between = m.trace[m.trace.index(old) : m.trace.index(new)]
     met = [e.op for e in between if isinstance(e.op, ops.Collective) and e.agent in (old.agent, new.agent)]

@@ -23,7 +23,7 @@ def suggest_count(m: Machine, bars: Iterable[Mbarrier], is_fix: IsFix) -> str:
     """The count of an init that fits those who arrive on the object, if it does not and that is_fix it."""
     tried = 0
     for bar in bars:
-        init = bar.began.event.op if bar.began is not None else None
+        init = bar.initialisation.event.op if bar.initialisation is not None else None
         if not isinstance(init, ops.MbarrierInit) or init.span is None or not isinstance(init.count, Const):
             continue
         arrive = list(_arrivals(m.program, bar.address))

@@ -11,7 +11,7 @@ from mcheck.engines.protocol.fix_search import trials
 from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.operations.coherence_positions import may_satisfy
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.sync_objects import Word, Written
+from mcheck.engines.protocol.state.sync_objects import Word, Write
 from mcheck.ir import ops
 
 
@@ -19,8 +19,8 @@ from mcheck.ir import ops
 class Overwritten:
     """A write of a value that would end a wait, and the write behind it in coherence order that would not."""
 
-    wanted: Written
-    over: Written
+    wanted: Write
+    over: Write
 
 
 def find_overwritten(m: Machine, agent: Agent, word: Word) -> Overwritten | None:
@@ -30,7 +30,7 @@ def find_overwritten(m: Machine, agent: Agent, word: Word) -> Overwritten | None
     if not isinstance(op, ops.Await) or op.compare is None or not isinstance(inner, ops.Load | ops.Atomic):
         return None
     relation, right = op.compare
-    value = m.term(agent, 0, right)
+    value = m.evaluate(agent, 0, right)
     if not isinstance(value, int):
         return None
     fits = [w.value is not None and may_satisfy(w.value, inner.type, relation, value) for w in word.writes]
@@ -74,6 +74,6 @@ def suggest_preserving(m: Machine, agent: Agent, word: Word, is_fix: IsFix) -> s
 
 def find_writers(m: Machine, stuck: list[Agent]) -> tuple[int, ...]:
     """Those who wrote what the agents wait for, and those who took it away."""
-    found = (find_overwritten(m, a, a.where) for a in stuck if isinstance(a.where, Word))
+    found = (find_overwritten(m, a, a.blocked_on) for a in stuck if isinstance(a.blocked_on, Word))
     both = (w.agent for f in found if f is not None for w in (f.wanted, f.over))
     return tuple(dict.fromkeys(k for k in both if k >= 0))

@@ -7,7 +7,7 @@ from __future__ import annotations
 from mcheck.engines.protocol.diagnosis.source_lines import line_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.trials import IsFix
-from mcheck.engines.protocol.state.trace import Entry
+from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.ir import ops
 from mcheck.ir.amendment import Insertion, apply_amendments
 from mcheck.ir.expr import Const
@@ -15,7 +15,7 @@ from mcheck.ir.expr import Const
 MOVES = {"tcgen05.ld": "tcgen05.wait::ld.sync.aligned", "tcgen05.st": "tcgen05.wait::st.sync.aligned"}
 
 
-def suggest_wait(m: Machine, old: Entry, new: Entry, is_fix: IsFix) -> str:
+def suggest_wait(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:
     """The wait for the earlier one of two operations, before the later one. Where the later step was handed what the
     other thread had stored before, its operation is the earlier one, and that other thread has stored again too early.
     """
@@ -29,7 +29,7 @@ def suggest_wait(m: Machine, old: Entry, new: Entry, is_fix: IsFix) -> str:
     return ""
 
 
-def _observes_older_store(m: Machine, old: Entry, new: Entry) -> bool:
+def _observes_older_store(m: Machine, old: TraceEntry, new: TraceEntry) -> bool:
     """Whether a step knows of an earlier store of the other one's thread to tensor memory, and not of this one."""
     if old.agent == new.agent or not isinstance(old.op, ops.TensorMove) or not isinstance(new.op, ops.TensorCore):
         return False
@@ -39,7 +39,7 @@ def _observes_older_store(m: Machine, old: Entry, new: Entry) -> bool:
     return known < old.step and any(step <= known for step in stored)
 
 
-def _suggest_move_wait(m: Machine, op: ops.TensorMove, old: Entry, new: Entry, is_fix: IsFix) -> str:
+def _suggest_move_wait(m: Machine, op: ops.TensorMove, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:
     wait = ops.WaitGroup(family=op.family, pending=Const(0), commits=True, text=MOVES[op.family])
     own = old.agent == new.agent
     at = new.op if own else old.op
@@ -57,9 +57,9 @@ def _suggest_move_wait(m: Machine, op: ops.TensorMove, old: Entry, new: Entry, i
     )
 
 
-def _suggest_commit_wait(m: Machine, op: ops.TensorCore, old: Entry, new: Entry) -> str:
+def _suggest_commit_wait(m: Machine, op: ops.TensorCore, old: TraceEntry, new: TraceEntry) -> str:
     """Operations of one pipe are in order; for all others a commit tells of their completion."""
-    code = m.agents[old.agent].code[old.place + 1 :]
+    code = m.agents[old.agent].code[old.pc + 1 :]
     commit = next((o for o in code if isinstance(o, ops.TensorCommit)), None)
     if isinstance(new.op, ops.TensorCore) and new.agent == old.agent and new.op.kind in ("mma", "cp", "shift"):
         return ""
@@ -77,7 +77,7 @@ def _suggest_commit_wait(m: Machine, op: ops.TensorCore, old: Entry, new: Entry)
     )
 
 
-def suggest_alloc_barrier(m: Machine, old: Entry, new: Entry, is_fix: IsFix) -> str:  # noqa: ARG001 - one signature
+def suggest_alloc_barrier(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:  # noqa: ARG001 - one signature
     """What hands over the address that a tcgen05.alloc writes to shared memory."""
     if not isinstance(old.op, ops.TensorCore) or old.op.kind != "alloc":
         return ""

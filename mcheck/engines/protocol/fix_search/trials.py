@@ -16,7 +16,7 @@ from mcheck.engines.protocol.diagnosis.source_lines import line_of
 from mcheck.engines.protocol.diagnosis.sync_diagnosis import explain_idle_fence, is_releasing_fence
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.problems import Problem
-from mcheck.engines.protocol.state.trace import Entry
+from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.ir import ops
 from mcheck.ir.amendment import Amendment, Insertion, Replacement, apply_amendments
 from mcheck.ir.expr import Const
@@ -37,12 +37,12 @@ class Piece:
     """A change to try, at an operation of the execution."""
 
     amendment: Amendment
-    at: Entry
+    at: TraceEntry
     kind: str
     """``release``, ``acquire`` or ``scope``."""
 
 
-def suggest_fences(m: Machine, old: Entry, new: Entry, is_fix: IsFix) -> str:
+def suggest_fences(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:
     """The fences and scopes that order the accesses of two steps; empty where none do."""
     way = list(find_steps_between(m, old, new))
     scope = _common_scope(m, [old, *way, new])
@@ -57,15 +57,15 @@ def suggest_fences(m: Machine, old: Entry, new: Entry, is_fix: IsFix) -> str:
     return _describe_fix(m, old, new, way, left, scope, is_fix)
 
 
-def find_access_steps(m: Machine, problem: Problem) -> tuple[Entry, Entry] | None:
+def find_access_steps(m: Machine, problem: Problem) -> tuple[TraceEntry, TraceEntry] | None:
     """The steps of the two accesses of a problem."""
-    if not 0 <= problem.since < problem.until <= len(m.trace):
+    if not 0 <= problem.first_step < problem.last_step <= len(m.trace):
         return None
-    old, new = m.trace[problem.since], m.trace[problem.until - 1]
+    old, new = m.trace[problem.first_step], m.trace[problem.last_step - 1]
     return None if old.signal >= 0 or new.signal >= 0 else (old, new)
 
 
-def find_steps_between(m: Machine, old: Entry, new: Entry) -> Iterator[Entry]:
+def find_steps_between(m: Machine, old: TraceEntry, new: TraceEntry) -> Iterator[TraceEntry]:
     """The steps behind one that another one comes after in time."""
     first, last = m.trace.index(old), m.trace.index(new)
     for entry in m.trace[first + 1 : last]:
@@ -75,14 +75,14 @@ def find_steps_between(m: Machine, old: Entry, new: Entry) -> Iterator[Entry]:
             yield entry
 
 
-def _common_scope(m: Machine, entries: Sequence[Entry]) -> str:
+def _common_scope(m: Machine, entries: Sequence[TraceEntry]) -> str:
     """The scope that has all the threads of some steps in it."""
     places = {m.agents[e.agent].threads[0] for e in entries}
     first, *others = (m.program.threads[t].place for t in sorted(places))
     return max((narrowest_common_scope(first, other) for other in others), key=WIDTH.__getitem__, default="cta")
 
 
-def _candidate_pieces(way: Sequence[Entry], scope: str) -> Iterator[Piece]:
+def _candidate_pieces(way: Sequence[TraceEntry], scope: str) -> Iterator[Piece]:
     """What may be tried on the way, each statement once."""
     seen: set[object] = set()
     fence = ops.Fence(sem="acq_rel", scope=scope, text=f"fence.acq_rel.{scope}")
@@ -108,7 +108,8 @@ def _amend(m: Machine, pieces: Sequence[Piece]) -> Program:
 
 
 def _describe_fix(
-    m: Machine, old: Entry, new: Entry, way: Sequence[Entry], pieces: Sequence[Piece], scope: str, is_fix: IsFix
+    m: Machine, old: TraceEntry, new: TraceEntry, way: Sequence[TraceEntry], pieces: Sequence[Piece], scope: str,
+    is_fix: IsFix
 ) -> str:  # fmt: skip
     """What to do at each place, and why what is there is not enough."""
     said: list[str] = []
@@ -176,7 +177,7 @@ def _base_name(op: Op) -> str:
     return "arrive" if isinstance(op, ops.MbarrierArrive) else "wait"
 
 
-def _last_acquire(m: Machine, at: Entry) -> Entry | None:
+def _last_acquire(m: Machine, at: TraceEntry) -> TraceEntry | None:
     """Where the agent of a step took over last before it."""
     behind = m.trace[: m.trace.index(at)]
     return next((e for e in reversed(behind) if e.agent == at.agent and e.signal < 0 and _may_acquire(e.op)), None)
@@ -197,7 +198,7 @@ def _explain_release(m: Machine, pieces: Sequence[Piece]) -> str:
 
 
 def _explain_present_fences(
-    m: Machine, old: Entry, new: Entry, way: Sequence[Entry], pieces: Sequence[Piece]
+    m: Machine, old: TraceEntry, new: TraceEntry, way: Sequence[TraceEntry], pieces: Sequence[Piece]
 ) -> Iterator[str]:
     """Why the fences that are there do not do: one after the hand-over, or too narrow, or the one before a barrier, in
     another thread than the one whose write is observed behind it.

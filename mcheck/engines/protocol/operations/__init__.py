@@ -1,1 +1,1 @@
-"""What each kind of operation does in an execution, and the scheduler that runs them."""
+"""The steps of an execution: what each kind of operation does to the machine and the window."""

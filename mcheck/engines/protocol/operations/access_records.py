@@ -1,19 +1,19 @@
-"""The records of accesses."""
+"""Access records: what the access history keeps of a memory event, and how findings show it."""
 
 from __future__ import annotations
 
 from mcheck.answers.step_text import text_of
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.state.access_history import Lanes, Owners, Record
+from mcheck.engines.protocol.state.access_history import LaneOwners, Lanes, Record
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.events.event import Event
 from mcheck.findings.finding import Access
 from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW
 
 
-def record_of(m: Machine, agent: Agent, event: Event, lanes: Lanes) -> Record:
-    """The record of a memory event."""
+def make_record(m: Machine, agent: Agent, event: Event, lanes: Lanes) -> Record:
+    """Create the record of a memory event."""
     tags = event.tags
     proxy = "ASYNC" if Tag.ASYNC in tags else "TMAP" if Tag.TMAP in tags else "GEN"
     spaces: tuple[object, ...]
@@ -30,7 +30,7 @@ def record_of(m: Machine, agent: Agent, event: Event, lanes: Lanes) -> Record:
         proxy,
         event.order is None,
         Tag.CPASYNC in tags,
-        agent.place[2],
+        agent.placement[2],
         spaces,
         position=len(m.trace) - 1,
     )
@@ -39,8 +39,8 @@ def record_of(m: Machine, agent: Agent, event: Event, lanes: Lanes) -> Record:
 PROXY_NAMES = {"GEN": "generic", "ASYNC": "async", "TMAP": "tensormap"}
 
 
-def access_of(m: Machine, record: Record, low: int, high: int) -> Access:
-    """A record as a finding shows it, cut to the bytes in question."""
+def describe_access(m: Machine, record: Record, low: int, high: int) -> Access:
+    """A record as findings show it, cut to the bytes in question."""
     event = record.event
     instance = m.program.memory.find(low)
     label, start = "", 0
@@ -50,8 +50,8 @@ def access_of(m: Machine, record: Record, low: int, high: int) -> Access:
     lane: int | None = None
     if isinstance(record.lanes, int):
         lane = record.lanes
-    elif isinstance(record.lanes, Owners):
-        lane = max(record.lanes.at(low), 0)
+    elif isinstance(record.lanes, LaneOwners):
+        lane = max(record.lanes.lane_at(low), 0)
     elif isinstance(record.lanes, tuple):
         lane = (low - record.lanes[0]) // record.lanes[1]
     first, last = (event.address, event.address + event.size)

@@ -10,21 +10,21 @@ from mcheck.engines.protocol.execution.machine import Machine, executes
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.operations import aligned_instructions, tracked_locations
 from mcheck.engines.protocol.operations import wgmma as warps
-from mcheck.engines.protocol.operations.access_records import record_of
+from mcheck.engines.protocol.operations.access_records import make_record
 from mcheck.engines.protocol.operations.control_flow import evaluate_guard
-from mcheck.engines.protocol.operations.lane_accesses import coalesce_copy, coalesce_tensor_move, is_shared
-from mcheck.engines.protocol.operations.mbarrier_updates import add_pending_arrival, has_target
+from mcheck.engines.protocol.operations.lane_accesses import coalesce_copy, coalesce_tensor_move, lanes_share_operation
+from mcheck.engines.protocol.operations.mbarrier_updates import add_pending_arrival, check_target
 from mcheck.engines.protocol.operations.memory_accesses import (
-    access,
-    lane_op,
-    races_between_lanes,
+    check_lane_races,
+    enter_footprints,
+    move_data,
+    operation_of_lane,
     reads_unwritten,
-    transfer,
 )
 from mcheck.engines.protocol.operations.races import enter_accesses
-from mcheck.engines.protocol.state.access_history import Owners, Record
+from mcheck.engines.protocol.state.access_history import LaneOwners, Record
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.footprints import Bytes as SpreadBytes
+from mcheck.engines.protocol.state.footprints import LaneBytes as SpreadBytes
 from mcheck.engines.protocol.state.footprints import coalesce
 from mcheck.engines.protocol.state.sync_objects import Signal
 from mcheck.events.emit import Stop
@@ -40,88 +40,88 @@ from mcheck.ir.ops import Op
     ops.TensormapReplace, ops.TensormapCopyFence, ops.TensorCore, ops.TensorMove, ops.TensorCommit,
 )  # fmt: skip
 def issue_operation(m: Machine, agent: Agent, op: Op) -> None:
-    """Issues an asynchronous operation: its accesses are outside program order, its signals are on their way."""
+    """Issue an asynchronous operation: its accesses are outside program order, its signals are in flight."""
     if not evaluate_guard(m, agent, op):
         return
-    agent.effects += 1
+    agent.effect_count += 1
     if isinstance(op, ops.Wgmma):
         aligned_instructions.check_wgmma(m, agent, op)
-        agent.fenced = False
+        agent.wgmma_fenced = False
     lanes = range(len(agent.lanes)) if isinstance(op, PER_LANE) else range(1)
     whole = None
     if isinstance(op, ops.CpAsync):
         whole = coalesce_copy(m, agent, op)
     elif isinstance(op, ops.TensorMove):
         whole = coalesce_tensor_move(m, agent, op)
-    if whole is not None or (isinstance(op, ops.Wgmma) and is_shared(m, agent)):
-        lanes = range(len(agent.shown))  # those that stand for all
+    if whole is not None or (isinstance(op, ops.Wgmma) and lanes_share_operation(m, agent)):
+        lanes = range(len(agent.representatives))  # the representatives
     try:
-        emitted = [m.emit(agent, k, lane_op(m, agent, k)) for k in lanes]
+        emitted = [m.emit(agent, k, operation_of_lane(m, agent, k)) for k in lanes]
     except Stop as stop:
-        if agent.single:
-            _begun(m, agent, op, list(stop.before))
+        if agent.is_single_thread:
+            _enter_reads_before_stop(m, agent, op, list(stop.before))
         raise
     width = len(emitted[0])
     if any(len(events) != width for events in emitted):
         raise Split([(t,) for t in agent.threads])
-    issues = _issued(m, agent, op, emitted)
+    issues = _enter_issue(m, agent, op, emitted)
     previous: Record | None = None
-    alike = _alike(m, op, emitted) if whole is None else {}
+    alike = _group_similar_accesses(m, op, emitted) if whole is None else {}
     for j in range(width):
         column = [(emitted[k][j], emitted[k][j].address, emitted[k][j].size, k) for k in lanes]
         event = column[0][0]
         if j in alike:
             if alike[j]:
-                _together(m, agent, [[events[i] for events in emitted] for i in alike[j]], issues, j)
+                _enter_as_one(m, agent, [[events[i] for events in emitted] for i in alike[j]], issues, j)
         elif event.size:
             if whole is not None and reads_unwritten(m, agent, event):
                 continue
             own = None if whole is None else whole[Tag.W in event.tags]
-            previous = _memory(m, agent, column, issues, previous, j, own)
+            previous = _enter_accesses(m, agent, column, issues, previous, j, own)
         elif Tag.F in event.tags:
-            m.put(agent, event, part=min(j, 7))
+            m.add_event(agent, event, part=min(j, 7))
         elif Tag.PIPE in event.tags or Tag.GROUPWAIT in event.tags:
-            _after(m, agent, event, emitted)
+            _enter_completion_marker(m, agent, event, emitted)
     if whole is not None and isinstance(op, ops.CpAsync):
-        _copy_all(m, agent, op)
+        _copy_lane_data(m, agent, op)
     elif not isinstance(op, ops.TensorCore | ops.TensorMove):
-        transfer(m, emitted)
-    _send(m, agent, emitted, issues)
+        move_data(m, emitted)
+    _send_signals(m, agent, emitted, issues)
     agent.pc += 1
 
 
-def _begun(m: Machine, agent: Agent, op: Op, events: list[Event]) -> None:
-    """What an operation that turns out to be undefined has read by then, as a tensor map: it may race all the same."""
-    issues = _issued(m, agent, op, [events])
+def _enter_reads_before_stop(m: Machine, agent: Agent, op: Op, events: list[Event]) -> None:
+    """Enter what an undefined operation read before it stopped, such as a tensor map: it may race all the same."""
+    issues = _enter_issue(m, agent, op, [events])
     for j, event in enumerate(events):
         if event.size:
-            _memory(m, agent, [(event, event.address, event.size, 0)], issues, None, j)
+            _enter_accesses(m, agent, [(event, event.address, event.size, 0)], issues, None, j)
 
 
 PER_LANE = (
     ops.CpAsync, ops.CpAsyncArrive, ops.Wgmma, ops.AsyncStore, ops.TensorCore, ops.TensorMove, ops.TensorCommit,
 )  # fmt: skip
-"""Operations that each lane issues for itself; of all others an agent is one lane."""
+"""Operations that each lane issues for itself; every other one is issued once for the agent."""
 
 
-def _after(m: Machine, agent: Agent, marker: Event, emitted: list[list[Event]]) -> None:
-    """The marker to which the accesses of an operation on tensor memory complete."""
+def _enter_completion_marker(m: Machine, agent: Agent, marker: Event, emitted: list[list[Event]]) -> None:
+    """Enter the event at which the accesses of an operation on tensor memory complete."""
     edges = []
-    for lane in range(len(agent.shown)):
+    for lane in range(len(agent.representatives)):
         events = emitted[lane if lane < len(emitted) else 0]
-        records = {id(r): r for e in events if e.size and (r := agent.of_event.get((lane, e.uid))) is not None}
+        records = {id(r): r for e in events if e.size and (r := agent.records_by_event.get((lane, e.uid))) is not None}
         mask = 0
         for record in records.values():
             mask |= record.entries[lane if lane < len(record.entries) else 0].bit
             if Tag.PIPE in marker.tags:
-                agent.piped.append(record)
+                agent.pipe_records.append(record)
         edges.append({"complete": mask} if mask else {})
-    m.put(agent, marker, part=7, edges=edges)
+    m.add_event(agent, marker, part=7, edges=edges)
 
 
-def _alike(m: Machine, op: Op, emitted: list[list[Event]]) -> dict[int, list[int]]:
-    """The places of the accesses of a copy or a wgmma that only their bytes tell apart: at the first of each kind the
-    places of all, at the others nothing.
+def _group_similar_accesses(m: Machine, op: Op, emitted: list[list[Event]]) -> dict[int, list[int]]:
+    """Group the accesses of a copy or a wgmma that differ in their bytes only: the first index of each group maps to
+    all its indices, the others to none.
     """
     copies = isinstance(op, ops.BulkCopy | ops.TensorCopy) and op.reduce is None
     tensor = isinstance(op, ops.TensorCore)
@@ -129,7 +129,7 @@ def _alike(m: Machine, op: Op, emitted: list[list[Event]]) -> dict[int, list[int
         return {}
     first: dict[object, int] = {}
     out: dict[int, list[int]] = {}
-    followed = bool(m.setup.words)
+    followed = bool(m.setup.tracked_words)
     for j, event in enumerate(emitted[0]):
         if not event.size or event.order is not None or event.rmw is not None or Tag.TMAP in event.tags:
             continue
@@ -139,7 +139,7 @@ def _alike(m: Machine, op: Op, emitted: list[list[Event]]) -> dict[int, list[int
             followed and tracked_locations.is_tracked(m, event)
         ):
             continue
-        if m.setup.maps and m.setup.in_map(event.address, event.size):
+        if m.setup.tensor_maps and m.setup.touches_map(event.address, event.size):
             continue
         key = event.tags, event.block, event.size
         start = first.setdefault(key, j)
@@ -151,55 +151,57 @@ def _alike(m: Machine, op: Op, emitted: list[list[Event]]) -> dict[int, list[int
     return out
 
 
-def _together(
+def _enter_as_one(
     m: Machine, agent: Agent, columns: list[list[Event]], issues: tuple[Live, ...], number: int
 ) -> None:  # fmt: skip
-    """Accesses of one asynchronous operation that only their bytes tell apart: one event."""
+    """Enter accesses of one asynchronous operation that differ in their bytes only as one event."""
     event = columns[0][0]
     if reads_unwritten(m, agent, event):
         return
     wgmma = Tag.WGMMA in event.tags
-    edges = [{"issue": warps.order_of_fences(m, agent, k) if wgmma else issues[k].bit} for k in range(len(agent.shown))]
-    record = record_of(m, agent, event, None)
+    edges = [
+        {"issue": warps.find_fences(m, agent, k) if wgmma else issues[k].bit} for k in range(len(agent.representatives))
+    ]
+    record = make_record(m, agent, event, None)
     ranges = join_ranges((column[0].address, column[0].size) for column in columns)
     enter_accesses(m, agent, [(record, at, at + size) for at, size in ranges], edges, part=min(number, 7))
-    record.bars = _bars_of(m, agent, event)
+    record.mbarrier_clocks = _find_signalled_mbarriers(m, agent, event)
     if wgmma:
-        agent.wgmma_open.append(record)
+        agent.open_wgmma.append(record)
     for column in columns:
         for lane, e in enumerate(column):
-            agent.of_event[lane, e.uid] = record
+            agent.records_by_event[lane, e.uid] = record
 
 
-def _issued(m: Machine, agent: Agent, op: Op, emitted: list[list[Event]]) -> tuple[Live, ...]:
-    """The issue, and what cp.async.mbarrier.arrive does to its object at once."""
+def _enter_issue(m: Machine, agent: Agent, op: Op, emitted: list[list[Event]]) -> tuple[Live, ...]:
+    """Enter the issue, and the immediate effect of cp.async.mbarrier.arrive on its object."""
     issues: tuple[Live, ...] = ()
     for j, event in enumerate(emitted[0]):
         if Tag.INCREMENT in event.tags:
             add_pending_arrival(m, agent, op, [events[j] for events in emitted])
         elif Tag.ISSUE in event.tags:
-            issues = m.put(agent, event, part=1)
+            issues = m.add_event(agent, event, part=1)
     return issues
 
 
-def _memory(
+def _enter_accesses(
     m: Machine, agent: Agent, column: list[tuple[Event, int, int, int]], issues: tuple[Live, ...],
     previous: Record | None, number: int, whole: SpreadBytes | None = None,
 ) -> Record:  # fmt: skip
-    """The accesses of one event of all lanes; ``whole`` are the bytes of all of them, where they are one access."""
+    """Enter the accesses of one event of all lanes; ``whole`` are the bytes of all lanes where they form one access."""
     records: list[Record] = []
     event = column[0][0]
     ordered = event.order is not None
     edges: list[dict[str, int]] = []
-    for k in range(len(agent.shown)):
+    for k in range(len(agent.representatives)):
         own: dict[str, int] = {}
         if not ordered:
-            own["issue"] = warps.order_of_fences(m, agent, k) if Tag.WGMMA in event.tags else issues[k].bit
+            own["issue"] = warps.find_fences(m, agent, k) if Tag.WGMMA in event.tags else issues[k].bit
         if event.rmw is not None and previous is not None:
             own["rmw"] = own["data"] = previous.entries[k].bit
         edges.append(own)
     if whole is not None:
-        record = record_of(m, agent, event, whole.lanes)
+        record = make_record(m, agent, event, whole.lanes)
         enter_accesses(m, agent, [(record, low, high) for low, high in whole.ranges], edges, part=min(number, 7))
         records.append(record)
     elif len(column) == 1 and tracked_locations.is_tracked(m, event):
@@ -207,66 +209,66 @@ def _memory(
         records.append(record)
     else:
         footprints = coalesce(column)
-        records = access(m, agent, footprints, edges, part=min(number, 7))
+        records = enter_footprints(m, agent, footprints, edges, part=min(number, 7))
         if isinstance(event.op, ops.AsyncStore) and Tag.W in event.tags:
-            races_between_lanes(m, agent, footprints, event.op, records)
+            check_lane_races(m, agent, footprints, event.op, records)
     for record in records:
         if not ordered:
-            record.bars = _bars_of(m, agent, record.event)
+            record.mbarrier_clocks = _find_signalled_mbarriers(m, agent, record.event)
         if Tag.WGMMA in event.tags:
-            agent.wgmma_open.append(record)
+            agent.open_wgmma.append(record)
         for e, address, _, lane in column:
             if record.lanes is None or not isinstance(record.lanes, int) or record.lanes == lane:
                 start = record.event.address if not isinstance(record.lanes, tuple) else record.lanes[0]
-                if isinstance(record.lanes, tuple | Owners) or start == address:
-                    agent.of_event[lane, e.uid] = record
+                if isinstance(record.lanes, tuple | LaneOwners) or start == address:
+                    agent.records_by_event[lane, e.uid] = record
     return records[-1]
 
 
-def _bars_of(m: Machine, agent: Agent, event: Event) -> tuple[int, ...]:
-    """The components of the mbarriers that this access's completion signals."""
+def _find_signalled_mbarriers(m: Machine, agent: Agent, event: Event) -> tuple[int, ...]:
+    """The clock components of the mbarriers that the completion of this access signals."""
     op = event.op
     if getattr(op, "mbar", None) is None:
         return ()
     state = agent.lanes[0]
     targets = []
-    for memory, signal in state.tracked[agent.tracked[0] if agent.tracked else 0 :]:
+    for memory, signal in state.tracked[agent.tracked_counts[0] if agent.tracked_counts else 0 :]:
         if memory == event.uid:
             step = state.events[signal[1]].mbarrier
             if step is not None and step.address in m.mbarriers:
-                targets.append(m.mbarriers[step.address].seen)
+                targets.append(m.mbarriers[step.address].clock_index)
     return tuple(targets)
 
 
-def _copy_all(m: Machine, agent: Agent, op: ops.CpAsync) -> None:
-    """Moves the data of all lanes of a copy, of which only those that stand for all have events."""
+def _copy_lane_data(m: Machine, agent: Agent, op: ops.CpAsync) -> None:
+    """Copy the data of all lanes of a cp.async, of which only the representatives have events."""
     assert isinstance(op.size, Const)
     size = op.size.value
-    places = [(m.term(agent, k, op.dst), m.term(agent, k, op.src)) for k in range(len(agent.lanes))]
+    places = [(m.evaluate(agent, k, op.dst), m.evaluate(agent, k, op.src)) for k in range(len(agent.lanes))]
     read = [(dst, m.memory.read(widened(src), size)) for dst, src in places if isinstance(src, int)]
     for dst, (data, known) in read:
         assert isinstance(dst, int)
         m.memory.write(widened(dst), data, known)
 
 
-def _send(m: Machine, agent: Agent, emitted: list[list[Event]], issues: tuple[Live, ...]) -> None:
-    """Puts the completion signals on their way; equal ones of several lanes travel together."""
+def _send_signals(m: Machine, agent: Agent, emitted: list[list[Event]], issues: tuple[Live, ...]) -> None:
+    """Put the completion signals in flight; equal signals of several lanes travel together."""
     by_address: dict[tuple[int, int], Signal] = {}
     for lane, events in enumerate(emitted):
         state = agent.lanes[lane]
         signals = [e for e in events if e.mbarrier is not None and e.order is None]
         if not signals:
             continue
-        while len(agent.tracked) <= lane:
-            agent.tracked.append(0)
-        new = state.tracked[agent.tracked[lane] :]
-        agent.tracked[lane] = len(state.tracked)
+        while len(agent.tracked_counts) <= lane:
+            agent.tracked_counts.append(0)
+        new = state.tracked[agent.tracked_counts[lane] :]
+        agent.tracked_counts[lane] = len(state.tracked)
         for number, event in enumerate(signals):
             step = event.mbarrier
             assert step is not None
             signal = by_address.get((step.address, number))
             if signal is None:
-                if not has_target(m, agent, step.address, event):
+                if not check_target(m, agent, step.address, event):
                     continue
                 key = (agent.index, agent.step, len(by_address))
                 signal = by_address[step.address, number] = Signal(
@@ -277,7 +279,7 @@ def _send(m: Machine, agent: Agent, emitted: list[list[Event]], issues: tuple[Li
                     step.kind,
                     step.tx or 0,
                     0,
-                    agent.now(),
+                    agent.current_time(),
                     event,
                     [],
                     issues,
@@ -287,67 +289,71 @@ def _send(m: Machine, agent: Agent, emitted: list[list[Event]], issues: tuple[Li
             signal.count += 1
             for memory, uid in new:
                 if uid == event.uid:
-                    record = agent.of_event.get((lane, memory))
+                    record = agent.records_by_event.get((lane, memory))
                     if record is not None and (not signal.records or record not in signal.records[-32:]):
                         signal.records.append(record)
     if isinstance(agent.code[agent.pc], ops.TensorCommit):
-        _send_piped(agent, list(by_address.values()))
+        _attach_pipe_records(agent, list(by_address.values()))
 
 
-def _send_piped(agent: Agent, signals: list[Signal]) -> None:
-    """A commit tells of all that the thread has ever issued to its pipe; what has become one needs no mention."""
-    agent.piped = list({record.bits: record for record in agent.piped}.values())
+def _attach_pipe_records(agent: Agent, signals: list[Signal]) -> None:
+    """Attach to a commit's signals everything that the thread has issued to its pipe; merged records are listed
+    once.
+    """
+    agent.pipe_records = list({record.event_set: record for record in agent.pipe_records}.values())
     for signal in signals:
-        signal.records = list(agent.piped)
+        signal.records = list(agent.pipe_records)
     for state in agent.lanes:
         state.piped.clear()
 
 
 @executes(ops.Commit, ops.WaitGroup)
 def close_or_wait_groups(m: Machine, agent: Agent, op: Op) -> None:
-    """Groups belong to the thread that issued their operations (Q17), those of wgmma to its warp."""
+    """Execute a commit or a wait of groups. Groups belong to the thread that issued their operations (Q17), those of
+    wgmma to its warp.
+    """
     if not evaluate_guard(m, agent, op):
         return
     assert isinstance(op, ops.Commit | ops.WaitGroup)
     of_warp = op.family == "wgmma"
     number = 0
     if of_warp and isinstance(op, ops.WaitGroup):
-        number = max(len(agent.wgmma_groups) - (m.known(agent, op.pending) or 0), 0)
-        if not agent.met:
+        number = max(len(agent.wgmma_groups) - (m.known_value(agent, op.pending) or 0), 0)
+        if not agent.warp_synchronised:
             aligned_instructions.check_wgmma(m, agent, op)
-        if not aligned_instructions.meet_warp(m, agent, op):
+        if not aligned_instructions.synchronise_warp(m, agent, op):
             return
         warps.await_commits(m, agent, number)
     elif of_warp:
-        warps.commit(m, agent)
-    finished: list[int] = [0] * len(agent.shown)
+        warps.commit_group(m, agent)
+    finished: list[int] = [0] * len(agent.representatives)
     event: Event | None = None
     for lane in range(len(agent.lanes)):
         events = m.emit(agent, lane, op)
         event = next((e for e in events if Tag.GROUPWAIT in e.tags), event)
         state = agent.lanes[lane]
-        while len(agent.completed) <= lane:
-            agent.completed.append(0)
-        for memory, _ in state.completes[agent.completed[lane] :]:
-            record = agent.of_event.get((lane, memory))
+        while len(agent.completed_counts) <= lane:
+            agent.completed_counts.append(0)
+        for memory, _ in state.completes[agent.completed_counts[lane] :]:
+            record = agent.records_by_event.get((lane, memory))
             if record is not None:
                 if lane < len(finished):
                     finished[lane] |= record.entries[lane if lane < len(record.entries) else 0].bit
-                if not any(a == agent.index for a, _ in record.done):
-                    record.done.append((agent.index, agent.step))
-        agent.completed[lane] = len(state.completes)
+                if not any(a == agent.index for a, _ in record.waits):
+                    record.waits.append((agent.index, agent.step))
+        agent.completed_counts[lane] = len(state.completes)
         if isinstance(op, ops.WaitGroup):
-            _forget(state, op)
+            _drop_waited_groups(state, op)
     if of_warp:
         mine = warps.complete_groups(m, agent, number)
         finished = [mine for _ in finished]
     if event is not None:
-        m.put(agent, event, edges=[{"complete": mask} if mask else {} for mask in finished])
+        m.add_event(agent, event, edges=[{"complete": mask} if mask else {} for mask in finished])
     agent.pc += 1
 
 
-def _forget(state: State, op: ops.WaitGroup) -> None:
-    """Groups that were waited for in full need not be waited for again."""
+def _drop_waited_groups(state: State, op: ops.WaitGroup) -> None:
+    """Drop groups that have been waited for in full."""
     pending = getattr(op.pending, "value", None)
     family = state.groups.get(op.family)
     if family is None or op.read or not isinstance(pending, int):

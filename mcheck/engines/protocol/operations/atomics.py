@@ -1,33 +1,33 @@
-"""Atomics on words whose values decide something, and the waits for what an operation gives.
+"""Atomics on tracked words, and awaits.
 
-An atomic may read any write that the model lets it, and its own comes right behind that one in coherence order: every
-place that is left is explored.
+An atomic may read any write that the model allows, and its own write directly follows that one in coherence order.
+Every remaining position is explored.
 """
 
 from __future__ import annotations
 
 from mcheck.effects.site import widened
 from mcheck.engines.protocol.execution.machine import Blocked, Machine, executes
-from mcheck.engines.protocol.execution.setup import STALE
-from mcheck.engines.protocol.operations.coherence_positions import describe_latest, may_satisfy, neighbours_in_coherence
+from mcheck.engines.protocol.execution.setup import MAX_STALE_WRITES
+from mcheck.engines.protocol.operations.coherence_positions import describe_latest, may_satisfy, split_coherence
 from mcheck.engines.protocol.operations.control_flow import evaluate_guard
-from mcheck.engines.protocol.operations.earlier_reads import earlier_read
+from mcheck.engines.protocol.operations.earlier_reads import check_earlier_read
 from mcheck.engines.protocol.operations.mbarrier_waits import wait_on_mbarrier
 from mcheck.engines.protocol.operations.races import is_commutative
 from mcheck.engines.protocol.operations.tracked_locations import (
     UNKNOWN,
     choose_write,
     enter_access,
+    enter_write,
     failing_writes,
-    load,
+    load_word,
     may_fail,
     note_dependent_operations,
-    observe,
+    note_observation,
     word_at,
-    write,
 )
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.sync_objects import ORDERED, Word
+from mcheck.engines.protocol.state.sync_objects import NON_COMMUTING, Word
 from mcheck.events.event import Event
 from mcheck.ir import ops
 from mcheck.ir.def_use import registers_of
@@ -36,83 +36,84 @@ from mcheck.ir.type_sizes import type_size
 from mcheck.semantics.terms import rmw, scalar_kind
 
 ANY = "any"
-"""The kind of an atomic whose function is of no consequence, since nothing depends on what memory holds."""
+"""The kind of an atomic whose function does not matter, because nothing depends on the contents of memory."""
 
 
 @executes(ops.Atomic)
-def atomic(m: Machine, agent: Agent, op: Op) -> None:
-    """``atom`` and ``red``."""
+def execute_atomic(m: Machine, agent: Agent, op: Op) -> None:
+    """Execute ``atom`` or ``red``."""
     assert isinstance(op, ops.Atomic)
     if not evaluate_guard(m, agent, op):
         return
-    _atomic(m, agent, op, None)
+    _execute_atomic(m, agent, op, None)
     agent.pc += 1
 
 
-def _atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] | None) -> None:
-    base, size = m.known(agent, op.address), type_size(op.type)
+def _execute_atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str, int] | None) -> None:
+    """Execute an atomic; with ``compare`` an awaited one, which blocks until its result satisfies it."""
+    base, size = m.known_value(agent, op.address), type_size(op.type)
     assert base is not None
-    operands = [m.term(agent, 0, s) for s in op.srcs]  # before the destination, which may be one of them, is set
+    operands = [m.evaluate(agent, 0, s) for s in op.srcs]  # before the destination is set, which may be one of them
     names = [n for src in op.srcs for n in registers_of(src)]
-    data_from = m.origin_of(agent, 0, names)
+    data_from = m.find_sources(agent, 0, names)
     read_event, write_event = m.emit(agent, 0, op)[:2]
     word = word_at(m, read_event.address, size)
     values = [v if isinstance(v, int) else None for v in operands]
-    kind = "atomic" if compare is not None else _kind(m, agent, op, values)
-    edges = {"addr": m.origin_of(agent, 0, registers_of(op.address))}
-    ways = _ways(m, agent, op, word, read_event, write_event, edges, values, kind, compare)
+    kind = "atomic" if compare is not None else _commutation_kind(m, agent, op, values)
+    edges = {"addr": m.find_sources(agent, 0, registers_of(op.address))}
+    ways = _find_readable_writes(m, agent, op, word, read_event, write_event, edges, values, kind, compare)
     index = ways[choose_write(m, word, ways)]
     if index is None:
         raise Blocked(word)
     old = word.writes[index].value
-    stores, new = _result(m, op, size, old, values, base)
-    before = agent.now()
+    stores, new = _compute_result(m, op, size, old, values, base)
+    before = agent.current_time()
     if not stores:
         note_dependent_operations(m, agent, word, read_event, "read", before)
     if compare is not None:
-        earlier_read(m, agent, read_event, edges, failing_writes(m, word, (op.type, *compare)))
-    record = enter_access(m, agent, read_event, {**edges, "rf": word.writes[index].bits})
+        check_earlier_read(m, agent, read_event, edges, failing_writes(m, word, (op.type, *compare)))
+    record = enter_access(m, agent, read_event, {**edges, "rf": word.writes[index].event_set})
     if kind == "atomic":
-        observe(m, agent, word, index)
-    agent.looked["word", word.address] = word.version if index == len(word.writes) - 1 else -1
+        note_observation(m, agent, word, index)
+    agent.polled_versions["word", word.address] = word.version if index == len(word.writes) - 1 else -1
     if compare is not None:
-        m.depend(agent, record.entries)
+        m.add_dependency(agent, record.entries)
     if stores:
-        data = data_from | (record.bits if op.op != "exch" else 0)
+        data = data_from | (record.event_set if op.op != "exch" else 0)
         version = word.version
-        own = [{"rmw": record.bits, "data": data}]
+        own = [{"rmw": record.event_set, "data": data}]
         waited = None if compare is None else (op.type, *compare)
-        write(m, agent, write_event, new, kind, dict(edges), before, after=index, part=1, own=own, compare=waited)
+        enter_write(m, agent, write_event, new, kind, dict(edges), before, after=index, part=1, own=own, compare=waited)
         if op.op == "exch" and new is not None and new == old:
-            word.version = version  # a loop that does this again and again has no effect: it is a wait
+            word.version = version  # a loop that repeats this has no effect: it is a wait
         else:
-            agent.effects += 1
+            agent.effect_count += 1
     if op.dst is not None:
-        m.set(agent, 0, op.dst.name, op.type, old)
-        agent.origin[0][op.dst.name] = record.bits
+        m.set_register(agent, 0, op.dst.name, op.type, old)
+        agent.sources[0][op.dst.name] = record.event_set
 
 
-def _ways(
-    m: Machine, agent: Agent, op: ops.Atomic, word: Word, one: Event, two: Event, edges: dict[str, int],
+def _find_readable_writes(
+    m: Machine, agent: Agent, op: ops.Atomic, word: Word, read_event: Event, write_event: Event, edges: dict[str, int],
     values: list[int | None], kind: str, compare: tuple[str, int] | None,
 ) -> list[int | None]:  # fmt: skip
-    """The writes that the atomic may read, its own write coming right behind; ``None``: it goes on waiting."""
+    """The writes that the atomic may read, its own write following directly; ``None``: it keeps waiting."""
     last = len(word.writes) - 1
     found = [last]
-    if not agent.spinning and not m.brief:  # in a loop that waits, an earlier round might have found what is stale
-        ordered = kind in ORDERED
+    if not agent.spinning and not m.brief:  # an earlier iteration of a spin loop covers stale reads
+        ordered = kind in NON_COMMUTING
         places = [k for k in range(last - 1, -1, -1) if ordered or word.writes[k + 1].kind != kind]
-        if compare is not None:  # a write that does not end the wait need not be asked for
+        if compare is not None:  # writes that do not end the wait need no test
             places = [k for k in places if may_satisfy(word.writes[k].value, op.type, *compare)]
-        for k in places[: STALE - 1]:
-            if _may_be(m, agent, op, word, k, one, two, edges, values):
+        for k in places[: MAX_STALE_WRITES - 1]:
+            if _may_follow(m, agent, op, word, k, read_event, write_event, edges, values):
                 found.append(k)
-        if len(places) >= STALE and found[-1] == places[STALE - 2]:
-            m.up_to(describe_latest(m, word))  # those before it might be read, too
+        if len(places) >= MAX_STALE_WRITES and found[-1] == places[MAX_STALE_WRITES - 2]:
+            m.note_bound(describe_latest(m, word))  # earlier ones might be readable, too
     if compare is None:
         return list(found)
     if any(word.writes[k].value is None for k in found):
-        m.inexact = UNKNOWN
+        m.inexact_reason = UNKNOWN
     fits: list[int | None] = [k for k in found if may_satisfy(word.writes[k].value, op.type, *compare)]
     if not fits:
         raise Blocked(word)
@@ -120,40 +121,46 @@ def _ways(
     return fits if sure else [*fits, None]
 
 
-def _may_be(
-    m: Machine, agent: Agent, op: ops.Atomic, word: Word, k: int, one: Event, two: Event, edges: dict[str, int],
-    values: list[int | None],
+def _may_follow(
+    m: Machine, agent: Agent, op: ops.Atomic, word: Word, k: int, read_event: Event, write_event: Event,
+    edges: dict[str, int], values: list[int | None],
 ) -> bool:  # fmt: skip
-    """Whether the model lets an atomic read write ``k`` and come right behind it."""
+    """Whether the model allows an atomic to read write ``k`` and directly follow it."""
     saved = m.save()
     thread = agent.threads[0]
-    entry = m.live(
-        thread, one, {**edges, "rf": word.writes[k].bits}, agent.step * 8, ordered=True, exact=True, where=one.address
+    entry = m.make_entry(
+        thread,
+        read_event,
+        {**edges, "rf": word.writes[k].event_set},
+        agent.step * 8,
+        ordered=True,
+        exact=True,
+        where=read_event.address,
     )
-    m.enter(entry, ordered=True)
-    stores, _ = _result(m, op, word.size, word.writes[k].value, values, one.address)
-    if stores and m.impossible is None:
-        before, behind = neighbours_in_coherence(word, k + 1)
-        write = m.live(
-            thread, two, {**edges, "co": before, "rmw": entry.bit}, agent.step * 8 + 1, ordered=True, exact=True,
-            where=two.address, back={"co": behind} if behind else None,
+    m.add_entry(entry, ordered=True)
+    stores, _ = _compute_result(m, op, word.size, word.writes[k].value, values, read_event.address)
+    if stores and m.broken_axiom is None:
+        before, later = split_coherence(word, k + 1)
+        write = m.make_entry(
+            thread, write_event, {**edges, "co": before, "rmw": entry.bit}, agent.step * 8 + 1, ordered=True,
+            exact=True, where=write_event.address, back={"co": later} if later else None,
         )  # fmt: skip
-        m.enter(write, ordered=True)
-    allowed = m.impossible is None
+        m.add_entry(write, ordered=True)
+    allowed = m.broken_axiom is None
     m.restore(saved)
     return allowed
 
 
-def _result(
+def _compute_result(
     m: Machine, op: ops.Atomic, size: int, old: int | None, values: list[int | None], base: int
 ) -> tuple[bool, int | None]:
-    """Whether the atomic stores, and what."""
+    """Whether the atomic stores, and which value."""
     stores = True
     if op.op == "cas":
         if old is not None and values[0] is not None:
             stores = old == values[0] & ((1 << (8 * size)) - 1)
         else:
-            m.inexact = UNKNOWN
+            m.inexact_reason = UNKNOWN
     known = [v for v in values if v is not None]
     if len(known) < len(values) or (old is None and op.op != "exch"):
         return stores, None
@@ -163,41 +170,41 @@ def _result(
     return stores, result if isinstance(result, int) else None
 
 
-def _kind(m: Machine, agent: Agent, op: ops.Atomic, values: list[int | None]) -> str:
-    """What an atomic does, where nothing is left to tell in which order it and its like came: neither what they wrote,
-    nor what their threads have acquired since.
+def _commutation_kind(m: Machine, agent: Agent, op: ops.Atomic, values: list[int | None]) -> str:
+    """The kind of an atomic. Atomics of one function commute if nothing observes their order: neither the values that
+    they wrote nor what their threads have acquired since.
     """
-    used = op.dst is not None and op.dst.name in m.setup.needed[agent.threads[0]]
-    acquires = op.sem in ("acquire", "acq_rel") or agent.pc < m.setup.fenced[agent.index]
+    used = op.dst is not None and op.dst.name in m.setup.needed_registers[agent.threads[0]]
+    acquires = op.sem in ("acquire", "acq_rel") or agent.pc < m.setup.last_fence[agent.index]
     if used or (acquires and not op.is_red):
         return "atomic"
-    if m.known(agent, op.address) in m.setup.ordered:
+    if m.known_value(agent, op.address) in m.setup.ordered_words:
         return "atomic"
-    if not m.setup.contents:
+    if not m.setup.contents_matter:
         return ANY
     if is_commutative(op.op, op.type):
         return f"{op.op}.{op.type[0]}" if op.op in ("min", "max") else op.op
     if op.op in ("inc", "dec") and None not in values:
-        return f"{op.op} {values}"  # one function, whichever comes first
+        return f"{op.op} {values}"  # one function in either order
     return "atomic"
 
 
 @executes(ops.Await)
-def await_(m: Machine, agent: Agent, op: Op) -> None:
-    """Blocks until the inner operation gives what is asked for."""
+def execute_await(m: Machine, agent: Agent, op: Op) -> None:
+    """Execute an await: block until the inner operation returns the awaited value."""
     assert isinstance(op, ops.Await)
     if not evaluate_guard(m, agent, op):
         return
     inner = op.inner
     if isinstance(inner, ops.MbarrierWait):
-        wait_on_mbarrier(m, agent, inner, must=True)
+        wait_on_mbarrier(m, agent, inner, blocking=True)
     else:
         assert op.compare is not None
-        right = m.known(agent, op.compare[1])
+        right = m.known_value(agent, op.compare[1])
         assert right is not None
         if isinstance(inner, ops.Load):
-            load(m, agent, inner, (op.compare[0], right))
+            load_word(m, agent, inner, (op.compare[0], right))
         else:
             assert isinstance(inner, ops.Atomic)
-            _atomic(m, agent, inner, (op.compare[0], right))
+            _execute_atomic(m, agent, inner, (op.compare[0], right))
     agent.pc += 1

@@ -1,7 +1,7 @@
-"""Where an access to a followed word may stand among its writes: which of them a read returns, which a write precedes.
+"""Coherence positions: which writes of a tracked word a read may return, and which ones a write may precede.
 
-The model is asked about one after the other. What it says of an access wherever that stands is asked first: the writes
-that have to come before it leave few.
+The model is asked about one position after the other. What it says of the access at any position is asked first: the
+writes that must precede it leave few.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.execution.setup import STALE
+from mcheck.engines.protocol.execution.setup import MAX_STALE_WRITES
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Word
 from mcheck.events.event import Event
@@ -18,62 +18,63 @@ from mcheck.ir.expr import apply_binary
 from mcheck.semantics.terms import typed
 
 T = TypeVar("T")
-FEW = 2
-"""It is worth while to ask for what has been overwritten where more than so many writes may be stale."""
+FEW_STALE_WRITES = 2
+"""Overwritten writes are sought only where more writes than this may be stale."""
 
 
-def may_read(
+def find_readable_writes(
     m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int = 0,
     condition: tuple[str, str, int] | None = None,
 ) -> list[int]:  # fmt: skip
-    """The indices of the writes that a read may return, the latest first. One that waits for a ``condition`` only goes
-    on waiting where it reads what does not fit: such a write is asked about only where it decides whether the ones
-    before it would have to be, too.
+    """The indices of the writes that a read may return, the latest first.
+
+    A read with a ``condition`` keeps waiting if it reads a write that does not satisfy it. Such a write is tested only
+    where it decides whether earlier ones have to be.
     """
     last = len(word.writes) - 1
     found = [last]
     if m.brief:
         return found
-    earliest, more = find_first_readable(m, agent, agent.shown[0], word, event, edges, part)
+    earliest, more = find_first_readable(m, agent, agent.representatives[0], word, event, edges, part)
     for k in range(last - 1, earliest - 1, -1):
         if condition is not None and not may_satisfy(word.writes[k].value, *condition) and not (more and k == earliest):
             continue
-        if is_allowed(m, agent, event, {**edges, "rf": word.writes[k].bits}, part=part):
+        if is_allowed(m, agent, event, {**edges, "rf": word.writes[k].event_set}, part=part):
             found.append(k)
     if more:
-        cut_history(m, word, found)
+        note_history_bound(m, word, found)
     return found
 
 
 def find_first_readable(
     m: Machine, agent: Agent, thread: int, word: Word, event: Event, edges: dict[str, int], part: int = 0
 ) -> tuple[int, bool]:
-    """The first of the latest writes that a read of a thread of an agent might return, and whether there are earlier
-    ones besides: all before one that the model has before the read have been overwritten.
+    """The first of the latest writes that a read may return, and whether earlier ones may be readable. All writes
+    before one that the model orders before the read are overwritten.
     """
     last = len(word.writes) - 1
-    earliest = max(last - m.setup.stale, -1) + 1
-    if last - earliest < FEW:
+    earliest = max(last - m.setup.max_stale_writes, -1) + 1
+    if last - earliest < FEW_STALE_WRITES:
         return earliest, earliest > 0
-    known = _on_trial(m, agent, (thread,), event, edges, None, part, lambda: m.window.overwritten_writes)
-    first = next((k for k in range(last, earliest - 1, -1) if word.writes[k].bits & known), None)
+    known = _evaluate_trial(m, agent, (thread,), event, edges, None, part, lambda: m.window.overwritten_writes)
+    first = next((k for k in range(last, earliest - 1, -1) if word.writes[k].event_set & known), None)
     return (earliest, earliest > 0) if first is None else (first, False)
 
 
-def cut_history(m: Machine, word: Word, found: list[int]) -> None:
-    """Where the earliest of the writes that are looked at may be read, those before it might be, too."""
-    last, stale = len(word.writes) - 1, m.setup.stale
-    if last - stale >= 0 and (stale < STALE or found[-1] == last - stale + 1):
-        m.up_to(describe_latest(m, word))
+def note_history_bound(m: Machine, word: Word, found: list[int]) -> None:
+    """Note a bound if the earliest of the tested writes may be read, so that earlier ones might be, too."""
+    last, stale = len(word.writes) - 1, m.setup.max_stale_writes
+    if last - stale >= 0 and (stale < MAX_STALE_WRITES or found[-1] == last - stale + 1):
+        m.note_bound(describe_latest(m, word))
 
 
 def describe_latest(m: Machine, word: Word) -> str:
-    """The writes that are looked at, in words."""
-    return f"the latest {m.setup.stale} writes of {m.label(word.address)}"
+    """Describe the writes that are tested."""
+    return f"the latest {m.setup.max_stale_writes} writes of {m.label(word.address)}"
 
 
 def may_satisfy(value: int | None, type_name: str, operator: str, right: int) -> bool:
-    """Whether a wait may end with a value; one that nobody knows might be any."""
+    """Whether a wait may end with a value; an unknown value might be any."""
     if value is None:
         return True
     left = typed(type_name, value)
@@ -81,64 +82,68 @@ def may_satisfy(value: int | None, type_name: str, operator: str, right: int) ->
     return bool(apply_binary(operator, left, right))
 
 
-def earlier_places(m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int) -> list[int]:
-    """Places before writes that this one does not come after in time, where the model lets it stand."""
+def find_earlier_places(
+    m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int
+) -> list[int]:
+    """The positions before writes that do not precede this one in time, where the model allows it."""
     out: list[int] = []
-    ahead = _ahead(m, agent, word, event, edges, part) if len(word.writes) > 1 else 0
+    ahead = _find_preceding_writes(m, agent, word, event, edges, part) if len(word.writes) > 1 else 0
     for at in range(len(word.writes) - 1, 0, -1):
-        if len(word.writes) - at > m.setup.stale:
-            if m.setup.stale < STALE or (out and out[-1] == at + 1):
-                m.up_to(describe_latest(m, word))
+        if len(word.writes) - at > m.setup.max_stale_writes:
+            if m.setup.max_stale_writes < MAX_STALE_WRITES or (out and out[-1] == at + 1):
+                m.note_bound(describe_latest(m, word))
             break
-        if word.writes[at].bits & ahead:
+        if word.writes[at].event_set & ahead:
             break
-        before, behind = neighbours_in_coherence(word, at)
-        if is_allowed(m, agent, event, {**edges, "co": before}, {"co": behind}, part):
+        before, after = split_coherence(word, at)
+        if is_allowed(m, agent, event, {**edges, "co": before}, {"co": after}, part):
             out.append(at)
     return out
 
 
-def _ahead(m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int) -> int:
-    """The writes that come before a new one in coherence order, whatever place it has among others."""
-    last = {**edges, "co": word.written}
-    return _on_trial(m, agent, agent.shown[:1], event, last, None, part, lambda: m.window.forced_predecessors)
+def _find_preceding_writes(m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int) -> int:
+    """The writes that precede a new one in coherence order at any position."""
+    last = {**edges, "co": word.write_events}
+    return _evaluate_trial(
+        m, agent, agent.representatives[:1], event, last, None, part, lambda: m.window.forced_predecessors
+    )
 
 
-def neighbours_in_coherence(word: Word, at: int) -> tuple[int, int]:
-    """The writes before and behind a place in coherence order, as sets of the window."""
-    behind = 0
+def split_coherence(word: Word, at: int) -> tuple[int, int]:
+    """The writes before and after a position in coherence order, as sets of the window."""
+    after = 0
     for w in word.writes[at:]:
-        behind |= w.bits
-    return word.written & ~behind, behind
+        after |= w.event_set
+    return word.write_events & ~after, after
 
 
 def is_allowed(
     m: Machine, agent: Agent, event: Event, edges: dict[str, int], back: dict[str, int] | None = None, part: int = 0
 ) -> bool:
-    """Whether the model lets the event be, with these edges."""
-    return allows_threads(m, agent, agent.shown, event, edges, back, part)
+    """Whether the model allows the event with these edges."""
+    return is_allowed_for(m, agent, agent.representatives, event, edges, back, part)
 
 
-def allows_threads(
+def is_allowed_for(
     m: Machine, agent: Agent, threads: Sequence[int], event: Event, edges: dict[str, int],
     back: dict[str, int] | None = None, part: int = 0,
 ) -> bool:  # fmt: skip
-    """Whether the model lets the event be one of these threads of an agent, with these edges."""
-    return _on_trial(m, agent, threads, event, edges, back, part, lambda: m.impossible is None)
+    """Whether the model allows the event, for some threads of an agent, with these edges."""
+    return _evaluate_trial(m, agent, threads, event, edges, back, part, lambda: m.broken_axiom is None)
 
 
-def _on_trial(
+def _evaluate_trial(
     m: Machine, agent: Agent, threads: Sequence[int], event: Event, edges: dict[str, int],
     back: dict[str, int] | None, part: int, ask: Callable[[], T],
 ) -> T:  # fmt: skip
-    """What can be asked once the event is in the window, from which it is taken back."""
+    """Evaluate ``ask`` with the event in the window, and remove the event again."""
     saved = m.save()
     for thread in threads:
-        entry = m.live(
+        entry = m.make_entry(
             thread, event, dict(edges), agent.step * 8 + part, ordered=event.order is not None, exact=True,
             where=event.address, back=back,
         )  # fmt: skip
-        m.enter(entry, ordered=event.order is not None)
+        m.add_entry(entry, ordered=event.order is not None)
     answer = ask()
     m.restore(saved)
     return answer

@@ -1,4 +1,4 @@
-"""Deadlocks in words: who waits where for what, in which state that is, and who could still help and why not."""
+"""Deadlock messages: which threads wait where for what, its state, and which threads could help and why they do not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mcheck.engines.protocol.fix_search.overwritten_values import describe_overw
 from mcheck.engines.protocol.operations.wgmma import GROUPS
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.problems import Problem
-from mcheck.engines.protocol.state.sync_objects import Mbarrier, Rendezvous, Word
+from mcheck.engines.protocol.state.sync_objects import BarrierState, Mbarrier, Word
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access
 from mcheck.ir import ops
@@ -24,63 +24,66 @@ from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 
 SHOWN = 6
-"""Waits that the message spells out."""
+"""Maximum waits that a message describes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class StuckGroup:
     """Agents that wait at one statement for the same thing."""
 
     agents: tuple[Agent, ...]
     op: Op
     code: str
-    why: str
+    reason: str
 
 
-def deadlock(m: Machine, stuck: list[Agent]) -> Problem:
-    """The problem of those who can never go on."""
-    groups = list(_groups(m, stuck))
+def describe_deadlock(m: Machine, stuck: list[Agent]) -> Problem:
+    """Create the problem for agents that wait forever."""
+    groups = list(_group_stuck(m, stuck))
     parts = [
-        f"{names(m, g.agents)} at line {line_of(g.op)}{_turn(m, g)} ({text_of(g.op)}) {g.why}" for g in groups[:SHOWN]
+        f"{format_threads(m, g.agents)} at line {line_of(g.op)}{_describe_round(m, g)} ({text_of(g.op)}) {g.reason}"
+        for g in groups[:SHOWN]
     ]
     if len(groups) > SHOWN:
         parts.append(f"and {len(groups) - SHOWN} more")
     code = max(g.code for g in groups)  # whatever the order of the roles
-    telling = sorted(groups, key=lambda g: not _begun(g))
-    missing = [_remedy(m, g) for g in telling]
-    cycle = [_helpers(m, g, stuck) for g in groups]
+    telling = sorted(groups, key=lambda g: not _has_begun(g))
+    missing = [_suggest_fix(m, g) for g in telling]
+    cycle = [_explain_helpers(m, g, stuck) for g in groups]
     return Problem(
         code,
         "wait forever: " + "; ".join(parts),
-        tuple(_place(m, g.agents[0], g.op) for g in groups),
+        tuple(_describe_access(m, g.agents[0], g.op) for g in groups),
         tuple(dict.fromkeys((*(g.agents[0].index for g in groups[:SHOWN]), *find_writers(m, stuck)))),
         len(m.trace),
         max(len(m.trace) - 40, 0),
         " ".join(dict.fromkeys(filter(None, missing))),
-        besides=" ".join(dict.fromkeys(filter(None, cycle))),
+        note=" ".join(dict.fromkeys(filter(None, cycle))),
     )
 
 
-def _turn(m: Machine, group: Waits) -> str:
+def _describe_round(m: Machine, group: StuckGroup) -> str:
+    """The loop iteration in which all agents of a group wait, if it is the same."""
     turns = {iteration_of(m, a, a.pc) for a in group.agents}
     return f" in round {turns.pop()}" if len(turns) == 1 and "" not in turns else ""
 
 
-def _groups(m: Machine, stuck: list[Agent]) -> Iterator[Waits]:
+def _group_stuck(m: Machine, stuck: list[Agent]) -> Iterator[StuckGroup]:
+    """Group stuck agents by statement and reason."""
     found: dict[tuple[Span | None, str, str], list[Agent]] = {}
     at: dict[tuple[Span | None, str, str], Op] = {}
     for agent in stuck:
         op = agent.code[min(agent.pc, len(agent.code) - 1)]
-        code, why = _reason(m, agent, op)
+        code, why = _explain_wait(m, agent, op)
         key = (op.span, code, why)
         found.setdefault(key, []).append(agent)
         at.setdefault(key, op)
     for key, agents in found.items():
-        yield Waits(tuple(agents), at[key], key[1], key[2])
+        yield StuckGroup(tuple(agents), at[key], key[1], key[2])
 
 
-def names(m: Machine, agents: Iterable[Agent]) -> str:
-    """Threads by role, neighbours as ranges: ``consumer[0..63]``."""
+def format_threads(m: Machine, agents: Iterable[Agent]) -> str:
+    """Format threads by role, with ranges: ``consumer[0..63]``."""
     numbers: dict[str, list[int]] = {}
     alone: list[str] = []
     for agent in agents:
@@ -93,8 +96,9 @@ def names(m: Machine, agents: Iterable[Agent]) -> str:
     return ", ".join(alone + [f"{role}[{format_ranges(sorted(found))}]" for role, found in numbers.items()])
 
 
-def _place(m: Machine, agent: Agent, op: Op) -> Access:
-    where = agent.where
+def _describe_access(m: Machine, agent: Agent, op: Op) -> Access:
+    """The waiting operation as an access of the finding."""
+    where = agent.blocked_on
     label, bytes_ = "", (0, 0)
     if isinstance(where, Mbarrier | Word):
         instance = m.program.memory.find(where.address)
@@ -104,116 +108,124 @@ def _place(m: Machine, agent: Agent, op: Op) -> Access:
     return Access(thread=m.name(agent), instruction=text_of(op), span=op.span, object=label, bytes=bytes_)
 
 
-# --- what they wait for -----------------------------------------------------------------------------------------
+# --- reasons ------------------------------------------------------------------------------------------------------
 
 
-def _reason(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
-    where = agent.where
+def _explain_wait(m: Machine, agent: Agent, op: Op) -> tuple[str, str]:
+    """The code of the finding, and what an agent waits for."""
+    where = agent.blocked_on
     if isinstance(where, Mbarrier) and where.state is not None:
-        return "DEAD003", _of_mbarrier(m, agent, op, where)
-    if isinstance(where, Rendezvous):
-        lacks = [m.agents[k] for k in sorted(where.members - set(where.here)) if m.agents[k].status != "done"]
-        missing = names(m, lacks) or "nobody"
+        return "DEAD003", _explain_mbarrier_wait(m, agent, op, where)
+    if isinstance(where, BarrierState):
+        lacks = [m.agents[k] for k in sorted(where.members - set(where.arrived)) if m.agents[k].status != "done"]
+        missing = format_threads(m, lacks) or "nobody"
         if where.key[0] == "cluster":
-            return "DEAD005", f"stands at the cluster barrier, which lacks {missing}"
+            return "DEAD005", f"waits at the cluster barrier for {missing}"
         if where.count is not None:
             return (
                 "DEAD002",
-                f"stands at barrier {where.key[-1]}, which has {32 * len(where.warps)} of {where.count} threads",
+                f"waits at barrier {where.key[-1]}, which has {32 * len(where.warps)} of {where.count} threads",
             )
         if where.key[-1] == "aligned":
-            return deadlock_code(op), f"is executed by all lanes of the warp together, and lacks {missing}"
+            return deadlock_code(op), f"needs all lanes of the warp together, and waits for {missing}"
         what = name_of(op) if isinstance(op, ops.WarpSync | ops.Collective) else f"barrier {where.key[-1]}"
-        return deadlock_code(op), f"stands at {what}, which lacks {missing}"
+        return deadlock_code(op), f"waits at {what} for {missing}"
     if where == GROUPS:
-        waits = "waits for the wgmma-groups of other warps of its warpgroup, which have not committed as many"
+        waits = "waits for other warps of its warpgroup to commit as many wgmma groups"
         return deadlock_code(op), waits
     if isinstance(where, Word):
         code = "DEAD004" if isinstance(op, ops.Await) else "DEAD001"
         value = where.writes[-1].value
         if value is None:
-            return code, f"reads {m.label(where.address)}, whose value nobody knows"
+            return code, f"reads {m.label(where.address)}, whose value is unknown"
         taken = find_overwritten(m, agent, where)
         why = describe_overwritten(m, taken) if taken is not None else ""
         return code, f"reads {m.label(where.address)}, which keeps the value {value}{why}"
-    looked = [kind for kind, *_ in where] if isinstance(where, list) else []
-    code = "DEAD003" if "mbarrier" in looked else "DEAD001"
-    return code, "repeats a loop that nobody ends: what it reads no longer changes"
+    polled = [kind for kind, *_ in where] if isinstance(where, list) else []
+    code = "DEAD003" if "mbarrier" in polled else "DEAD001"
+    return code, "repeats a loop forever: what it reads no longer changes"
 
 
-def _wanted(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> tuple[int | None, int | None]:
-    """The parity that is waited for, and the phase that the waiter means: the one after the last that it saw."""
+def _find_awaited_phase(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> tuple[int | None, int | None]:
+    """The awaited parity, and the phase that the waiter means: the one after the last that it saw."""
     inner = ops.performed_operation(op)
     if not isinstance(inner, ops.MbarrierWait) or inner.parity is None:
         return None, None
-    parity = m.uniform(agent, inner.parity)
+    parity = m.uniform_value(agent, inner.parity)
     if not isinstance(parity, int):
         return None, None
-    last = bar.known.get(agent.index, -1)
+    last = bar.last_phase_seen.get(agent.index, -1)
     return parity, last + 1 if (last + 1) % 2 == parity else last + 2
 
 
-def _of_mbarrier(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> str:
+def _explain_mbarrier_wait(m: Machine, agent: Agent, op: Op, bar: Mbarrier) -> str:
+    """What an agent waits for at an mbarrier, and the state of the mbarrier."""
     state = bar.state
     assert state is not None
-    parity, meant = _wanted(m, agent, op, bar)
+    parity, meant = _find_awaited_phase(m, agent, op, bar)
     name = m.label(bar.address)
     which = f"for parity {parity} (phase {meant}) of {name}" if parity is not None else f"for {name}"
     return (
         f"waits {which}, which is in phase {state.phase} with {state.pending} of {state.expected} arrivals pending, "
-        f"expected {bar.expected_bytes} bytes, got {bar.got_bytes}"
+        f"expected {bar.expected_bytes} bytes, got {bar.received_bytes}"
     )
 
 
-# --- what would help --------------------------------------------------------------------------------------------
+# --- fixes --------------------------------------------------------------------------------------------------------
 
 
-def _remedy(m: Machine, group: Waits) -> str:
-    bar = group.agents[0].where
+def _suggest_fix(m: Machine, group: StuckGroup) -> str:
+    """The fix for a group of stuck agents."""
+    bar = group.agents[0].blocked_on
     if not isinstance(bar, Mbarrier) or bar.state is None:
         return catalogue.get(group.code).remedy
     state, name = bar.state, m.label(bar.address)
-    parity, meant = _wanted(m, group.agents[0], group.op, bar)
+    parity, meant = _find_awaited_phase(m, group.agents[0], group.op, bar)
     if meant is not None and meant < state.phase:
         return (
-            f"Phase {meant} of {name} was over, and the next one too, before line {line_of(group.op)} asked: let "
-            f"the phase depend on every waiter, each arriving after its wait, or meet at a barrier before one arrives "
-            f"for all; or correct the parity."
+            f"Phase {meant} of {name} and the next one completed before line {line_of(group.op)} tested it: let the "
+            f"phase depend on every waiter, each arriving after its wait, or synchronise at a barrier before one "
+            f"arrives for all; or correct the parity."
         )
     if not state.pending and state.tx:
         return (
             f"The arrivals of phase {state.phase} of {name} have come, but {bar.expected_bytes} bytes are "
-            f"expected and {bar.got_bytes} came: expect what the copies bring."
+            f"expected and {bar.received_bytes} came: expect as many bytes as the copies complete."
         )
     if state.pending < state.expected:
         came = state.expected - state.pending
         return (
             f"Phase {state.phase} of {name} got {came} of {state.expected} arrivals: correct the count of its "
-            f"init, or let the others arrive.{_bytes_too(bar)}{_arrives_for_itself(m, bar)}"
+            f"init, or let the others arrive.{_explain_missing_bytes(bar)}{_explain_counted_arrive(m, bar)}"
         )
-    if state.phase == 0 and parity == 0 and bar.got_bytes:
+    if state.phase == 0 and parity == 0 and bar.received_bytes:
         return f"Bytes came to {name} without an arrival: arrive with expect_tx on the barrier that the copy signals."
     if state.phase == 0 and parity == 0:
         nothing = f"Nothing arrived on {name}"
-        fill = _fill(group.agents[0])
-        if fill is not None and not _came_before(group.agents[0], group.op) and not _came_before(group.agents[0], fill):
+        fill = _find_fill(group.agents[0])
+        if (
+            fill is not None
+            and not _passed_before(group.agents[0], group.op)
+            and not _passed_before(group.agents[0], fill)
+        ):
             return f"{nothing}: a wait for a slot that is free from the start begins with parity 1."
-        return f"{nothing}.{_arrives_for_itself(m, bar)}"
+        return f"{nothing}.{_explain_counted_arrive(m, bar)}"
     return (
-        f"Nobody arrives in phase {state.phase} of {name}: let those who signal it go through as many rounds as "
-        f"line {line_of(group.op)} waits for, or correct the parity.{_arrives_for_itself(m, bar)}"
+        f"Nobody arrives in phase {state.phase} of {name}: let the threads that signal it run as many "
+        f"iterations as line {line_of(group.op)} waits for, or correct the parity.{_explain_counted_arrive(m, bar)}"
     )
 
 
-def _bytes_too(bar: Mbarrier) -> str:
-    """What the phase would lack although all arrived: every copy that was issued has come by now."""
+def _explain_missing_bytes(bar: Mbarrier) -> str:
+    """The bytes that the phase would lack although all arrived: every issued copy has completed by now."""
     if bar.state is None or bar.state.tx <= 0:
         return ""
-    return f" Of the {bar.expected_bytes} bytes that are expected, {bar.got_bytes} came: expect what the copies bring."
+    came = f"Of the {bar.expected_bytes} bytes that are expected, {bar.received_bytes} came"
+    return f" {came}: expect as many bytes as the copies complete."
 
 
-def _arrives_for_itself(m: Machine, bar: Mbarrier) -> str:
-    """What a cp.async.mbarrier.arrive without .noinc does not do: it raises the count that it lowers (9.7.13.15.15)."""
+def _explain_counted_arrive(m: Machine, bar: Mbarrier) -> str:
+    """The effect of cp.async.mbarrier.arrive without .noinc: it raises the count that it lowers (9.7.13.15.15)."""
     for entry in m.trace:
         op = entry.op
         if isinstance(op, ops.CpAsyncArrive) and not op.noinc and op.address == Const(bar.address):
@@ -222,21 +234,21 @@ def _arrives_for_itself(m: Machine, bar: Mbarrier) -> str:
     return ""
 
 
-def _begun(group: Waits) -> bool:
-    """Whether some of what is waited for has come: what then lacks is nearer to the cause."""
-    bar = group.agents[0].where
+def _has_begun(group: StuckGroup) -> bool:
+    """Whether part of what is awaited has come: what is missing then is nearer to the cause."""
+    bar = group.agents[0].blocked_on
     if not isinstance(bar, Mbarrier) or bar.state is None:
         return False
-    return bar.state.pending < bar.state.expected or bool(bar.got_bytes)
+    return bar.state.pending < bar.state.expected or bool(bar.received_bytes)
 
 
-def _came_before(agent: Agent, op: Op) -> bool:
-    """Whether the agent has passed the same statement in an earlier round."""
+def _passed_before(agent: Agent, op: Op) -> bool:
+    """Whether the agent has passed the same statement in an earlier iteration."""
     return any(line_of(earlier) == line_of(op) for earlier in agent.code[: agent.pc])
 
 
-def _fill(agent: Agent) -> Op | None:
-    """What the agent waits to write, if that is what it does next, rather than to read."""
+def _find_fill(agent: Agent) -> Op | None:
+    """The operation that fills a slot, if the agent's next access after its wait is a write rather than a read."""
     for op in agent.code[agent.pc + 1 :]:
         if isinstance(op, ops.BulkCopy | ops.TensorCopy | ops.CpAsync | ops.Store | ops.MbarrierTx):
             return op
@@ -247,42 +259,44 @@ def _fill(agent: Agent) -> Op | None:
     return None
 
 
-def _helpers(m: Machine, group: Waits, stuck: list[Agent]) -> str:
-    """Whose code holds an operation that signals the mbarrier or writes the word, and why it does not come."""
-    where = group.agents[0].where
+def _explain_helpers(m: Machine, group: StuckGroup, stuck: list[Agent]) -> str:
+    """The agents whose code signals the mbarrier or writes the word, and why they do not get there."""
+    where = group.agents[0].blocked_on
     if not isinstance(where, Mbarrier | Word):
         return ""
     name = m.label(where.address)
-    able: dict[tuple[int, int, str], list[Agent]] = {}
+    helpers: dict[tuple[int, int, str], list[Agent]] = {}
     for agent in stuck:
-        op = _signals(agent.code[agent.pc + 1 :], where)
+        op = _find_signal(agent.code[agent.pc + 1 :], where)
         if op is not None:
-            able.setdefault((line_of(op), line_of(agent.code[agent.pc]), _on(m, agent)), []).append(agent)
-    if able:
-        said = []
-        for (line, at, what), agents in list(able.items())[:SHOWN]:
+            helpers.setdefault((line_of(op), line_of(agent.code[agent.pc]), _describe_blocker(m, agent)), []).append(
+                agent
+            )
+    if helpers:
+        parts = []
+        for (line, at, what), agents in list(helpers.items())[:SHOWN]:
             are = "are" if len(agents) > 1 or len(agents[0].threads) > 1 else "is"
-            said.append(f"{names(m, agents)} at line {line}, which {are} stuck at line {at}{what}")
+            parts.append(f"{format_threads(m, agents)} at line {line}, which {are} stuck at line {at}{what}")
         kind = "signal" if isinstance(where, Mbarrier) else "write"
-        return f"Still to {kind} {name}: {'; '.join(said)}."
+        return f"Still to {kind} {name}: {'; '.join(parts)}."
     if isinstance(where, Word):
         return ""
-    over = [b for b in m.agents if b not in stuck and _signals(b.code, where) is not None]
+    over = [b for b in m.agents if b not in stuck and _find_signal(b.code, where) is not None]
     if over:
-        return f"Nobody is left who would signal {name}: {names(m, over)} did what they had to, and ended."
+        return f"No thread is left to signal {name}: {format_threads(m, over)} did, and exited."
     if any(_signals_somewhere(b) for b in stuck):
         return ""
-    return f"Nobody is left who would signal {name}."
+    return f"No thread is left to signal {name}."
 
 
-def _on(m: Machine, agent: Agent) -> str:
-    """What an agent is stuck on."""
-    match agent.where:
+def _describe_blocker(m: Machine, agent: Agent) -> str:
+    """What an agent is blocked on."""
+    match agent.blocked_on:
         case Mbarrier() | Word():
-            return f" on {m.label(agent.where.address)}"
-        case Rendezvous(key=("cluster", *_)):
+            return f" on {m.label(agent.blocked_on.address)}"
+        case BarrierState(key=("cluster", *_)):
             return " at the cluster barrier"
-        case Rendezvous(key=("bar", *_, number)):
+        case BarrierState(key=("bar", *_, number)):
             return f" at barrier {number}"
     return ""
 
@@ -291,15 +305,18 @@ def _signals_somewhere(agent: Agent) -> bool:
     """Whether an agent still signals an mbarrier whose address a register holds."""
     rest = (ops.performed_operation(op) for op in agent.code[agent.pc + 1 :])
     kept = ((getattr(op, "mbar", None), op) for op in rest)
-    return any(_held(mbar) or (isinstance(op, ops.MbarrierArrive) and _held(op.address)) for mbar, op in kept)
+    return any(
+        _is_in_register(mbar) or (isinstance(op, ops.MbarrierArrive) and _is_in_register(op.address))
+        for mbar, op in kept
+    )
 
 
-def _held(address: object) -> bool:
+def _is_in_register(address: object) -> bool:
     return address is not None and not isinstance(address, Const)
 
 
-def _signals(code: Iterable[Op], where: Mbarrier | Word) -> Op | None:
-    """The first operation that signals an mbarrier, or writes a word, whose address is a constant."""
+def _find_signal(code: Iterable[Op], where: Mbarrier | Word) -> Op | None:
+    """The first operation that signals an mbarrier, or writes a word, at a constant address."""
     for op in code:
         if isinstance(op, ops.Await | ops.MbarrierWait | ops.MbarrierInit | ops.MbarrierInval):
             continue

@@ -1,8 +1,8 @@
-"""Reads that come before the one that ends a wait, and return what does not end it: they may race where it does not.
+"""Reads of a waiting thread that precede the one that ends the wait: they may race where the last one does not.
 
 The last read may have observed what orders a write before it; an earlier one has not. Of the earlier ones the first is
-ordered least, so that one stands for all. Later writes need no such look: what the last read comes before, or races
-with, an earlier one of its thread does too.
+ordered least, so it stands for all. Later writes need no such check: what the last read precedes or races with, an
+earlier read of its thread does too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.operations.access_records import record_of
+from mcheck.engines.protocol.operations.access_records import make_record
 from mcheck.engines.protocol.operations.races import check_accesses
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.agent import Agent
@@ -19,21 +19,23 @@ from mcheck.events.event import Event
 from mcheck.ir.scopes import scope_instance
 
 
-def earlier_read(m: Machine, agent: Agent, event: Event, edges: dict[str, int], writes: Iterable[int]) -> None:
-    """Holds a read in vain of an agent that waits against what came before. It returns the first of the ``writes``
-    (events that do not end the wait, in coherence order) that the model lets it.
+def check_earlier_read(m: Machine, agent: Agent, event: Event, edges: dict[str, int], writes: Iterable[int]) -> None:
+    """Check a failed read of a waiting agent for races with earlier accesses. It returns the first of ``writes``
+    (events that do not end the wait, in coherence order) that the model allows.
     """
     low, high = event.address, event.address + event.size
-    _, history = m.history(low)
-    cells = (history.cells[k] for k in history.cut(low, high))
+    _, history = m.history_at(low)
+    cells = (history.cells[k] for k in history.split_cells(low, high))
     if not any(old.write and _may_race(m, agent, event, old) for cell in cells for old in cell):
         return
     for source in writes:
-        saved, told, reported = m.save(), len(m.problems), set(m.reported)
-        record = record_of(m, agent, event, None)
-        check_accesses(m, agent, [(record, low, high)], [{**edges, "rf": source} for _ in agent.shown], exact=True)
-        possible = m.impossible is None
-        problems, keys = m.problems[told:], m.reported - reported
+        saved, known, reported = m.save(), len(m.problems), set(m.reported)
+        record = make_record(m, agent, event, None)
+        check_accesses(
+            m, agent, [(record, low, high)], [{**edges, "rf": source} for _ in agent.representatives], exact=True
+        )
+        possible = m.broken_axiom is None
+        problems, keys = m.problems[known:], m.reported - reported
         m.restore(saved)
         if possible:
             m.problems += problems
@@ -42,7 +44,7 @@ def earlier_read(m: Machine, agent: Agent, event: Event, edges: dict[str, int], 
 
 
 def _may_race(m: Machine, agent: Agent, event: Event, old: Record) -> bool:
-    """Whether a strong read and a write of another thread are not morally strong for sure (8.7)."""
+    """Whether a strong read and a write of another thread may not be morally strong (8.7)."""
     if old.agent == agent.index:
         return False
     other = old.event

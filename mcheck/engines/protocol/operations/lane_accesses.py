@@ -1,68 +1,67 @@
-"""Accesses of all lanes of an instruction as one: one event, one record, and the bytes of each lane.
+"""Combined accesses: those of all lanes of an instruction as one event and one record, with the bytes of each lane.
 
-This is for addresses that are numbers and differ by lane (``mcheck.ir.expr.Lanes``), as the lanes of a compiled
-kernel have them. Where a lane's access would be out of order, or meets an object that is followed byte by byte, the
-lanes are gone through one by one instead.
+This is for constant addresses that differ by lane (``mcheck.ir.expr.Lanes``), as compiled kernels have them. Where a
+lane's access would be invalid, or touches an object that is tracked byte by byte, the lanes are executed one by one.
 """
 
 from __future__ import annotations
 
 from mcheck.effects.site import widened
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.state.access_history import Owners
+from mcheck.engines.protocol.state.access_history import LaneOwners
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.footprints import Bytes, Spread
+from mcheck.engines.protocol.state.footprints import CombinedAccess, LaneBytes
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Expr
 from mcheck.ir.expr import Lanes as PerLane
 from mcheck.ir.type_sizes import type_size
 
 
-def is_shared(m: Machine, agent: Agent) -> bool:
-    """Whether the present operation of all lanes of an agent is one object."""
+def lanes_share_operation(m: Machine, agent: Agent) -> bool:
+    """Whether all lanes of an agent have the same operation object."""
     op = agent.code[agent.pc]
     return all(op is m.program.threads[t].code[agent.pc] for t in agent.threads)
 
 
-def coalesce_copy(m: Machine, agent: Agent, op: ops.CpAsync) -> tuple[Bytes, Bytes] | None:
-    """What the lanes of a ``cp.async`` read and write, if that can be one access each: all copy as many bytes."""
+def coalesce_copy(m: Machine, agent: Agent, op: ops.CpAsync) -> tuple[LaneBytes, LaneBytes] | None:
+    """The bytes that the lanes of a ``cp.async`` read and write, if both can be one access: all copy equally many."""
     if (
         not isinstance(op.size, Const)
         or op.src_size is not None
         or op.ignore_src is not None
-        or not is_shared(m, agent)
+        or not lanes_share_operation(m, agent)
     ):
         return None
     key = agent.index, id(op)
-    known = m.setup.copies.get(key)
+    known = m.setup.copy_accesses.get(key)
     if known is None:
         size = op.size.value
-        read = bytes_of(m, agent, op.src, size, size, write=False)
-        write = bytes_of(m, agent, op.dst, size, size, write=True)
+        read = find_lane_bytes(m, agent, op.src, size, size, write=False)
+        write = find_lane_bytes(m, agent, op.dst, size, size, write=True)
         both = None if read is None or write is None else (read, write)
-        known = m.setup.copies[key] = (both, op)
-    if known[0] is None or any(m.setup.in_word(b.ranges) for b in known[0]):
+        known = m.setup.copy_accesses[key] = (both, op)
+    if known[0] is None or any(m.setup.touches_word(b.ranges) for b in known[0]):
         return None
     return known[0]
 
 
-def coalesce_tensor_move(m: Machine, agent: Agent, op: ops.TensorMove) -> tuple[Bytes, Bytes] | None:
-    """What the lanes of a ``tcgen05.ld`` or ``st`` read or write, if that can be one access."""
-    if not is_shared(m, agent):
+def coalesce_tensor_move(m: Machine, agent: Agent, op: ops.TensorMove) -> tuple[LaneBytes, LaneBytes] | None:
+    """The bytes that the lanes of a ``tcgen05.ld`` or ``st`` access, if they can be one access."""
+    if not lanes_share_operation(m, agent):
         return None
     key = agent.index, id(op)
-    known = m.setup.copies.get(key)
+    known = m.setup.copy_accesses.get(key)
     if known is None:
-        found = bytes_of(m, agent, op.address, op.size, 1, write=op.family == "tcgen05.st")
-        known = m.setup.copies[key] = (None if found is None else (found, found), op)
+        found = find_lane_bytes(m, agent, op.address, op.size, 1, write=op.family == "tcgen05.st")
+        known = m.setup.copy_accesses[key] = (None if found is None else (found, found), op)
     return known[0]
 
 
-def bytes_of(m: Machine, agent: Agent, expr: Expr, size: int, align: int, *, write: bool) -> Bytes | None:
+def find_lane_bytes(m: Machine, agent: Agent, expr: Expr, size: int, align: int, *, write: bool) -> LaneBytes | None:
     """The bytes that the lanes of an agent access, each ``size`` of them at the value of ``expr``.
 
-    ``None`` if they do not lie in one object, are not aligned, are none that only their bytes tell apart, or if lanes
-    overlap in part or write one place.
+    ``None`` if they do not lie in one object, are misaligned, touch an mbarrier or a tensor map, or if lanes overlap
+    partly or write the same bytes.
     """
     if isinstance(expr, Const):
         addresses = [widened(expr.value)]
@@ -97,35 +96,38 @@ def bytes_of(m: Machine, agent: Agent, expr: Expr, size: int, align: int, *, wri
         return None
     if any(at % align for at in starts):
         return None
-    found = Bytes(tuple(ranges), None)
-    if any(found.meets(at, at + 8) for at in m.mbarrier_places) or any(found.meets(*span) for span in m.setup.maps):
+    found = LaneBytes(tuple(ranges), None)
+    if any(found.overlaps(at, at + 8) for at in m.mbarrier_places) or any(
+        found.overlaps(*span) for span in m.setup.tensor_maps
+    ):
         return None
     if len(addresses) == 1:
         return found
-    return Bytes(found.ranges, Owners(tuple(starts), size, tuple(lanes)))
+    return LaneBytes(found.ranges, LaneOwners(tuple(starts), size, tuple(lanes)))
 
 
-def spread_of(m: Machine, agent: Agent, op: ops.Load | ops.Store) -> Spread | None:
-    """The accesses of a weak load or store of all lanes as one, if they can be; found once per program."""
+def find_combined_access(m: Machine, agent: Agent, op: ops.Load | ops.Store) -> CombinedAccess | None:
+    """The combined access of a weak load or store of all lanes, if there is one; computed once per program."""
     if op.sem != "weak" or op.volatile:
         return None
     key = agent.index, id(op)
-    known = m.setup.spreads.get(key)
+    known = m.setup.combined_accesses.get(key)
     if known is None:
-        known = m.setup.spreads[key] = (_spread(m, agent, op), op)
+        known = m.setup.combined_accesses[key] = (_combine_lanes(m, agent, op), op)
     found = known[0]
-    if found is not None and m.setup.in_word(found.bytes.ranges):
+    if found is not None and m.setup.touches_word(found.bytes.ranges):
         return None
     return found
 
 
-def _spread(m: Machine, agent: Agent, op: ops.Load | ops.Store) -> Spread | None:
+def _combine_lanes(m: Machine, agent: Agent, op: ops.Load | ops.Store) -> CombinedAccess | None:
+    """Combine the accesses of all lanes, if they can be one access."""
     if isinstance(op, ops.Load) and any(reg is not None for reg in op.dsts):
         return None
     count = len(op.dsts) if isinstance(op, ops.Load) else len(op.srcs)
     size = type_size(op.type) * count
-    found = bytes_of(m, agent, op.address, size, size, write=isinstance(op, ops.Store))
-    if found is None or not is_shared(m, agent):
+    found = find_lane_bytes(m, agent, op.address, size, size, write=isinstance(op, ops.Store))
+    if found is None or not lanes_share_operation(m, agent):
         return None
     events = m.emit(agent, 0, op)
-    return Spread(events[0], found) if events else None
+    return CombinedAccess(events[0], found) if events else None

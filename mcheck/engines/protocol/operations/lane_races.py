@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import Footprint
-from mcheck.engines.protocol.operations.access_records import access_of, record_of
+from mcheck.engines.protocol.operations.access_records import describe_access, make_record
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.problems import Problem
@@ -12,8 +12,8 @@ from mcheck.findings import catalogue
 from mcheck.ir.ops import Op
 
 
-def lane_conflict(m: Machine, agent: Agent, found: list[Footprint], op: Op, records: list[Record]) -> None:
-    """Reports writes of one instruction by different lanes to common bytes, if the model orders none of the lanes."""
+def report_lane_conflict(m: Machine, agent: Agent, found: list[Footprint], op: Op, records: list[Record]) -> None:
+    """Report writes of one instruction by different lanes to common bytes, if the model does not order the lanes."""
     ranges = sorted(((a, b, -1 if lanes is None else lanes) for _, a, b, lanes in found), key=lambda r: r[:2])
     bad: tuple[int, int] | None = None
     same = True
@@ -26,11 +26,11 @@ def lane_conflict(m: Machine, agent: Agent, found: list[Footprint], op: Op, reco
     if bad is None:
         return
     event = found[0][0]
-    code = m.between_lanes(records[0], complete=same)
+    code = m.find_lane_flag(records[0], complete=same)
     if code is None or (code, op.span) in m.reported:
         return
     m.reported.add((code, op.span))
-    first, second = (access_of(m, _lane(m, agent, event, k), *bad) for k in (0, 1))
+    first, second = (describe_access(m, _make_lane_record(m, agent, event, k), *bad) for k in (0, 1))
     entry = catalogue.get(code)
     message = f"{entry.name.replace('-', ' ')} on {first.object}: lanes of {m.name(agent)} write the same bytes"
     m.problems.append(
@@ -38,5 +38,5 @@ def lane_conflict(m: Machine, agent: Agent, found: list[Footprint], op: Op, reco
     )
 
 
-def _lane(m: Machine, agent: Agent, event: object, lane: int) -> Record:
-    return record_of(m, agent, event, lane)  # type: ignore[arg-type]
+def _make_lane_record(m: Machine, agent: Agent, event: object, lane: int) -> Record:
+    return make_record(m, agent, event, lane)  # type: ignore[arg-type]

@@ -1,10 +1,9 @@
-"""Operations on mbarriers: the state machine of ``mcheck.semantics.mbarrier``, and which phases they fall into.
+"""Operations on mbarriers: the state machine of ``mcheck.semantics.mbarrier``, and the phases they fall into.
 
 Two operations on one object commute if they fall into the same phase. One that falls into the phase after another,
-without being after it in time, could have come first: that order is run too. So are those in which an expectation
-comes only when the phase is over, with all that follows from it
-(``mcheck.engines.protocol.operations.phase_deferral``), and in which a look at the object comes only after the phase
-that it found (``mcheck.engines.protocol.operations.mbarrier_waits``).
+without following it in time, could have come first: that order is run too. So are those in which an expect-tx comes
+only when the phase is over, with all that follows it (``mcheck.engines.protocol.operations.phase_deferral``), and those
+in which a wait comes only after the phase that it found (``mcheck.engines.protocol.operations.mbarrier_waits``).
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from mcheck.engines.protocol.operations.control_flow import evaluate_guard
 from mcheck.engines.protocol.operations.phase_deferral import note_deferrable
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.problems import Problem
-from mcheck.engines.protocol.state.sync_objects import PHASES, Done, Mbarrier, Signal
-from mcheck.engines.protocol.state.trace import Entry
+from mcheck.engines.protocol.state.sync_objects import MAX_PHASES, Mbarrier, Signal, SyncOperation
+from mcheck.engines.protocol.state.trace import TraceEntry
 from mcheck.engines.protocol.state.vector_clocks import join_clocks, raise_clock
 from mcheck.events.choices.mbarrier_phases import apply_step
 from mcheck.events.choices.phase_assignment import SIGNALS
@@ -36,12 +35,12 @@ from mcheck.semantics import mbarrier as machine
 from mcheck.semantics.undefined import Misuse
 
 ARRIVALS = frozenset(("arrive", "drop", "async-arrive"))
-UNTIL_IT_ENDS = "init again"
-"""What is undefined for as long as there is an object, whatever else is done to it."""
+REINITIALISED = "init again"
+"""The kind of an operation that is undefined as long as the object exists."""
 
 
-def object_at(m: Machine, address: int) -> Mbarrier:
-    """The mbarrier at an address; asks for a place in the vectors if it has none."""
+def mbarrier_at(m: Machine, address: int) -> Mbarrier:
+    """The mbarrier at an address; raises ``NewMbarrier`` if it has no clock component."""
     found = m.mbarriers.get(address)
     if found is None:
         raise NewMbarrier(address)
@@ -51,10 +50,10 @@ def object_at(m: Machine, address: int) -> Mbarrier:
 def stop_with_misuse(
     m: Machine, agent: Agent | None, op: Op, code: str, text: str, event: Event | None, missing: str = ""
 ) -> Undefined:
-    """A misuse ends the execution."""
-    m.problem(code, text, agent, op, event, missing)
+    """Report a misuse, and return the exception that ends the execution."""
+    m.report_problem(code, text, agent, op, event, missing)
     if agent is not None:
-        m.assigned.append((agent.index, agent.step, "misuses", code))
+        m.decisions.append((agent.index, agent.step, "misuses", code))
     return Undefined()
 
 
@@ -65,23 +64,23 @@ def enter_phase(
     m: Machine, agent: Agent, bar: Mbarrier, event: Event, phase: int, *, ends: bool = False, part: int = 0,
     edges: list[dict[str, int]] | None = None,
 ) -> tuple[Live, ...]:  # fmt: skip
-    """An operation that is no wait, in a phase of the present object; ``ends``: it completes the phase, or invalidates
-    the object.
+    """Enter an operation other than a wait in a phase of the present object; ``ends``: it completes the phase, or
+    invalidates the object.
     """
-    acts, waits = bar.before_phase(phase)
-    here = bar.at(phase)
-    if m.watch is not None and m.watch.hides(agent):
-        return m.put(agent, event, part=part, edges=edges)
+    acts, waits = bar.operations_before(phase)
+    here = bar.operations_of(phase)
+    if m.observer is not None and m.observer.hides(agent):
+        return m.add_event(agent, event, part=part, edges=edges)
     if event.mbarrier is not None and event.mbarrier.kind == "inval":
-        acts |= here.acts  # what its thread does next comes behind these
+        acts |= here.operations  # its thread's next operations come after these
     common = {"phase-order": acts, "phase-fr": waits | (here.waits if ends else 0)}
-    entries = m.put(agent, event, part=part, common=common, edges=edges)
+    entries = m.add_event(agent, event, part=part, common=common, edges=edges)
     bits = to_mask(entries)
-    here.acts |= bits
+    here.operations |= bits
     if event.mbarrier is not None and event.mbarrier.kind in SIGNALS:
         here.signals |= bits
     if ends:
-        here.ending |= bits
+        here.completing |= bits
     return entries
 
 
@@ -90,122 +89,142 @@ def enter_phase(
 
 @executes(ops.MbarrierInit, ops.MbarrierInval, ops.MbarrierTx, ops.MbarrierArrive)
 def update_mbarrier(m: Machine, agent: Agent, op: Op) -> None:
-    """An operation that is done at once."""
+    """Execute an operation that takes effect at once."""
     if not evaluate_guard(m, agent, op):
         return
     for name in ("address", "count", "tx"):
         expr = getattr(op, name, None)
         if expr is not None:
-            m.known(agent, expr)
-    agent.effects += 1
+            m.known_value(agent, expr)
+    agent.effect_count += 1
     event = m.emit(agent, 0, op)[0]
     step = event.mbarrier
     assert step is not None
-    bar = object_at(m, step.address)
+    bar = mbarrier_at(m, step.address)
     if step.kind == "init":
-        _init(m, agent, op, bar, step, event)
+        _initialise(m, agent, op, bar, step, event)
     elif step.kind == "inval":
-        _inval(m, agent, op, bar, event)
+        _invalidate(m, agent, op, bar, event)
     else:
         check_init_order(m, agent, op, bar, event)
-        _act(m, agent, op, bar, step, event)
+        _update(m, agent, op, bar, step, event)
     agent.pc += 1
 
 
-def _init(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, event: Event) -> None:
+def _initialise(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, event: Event) -> None:
+    """Execute mbarrier.init."""
     if bar.state is not None or len(agent.lanes) > 1:
         text = f"mbarrier.init of {m.label(bar.address)}, which holds a valid mbarrier object"
         check_publication(m, agent, bar, event)
         if bar.state is not None:
-            assert bar.began is not None
-            m.reverse(bar.began, agent.index, agent.now(), agent.single)  # then the other one is undefined
-            record_failed(m, agent, bar, event, agent.now(), bar.state.phase, UNTIL_IT_ENDS)
+            assert bar.initialisation is not None
+            # In the other order that one is undefined.
+            m.note_reversal(bar.initialisation, agent.index, agent.current_time(), agent.is_single_thread)
+            record_failed(m, agent, bar, event, agent.current_time(), bar.state.phase, REINITIALISED)
         raise stop_with_misuse(m, agent, op, "UB202", text, event, suggest_single_init(bar, op))
     try:
         state = machine.init(step.count)[0]
     except Misuse as wrong:
         check_publication(m, agent, bar, event)
-        record_failed(m, agent, bar, event, agent.now(), -1)
+        record_failed(m, agent, bar, event, agent.current_time(), -1)
         raise stop_with_misuse(m, agent, op, wrong.code, str(wrong), event) from None
-    if bar.ended is not None and not _after(agent, bar.ended):
-        m.reverse(bar.ended, agent.index, agent.now(), agent.single)
-    for missed in bar.failed:
-        if missed.phase < 0:  # it found no object, and could find this one
-            m.reverse(missed, agent.index, agent.now(), agent.single)
+    if bar.invalidation is not None and not _is_after(agent, bar.invalidation):
+        m.note_reversal(bar.invalidation, agent.index, agent.current_time(), agent.is_single_thread)
+    for missed in bar.failed_operations:
+        if missed.phase < 0:  # it found no object, but could have found this one
+            m.note_reversal(missed, agent.index, agent.current_time(), agent.is_single_thread)
     bar.state = state
-    bar.generation += 1
-    bar.now, bar.before, bar.looks, bar.failed = [], [], [], []
-    bar.known.clear()
-    bar.older.clear()
-    bar.joined = -1
-    bar.times = {}
-    began = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "init", 0)
-    bar.time = bar.next_time = m.zero
-    bar.expected_bytes = bar.got_bytes = 0
+    bar.lifetime += 1
+    bar.current_operations, bar.previous_operations, bar.waits, bar.failed_operations = [], [], [], []
+    bar.last_phase_seen.clear()
+    bar.older_operations.clear()
+    bar.merged_phase = -1
+    bar.completion_times = {}
+    began = SyncOperation(agent.index, agent.step, len(m.trace) - 1, agent.current_time(), event, "init", 0)
+    bar.time = bar.pending_time = m.zero_clock
+    bar.expected_bytes = bar.received_bytes = 0
     entries = enter_phase(m, agent, bar, event, -1)
-    mbarrier_reordering.note_invalidation(m, bar, began, entries, agent.now())
-    if bar.ended is not None:
-        bar.renewed += (bar.ended, began)
-    bar.began, bar.ended = began, None
+    mbarrier_reordering.note_invalidation(m, bar, began, entries, agent.current_time())
+    if bar.invalidation is not None:
+        bar.lifetime_changes += (bar.invalidation, began)
+    bar.initialisation, bar.invalidation = began, None
     m.queue.extend(key for key, signal in m.signals.items() if signal.address == bar.address and key not in m.queue)
     m.wake(bar)
 
 
-def _after(agent: Agent, done: Done) -> bool:
+def _is_after(agent: Agent, done: SyncOperation) -> bool:
     return done.agent == agent.index or agent.time[done.agent] >= done.step
 
 
-def _inval(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None:
+def _invalidate(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None:
+    """Execute mbarrier.inval."""
     check_init_order(m, agent, op, bar, event)
-    time = agent.now() if agent.single else agent.time
-    for other in bar.now + bar.before + bar.looks + bar.failed:
-        m.reverse(other, agent.index, time, agent.single)
+    time = agent.current_time() if agent.is_single_thread else agent.time
+    for other in bar.current_operations + bar.previous_operations + bar.waits + bar.failed_operations:
+        m.note_reversal(other, agent.index, time, agent.is_single_thread)
     assert bar.state is not None
-    bar.unannounced += find_unannounced_bytes(m, bar)
-    note_deferrable(m, bar, ended=True)  # as at the end of the execution: nothing else comes to this phase
+    bar.unannounced_bytes += find_unannounced_bytes(m, bar)
+    note_deferrable(m, bar, ended=True)  # as at the end of the execution, the phase is over
     entries = enter_phase(m, agent, bar, event, bar.state.phase, ends=True)
-    ended = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, "inval", 0)
+    ended = SyncOperation(agent.index, agent.step, len(m.trace) - 1, agent.current_time(), event, "inval", 0)
     mbarrier_reordering.note_invalidation(m, bar, ended, entries, time)
-    bar.state, bar.ended = None, ended
-    m.wake(bar)  # who asks again asks for what is gone
+    bar.state, bar.invalidation = None, ended
+    m.wake(bar)  # those that try again find no object
 
 
 def find_unannounced_bytes(m: Machine, bar: Mbarrier) -> list[Problem]:
-    """Bytes that came without being announced (UB216)."""
+    """Problems with bytes that completed without being announced (UB216)."""
     if bar.state is None or bar.state.tx >= 0:
         return []
-    late = [d for d in bar.now if d.kind == "complete"]
-    if not late:
+    completions = [d for d in bar.current_operations if d.kind == "complete"]
+    if not completions:
         return []
     text = f"{-bar.state.tx} bytes completed in phase {bar.state.phase} of {m.label(bar.address)} that nobody announced"
-    return [m.misused("UB216", text, m.agents[late[-1].agent], late[-1].event.op, late[-1].event, _brought(late))]
+    return [
+        m.make_problem(
+            "UB216",
+            text,
+            m.agents[completions[-1].agent],
+            completions[-1].event.op,
+            completions[-1].event,
+            _describe_received_bytes(completions),
+        )
+    ]
 
 
-def _brought(completions: list[Done]) -> str:
-    """What to announce: the bytes that came in a phase, by the lines that brought them."""
+def _describe_received_bytes(completions: list[SyncOperation]) -> str:
+    """The fix for unannounced bytes: the bytes that completed in a phase, by source line."""
     lines: dict[int, int] = {}
     for done in completions:
         line = done.event.op.span.line if done.event.op.span is not None else 0
         lines[line] = lines.get(line, 0) - done.effect[1]
     came = ", ".join(f"{size} by line {line}" for line, size in lines.items())
     boxes = any(isinstance(d.event.op, ops.TensorCopy) for d in completions)
-    whole = "; a tensor copy brings its whole box, what is filled outside the tensor included" if boxes else ""
-    return f"{catalogue.get('UB216').remedy} The bytes that came in this phase: {came}{whole}."
+    whole = "; a tensor copy completes its whole box, including the part filled outside the tensor" if boxes else ""
+    return f"{catalogue.get('UB216').remedy} Bytes that completed in this phase: {came}{whole}."
 
 
 def check_init_order(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Event) -> None:
-    """The object exists; that its initialisation comes before this operation is a flag of the model (9.7.13.15.3)."""
-    time = agent.now() if agent.single else agent.time
+    """Check that the object exists; whether its initialisation precedes this operation is a flag of the model
+    (9.7.13.15.3).
+    """
+    time = agent.current_time() if agent.is_single_thread else agent.time
     if bar.state is not None:
-        for other in bar.renewed:  # it could have found the object of before, or none
-            m.reverse(other, agent.index, time, agent.single)
-        if bar.began is not None and bar.began.agent != agent.index and not bar.began.known(time):
-            m.found.setdefault((agent.index, bar.address, bar.began.agent, bar.began.step), agent.step)
+        for other in bar.lifetime_changes:  # it could have found the earlier object, or none
+            m.note_reversal(other, agent.index, time, agent.is_single_thread)
+        if (
+            bar.initialisation is not None
+            and bar.initialisation.agent != agent.index
+            and not bar.initialisation.is_before(time)
+        ):
+            m.unordered_finds.setdefault(
+                (agent.index, bar.address, bar.initialisation.agent, bar.initialisation.step), agent.step
+            )
         return
-    if bar.ended is None:
-        raise Blocked(bar)  # in another order there is an object
-    m.reverse(bar.ended, agent.index, time, agent.single)
-    mbarrier_reordering.note_refused(m, agent, bar, event, [bar.ended], time)
+    if bar.invalidation is None:
+        raise Blocked(bar)  # in another order the object exists
+    m.note_reversal(bar.invalidation, agent.index, time, agent.is_single_thread)
+    mbarrier_reordering.note_refused(m, agent, bar, event, [bar.invalidation], time)
     record_failed(m, agent, bar, event, time, -1)
     raise stop_with_misuse(m, agent, op, "UB201", f"{m.label(bar.address)} holds no mbarrier", event)
 
@@ -213,29 +232,29 @@ def check_init_order(m: Machine, agent: Agent, op: Op, bar: Mbarrier, event: Eve
 def record_failed(
     m: Machine, agent: Agent, bar: Mbarrier, event: Event, time: list[int], phase: int, kind: str = "failed"
 ) -> None:  # fmt: skip
-    """Remembers an operation that is undefined where it came, and what it found there."""
-    bar.failed.append(Done(agent.index, agent.step, len(m.trace) - 1, time, event, kind, phase))
-    m.assigned.append((agent.index, agent.step, "refused", bar.generation, bar.state))
+    """Record an operation that is undefined where it came, and the state that it found."""
+    bar.failed_operations.append(SyncOperation(agent.index, agent.step, len(m.trace) - 1, time, event, kind, phase))
+    m.decisions.append((agent.index, agent.step, "refused", bar.lifetime, bar.state))
 
 
 # --- arrivals, expectations, completions ------------------------------------------------------------------------
 
 
-def _act(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, event: Event) -> None:
-    """An arrive, an expect-tx or a complete-tx of a thread, or of all lanes of an agent."""
+def _update(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, event: Event) -> None:
+    """Execute an arrive, expect-tx or complete-tx of a thread, or of all lanes of an agent."""
     assert bar.state is not None
     before = bar.state
     lanes = len(agent.lanes)
-    now = agent.now()
-    time = now if agent.single else agent.time
+    now = agent.current_time()
+    time = now if agent.is_single_thread else agent.time
     try:
         after, completed = _apply(step, before, lanes)
     except Misuse as wrong:
         if lanes > 1:
             raise Split([(t,) for t in agent.threads]) from None
-        _refused(m, agent, bar, event, time)
-        if continues_after(m.program, wrong.code, op):  # the object is left as it is
-            m.problem(wrong.code, f"{m.label(bar.address)}: {wrong}", agent, op, event)
+        _note_failed_update(m, agent, bar, event, time)
+        if continues_after(m.program, wrong.code, op):  # the object stays unchanged
+            m.report_problem(wrong.code, f"{m.label(bar.address)}: {wrong}", agent, op, event)
             enter_phase(m, agent, bar, event, before.phase)
             return
         check_publication(m, agent, bar, event)
@@ -243,54 +262,58 @@ def _act(m: Machine, agent: Agent, op: Op, bar: Mbarrier, step: MbarrierStep, ev
     kind = "arrive" if step.kind in ARRIVALS else step.kind
     if step.no_complete:
         kind = "nocomplete"
-    done = Done(agent.index, agent.step, len(m.trace) - 1, now, event, kind, before.phase)
+    done = SyncOperation(agent.index, agent.step, len(m.trace) - 1, now, event, kind, before.phase)
     done.effect = _effect(step, lanes)
     if isinstance(op, ops.MbarrierArrive) and op.state is not None:
         token = machine.state_token(before, bar.address, no_complete=step.no_complete)
-        for lane in range(lanes):  # of lanes together only the phase is asked for
-            m.set(agent, lane, op.state.name, "b64", token)
+        for lane in range(lanes):  # for several lanes only the phase is read
+            m.set_register(agent, lane, op.state.name, "b64", token)
         m.tokens.add((bar.address, token))
     bar.expected_bytes += (step.tx or 0) * lanes if kind != "complete" else 0
-    bar.got_bytes += (step.tx or 0) * lanes if kind == "complete" else 0
-    _landed(m, bar, done, time, agent.index, agent.single)
+    bar.received_bytes += (step.tx or 0) * lanes if kind == "complete" else 0
+    _count_in_phase(m, bar, done, time, agent.index, agent.is_single_thread)
     entries = enter_phase(m, agent, bar, event, before.phase, ends=completed)
     mbarrier_reordering.note_operation(m, bar, done, entries, time)
-    if m.watch is not None:
-        m.watch.entered(m, bar, done, entries)
-    if m.watch is None or not m.watch.hides(agent):
-        bar.next_time = join_clocks(bar.next_time, now)
+    if m.observer is not None:
+        m.observer.on_arrival(m, bar, done, entries)
+    if m.observer is None or not m.observer.hides(agent):
+        bar.pending_time = join_clocks(bar.pending_time, now)
     bar.state = after
-    m.assigned.append((agent.index, agent.step, "phase", bar.address, bar.generation, before.phase))
+    m.decisions.append((agent.index, agent.step, "phase", bar.address, bar.lifetime, before.phase))
     if step.kind in ARRIVALS:
-        bar.arrived.setdefault((bar.generation, before.phase), event)
+        bar.first_arrivals.setdefault((bar.lifetime, before.phase), event)
     if completed:
-        _complete(m, bar)
+        _complete_phase(m, bar)
 
 
-def _refused(m: Machine, agent: Agent, bar: Mbarrier, event: Event, time: list[int]) -> None:
-    """An operation is undefined where it came: those before it could come after it."""
+def _note_failed_update(m: Machine, agent: Agent, bar: Mbarrier, event: Event, time: list[int]) -> None:
+    """Note the reversals of an operation that is undefined where it came."""
     assert bar.state is not None
-    for other in bar.now + bar.before + bar.looks:
-        m.reverse(other, agent.index, time, agent.single)
-    mbarrier_reordering.note_refused(m, agent, bar, event, bar.now + bar.before + bar.looks, time)
+    for other in bar.current_operations + bar.previous_operations + bar.waits:
+        m.note_reversal(other, agent.index, time, agent.is_single_thread)
+    mbarrier_reordering.note_refused(
+        m, agent, bar, event, bar.current_operations + bar.previous_operations + bar.waits, time
+    )
     record_failed(m, agent, bar, event, time, bar.state.phase)
 
 
 def check_publication(
     m: Machine, agent: Agent, bar: Mbarrier, event: Event, edges: list[dict[str, int]] | None = None
 ) -> None:
-    """What the flags say of an operation that is undefined for another reason: see
-    ``REPORTED_BESIDE_MISUSE``. It enters no phase, so it is in the window for that alone.
+    """Report what the flags say of an operation that is undefined for another reason (see
+    ``REPORTED_BESIDE_MISUSE``). It
+    enters no phase, so it is in the window for this alone.
     """
     saved, known = m.save(bar), len(m.problems)
-    m.put(agent, event, edges=edges)
-    told = [p for p in m.problems[known:] if p.code in REPORTED_BESIDE_MISUSE]
+    m.add_event(agent, event, edges=edges)
+    new = [p for p in m.problems[known:] if p.code in REPORTED_BESIDE_MISUSE]
     m.restore(saved, bar)
-    m.problems += told
-    m.reported |= {(p.code, event.op.span) for p in told}
+    m.problems += new
+    m.reported |= {(p.code, event.op.span) for p in new}
 
 
 def _apply(step: MbarrierStep, state: machine.State, lanes: int) -> machine.Step:
+    """Apply an operation of several lanes to the state of the object."""
     if lanes > 1 and step.kind == "arrive" and step.tx is None and step.count * lanes <= state.pending:
         return machine.arrive(state, step.count * lanes, no_complete=step.no_complete)
     result: machine.Step = (state, False)
@@ -301,44 +324,44 @@ def _apply(step: MbarrierStep, state: machine.State, lanes: int) -> machine.Step
     return result
 
 
-def _landed(m: Machine, bar: Mbarrier, done: Done, time: list[int], agent: int, single: bool) -> None:
-    """An operation counts in the current phase: could it have counted in the one before?"""
-    for other in bar.before:
-        if m.reverse(other, agent, time, single):
-            m.exchanged.append((bar.address, (other.agent, other.step), (done.agent, done.step)))
-    for other in bar.failed:
-        if other.kind != UNTIL_IT_ENDS:
-            m.reverse(other, agent, time, single)
-    if m.watch is not None:
-        m.watch.landed(m, bar, done, time)
-    bar.now.append(done)
+def _count_in_phase(m: Machine, bar: Mbarrier, done: SyncOperation, time: list[int], agent: int, single: bool) -> None:
+    """Count an operation in the current phase, and note whether it could have counted in the previous one."""
+    for other in bar.previous_operations:
+        if m.note_reversal(other, agent, time, single):
+            m.phase_reversals.append((bar.address, (other.agent, other.step), (done.agent, done.step)))
+    for other in bar.failed_operations:
+        if other.kind != REINITIALISED:
+            m.note_reversal(other, agent, time, single)
+    if m.observer is not None:
+        m.observer.on_operation(m, bar, done, time)
+    bar.current_operations.append(done)
 
 
-def _complete(m: Machine, bar: Mbarrier) -> None:
-    """The phase is complete: those who wait for it go on."""
-    _overrun(m, bar)
+def _complete_phase(m: Machine, bar: Mbarrier) -> None:
+    """Complete the phase and wake those that wait for it."""
+    _note_movable_waits(m, bar)
     note_deferrable(m, bar)
     assert bar.state is not None
-    bar.time = raise_clock(join_clocks(bar.time, bar.next_time), bar.seen, bar.count(bar.state.phase))
-    bar.times[bar.state.phase] = bar.time
-    bar.times.pop(bar.joined - 1, None)
+    bar.time = raise_clock(join_clocks(bar.time, bar.pending_time), bar.clock_index, bar.clock_value(bar.state.phase))
+    bar.completion_times[bar.state.phase] = bar.time
+    bar.completion_times.pop(bar.merged_phase - 1, None)
     if bar.state.phase > 1:
-        bar.older[bar.state.phase - 2] = bar.before
-    bar.before, bar.now, bar.looks = bar.now, [], []
-    bar.expected_bytes = bar.got_bytes = 0
+        bar.older_operations[bar.state.phase - 2] = bar.previous_operations
+    bar.previous_operations, bar.current_operations, bar.waits = bar.current_operations, [], []
+    bar.expected_bytes = bar.received_bytes = 0
     m.wake(bar)
 
 
-def _overrun(m: Machine, bar: Mbarrier) -> None:
-    """Waits of this phase's time that could as well come when it is over, because nothing in it is after them."""
-    for look in bar.looks:
-        behind = [d for d in bar.now if d.time[look.agent] >= look.step]
-        if behind:
-            mbarrier_reordering.note_movable_wait(m, look, behind)
+def _note_movable_waits(m: Machine, bar: Mbarrier) -> None:
+    """Note waits of this phase that could come when it is over, because none of its operations follows them."""
+    for wait in bar.waits:
+        followers = [d for d in bar.current_operations if d.time[wait.agent] >= wait.step]
+        if followers:
+            mbarrier_reordering.note_movable_wait(m, wait, followers)
             continue
-        m.postpone(look.position, tuple(d.position for d in bar.now))
-        if not m.agents[look.agent].single:
-            m.coarse.add(look.agent)
+        m.note_postponement(wait.position, tuple(d.position for d in bar.current_operations))
+        if not m.agents[wait.agent].is_single_thread:
+            m.agents_to_split.add(wait.agent)
 
 
 def _effect(step: MbarrierStep, count: int) -> tuple[int, int]:
@@ -349,10 +372,10 @@ def _effect(step: MbarrierStep, count: int) -> tuple[int, int]:
 
 
 def add_pending_arrival(m: Machine, agent: Agent, op: Op, events: list[Event]) -> None:
-    """What cp.async.mbarrier.arrive does at once: a pending arrival more (9.7.13.15.15)."""
+    """Execute the immediate effect of cp.async.mbarrier.arrive: one more pending arrival (9.7.13.15.15)."""
     step = events[0].mbarrier
     assert step is not None
-    bar = object_at(m, step.address)
+    bar = mbarrier_at(m, step.address)
     check_init_order(m, agent, op, bar, events[0])
     assert bar.state is not None
     for _ in events:
@@ -361,45 +384,50 @@ def add_pending_arrival(m: Machine, agent: Agent, op: Op, events: list[Event]) -
         except Misuse as wrong:
             check_publication(m, agent, bar, events[0])
             raise stop_with_misuse(m, agent, op, wrong.code, f"{m.label(bar.address)}: {wrong}", events[0]) from None
-    time = agent.now() if agent.single else agent.time
-    done = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), events[0], "expect", bar.state.phase)
+    time = agent.current_time() if agent.is_single_thread else agent.time
+    done = SyncOperation(
+        agent.index, agent.step, len(m.trace) - 1, agent.current_time(), events[0], "expect", bar.state.phase
+    )
     done.effect = len(events), 0
-    _landed(m, bar, done, time, agent.index, agent.single)
+    _count_in_phase(m, bar, done, time, agent.index, agent.is_single_thread)
     entries = enter_phase(m, agent, bar, events[0], bar.state.phase)
     mbarrier_reordering.note_operation(m, bar, done, entries, time)
 
 
-def deliver_signal(m: Machine, signal: Signal, entry: Entry) -> None:
-    """A completion signal reaches its mbarrier."""
-    bar = object_at(m, signal.address)
+def deliver_signal(m: Machine, signal: Signal, entry: TraceEntry) -> None:
+    """Deliver a completion signal to its mbarrier."""
+    bar = mbarrier_at(m, signal.address)
     agent = m.agents[signal.agent]
     step = signal.event.mbarrier
     assert step is not None
-    if bar.state is None and bar.ended is None:
-        raise Blocked(bar)  # it comes when there is an object: see finish
+    if bar.state is None and bar.invalidation is None:
+        raise Blocked(bar)  # it arrives once there is an object: see finish_execution
     if bar.state is None:
-        assert bar.ended is not None
-        m.reverse(bar.ended, -1, signal.time, True)
-        missed = Done(
-            agent.index, signal.step, len(m.trace) - 1, signal.time, signal.event, "failed", -1, bar.seen,
-            bar.count(PHASES),
+        assert bar.invalidation is not None
+        m.note_reversal(bar.invalidation, -1, signal.time, True)
+        missed = SyncOperation(
+            agent.index, signal.step, len(m.trace) - 1, signal.time, signal.event, "failed", -1, bar.clock_index,
+            bar.clock_value(MAX_PHASES),
         )  # fmt: skip
-        _missed(m, bar, signal, missed)
-        text = f"{m.label(bar.address)} is gone before this operation has signalled it"
-        problem = m.misused("UB215", text, agent, signal.event.op, signal.event)
-        end = m.misused("UB215", text, m.agents[bar.ended.agent], bar.ended.event.op, bar.ended.event)
+        _record_missed_signal(m, bar, signal, missed)
+        text = f"{m.label(bar.address)} is invalidated before this operation signals it"
+        problem = m.make_problem("UB215", text, agent, signal.event.op, signal.event)
+        end = m.make_problem(
+            "UB215", text, m.agents[bar.invalidation.agent], bar.invalidation.event.op, bar.invalidation.event
+        )
         m.problems.append(replace(problem, accesses=problem.accesses + end.accesses))
         raise Undefined
-    if not _in_order(m, agent, signal):
+    if not _is_next_commit(m, agent, signal):
         raise Blocked(bar)
     phase = bar.state.phase
-    entry.signal, entry.phase, entry.until = bar.seen, phase, bar.count(phase)
-    done = Done(
-        agent.index, signal.step, len(m.trace) - 1, signal.time, signal.event, "complete", phase, bar.seen, entry.until
+    entry.signal, entry.phase, entry.clock_bound = bar.clock_index, phase, bar.clock_value(phase)
+    done = SyncOperation(
+        agent.index, signal.step, len(m.trace) - 1, signal.time, signal.event, "complete", phase, bar.clock_index,
+        entry.clock_bound
     )  # fmt: skip
     done.effect = _effect(step, signal.count)
-    for other in bar.renewed:
-        m.reverse(other, -1, signal.time, True)
+    for other in bar.lifetime_changes:
+        m.note_reversal(other, -1, signal.time, True)
     if signal.kind == "async-arrive":
         done.kind = "arrive"
     try:
@@ -414,64 +442,70 @@ def deliver_signal(m: Machine, signal: Signal, entry: Entry) -> None:
     except Misuse as wrong:
         if len(agent.lanes) > 1:
             raise Split([(t,) for t in agent.threads]) from None
-        for other in bar.now + bar.before + bar.looks:
-            m.reverse(other, -1, signal.time, True)
+        for other in bar.current_operations + bar.previous_operations + bar.waits:
+            m.note_reversal(other, -1, signal.time, True)
         mbarrier_reordering.note_refused(
-            m, agent, bar, signal.event, bar.now + bar.before + bar.looks, signal.time, issues=signal.issues
+            m,
+            agent,
+            bar,
+            signal.event,
+            bar.current_operations + bar.previous_operations + bar.waits,
+            signal.time,
+            issues=signal.issues,
         )
         done.kind = "failed"
-        _missed(m, bar, signal, done)
+        _record_missed_signal(m, bar, signal, done)
         check_publication(m, agent, bar, signal.event, [mbarrier_reordering.issue_edges(e) for e in signal.issues])
         raise stop_with_misuse(
             m, agent, signal.event.op, wrong.code, f"{m.label(bar.address)}: {wrong}", signal.event
         ) from None
-    bar.got_bytes += signal.tx * signal.count
-    _landed(m, bar, done, signal.time, -1, True)
+    bar.received_bytes += signal.tx * signal.count
+    _count_in_phase(m, bar, done, signal.time, -1, True)
     edges = [mbarrier_reordering.issue_edges(e) for e in signal.issues]
     entries = enter_phase(m, agent, bar, signal.event, phase, ends=completed, edges=edges)
     mbarrier_reordering.note_operation(m, bar, done, entries, signal.time)
     for record in signal.records:
         record.signalled = True
-        bar.at(phase).copies |= record.bits
-    bar.next_time = join_clocks(bar.next_time, signal.time)
+        bar.operations_of(phase).copies |= record.event_set
+    bar.pending_time = join_clocks(bar.pending_time, signal.time)
     bar.state = after
-    m.assigned.append((signal.key, "phase", bar.address, bar.generation, phase))
+    m.decisions.append((signal.key, "phase", bar.address, bar.lifetime, phase))
     if done.kind == "arrive":
-        bar.arrived.setdefault((bar.generation, phase), signal.event)
+        bar.first_arrivals.setdefault((bar.lifetime, phase), signal.event)
     if completed:
-        _complete(m, bar)
+        _complete_phase(m, bar)
     if isinstance(signal.event.op, ops.TensorCommit):
-        agent.committed = join_clocks(signal.time, bar.time) if completed else signal.time
-        m.queue.extend(key for key, s in m.signals.items() if _commits(s, agent) and key not in m.queue)
+        agent.commit_time = join_clocks(signal.time, bar.time) if completed else signal.time
+        m.queue.extend(key for key, s in m.signals.items() if _is_commit_of(s, agent) and key not in m.queue)
 
 
-def _missed(m: Machine, bar: Mbarrier, signal: Signal, done: Done) -> None:
-    """Remembers a signal that is undefined where it came, and what it found there."""
-    bar.failed.append(done)
-    m.assigned.append((signal.key, "refused", bar.generation, bar.state))
+def _record_missed_signal(m: Machine, bar: Mbarrier, signal: Signal, done: SyncOperation) -> None:
+    """Record a signal that is undefined where it came, and the state that it found."""
+    bar.failed_operations.append(done)
+    m.decisions.append((signal.key, "refused", bar.lifetime, bar.state))
 
 
-def _in_order(m: Machine, agent: Agent, signal: Signal) -> bool:
-    """Whether a signal may come now: those of the commits of a thread come in their order (open question Q26), and who
+def _is_next_commit(m: Machine, agent: Agent, signal: Signal) -> bool:
+    """Whether a signal may arrive now: those of a thread's commits arrive in order (open question Q26), and whoever
     learns of one knows of those before it.
     """
     if not isinstance(signal.event.op, ops.TensorCommit):
         return True
-    if any(_commits(s, agent) and s.step < signal.step for s in m.signals.values()):
+    if any(_is_commit_of(s, agent) and s.step < signal.step for s in m.signals.values()):
         return False
-    if agent.committed is not None:
-        signal.time = join_clocks(signal.time, agent.committed)
+    if agent.commit_time is not None:
+        signal.time = join_clocks(signal.time, agent.commit_time)
     return True
 
 
-def _commits(signal: Signal, agent: Agent) -> bool:
+def _is_commit_of(signal: Signal, agent: Agent) -> bool:
     return signal.agent == agent.index and isinstance(signal.event.op, ops.TensorCommit)
 
 
-def has_target(m: Machine, agent: Agent, address: int, event: Event) -> bool:
-    """The issue of an operation that will signal: whether there is an object for it to signal."""
+def check_target(m: Machine, agent: Agent, address: int, event: Event) -> bool:
+    """Whether there is an object for an operation to signal when it is issued."""
     if m.mbarriers.get(address) is None:
         stop_with_misuse(m, agent, event.op, "UB201", f"{m.label(address)} holds no mbarrier", event)
-        m.ended = "undefined"
+        m.outcome = "undefined"
         return False
     return True

@@ -1,6 +1,6 @@
-"""Waits for mbarriers: which phases they find, and what they return (PTX ISA 9.0 section 9.7.13.15.16).
+"""Waits on mbarriers: which phases they find, and what they return (PTX ISA 9.0 section 9.7.13.15.16).
 
-A look may find an earlier phase than the current one, where the model lets it: it is stale. That may depend on which
+A wait may find an earlier phase than the current one where the model allows it: it is stale. That may depend on which
 operation of the phase came last (``mcheck.engines.protocol.operations.last_of_phase``).
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mcheck.engines.protocol.analysis.polling import is_redundant_poll
 from mcheck.engines.protocol.execution.machine import Blocked, Machine, executes
-from mcheck.engines.protocol.execution.unrolling_limit import format_place
+from mcheck.engines.protocol.execution.unrolling_limit import format_line
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.operations import last_of_phase, mbarrier_reordering
@@ -16,13 +16,13 @@ from mcheck.engines.protocol.operations.control_flow import evaluate_guard
 from mcheck.engines.protocol.operations.mbarrier_updates import (
     check_init_order,
     check_publication,
-    object_at,
+    mbarrier_at,
     record_failed,
     stop_with_misuse,
 )
 from mcheck.engines.protocol.operations.phase_deferral import follows_in_time
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.sync_objects import Done, Mbarrier
+from mcheck.engines.protocol.state.sync_objects import Mbarrier, SyncOperation
 from mcheck.engines.protocol.state.vector_clocks import join_clocks, raise_clock
 from mcheck.events.event import Event, MbarrierStep
 from mcheck.ir import ops
@@ -30,22 +30,22 @@ from mcheck.ir.ops import Op
 from mcheck.semantics import mbarrier as machine
 from mcheck.semantics.undefined import Misuse
 
-GONE = "behind a barrier that did not wait for a thread that had exited, a wait may find the object of before"
+STALE_OBJECT = "after a barrier that did not wait for an exited thread, a wait may find the previous object"
 """An exit orders time and no memory (9.7.13.1)."""
-LATEST = -1
-"""What a look finds that finds the current phase."""
-STALE = 4
-"""So many earlier phases a look may find; more of them only if the model lets it find none of these."""
+CURRENT_PHASE = -1
+"""The choice of a wait that finds the current phase."""
+MAX_STALE_PHASES = 4
+"""The number of earlier phases tested for a wait; more are tested only if the model allows none of these."""
 
 
-def _answer(
+def _evaluate_wait(
     m: Machine, agent: Agent, op: ops.MbarrierWait, bar: Mbarrier, state: machine.State, step: MbarrierStep
 ) -> bool | Misuse:
-    """What a wait that finds the object in this state returns, or what is wrong with it."""
+    """What a wait that finds the object in this state returns, or its misuse."""
     try:
         if step.parity is not None:
             return machine.wait_parity(state, step.parity)
-        token = m.uniform(agent, op.state) if op.state is not None else None
+        token = m.uniform_value(agent, op.state) if op.state is not None else None
         if not isinstance(token, int) or (bar.address, token) not in m.tokens:
             return Misuse("UB210", "the state operand was not returned by an arrive on this mbarrier", "")
         return machine.wait_state(state, token, bar.address)
@@ -53,203 +53,208 @@ def _answer(
         return wrong
 
 
-def _look(
+def _enter_wait(
     m: Machine, agent: Agent, bar: Mbarrier, event: Event, phase: int, done: bool, *, ended: bool = True
 ) -> tuple[Live, ...]:  # fmt: skip
-    """The wait in the window, finding the object in a phase: edges to and from the operations on the object; unless
-    ``ended`` it may come behind what completed the phase.
+    """Enter the wait, finding the object in a phase, with edges to and from the operations on the object. Unless
+    ``ended``, it may come after the operation that completed the phase.
     """
-    every, own = bar.earlier(phase)
-    common = {"phase-order": every.acts}
+    every, own = bar.earlier_operations(phase)
+    common = {"phase-order": every.operations}
     if done:
         common["phase"] = own.signals
         common["complete"] = own.copies
-    back = bar.at(phase).ending if ended else 0
+    back = bar.operations_of(phase).completing if ended else 0
     for (life, number), acts in bar.phases.items():
-        if (life, number) > (bar.generation, phase):
-            back |= acts.acts
-    entries = m.put(agent, event, common=common, back={"phase-fr": back} if back else None)
-    bar.at(phase).waits |= to_mask(entries)
+        if (life, number) > (bar.lifetime, phase):
+            back |= acts.operations
+    entries = m.add_event(agent, event, common=common, back={"phase-fr": back} if back else None)
+    bar.operations_of(phase).waits |= to_mask(entries)
     return entries
 
 
 def enter_endless_wait(m: Machine, agent: Agent, bar: Mbarrier) -> None:
-    """A wait that never ends has been executed all the same: what the flags say of it counts."""
+    """Enter a wait that never ends: it is executed all the same, so its flags count."""
     assert bar.state is not None
     event = m.emit(agent, 0, ops.performed_operation(agent.code[agent.pc]))[0]
     agent.step += 1
-    _look(m, agent, bar, event, bar.state.phase, False)
+    _enter_wait(m, agent, bar, event, bar.state.phase, False)
 
 
-def _stale(m: Machine, agent: Agent, bar: Mbarrier, event: Event, answers: dict[int, bool]) -> list[int]:
-    """The earlier phases than the current one that the model lets a look find, latest first."""
+def _find_stale_phases(m: Machine, agent: Agent, bar: Mbarrier, event: Event, answers: dict[int, bool]) -> list[int]:
+    """The earlier phases that the model allows a wait to find, latest first."""
     out: list[int] = []
     for phase in sorted(answers, reverse=True):
-        if len(answers) > STALE and phase < sorted(answers)[-STALE]:
+        if len(answers) > MAX_STALE_PHASES and phase < sorted(answers)[-MAX_STALE_PHASES]:
             if out:
-                m.up_to(f"the latest {STALE} phases of {m.label(bar.address)}{format_place(event.op.span)}")
+                m.note_bound(
+                    f"the latest {MAX_STALE_PHASES} phases of {m.label(bar.address)}{format_line(event.op.span)}"
+                )
             break
         saved = m.save(bar)
-        _look(m, agent, bar, event, phase, answers[phase])
-        possible = m.impossible is None
+        _enter_wait(m, agent, bar, event, phase, answers[phase])
+        possible = m.broken_axiom is None
         m.restore(saved, bar)
         if possible:
             out.append(phase)
         else:
-            _ended_otherwise(m, agent, bar, event, phase, answers[phase])
+            _note_other_completion(m, agent, bar, event, phase, answers[phase])
     return out
 
 
-def _ended_otherwise(m: Machine, agent: Agent, bar: Mbarrier, event: Event, phase: int, done: bool) -> None:
-    """The model lets no look find this phase, now that it was completed as it was: whether it would if another one of
-    its operations had come last. Time may order that one before the look where no axiom does.
+def _note_other_completion(m: Machine, agent: Agent, bar: Mbarrier, event: Event, phase: int, done: bool) -> None:
+    """Note a phase that the model would allow the wait to find if another of its operations had come last. Time may
+    order that operation before the wait where no axiom does.
     """
     assert bar.state is not None
-    time = agent.now() if agent.single else agent.time
-    may_end = last_of_phase.may_come_last(bar.done_in(phase), follows_in_time)
-    if not may_end or (phase == bar.state.phase - 1 and last_of_phase.may_precede_some(bar.before, time)):
-        return  # where the look may come first, it is run before them
+    time = agent.current_time() if agent.is_single_thread else agent.time
+    may_end = last_of_phase.may_come_last(bar.completed_operations(phase), follows_in_time)
+    if not may_end or (phase == bar.state.phase - 1 and last_of_phase.may_precede_some(bar.previous_operations, time)):
+        return  # the order with the wait first is run anyway
     saved = m.save(bar)
-    _look(m, agent, bar, event, phase, done, ended=False)
-    free = mbarrier_reordering.find_unordered_by_axioms(m, may_end) if m.impossible is None else ()
+    _enter_wait(m, agent, bar, event, phase, done, ended=False)
+    free = mbarrier_reordering.find_unordered_by_axioms(m, may_end) if m.broken_axiom is None else ()
     m.restore(saved, bar)
-    last_of_phase.put_last(m, agent, bar.done_in(phase), free, follows_in_time)
+    last_of_phase.note_other_completions(m, agent, bar.completed_operations(phase), free, follows_in_time)
 
 
 def wait_on_mbarrier(
-    m: Machine, agent: Agent, op: ops.MbarrierWait, *, must: bool, matters: bool = True, used: bool = True
+    m: Machine, agent: Agent, op: ops.MbarrierWait, *, blocking: bool, explores: bool = True, used: bool = True
 ) -> bool:  # fmt: skip
-    """test_wait, try_wait; with ``must`` the agent blocks until the answer is true.
+    """Execute test_wait or try_wait; with ``blocking`` the agent blocks until the result is true.
 
-    Unless it ``matters`` no other answer is sought; ``used``: whether anything depends on it.
+    Unless ``explores``, only one result is explored; ``used``: whether anything depends on the result.
     """
     for expr in (op.address, op.parity):
         if expr is not None:
-            m.known(agent, expr)
+            m.known_value(agent, expr)
     event = m.emit(agent, 0, op)[0]
     step = event.mbarrier
     assert step is not None
-    bar = object_at(m, step.address)
+    bar = mbarrier_at(m, step.address)
     check_init_order(m, agent, op, bar, event)
     state = bar.state
     assert state is not None
-    if m.absent and matters and bar.generation > 1:
-        m.unsure = GONE
-    time = agent.now() if agent.single else agent.time
-    done = _answer(m, agent, op, bar, state, step)
-    if not (done is True and must) and (matters or isinstance(done, Misuse)):
-        for other in bar.before:  # it could have come before the phase that is just over was complete
-            m.reverse(other, agent.index, time, agent.single)
+    if m.exit_passed_barrier and explores and bar.lifetime > 1:
+        m.not_followed = STALE_OBJECT
+    time = agent.current_time() if agent.is_single_thread else agent.time
+    result = _evaluate_wait(m, agent, op, bar, state, step)
+    if not (result is True and blocking) and (explores or isinstance(result, Misuse)):
+        for other in bar.previous_operations:  # it could have preceded the completion of the last phase
+            m.note_reversal(other, agent.index, time, agent.is_single_thread)
     phase = state.phase
-    if matters and not m.brief:
-        phase = _which(m, agent, op, bar, state, step, event, done, must, used)
-        done = _answer(m, agent, op, bar, _as_of(state, phase), step)
-    if isinstance(done, Misuse):  # those that come later could come before it, the end of the object most of all
+    if explores and not m.brief:
+        phase = _choose_phase(m, agent, op, bar, state, step, event, result, blocking, used)
+        result = _evaluate_wait(m, agent, op, bar, _state_in_phase(state, phase), step)
+    if isinstance(result, Misuse):  # later operations could precede it, above all an invalidation
         record_failed(m, agent, bar, event, time, phase)
         check_publication(m, agent, bar, event)
-        if (agent.threads[0], agent.pc) in m.setup.late:
+        if (agent.threads[0], agent.pc) in m.setup.delayed_waits:
             mbarrier_reordering.note_delayed_wait(m, op)
-        raise stop_with_misuse(m, agent, op, done.code, f"{m.label(bar.address)}: {done}", event)
-    if must and not done:
+        raise stop_with_misuse(m, agent, op, result.code, f"{m.label(bar.address)}: {result}", event)
+    if blocking and not result:
         raise Blocked(bar)
-    if m.watch is not None:
-        m.watch.waited(bar, agent, event, awaited=must and step.parity is not None)
-    agent.looked["mbarrier", bar.address] = state.phase if phase == state.phase else -1
-    kind = "wait" if done else "miss"
-    look = Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, kind, phase)
-    if done or matters:
-        bar.looks.append(look)
-    m.assigned.append((agent.index, agent.step, kind, bar.address, bar.generation, phase))
-    entries = look.entries = _look(m, agent, bar, event, phase, done)
-    mbarrier_reordering.note_after_init(m, bar, look, time)
-    if must:
-        m.depend(agent, entries)
+    if m.observer is not None:
+        m.observer.on_wait(bar, agent, event, awaited=blocking and step.parity is not None)
+    agent.polled_versions["mbarrier", bar.address] = state.phase if phase == state.phase else -1
+    kind = "wait" if result else "miss"
+    wait = SyncOperation(agent.index, agent.step, len(m.trace) - 1, agent.current_time(), event, kind, phase)
+    if result or explores:
+        bar.waits.append(wait)
+    m.decisions.append((agent.index, agent.step, kind, bar.address, bar.lifetime, phase))
+    entries = wait.entries = _enter_wait(m, agent, bar, event, phase, result)
+    mbarrier_reordering.note_after_init(m, bar, wait, time)
+    if blocking:
+        m.add_dependency(agent, entries)
     else:
-        m.look(agent, entries)
-    if not must and op.dst is not None:
+        m.note_poll(agent, entries)
+    if not blocking and op.dst is not None:
         for lane, entry in enumerate(entries):
-            agent.origin[lane][op.dst.name] = entry.bit
-    if done or not op.blocking or op.parity is None:  # no later look of the thread finds an earlier phase (Q29)
-        bar.known[agent.index] = phase - 1
-    if done:
-        late = not must and (agent.threads[0], agent.pc) in m.setup.late
-        (bar.glimpsed if late else bar.waited).add((bar.generation, phase - 1))
-        if phase:  # before the first phase nothing was
+            agent.sources[lane][op.dst.name] = entry.bit
+    if result or not op.blocking or op.parity is None:  # no later wait of the thread finds an earlier phase (Q29)
+        bar.last_phase_seen[agent.index] = phase - 1
+    if result:
+        delayed = not blocking and (agent.threads[0], agent.pc) in m.setup.delayed_waits
+        (bar.delayed_waited_phases if delayed else bar.waited_phases).add((bar.lifetime, phase - 1))
+        if phase:  # nothing precedes the first phase
             agent.time = raise_clock(
-                join_clocks(agent.time, bar.times.get(phase, bar.time)), bar.seen, bar.count(phase)
+                join_clocks(agent.time, bar.completion_times.get(phase, bar.time)),
+                bar.clock_index,
+                bar.clock_value(phase),
             )
-    return done
+    return result
 
 
-def _as_of(state: machine.State, phase: int) -> machine.State:
-    """The object as a look finds it that is stale by whole phases."""
+def _state_in_phase(state: machine.State, phase: int) -> machine.State:
+    """The state of the object as a wait finds it that is stale by whole phases."""
     return state if phase == state.phase else machine.State(phase, state.expected, state.expected, 0)
 
 
-def _which(
+def _choose_phase(
     m: Machine, agent: Agent, op: ops.MbarrierWait, bar: Mbarrier, state: machine.State, step: MbarrierStep,
     event: Event, done: bool | Misuse, must: bool, used: bool,
 ) -> int:  # fmt: skip
-    """The phase that the look finds: the current one or, where the model lets it, one before; all are explored, the
-    one before first where the thread would wait forever else, or goes on as if it had waited whatever the answer is.
+    """The phase that the wait finds: the current one or an earlier one that the model allows; all are explored. The
+    earlier one comes first where the thread would wait forever otherwise, or continues as if it had waited whatever the
+    result is.
 
-    What is misused in an earlier phase only is a state operand of a later one, which its own thread has from there.
+    A misuse in an earlier phase only is a state operand of a later phase, which its own thread has from there.
     """
-    first = max(0, bar.joined + 1, bar.known.get(agent.index, -1) + 1)
-    every = {p: _answer(m, agent, op, bar, _as_of(state, p), step) for p in range(first, state.phase)}
+    first = max(0, bar.merged_phase + 1, bar.last_phase_seen.get(agent.index, -1) + 1)
+    every = {p: _evaluate_wait(m, agent, op, bar, _state_in_phase(state, p), step) for p in range(first, state.phase)}
     answers = {p: a for p, a in every.items() if not isinstance(a, Misuse) and (a or not must)}
     if not answers:
         return state.phase
-    found = _stale(m, agent, bar, event, answers)
+    found = _find_stale_phases(m, agent, bar, event, answers)
     if not found:
         return state.phase
-    taken = m.pick((*found, LATEST) if (must and not done) or not used else (LATEST, *found))
-    return state.phase if taken == LATEST else taken
+    taken = m.choose_option((*found, CURRENT_PHASE) if (must and not done) or not used else (CURRENT_PHASE, *found))
+    return state.phase if taken == CURRENT_PHASE else taken
 
 
 @executes(ops.MbarrierWait)
-def test_mbarrier(m: Machine, agent: Agent, op: Op) -> None:
-    """A wait that gives its answer in a register."""
+def execute_mbarrier_wait(m: Machine, agent: Agent, op: Op) -> None:
+    """Execute a wait that returns its result in a register."""
     assert isinstance(op, ops.MbarrierWait)
     if not evaluate_guard(m, agent, op):
         return
     labels = m.program.threads[agent.threads[0]].labels
-    if op.dst is not None and m.setup.spins(agent.index, agent.pc):
-        wait_on_mbarrier(m, agent, op, must=True)
+    if op.dst is not None and m.setup.is_spin_wait(agent.index, agent.pc):
+        wait_on_mbarrier(m, agent, op, blocking=True)
         for lane in range(len(agent.lanes)):
-            m.set(agent, lane, op.dst.name, "pred", 1)
+            m.set_register(agent, lane, op.dst.name, "pred", 1)
         agent.pc += 1
         return
-    wanted = op.dst is not None and op.dst.name in m.setup.needed[agent.threads[0]]
+    wanted = op.dst is not None and op.dst.name in m.setup.needed_registers[agent.threads[0]]
     if not wanted:
-        wait_on_mbarrier(m, agent, op, must=False, used=False)
+        wait_on_mbarrier(m, agent, op, blocking=False, used=False)
         if op.dst is not None:
             for lane in range(len(agent.lanes)):
-                m.set(agent, lane, op.dst.name, "pred", None)
+                m.set_register(agent, lane, op.dst.name, "pred", None)
         agent.pc += 1
         return
-    asked = op.dst is not None and op.dst.name in m.setup.asked(agent.index)
+    asked = op.dst is not None and op.dst.name in m.setup.observed_registers_of(agent.index)
     matters = asked or not is_redundant_poll(agent.code, labels, agent.pc)
-    result = wait_on_mbarrier(m, agent, op, must=False, matters=matters)
+    result = wait_on_mbarrier(m, agent, op, blocking=False, explores=matters)
     if op.dst is not None:
         for lane in range(len(agent.lanes)):
-            source = agent.origin[lane].get(op.dst.name, 0)
-            m.set(agent, lane, op.dst.name, "pred", int(result))
-            agent.origin[lane][op.dst.name] = source
+            source = agent.sources[lane].get(op.dst.name, 0)
+            m.set_register(agent, lane, op.dst.name, "pred", int(result))
+            agent.sources[lane][op.dst.name] = source
     agent.pc += 1
 
 
 @executes(ops.MbarrierPending)
 def read_pending_count(m: Machine, agent: Agent, op: Op) -> None:
-    """``mbarrier.pending_count``."""
+    """Execute ``mbarrier.pending_count``."""
     assert isinstance(op, ops.MbarrierPending)
     if not evaluate_guard(m, agent, op):
         return
-    token = m.uniform(agent, op.state)
+    token = m.uniform_value(agent, op.state)
     try:
         returned = isinstance(token, int) and any(token == given for _, given in m.tokens)
         value = machine.pending_count(token if isinstance(token, int) and returned else 0)
     except Misuse as wrong:
         raise stop_with_misuse(m, agent, op, wrong.code, str(wrong), None) from None
-    m.set(agent, 0, op.dst.name, "u32", value)
+    m.set_register(agent, 0, op.dst.name, "u32", value)
     agent.pc += 1

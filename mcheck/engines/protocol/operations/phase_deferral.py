@@ -1,6 +1,6 @@
-"""Operations of a phase of an mbarrier that could come when the phase is over, with all that follows from them.
+"""Phase deferral: operations on an mbarrier that could come when the phase is over, with all that follows them.
 
-What is left of the phase without them has to complete it all the same (PTX ISA 9.0 sections 9.7.13.15.5 and .6).
+The operations that remain in the phase must complete it all the same (PTX ISA 9.0 sections 9.7.13.15.5 and .6).
 """
 
 from __future__ import annotations
@@ -9,42 +9,49 @@ from collections.abc import Callable, Iterator
 
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.operations import mbarrier_reordering
-from mcheck.engines.protocol.state.sync_objects import Done, Mbarrier
+from mcheck.engines.protocol.state.sync_objects import Mbarrier, SyncOperation
 from mcheck.ir import ops
 
-MAX_TOGETHER = 5
-"""So many expectations and completions of a phase are postponed in every combination, more of them only one by one."""
+MAX_COMBINED = 5
+"""Maximum number of expect-tx and complete-tx operations of a phase that are deferred in every combination; more are
+deferred one by one.
+"""
 
 
 def note_deferrable(m: Machine, bar: Mbarrier, *, ended: bool = False) -> None:
-    """Expectations and completions that could come when the phase is over, with all that follows from them;
-    .noComplete arrives last.
+    """Note expect-tx and complete-tx operations that could come when the phase is over, with all that follows them, and
+    arrivals with .noComplete that could come last.
 
-    What is left of the phase without them, and without what is after them in time, has to complete it all the same: all
-    arrivals must be there, and the bytes that came be those that were announced.
+    The operations that remain, without those that follow the deferred ones in time, must complete the phase all the
+    same: all arrivals must have come, and the bytes that came must equal the announced ones.
     """
-    # At the end of a phase nothing is pending: so it is without some operations if these add nothing up.
+    # A complete phase has nothing pending. That holds without some operations, too, if their effects sum to zero.
     left = (0, 0) if not ended or bar.state is None else (bar.state.pending, bar.state.tx)
-    for done, others, last in _postponable(bar.now, left, follows_in_time):
-        m.postpone(done.position, others, now=not ended and not last)
-    unheard = _unheard(bar.now, follows_in_time) if left == (0, 0) else []
-    for done in unheard:  # right behind all arrivals and completions, before any other completion comes
-        if others := _besides(bar.now, done):
-            m.postpone(done.position, (*others, done.position), now=False)
-    if unheard:  # what these find depends on the order of the others
-        m.assigned.append(("order", bar.address, bar.generation, *((d.agent, d.step, d.kind) for d in bar.now)))
-    loose = next((d for d in bar.now if d.loose), None)
-    if loose is not None and any(
-        True for _ in _postponable(bar.now, left, mbarrier_reordering.follows_by_axiom(follows_in_time))
+    for done, others, last in _find_deferrable(bar.current_operations, left, follows_in_time):
+        m.note_postponement(done.position, others, now=not ended and not last)
+    unobserved = _find_unobserved_expectations(bar.current_operations, follows_in_time) if left == (0, 0) else []
+    for done in unobserved:  # directly after all arrivals and before any other completion
+        if others := _find_unordered(bar.current_operations, done):
+            m.note_postponement(done.position, (*others, done.position), now=False)
+    if unobserved:  # what they find depends on the order of the others
+        m.decisions.append(
+            ("order", bar.address, bar.lifetime, *((d.agent, d.step, d.kind) for d in bar.current_operations))
+        )
+    reorderable = next((d for d in bar.current_operations if d.reorderable), None)
+    if reorderable is not None and any(
+        True
+        for _ in _find_deferrable(bar.current_operations, left, mbarrier_reordering.follows_by_axiom(follows_in_time))
     ):
-        mbarrier_reordering.note_reordering(m, loose.loose[0].event, loose.event)
+        mbarrier_reordering.note_reordering(m, reorderable.reorderable[0].event, reorderable.event)
 
 
-Postponed = tuple[Done, tuple[int, ...], bool]
-"""An operation that may come later, the places of those that then come before it, whether the last one does not."""
+Deferral = tuple[SyncOperation, tuple[int, ...], bool]
+"""A deferred operation, the positions of those that then precede it, and whether the last one does not."""
 
 
-def _postponable(now: list[Done], left: tuple[int, int], follows: Callable[[Done, Done], bool]) -> Iterator[Postponed]:
+def _find_deferrable(
+    now: list[SyncOperation], left: tuple[int, int], follows: Callable[[SyncOperation, SyncOperation], bool]
+) -> Iterator[Deferral]:
     """The operations of a phase that could come when it is over, if those that follow them do, too."""
     for done in now:
         if done.kind == "nocomplete" and not any(follows(done, d) for d in now if d.kind in ("arrive", "complete")):
@@ -55,7 +62,7 @@ def _postponable(now: list[Done], left: tuple[int, int], follows: Callable[[Done
         return
     movable = [d for d in now if d.kind in ("expect", "complete")]
     groups = [[d] for d in movable]
-    if 1 < len(movable) <= MAX_TOGETHER:
+    if 1 < len(movable) <= MAX_COMBINED:
         groups += [[d for k, d in enumerate(movable) if mask >> k & 1] for mask in range(1, 1 << len(movable))]
     for group in groups:
         later = {id(d) for d in now if any(d is e or follows(e, d) for e in group)}
@@ -64,20 +71,22 @@ def _postponable(now: list[Done], left: tuple[int, int], follows: Callable[[Done
         if rest and (sum(p for p, _ in moved), sum(t for _, t in moved)) == left:
             for d in group:
                 yield d, tuple(x.position for x in rest), id(now[-1]) in later
-    for d in _unheard(now, follows) if left == (0, 0) else ():
-        before = _besides(now, d)
+    for d in _find_unobserved_expectations(now, follows) if left == (0, 0) else ():
+        before = _find_unordered(now, d)
         if before:
             yield d, before, d is now[-1] or follows(d, now[-1])
 
 
-def _besides(now: list[Done], done: Done) -> tuple[int, ...]:
-    """The places of the operations of a phase that are not after one of them."""
+def _find_unordered(now: list[SyncOperation], done: SyncOperation) -> tuple[int, ...]:
+    """The positions of the operations of a phase that do not follow one of them."""
     return tuple(x.position for x in now if x is not done and not follows_in_time(done, x))
 
 
-def _unheard(now: list[Done], follows: Callable[[Done, Done], bool]) -> list[Done]:
-    """The expectations of bytes that no arrival and no completion of the phase comes after: where the completions come
-    first, they may find all arrivals spent (UB217).
+def _find_unobserved_expectations(
+    now: list[SyncOperation], follows: Callable[[SyncOperation, SyncOperation], bool]
+) -> list[SyncOperation]:
+    """The expect-tx operations that no arrival and no completion of the phase follows: if the completions come first,
+    all arrivals may have been spent (UB217).
     """
     return [
         d
@@ -86,10 +95,10 @@ def _unheard(now: list[Done], follows: Callable[[Done, Done], bool]) -> list[Don
     ]
 
 
-def follows_in_time(first: Done, then: Done) -> bool:
-    """Whether an operation on the object comes after another one of its phase in time.
+def follows_in_time(first: SyncOperation, then: SyncOperation) -> bool:
+    """Whether an operation on the object follows another one of its phase in time.
 
-    Nobody knows of a completion before the phase is over: only one of a later commit of the thread is after it (Q26).
+    Nobody knows of a completion before the phase is over: only one of a later commit of the thread follows it (Q26).
     """
     if first.signal >= 0:
         ordered = all(isinstance(d.event.op, ops.TensorCommit) for d in (first, then))

@@ -1,4 +1,4 @@
-"""Conflicting accesses, as the flags of the model judge them, and what the flags say of uses of objects."""
+"""Conflicting accesses, as the flags of the model classify them, and flags on uses of objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import Flagged, bits, to_mask
 from mcheck.engines.protocol.operations import mbarrier_reordering
-from mcheck.engines.protocol.operations.access_records import access_of
+from mcheck.engines.protocol.operations.access_records import describe_access
 from mcheck.engines.protocol.reduction.event_merging import merge_events
 from mcheck.engines.protocol.reduction.observed_rmw_order import note_rmw_orders
 from mcheck.engines.protocol.state.access_history import Record, first_differing_byte, lanes_overlap
@@ -29,29 +29,30 @@ from mcheck.ir.def_use import written_registers
 from mcheck.ir.ops import Await, Op
 
 NON_COHERENT = ".nc."
-COMMUTING = frozenset(("add", "and", "or", "xor", "min", "max"))
-"""Operations of which any two of one kind, on integers, may change places."""
+COMMUTATIVE = frozenset(("add", "and", "or", "xor", "min", "max"))
+"""Operations of which any two of one kind, on integers, commute."""
 
 Conflict = tuple[Record, int, int, bool, bool]
-"""An earlier record, the bytes in common, whether the accesses are on the same bytes, whether different lanes of one
-agent may have made them."""
+"""An earlier record, the common bytes, whether both access the same bytes, and whether different lanes of one agent may
+have made them.
+"""
 
 
 def enter_accesses(
     m: Machine, agent: Agent, ranges: Iterable[tuple[Record, int, int]], edges: list[dict[str, int]], *, part: int = 0,
     exact: bool = False, back: dict[str, int] | None = None,
 ) -> tuple[Live, ...]:  # fmt: skip
-    """Enters the event of some records, holds them against all earlier accesses to the same bytes, remembers them.
+    """Enter the event of some records, check it against all earlier accesses to the same bytes, and record it.
 
-    The ``ranges`` (record, low, high) are those of one event: they share its entries. ``edges`` are those of each of
-    the lanes that stand for the agent.
+    The ``ranges`` (record, low, high) are those of one event and share its entries. ``edges`` are those of each
+    representative of the agent.
     """
     found = [(record, low, high) for record, low, high in ranges if high > low]
     entries = check_accesses(m, agent, found, edges, part=part, exact=exact, back=back)
     for new, low, high in found:
         note_rmw_orders(m, agent, new, low, high)
-        _remember(m, new, low, high)
-    if len(m.window.entries) - len(m.window.free) > m.settle_at:
+        _add_record(m, new, low, high)
+    if len(m.window.entries) - len(m.window.free) > m.merge_threshold:
         merge_events(m)
     return entries
 
@@ -60,8 +61,8 @@ def check_accesses(
     m: Machine, agent: Agent, found: Sequence[tuple[Record, int, int]], edges: list[dict[str, int]], *, part: int = 0,
     exact: bool = False, back: dict[str, int] | None = None,
 ) -> tuple[Live, ...]:  # fmt: skip
-    """Enters the event of some records and holds them against all earlier accesses, as ``enter_accesses`` does, which
-    remembers them besides.
+    """Enter the event of some records and check it against all earlier accesses, without recording it in the access
+    history.
     """
     event = found[0][0].event
     conflicts: list[tuple[Record, Conflict]] = []
@@ -70,39 +71,45 @@ def check_accesses(
         conflicts += [(new, c) for c in _conflicts(m, new, low, high, seen.setdefault(id(new), set()))]
     kinds = {same for _, (_, _, _, same, _) in conflicts} or {True}
     ordered = event.order is not None
-    where = m.place_of(event, exact=exact)
+    where = m.tracked_address(event, exact=exact)
     entries: list[Live] = []
-    said: list[dict[bool, list[Flagged]]] = []
-    for thread, own in zip(agent.shown, edges, strict=True):
-        entry = m.live(thread, event, own, agent.step * 8 + part, ordered=ordered, exact=exact, where=where, back=back)
+    flags_by_lane: list[dict[bool, list[Flagged]]] = []
+    for thread, own in zip(agent.representatives, edges, strict=True):
+        entry = m.make_entry(
+            thread, event, own, agent.step * 8 + part, ordered=ordered, exact=exact, where=where, back=back
+        )
         first = max(kinds)
-        flags = {first: m.enter(entry, ordered=ordered, complete=first)}
+        flags = {first: m.add_entry(entry, ordered=ordered, complete=first)}
         if len(kinds) > 1 or (exact and False in kinds):
             partly = to_mask(e for _, (old, _, _, same, _) in conflicts if not same for e in old.entries)
             flags[False] = m.window.check_conflicts(entry, partly, complete=False)
-        objects_flagged(m, agent, entry, flags[first])
+        report_object_flags(m, agent, entry, flags[first])
         entries.append(entry)
-        said.append(flags)
+        flags_by_lane.append(flags)
     for new, _, _ in found:
         new.entries = tuple(entries)
     for new, conflict in conflicts:
-        _judge(m, new, conflict, said)
+        _report_flags(m, new, conflict, flags_by_lane)
     return tuple(entries)
 
 
 def _conflicts(m: Machine, new: Record, low: int, high: int, seen: set[tuple[int, bool]]) -> Iterable[Conflict]:
-    """The earlier records that a record conflicts with in a range, each that is not ``seen`` yet once."""
-    _, history = m.history(low)
-    for k in history.cut(low, high):
+    """The earlier records that a record conflicts with in a range; each one not yet ``seen`` once."""
+    _, history = m.history_at(low)
+    for k in history.split_cells(low, high):
         start = history.starts[k]
         end = history.starts[k + 1] if k + 1 < len(history.starts) else history.end
         for old in history.cells[k]:
-            if not (new.write or old.write or m.setup.reads) or old.event is new.event or (id(old), True) in seen:
+            if (
+                not (new.write or old.write or m.setup.reads_conflict)
+                or old.event is new.event
+                or (id(old), True) in seen
+            ):
                 continue
             a, b = old.event, new.event
             same = a.size == b.size and (_start(old) - _start(new)) % max(a.size, 1) == 0
             across = False
-            if old.agent == new.agent and not m.agents[new.agent].single:
+            if old.agent == new.agent and not m.agents[new.agent].is_single_thread:
                 across = lanes_overlap(old.lanes, new.lanes, start, end)
                 if not across:
                     if (id(old), False) not in seen:
@@ -114,73 +121,75 @@ def _conflicts(m: Machine, new: Record, low: int, high: int, seen: set[tuple[int
 
 
 def _start(record: Record) -> int:
-    """The address of an access; where lanes access neighbours, of the first one."""
+    """The address of an access; for adjacent accesses of lanes, that of the first lane."""
     return record.lanes[0] if isinstance(record.lanes, tuple) else record.event.address
 
 
-def _judge(m: Machine, new: Record, conflict: Conflict, said: list[dict[bool, list[Flagged]]]) -> None:
-    """Reports what the flags say of the pair."""
+def _report_flags(m: Machine, new: Record, conflict: Conflict, flags_by_lane: list[dict[bool, list[Flagged]]]) -> None:
+    """Report the flags that hold of a pair."""
     old, low, high, same, across = conflict
     if NON_COHERENT in old.event.op.text or NON_COHERENT in new.event.op.text:
-        m.unsure = _not_read_only(old.event.op, new.event.op)
+        m.not_followed = _not_read_only(old.event.op, new.event.op)
     pairs = [(0, 0)]
     if across and len(new.entries) > 1:
         pairs.append((0, 1) if len(old.entries) > 1 else (0, 0))
     names: list[str] = []
     for mine, theirs in ((b, a) for a, b in pairs):
         bit = old.entries[theirs].bit if theirs < len(old.entries) else old.entries[0].bit
-        for flag in said[mine].get(same, said[mine][max(said[mine])]):
+        for flag in flags_by_lane[mine].get(same, flags_by_lane[mine][max(flags_by_lane[mine])]):
             if flag.pairs & bit and flag.name not in names:
                 names.append(flag.name)
     for name in names:
-        entry = _known(name)
+        entry = _find_entry(name)
         if entry is not None:
             _report(m, entry, old, new, low, high)
     if names:
         if not ACCEPTED.issuperset(names):
-            _may_see(m, old, new)
+            _note_delayed_read(m, old, new)
         return
     if _unordered_reductions(old, new) and not _commute(old.event, new.event):
-        m.inexact = "asynchronous reductions that nothing orders, and whose order decides what is left"
-    elif _undecided(m, old, new):
-        m.inexact = "accesses that nothing orders, and of which the model does not say that they race"
+        m.inexact_reason = "unordered asynchronous reductions whose order decides the result"
+    elif _is_unordered(m, old, new):
+        m.inexact_reason = "unordered accesses that the model does not flag as a race"
 
 
 def _not_read_only(old: Op, new: Op) -> str:
-    """Why nothing is known of a load through the non-coherent cache, of whose memory an access is a write."""
+    """Why a load through the non-coherent cache is not modelled: its memory is written."""
     load, write = (old, new) if NON_COHERENT in old.text else (new, old)
     return f"line {line_of(load)} reads through the non-coherent cache what line {line_of(write)} writes (9.7.9.9)"
 
 
-def _may_see(m: Machine, old: Record, new: Record) -> None:
-    """A read that decides something may return what only time puts behind it, which no order of the steps shows; and a
-    look in vain before it may have seen what comes later, where nothing keeps their order (8.10.5).
+def _note_delayed_read(m: Machine, old: Record, new: Record) -> None:
+    """Note a read that decides something and may return a write that only time orders after it, which no order of the
+    steps shows. A failed read before it may have observed what comes later, where nothing keeps their order (8.10.5).
     """
     agent = m.agents[old.agent]
     if not new.write or old.write:
         return
     before = m.agents[new.agent].time[old.agent] >= old.step
-    decides = before and any(name in m.setup.needed[agent.threads[0]] for name, _ in written_registers(old.event.op))
-    if decides or (isinstance(m.trace[old.position].op, Await) and _returns_an_older_one(m, old, new)):
+    decides = before and any(
+        name in m.setup.needed_registers[agent.threads[0]] for name, _ in written_registers(old.event.op)
+    )
+    if decides or (isinstance(m.trace[old.position].op, Await) and _returns_older_write(m, old, new)):
         mbarrier_reordering.note_reordering(m, old.event, new.event)
 
 
-def _returns_an_older_one(m: Machine, read: Record, write: Record) -> bool:
-    """Whether a read returns what cannot come behind a write: the initial value, or one of the same thread."""
+def _returns_older_write(m: Machine, read: Record, write: Record) -> bool:
+    """Whether a read returns what cannot come after a write: the initial value, or a write of the same thread."""
     sources = (m.window.entries[k] for entry in read.entries for k in bits(entry.edges.get("rf", 0)))
-    return all(e is None or e.thread < 0 or m.names[e.thread] == write.agent for e in sources)
+    return all(e is None or e.thread < 0 or m.agent_of_thread[e.thread] == write.agent for e in sources)
 
 
-def _undecided(m: Machine, old: Record, new: Record) -> bool:
-    """Whether either of two accesses that are not followed one by one may come first."""
+def _is_unordered(m: Machine, old: Record, new: Record) -> bool:
+    """Whether two accesses that are not tracked may come in either order."""
     if old.agent == new.agent or old.asynchronous or new.asynchronous:
         return False
     followed = old.entries[0].exact and new.entries[0].exact
     return not followed and m.agents[new.agent].time[old.agent] < old.step
 
 
-def _known(name: str) -> Explained | None:
-    """The catalogue's entry of a flag; flags that are none of its codes are the model's own business."""
+def _find_entry(name: str) -> Explained | None:
+    """The catalogue's entry of a flag; other flags concern the model alone."""
     try:
         return catalogue.get(name)
     except InputError:
@@ -192,9 +201,9 @@ def _unordered_reductions(old: Record, new: Record) -> bool:
 
 
 def _commute(a: Event, b: Event) -> bool:
-    """Whether two operations on one word leave the same, whichever comes first: reductions of one kind on integers."""
+    """Whether two operations on one word have the same result in either order: reductions of one kind on integers."""
     if Tag.W not in a.tags or Tag.W not in b.tags:
-        return True  # the two writes are held against each other as well
+        return True  # the two writes are checked against each other as well
     match a.value, b.value:
         case ("rmw", kind, type_, _, _), ("rmw", other, other_type, _, _):
             return (kind, type_) == (other, other_type) and is_commutative(kind, type_)
@@ -202,25 +211,26 @@ def _commute(a: Event, b: Event) -> bool:
 
 
 def is_commutative(kind: str, type_: str) -> bool:
-    """Whether any two operations of this kind and type may change places."""
-    return kind in COMMUTING and type_[0] in "usb" and not type_.startswith("bf")
+    """Whether any two operations of this kind and type commute."""
+    return kind in COMMUTATIVE and type_[0] in "usb" and not type_.startswith("bf")
 
 
-def _remember(m: Machine, new: Record, low: int, high: int) -> None:
-    _, history = m.history(low)
-    for k in history.cut(low, high):
+def _add_record(m: Machine, new: Record, low: int, high: int) -> None:
+    """Add a record to the access history."""
+    _, history = m.history_at(low)
+    for k in history.split_cells(low, high):
         cell = history.cells[k]
-        if len(cell) > 8 and not len(cell) & len(cell) - 1:  # again when there are twice as many
-            alike = {r.key(): r for r in cell}
+        if len(cell) > 8 and not len(cell) & len(cell) - 1:  # and again at each power of two
+            alike = {r.merge_key(): r for r in cell}
             cell[:] = alike.values()
         cell.append(new)
 
 
-def objects_flagged(m: Machine, agent: Agent, entry: Live, flags: list[Flagged]) -> None:
-    """Reports flags about events that are no two accesses to memory: uses of mbarrier objects, life cycles."""
+def report_object_flags(m: Machine, agent: Agent, entry: Live, flags: list[Flagged]) -> None:
+    """Report flags on events other than pairs of memory accesses: uses of mbarrier objects, lifetimes."""
     mine = entry.event
     for flag in flags:
-        explained = _known(flag.name)
+        explained = _find_entry(flag.name)
         if explained is None:
             continue
         rest = flag.pairs & ~m.window.accesses if mine.size else flag.pairs  # two accesses are a race, if anything
@@ -232,24 +242,25 @@ def objects_flagged(m: Machine, agent: Agent, entry: Live, flags: list[Flagged])
             if theirs is not None and theirs.size and mine.size:
                 continue
             if theirs is not None and mine.size == 0 and theirs.size and other is not None:
-                use_of_object(m, explained.code, m.names[other.thread], theirs, mine)
+                report_object_use(m, explained.code, m.agent_of_thread[other.thread], theirs, mine)
             else:
-                use_of_object(m, explained.code, agent.index, mine, theirs)
+                report_object_use(m, explained.code, agent.index, mine, theirs)
             if not low:
                 break
 
 
-def use_of_object(m: Machine, code: str, who: int, event: Event, other: Event | None) -> None:
-    """Reports a use of an object, or of memory, that comes at the wrong time; once for each statement."""
+def report_object_use(m: Machine, code: str, who: int, event: Event, other: Event | None) -> None:
+    """Report a use of an object, or of memory, at the wrong time; once for each statement."""
     if (code, event.op.span) in m.reported:
         return
     m.reported.add((code, event.op.span))
     agent = m.agents[who]
-    text, hint = _words(m, code, agent, event, other)
-    m.problem(code, text, agent, event.op, event if event.mbarrier is not None else None, hint)
+    text, hint = _describe_use(m, code, agent, event, other)
+    m.report_problem(code, text, agent, event.op, event if event.mbarrier is not None else None, hint)
 
 
-def _words(m: Machine, code: str, agent: Agent, event: Event, other: Event | None) -> tuple[str, str]:
+def _describe_use(m: Machine, code: str, agent: Agent, event: Event, other: Event | None) -> tuple[str, str]:
+    """The message and the fix for a use of an object at the wrong time."""
     address = event.mbarrier.address if event.mbarrier is not None else event.address
     if other is not None and other.mbarrier is not None:
         address = other.mbarrier.address
@@ -263,33 +274,34 @@ def _words(m: Machine, code: str, agent: Agent, event: Event, other: Event | Non
             what = "copies over" if code == "UB203" else "accesses"
             return f"{what} {name}, which holds an mbarrier at that time or may hold one", ""
         case "UB501":
-            return f"reads {m.object_of(event)}, whose CTA may end before the copy has read it", ""
+            return f"reads {m.describe_object(event)}, whose CTA may end before the copy has read it", ""
         case "UB502":
-            return f"may use {m.object_of(event)} after its CTA has ended", ""
+            return f"may use {m.describe_object(event)} after its CTA has ended", ""
         case "UB503":
             return "uses the shared memory of a CTA that may not have started", ""
         case "UB504":
-            return f"copies to {m.object_of(event)}, whose CTA may end before the copy is complete", ""
+            return f"copies to {m.describe_object(event)}, whose CTA may end before the copy is complete", ""
     return catalogue.get(code).name.replace("-", " "), ""
 
 
 def _slot(m: Machine, *records: Record) -> str:
-    """Which part of its buffer a copy among the accesses fills."""
+    """The part of its buffer that a copy among the accesses fills."""
     terms = m.program.terms
-    said = (terms.slot(r.event.op) for r in records if r.write) if terms is not None else ()
-    return next(filter(None, said), "")
+    slots = (terms.slot(r.event.op) for r in records if r.write) if terms is not None else ()
+    return next(filter(None, slots), "")
 
 
 def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, high: int) -> None:
+    """Report a flag on a pair of accesses, once for each pair of statements."""
     code = entry.code
     spans = (code, old.event.op.span, new.event.op.span, old.write, new.write)
     if spans in m.reported:
         return
     m.reported.add(spans)
-    told = first_differing_byte(old.lanes, new.lanes, low, high) if old.agent == new.agent else low
-    first, second = access_of(m, old, told, high), access_of(m, new, told, high)
+    byte = first_differing_byte(old.lanes, new.lanes, low, high) if old.agent == new.agent else low
+    first, second = describe_access(m, old, byte, high), describe_access(m, new, byte, high)
     base = _base(m, low)
-    where = ", ".join(filter(None, (format_range(first.object, told - base, high - base), _slot(m, old, new))))
+    where = ", ".join(filter(None, (format_range(first.object, byte - base, high - base), _slot(m, old, new))))
     what = " and ".join(map(_named, (first, second)))
     message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
     narrow = find_narrow_releases(m, old, new) if code == "RACE010" else []
@@ -309,12 +321,13 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
 
 
 def _named(access: Access) -> str:
-    """An access as the message names it; the write of a tcgen05.alloc by its instruction, which names no such write."""
+    """An access as the message names it; the write of a tcgen05.alloc by its instruction."""
     alloc = ".alloc" in access.instruction and access.access == "write"
     by = f"{access.thread}'s tcgen05.alloc" if alloc else access.thread
     return f"the {access.proxy} {access.action} by {by}"
 
 
 def _base(m: Machine, address: int) -> int:
+    """The base address of the object at an address."""
     instance = m.program.memory.find(address)
     return instance.base if instance is not None else 0

@@ -1,4 +1,4 @@
-"""One execution from its beginning: forced steps first, then signals, then whoever ran last."""
+"""The scheduler of one execution: forced steps first, then signals, then the agent that ran last."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from mcheck.base.budget import TimeOut
 from mcheck.base.errors import Unsupported
 from mcheck.cat.tags import Tag
 from mcheck.effects.registry import PLANS
-from mcheck.engines.protocol.execution.machine import DOERS, Blocked, Doer, Machine, Undefined, Watch
+from mcheck.engines.protocol.execution.machine import EXECUTORS, Blocked, Executor, Machine, MbarrierObserver, Undefined
 from mcheck.engines.protocol.execution.setup import Setup
-from mcheck.engines.protocol.execution.unrolling_limit import longest_loop
+from mcheck.engines.protocol.execution.unrolling_limit import describe_longest_loop
 from mcheck.engines.protocol.operations import (
     async_operations,
     atomics,
@@ -22,12 +22,12 @@ from mcheck.engines.protocol.operations import (
     wgmma,
 )
 from mcheck.engines.protocol.operations.control_flow import run_local
-from mcheck.engines.protocol.operations.execution_barriers import complete_late
+from mcheck.engines.protocol.operations.execution_barriers import complete_stuck_barriers
 from mcheck.engines.protocol.operations.mbarrier_updates import deliver_signal
-from mcheck.engines.protocol.operations.races import objects_flagged
-from mcheck.engines.protocol.operations.termination import finish, leave_barriers, stop_thread
+from mcheck.engines.protocol.operations.races import report_object_flags
+from mcheck.engines.protocol.operations.termination import complete_counted_barriers, finish_execution, leave_barriers
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.trace import Entry, Forced
+from mcheck.engines.protocol.state.trace import Prefix, TraceEntry
 from mcheck.events.emit import Stop
 from mcheck.events.event import Event
 from mcheck.ir.ops import Exit, Op
@@ -45,109 +45,109 @@ MODULES = (
 """Imported for the operations that they register."""
 
 MAX_STEPS = 3_000_000
-ROUNDS = 64
-"""So many rounds of loops an agent makes before it is another one's turn: it may wait for that without blocking."""
+MAX_TURN_ITERATIONS = 64
+"""The number of loop iterations an agent makes before another one's turn: it may wait for that one without blocking."""
 
-Pick = Callable[[Machine], Agent | None]
-"""Who goes next, if anybody can: up to the state alone."""
+ChooseAgent = Callable[[Machine], Agent | None]
+"""The agent to run next, if any can run; it depends on the state alone."""
 
 
 def first_runnable(m: Machine) -> Agent | None:
-    """The first agent that can go."""
+    """The first agent that can run."""
     return next((a for a in m.agents if a.status == "run"), None)
 
 
 def execute(
     setup: Setup,
-    forced: Forced = (),
-    before: Callable[[Machine, Agent], None] | None = None,
-    watch: Watch | None = None,
-    pick: Pick | None = None,
+    prefix: Prefix = (),
+    before_step: Callable[[Machine, Agent], None] | None = None,
+    observer: MbarrierObserver | None = None,
+    choose_agent: ChooseAgent | None = None,
 ) -> Machine:
-    """The execution with these steps first, to its end, to a deadlock or to undefined behaviour.
+    """Run an execution with these steps first, to its end, a deadlock or undefined behaviour.
 
-    ``before`` is shown the machine, between two steps, and the agent that is to make the next one; ``watch`` the
-    operations on mbarriers. An agent goes on as long as it can, unless there is a ``pick``.
+    ``before_step`` is called between two steps with the machine and the agent that makes the next one, ``observer``
+    with the operations on mbarriers. An agent runs as long as it can, unless ``choose_agent`` is given.
     """
-    m = Machine(setup, forced, objects_flagged)
-    m.watch = watch
+    m = Machine(setup, prefix, report_object_flags)
+    m.observer = observer
     try:
-        _run(m, before, pick)
+        _start(m, before_step, choose_agent)
     except TimeOut:
-        raise TimeOut(longest_loop(m)) from None
+        raise TimeOut(describe_longest_loop(m)) from None
     return m
 
 
-def _run(m: Machine, before: Callable[[Machine, Agent], None] | None, pick: Pick | None) -> None:
+def _start(m: Machine, before_step: Callable[[Machine, Agent], None] | None, choose_agent: ChooseAgent | None) -> None:
+    """Enter the starts of threads, replay the prefix, and run the schedule."""
     if m.program.clustered:
         for agent in m.agents:
-            agent.step += 1  # the beginning of a thread is known to those who know anything of it
+            agent.step += 1  # whoever knows of any step of a thread knows of its start
             op = agent.code[0] if agent.code else Exit()
-            m.put(agent, Event((agent.threads[0], 0), op, frozenset((Tag.START,)), 0, 0, agent.place[2]))
-    _go_on(m, _replay(m), before, pick)
+            m.add_event(agent, Event((agent.threads[0], 0), op, frozenset((Tag.START,)), 0, 0, agent.placement[2]))
+    _run_schedule(m, _replay(m), before_step, choose_agent)
 
 
 def run_to_end(m: Machine) -> None:
-    """Goes on from between two steps, the first agent that can go always going."""
+    """Continue an execution between two steps, always with the first agent that can run."""
     try:
-        _go_on(m, 0, None, first_runnable)
+        _run_schedule(m, 0, None, first_runnable)
     except TimeOut:
-        raise TimeOut(longest_loop(m)) from None
+        raise TimeOut(describe_longest_loop(m)) from None
 
 
-def _go_on(
-    m: Machine, current: int, before: Callable[[Machine, Agent], None] | None, pick: Pick | None
+def _run_schedule(
+    m: Machine, current: int, before_step: Callable[[Machine, Agent], None] | None, choose_agent: ChooseAgent | None
 ) -> None:  # fmt: skip
+    """Run steps until no agent can continue, or the execution is cut."""
     step = turn = 0
-    while m.impossible is None:
+    while m.broken_axiom is None:
         step += 1
         if step % 64 == 0:
-            m.setup.deadline()
+            m.setup.check_deadline()
         if step > MAX_STEPS:
-            m.up_to(f"{MAX_STEPS} steps")
-            m.ended = "cut"
+            m.note_bound(f"{MAX_STEPS} steps")
+            m.outcome = "cut"
             break
         if m.queue:
             key = m.queue.popleft()
             if key in m.signals:
                 _deliver(m, key, ())
             continue
-        agent = pick(m) if pick is not None else _going_on(m, current, turn)
+        agent = choose_agent(m) if choose_agent is not None else _choose_next(m, current, turn)
         if agent is None:
-            if m.ended == "end" and complete_late(m):
+            if m.outcome == "end" and complete_stuck_barriers(m):
                 continue
-            finish(m)
+            finish_execution(m)
             break
         if current != agent.index or not turn:
-            current, turn = agent.index, _rounds(agent) + ROUNDS
-        if before is not None:
-            before(m, agent)
+            current, turn = agent.index, _count_iterations(agent) + MAX_TURN_ITERATIONS
+        if before_step is not None:
+            before_step(m, agent)
         _step(m, agent, ())
 
 
-def _going_on(m: Machine, current: int, turn: int) -> Agent | None:
-    """The agent that went last, if it can still go and has not been through more rounds than its ``turn`` lasts to;
-    otherwise the next one that can.
-    """
+def _choose_next(m: Machine, current: int, turn: int) -> Agent | None:
+    """The agent that ran last, if it can still run and its ``turn`` is not over; otherwise the next one that can."""
     last = m.agents[current]
-    if last.status == "run" and (not turn or _rounds(last) <= turn):
+    if last.status == "run" and (not turn or _count_iterations(last) <= turn):
         return last
     count = len(m.agents)
     others = (a for k in range(1, count) if (a := m.agents[(current + k) % count]).status == "run")
     return next(others, last if last.status == "run" else None)
 
 
-def _rounds(agent: Agent) -> int:
-    """How often the heads of loops were come to, waits aside."""
-    return sum(agent.rounds.values()) if agent.rounds else 0
+def _count_iterations(agent: Agent) -> int:
+    """The loop iterations of an agent, without waits."""
+    return sum(agent.loop_iterations.values()) if agent.loop_iterations else 0
 
 
 def _replay(m: Machine) -> int:
-    """The forced steps; the agent that made the last one."""
+    """Replay the forced steps; return the agent that made the last one."""
     current = 0
-    for who, choices in m.forced:
-        for agent in m.agents:  # those that have nothing left to do exit: no step of the trace says when they did
-            if agent.status == "run" and agent.pc in m.setup.tails[agent.index]:
+    for who, choices in m.prefix:
+        for agent in m.agents:  # agents with nothing left to do exit: the trace has no steps for that
+            if agent.status == "run" and agent.pc in m.setup.tail_places[agent.index]:
                 _step(m, agent, ())
         if isinstance(who, tuple):
             if who in m.signals:
@@ -158,51 +158,54 @@ def _replay(m: Machine) -> int:
     return current
 
 
-def doer_of(op: Op) -> Doer:
-    """Who executes an operation; one that its plan says all of is what its events are."""
-    doer = DOERS.get(type(op)) or (async_operations.issue_operation if type(op) in PLANS else None)
+def executor_of(op: Op) -> Executor:
+    """The function that executes an operation; an operation with an effect of ``PLANS`` needs no function of its
+    own.
+    """
+    doer = EXECUTORS.get(type(op)) or (async_operations.issue_operation if type(op) in PLANS else None)
     if doer is None:
-        raise Unsupported(f"{type(op).__name__} is not followed by the protocol engine")
+        raise Unsupported(f"the protocol engine does not support {type(op).__name__}")
     return doer
 
 
 def _step(m: Machine, agent: Agent, choices: tuple[int, ...]) -> None:
-    """The next operation of an agent; blocks it where it cannot be done now."""
+    """Execute the next operation of an agent; block the agent if the operation cannot be executed now."""
     try:
         op = run_local(m, agent)
         if op is not None:
             agent.step += 1
-            entry = Entry(
-                agent.index, agent.index, agent.step, agent.time, op, [(c, -1) for c in choices], place=agent.pc
+            entry = TraceEntry(
+                agent.index, agent.index, agent.step, agent.time, op, [(c, -1) for c in choices], pc=agent.pc
             )
-            m.begin(entry)
-            doer_of(op)(m, agent, op)
+            m.begin_step(entry)
+            executor_of(op)(m, agent, op)
             entry.time = agent.time
     except Blocked as blocked:
-        m.tried_in_vain()
+        m.undo_blocked_step()
         agent.step -= 1
-        agent.status, agent.where = "blocked", blocked.where
-    except Stop as stop:  # the emitters' word for undefined behaviour
-        m.problem(stop.misstep.code, stop.misstep.message, agent, stop.misstep.op)
+        agent.status, agent.blocked_on = "blocked", blocked.blocked_on
+    except Stop as stop:  # undefined behaviour found by an emitter
+        m.report_problem(stop.misstep.code, stop.misstep.message, agent, stop.misstep.op)
         agent.status = "undefined"
     except Undefined:
-        agent.status = "undefined"  # it goes no further; the others may
+        agent.status = "undefined"  # the agent stops; the others may continue
     if agent.status == "leaving":
         agent.status = "done"
         leave_barriers(m, agent)
     elif agent.status == "undefined":
-        stop_thread(m)
+        complete_counted_barriers(m)
 
 
 def _deliver(m: Machine, key: tuple[int, int, int], choices: tuple[int, ...]) -> None:
+    """Deliver a signal in flight, or put it back if it cannot arrive yet."""
     signal = m.signals.pop(key)
-    entry = Entry(key, signal.agent, signal.step, signal.time, signal.event.op, [(c, -1) for c in choices])
+    entry = TraceEntry(key, signal.agent, signal.step, signal.time, signal.event.op, [(c, -1) for c in choices])
     entry.note = "completes"
-    m.begin(entry)
+    m.begin_step(entry)
     try:
         deliver_signal(m, signal, entry)
     except Blocked:
-        m.tried_in_vain()
+        m.undo_blocked_step()
         m.signals[key] = signal
     except Undefined:
-        m.ended = "undefined"
+        m.outcome = "undefined"

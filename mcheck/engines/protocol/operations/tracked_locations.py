@@ -1,8 +1,8 @@
-"""Words whose values decide something: flags, counters, semaphores.
+"""Tracked locations: words whose values decide something, such as flags, counters and semaphores.
 
-A read may return any write that the model lets it, a stale one too; a write may come before others in coherence order,
-if the model lets it. Every way that is left is explored. What comes later in the order of the steps is read by running
-the two in the other order.
+A read may return any write that the model allows, also a stale one; a write may precede others in coherence order, if
+the model allows it. Every remaining way is explored. A read returns a later write of the order of the steps in an
+execution with the two reversed.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.execution.machine import Blocked, Machine
 from mcheck.engines.protocol.execution.setup import Footprint, NewWord
 from mcheck.engines.protocol.operations import mbarrier_reordering
-from mcheck.engines.protocol.operations.access_records import record_of
+from mcheck.engines.protocol.operations.access_records import make_record
 from mcheck.engines.protocol.operations.coherence_positions import (
-    allows_threads,
-    cut_history,
-    earlier_places,
+    find_earlier_places,
     find_first_readable,
+    find_readable_writes,
     is_allowed,
-    may_read,
+    is_allowed_for,
     may_satisfy,
-    neighbours_in_coherence,
+    note_history_bound,
+    split_coherence,
 )
-from mcheck.engines.protocol.operations.earlier_reads import earlier_read
+from mcheck.engines.protocol.operations.earlier_reads import check_earlier_read
 from mcheck.engines.protocol.operations.races import enter_accesses
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.memory_values import bytes_of, value_of
-from mcheck.engines.protocol.state.sync_objects import COPIED, NOTHING, ORDERED, Done, Word, Written
+from mcheck.engines.protocol.state.memory_values import evaluate_bytes, evaluate_value
+from mcheck.engines.protocol.state.sync_objects import ASYNC_WRITE, NO_WRITE, NON_COMMUTING, SyncOperation, Word, Write
 from mcheck.engines.protocol.state.vector_clocks import Vector, join_clocks
 from mcheck.events.event import Event
 from mcheck.ir import ops
@@ -39,91 +39,98 @@ from mcheck.ir.expr import apply_binary
 from mcheck.semantics.terms import typed
 
 MIXED = "strong accesses of several sizes to the same bytes"
-COPIED_OVER = "an asynchronous operation writes more or less than a word that strong operations access or that decides"
-UNKNOWN = "a wait or a compare-and-swap depends on contents that nothing has written"
-MANY = 256
-"""So many of the latest operations on a word are held against later ones, those aside that nothing comes before."""
+COPIED_OVER = "an asynchronous operation writes part of a word whose value decides something, or more than it"
+UNKNOWN = "a wait or a compare-and-swap depends on memory that nothing has written"
+MAX_OPERATIONS = 256
+"""The number of latest operations on a word that later ones are checked against; earlier ones that nothing can precede
+are dropped.
+"""
 INITIAL = frozenset(("IW", "W", "M"))
 
 
-# --- which words ------------------------------------------------------------------------------------------------
+# --- tracking -----------------------------------------------------------------------------------------------------
 
 
 def is_tracked(m: Machine, event: Event) -> bool:
-    """Whether an access is to a word that is followed write by write."""
-    words = m.setup.words
+    """Whether an access is to a tracked word."""
+    words = m.setup.tracked_words
     if not words:
         return False
     if words.get(event.address) == event.size:
         return True
-    if Tag.WEAK not in event.tags and m.setup.in_word([(event.address, event.address + event.size)]):
-        m.inexact = MIXED
+    if Tag.WEAK not in event.tags and m.setup.touches_word([(event.address, event.address + event.size)]):
+        m.inexact_reason = MIXED
     return False
 
 
 def word_at(m: Machine, address: int, size: int) -> Word:
-    """The word at an address, its present contents being its first write; asks for it where it was not foreseen."""
-    word = m.words.get(address)
+    """The tracked word at an address, whose present contents are its first write; raises ``NewWord`` if it was not
+    foreseen.
+    """
+    word = m.tracked_words.get(address)
     if word is not None:
         if word.size != size:
-            m.inexact = MIXED
+            m.inexact_reason = MIXED
         return word
-    if m.setup.words.get(address) != size:
-        if m.setup.in_word([(address, address + size)]):
-            m.inexact = MIXED
+    if m.setup.tracked_words.get(address) != size:
+        if m.setup.touches_word([(address, address + size)]):
+            m.inexact_reason = MIXED
         raise NewWord(address, size)
-    word = m.words[address] = Word(address, size)
+    word = m.tracked_words[address] = Word(address, size)
     event = Event((-1, address), ops.Exit(), INITIAL, 0, 0, -1, address=address, size=size)  # type: ignore[arg-type]
     entry = m.window.entry(event, -1, edges={}, exact=True, where=address)
-    m.enter(entry, ordered=False)
-    word.writes.append(Written(-1, 0, m.memory.load(address, size), m.zero, (entry,)))
-    word.written = entry.bit
+    m.add_entry(entry, ordered=False)
+    word.writes.append(Write(-1, 0, m.memory.load(address, size), m.zero_clock, (entry,)))
+    word.write_events = entry.bit
     return word
 
 
 def record_async_write(m: Machine, event: Event) -> None:
-    """Bytes that an asynchronous operation wrote, now that their value is known."""
-    for word in m.words.values():
+    """Record the value that an asynchronous operation wrote, now that it is known."""
+    for word in m.tracked_words.values():
         if event.address < word.address + word.size and word.address < event.address + event.size:
             if (event.address, event.size) == (word.address, word.size):
                 word.writes[-1].value = m.memory.load(word.address, word.size)
             else:
-                m.inexact = COPIED_OVER
+                m.inexact_reason = COPIED_OVER
             word.version += 1
             _wake(m, word)
 
 
 def set_value_between(m: Machine, event: Event) -> bool:
-    """Sets the value of what an asynchronous operation wrote, from the write right before it, where others come later:
-    memory does not hold it then. Whether they do.
+    """Set the value of a write by an asynchronous operation from the write directly before it, if later writes exist;
+    memory does not hold it then. Return whether they do.
     """
-    word = m.words.get(event.address)
+    word = m.tracked_words.get(event.address)
     if word is None or word.writes[-1].event is event:  # nearly always
         return False
     at = next((k for k, w in enumerate(word.writes) if w.event is event), None)
     if at is None:
         return False
     value, size = word.writes[at - 1].value, word.size
-    before = (bytes(size), bytes(size)) if value is None else bytes_of(value, size, {})
-    data, known = bytes_of(event.value, size, {} if event.rmw is None else {event.rmw: before})
+    before = (bytes(size), bytes(size)) if value is None else evaluate_bytes(value, size, {})
+    data, known = evaluate_bytes(event.value, size, {} if event.rmw is None else {event.rmw: before})
     word.writes[at].value = None if 0 in known else int.from_bytes(data, "little")
     return True
 
 
 def record_partial_write(m: Machine, agent: Agent, address: int, size: int) -> None:
-    """A weak store of other bytes than those of a followed word: the value is followed, the order is not."""
-    for word in m.words.values():
+    """Record a weak store to other bytes than those of a tracked word: the value is tracked, the order is not."""
+    for word in m.tracked_words.values():
         if address < word.address + word.size and word.address < address + size:
-            m.inexact = MIXED
-            word.writes.append(Written(agent.index, agent.step, m.memory.load(word.address, word.size), agent.now()))
+            m.inexact_reason = MIXED
+            word.writes.append(
+                Write(agent.index, agent.step, m.memory.load(word.address, word.size), agent.current_time())
+            )
             word.version += 1
             _wake(m, word)
 
 
 def _wake(m: Machine, word: Word) -> None:
+    """Wake the agents that wait for a word."""
     for agent in m.agents:
-        if agent.status == "blocked" and (agent.where is word or isinstance(agent.where, list)):
-            agent.status, agent.where = "run", None
+        if agent.status == "blocked" and (agent.blocked_on is word or isinstance(agent.blocked_on, list)):
+            agent.status, agent.blocked_on = "run", None
 
 
 # --- reads ------------------------------------------------------------------------------------------------------
@@ -133,16 +140,16 @@ def enter_access(
     m: Machine, agent: Agent, event: Event, edges: dict[str, int], back: dict[str, int] | None = None, part: int = 0,
     own: list[dict[str, int]] | None = None,
 ) -> Record:  # fmt: skip
-    """Enters an access to a word: its record. ``own`` are edges of each of the lanes that stand for the agent."""
-    record = record_of(m, agent, event, None)
-    lanes = [{**edges, **(own[k] if own else {})} for k in range(len(agent.shown))]
+    """Enter an access to a word and return its record. ``own`` are edges of each representative of the agent."""
+    record = make_record(m, agent, event, None)
+    lanes = [{**edges, **(own[k] if own else {})} for k in range(len(agent.representatives))]
     enter_accesses(
         m, agent, [(record, event.address, event.address + event.size)], lanes, part=part, exact=True, back=back
     )
     return record
 
 
-def read(
+def enter_read(
     m: Machine,
     agent: Agent,
     event: Event,
@@ -151,52 +158,56 @@ def read(
     names: list[str],
     part: int = 0,
 ) -> tuple[int | None, Record]:
-    """Enters a read of a word: its value. With ``compare`` it blocks until some write satisfies it."""
+    """Enter a read of a word and return its value. With ``compare`` it blocks until some write satisfies it."""
     word = word_at(m, event.address, event.size)
-    edges = {"addr": m.origin_of(agent, 0, names)} if names else {}
+    edges = {"addr": m.find_sources(agent, 0, names)} if names else {}
     condition = (type_name, *compare) if compare else None
-    found = may_read(m, agent, word, event, edges, part, condition)
-    index = _choose(m, agent, word, type_name, compare, found)
+    found = find_readable_writes(m, agent, word, event, edges, part, condition)
+    index = _choose_read(m, agent, word, type_name, compare, found)
     chosen = word.writes[index]
-    note_dependent_operations(m, agent, word, event, "read", agent.now(), condition)
+    note_dependent_operations(m, agent, word, event, "read", agent.current_time(), condition)
     if condition is not None:
-        earlier_read(m, agent, event, edges, failing_writes(m, word, condition))
-    record = enter_access(m, agent, event, {**edges, "rf": chosen.bits}, part=part)
-    observe(m, agent, word, index)
+        check_earlier_read(m, agent, event, edges, failing_writes(m, word, condition))
+    record = enter_access(m, agent, event, {**edges, "rf": chosen.event_set}, part=part)
+    note_observation(m, agent, word, index)
     return chosen.value, record
 
 
 def failing_writes(m: Machine, word: Word, condition: tuple[str, str, int]) -> list[int]:
     """The latest of the writes that do not end a wait, or may not."""
-    return [w.bits for w in word.writes[-m.setup.stale :] if w.value is None or not may_satisfy(w.value, *condition)]
+    return [
+        w.event_set
+        for w in word.writes[-m.setup.max_stale_writes :]
+        if w.value is None or not may_satisfy(w.value, *condition)
+    ]
 
 
-def observe(m: Machine, agent: Agent, word: Word, index: int) -> None:
-    """Somebody has seen the write at ``index``, and not one in its place."""
+def note_observation(m: Machine, agent: Agent, word: Word, index: int) -> None:
+    """Note that an agent has observed the write at ``index``, and no other one."""
     w = word.writes[index]
-    for first in word.writes[1 : index + 1]:  # of those that commute, it might have seen others
+    for first in word.writes[1 : index + 1]:  # of commuting writes, it might have observed others
         for then in word.writes[index + 1 :]:
-            if first.position >= 0 and first.position < then.position and then.kind == first.kind not in ORDERED:
-                m.swap(first.position, then.position)
+            if first.position >= 0 and first.position < then.position and then.kind == first.kind not in NON_COMMUTING:
+                m.note_swap(first.position, then.position)
     agent.time = join_clocks(agent.time, w.time)
-    m.assigned.append((agent.index, agent.step, "reads", word.address, w.agent, w.step))
-    agent.looked["word", word.address] = word.version if index == len(word.writes) - 1 else -1
+    m.decisions.append((agent.index, agent.step, "reads", word.address, w.agent, w.step))
+    agent.polled_versions["word", word.address] = word.version if index == len(word.writes) - 1 else -1
 
 
-def _choose(
+def _choose_read(
     m: Machine, agent: Agent, word: Word, type_name: str, compare: tuple[str, int] | None, found: list[int]
 ) -> int:
-    """Which write is read."""
+    """Choose the write that is read."""
     if compare is None:
         return found[0 if agent.spinning else choose_write(m, word, found)]
     operator, right = compare
     if any(word.writes[k].value is None for k in found):
-        m.inexact = UNKNOWN
+        m.inexact_reason = UNKNOWN
     fits = [k for k in found if may_satisfy(word.writes[k].value, type_name, operator, right)]
     if not fits:
         raise Blocked(word)
     missed = fits[0] != found[0] or may_fail(agent, word.writes[fits[0]].value)
-    # A value that has been overwritten may also be missed, one that nobody knows be another.
+    # The wait may also miss a value that was overwritten, and an unknown value may be another one.
     taken = choose_write(m, word, [*fits, None] if missed else fits)
     if taken == len(fits):
         raise Blocked(word)
@@ -204,38 +215,39 @@ def _choose(
 
 
 def choose_write(m: Machine, word: Word, found: Sequence[int | None]) -> int:
-    """Where one of some writes, given by their indices, stands among them; ``None`` is for none of them. The others are
-    explored later, and in other orders of the steps, where other writes may be there: so a write goes by who made it.
+    """Choose one of some writes, given by their indices, and return its position among them; ``None`` stands for no
+    write. The others are explored later, also in other orders of the steps with other writes: so a choice names the
+    agent and step of the write.
     """
-    names = [NOTHING if k is None else word.writes[k].name for k in found]
-    return names.index(m.pick(names)) if len(names) > 1 else 0
+    names = [NO_WRITE if k is None else word.writes[k].write_id for k in found]
+    return names.index(m.choose_option(names)) if len(names) > 1 else 0
 
 
 def may_fail(agent: Agent, value: int | None) -> bool:
-    """Whether a wait for a value may be in vain because nobody knows what there is; of a module another execution has
-    shown that it is not.
+    """Whether a wait may fail because the value is not known. In a module another execution has shown that it
+    does not.
     """
     return value is None and not _followed(agent)
 
 
 def _followed(agent: Agent) -> bool:
-    """Whether the agent is where code of a module goes one way because of a value: it does not wait there, and answers
-    are bounded.
+    """Whether the agent is at an await that stands for a branch of a module on a value: it does not wait there, and
+    answers are bounded.
     """
     op = agent.code[agent.pc]
     return isinstance(op, ops.Await) and op.followed
 
 
-def _fitting(word: Word, other: Done, type_name: str, operator: str, right: int) -> bool:
-    """Whether what was there before an earlier operation on the word ends a wait for a value."""
+def _ends_before(word: Word, other: SyncOperation, type_name: str, operator: str, right: int) -> bool:
+    """Whether the value before an earlier operation on the word ends a wait."""
     return may_satisfy(word.writes[other.phase - 1].value, type_name, operator, right)
 
 
-def _without(word: Word, other: Done, type_name: str, operator: str, right: int) -> bool:
-    """Whether a wait for a value may be over without an earlier operation on the word: by what was there before it, or
-    by what has come behind it since, which may come first.
+def _may_end_without(word: Word, other: SyncOperation, type_name: str, operator: str, right: int) -> bool:
+    """Whether a wait may end without an earlier operation on the word: by the value before it, or by operations after
+    it that could come first.
     """
-    if _fitting(word, other, type_name, operator, right):
+    if _ends_before(word, other, type_name, operator, right):
         return True
     since = word.writes[other.phase :]
     if len(since) < 2:
@@ -245,7 +257,7 @@ def _without(word: Word, other: Done, type_name: str, operator: str, right: int)
     rising = len(known) == len(values) and known == sorted(known) and all(w.kind == "add" for w in since)
     if not rising or operator not in (">=", ">", "=="):
         return True
-    most = known[-1] - (known[1] - known[0])  # a counter without its part: no order of the others leaves more
+    most = known[-1] - (known[1] - known[0])  # the counter without this operation: no order of the others gives more
     return most >= right if operator == "==" else bool(apply_binary(operator, most, right))
 
 
@@ -253,52 +265,54 @@ def note_dependent_operations(
     m: Machine, agent: Agent, word: Word, event: Event, kind: str, time: Vector,
     compare: tuple[str, str, int] | None = None,
 ) -> None:  # fmt: skip
-    """Notes the earlier operations on the word that could come after this one, to other effect."""
-    ends = _fitting if _followed(agent) else _without
-    for other in reversed(word.done):
-        if other.agent == agent.index or (kind == other.kind and (kind == "read" or kind not in ORDERED)):
+    """Note the earlier operations on the word that could come after this one, with another effect."""
+    ends = _ends_before if _followed(agent) else _may_end_without
+    for other in reversed(word.operations):
+        if other.agent == agent.index or (kind == other.kind and (kind == "read" or kind not in NON_COMMUTING)):
             continue
         if other.kind == "write":
-            continue  # a read takes any earlier write, and a write may come before it in coherence order: see there
+            continue  # handled by readable writes and coherence positions
         if compare is not None and other.phase and not ends(word, other, *compare):
-            continue  # it would only wait until the other has come
-        m.reverse(other, agent.index, time, agent.single)
-    word.done.append(Done(agent.index, agent.step, len(m.trace) - 1, agent.now(), event, kind, len(word.writes)))
-    if len(word.done) > MANY:
-        word.done = [done for done in word.done if not m.over(done)]
-        if len(word.done) > MANY - MANY // 4:
-            del word.done[: MANY // 2]
-            m.up_to(f"the latest {MANY} operations on {m.label(word.address)}")
+            continue  # it would only wait for the other
+        m.note_reversal(other, agent.index, time, agent.is_single_thread)
+    word.operations.append(
+        SyncOperation(agent.index, agent.step, len(m.trace) - 1, agent.current_time(), event, kind, len(word.writes))
+    )
+    if len(word.operations) > MAX_OPERATIONS:
+        word.operations = [done for done in word.operations if not m.is_past(done)]
+        if len(word.operations) > MAX_OPERATIONS - MAX_OPERATIONS // 4:
+            del word.operations[: MAX_OPERATIONS // 2]
+            m.note_bound(f"the latest {MAX_OPERATIONS} operations on {m.label(word.address)}")
 
 
-def load(m: Machine, agent: Agent, op: ops.Load, compare: tuple[str, int] | None) -> None:
-    """A load of shared words; with ``compare`` an awaited one, which blocks until some write satisfies it."""
+def load_word(m: Machine, agent: Agent, op: ops.Load, compare: tuple[str, int] | None) -> None:
+    """Execute a load of tracked words; with ``compare`` an awaited one, which blocks until some write satisfies it."""
     events = m.emit(agent, 0, op)
     names = registers_of(op.address)
     for k, event in enumerate(events):
         reg = op.dsts[k]
-        value, record = read(m, agent, event, op.type, compare if k == 0 else None, names)
+        value, record = enter_read(m, agent, event, op.type, compare if k == 0 else None, names)
         if compare is not None and k == 0:
-            m.depend(agent, record.entries)
+            m.add_dependency(agent, record.entries)
         if reg is not None:
-            m.set(agent, 0, reg.name, op.type, value)
-            agent.origin[0][reg.name] = record.bits
+            m.set_register(agent, 0, reg.name, op.type, value)
+            agent.sources[0][reg.name] = record.event_set
 
 
-def plain_load(m: Machine, agent: Agent, op: ops.Load, found: list[Footprint]) -> bool:
-    """A weak load, if it is one of followed words: by lanes together where all of them read one write, and no other."""
-    if not m.setup.words or not any(is_tracked(m, event) for event, *_ in found):
-        _decides(m, agent, op, found)
+def load_if_tracked(m: Machine, agent: Agent, op: ops.Load, found: list[Footprint]) -> bool:
+    """Execute a weak load if it reads tracked words: by all lanes together where all of them read one write."""
+    if not m.setup.tracked_words or not any(is_tracked(m, event) for event, *_ in found):
+        _track_deciding_load(m, agent, op, found)
         return False
-    if agent.single or not _together(m, agent, op, found):
-        _alone(agent)
-        load(m, agent, op, None)
+    if agent.is_single_thread or not _load_together(m, agent, op, found):
+        _require_single_thread(agent)
+        load_word(m, agent, op, None)
     return True
 
 
-def _together(m: Machine, agent: Agent, op: ops.Load, found: list[Footprint]) -> bool:
-    """A load of one word by several lanes, which all return its latest write as the model lets none of them return
-    another; whether it is one.
+def _load_together(m: Machine, agent: Agent, op: ops.Load, found: list[Footprint]) -> bool:
+    """Execute a load of one word by several lanes, if the model allows each of them only the latest write; return
+    whether it does.
     """
     if len(found) != 1 or found[0][3] is not None or len(op.dsts) != 1:
         return False
@@ -306,136 +320,141 @@ def _together(m: Machine, agent: Agent, op: ops.Load, found: list[Footprint]) ->
     word = word_at(m, event.address, event.size)
     last = len(word.writes) - 1
     names = registers_of(op.address)
-    origins = [m.origin_of(agent, k, names) for k in range(len(agent.shown))]
+    origins = [m.find_sources(agent, k, names) for k in range(len(agent.representatives))]
     edges = [{"addr": origin} if origin else {} for origin in origins]
-    for thread, own in zip(agent.shown, edges, strict=True) if not m.brief else ():
+    for thread, own in zip(agent.representatives, edges, strict=True) if not m.brief else ():
         first, more = find_first_readable(m, agent, thread, word, event, own)
         for k in range(first, last):
-            if allows_threads(m, agent, (thread,), event, {**own, "rf": word.writes[k].bits}):
+            if is_allowed_for(m, agent, (thread,), event, {**own, "rf": word.writes[k].event_set}):
                 return False
         if more:
-            cut_history(m, word, [last])
-    note_dependent_operations(m, agent, word, event, "read", agent.now())
-    chosen = word.writes[last].bits
+            note_history_bound(m, word, [last])
+    note_dependent_operations(m, agent, word, event, "read", agent.current_time())
+    chosen = word.writes[last].event_set
     record = enter_access(m, agent, event, {}, own=[{**own, "rf": chosen} for own in edges])
-    observe(m, agent, word, last)
+    note_observation(m, agent, word, last)
     register = op.dsts[0]
     if register is not None:
         for k in range(len(agent.lanes)):
-            m.set(agent, k, register.name, op.type, word.writes[last].value)
+            m.set_register(agent, k, register.name, op.type, word.writes[last].value)
         for k, entry in enumerate(record.entries):
-            agent.origin[k][register.name] = entry.bit
+            agent.sources[k][register.name] = entry.bit
     return True
 
 
-def _decides(m: Machine, agent: Agent, op: ops.Load, found: list[Footprint]) -> None:
-    """A weak load on whose value something depends is followed as well, where the bytes are written at all."""
-    wanted = m.setup.needed[agent.threads[0]]
-    if agent.single and any(r is not None and r.name in wanted for r in op.dsts):
+def _track_deciding_load(m: Machine, agent: Agent, op: ops.Load, found: list[Footprint]) -> None:
+    """Track the words of a weak load whose value decides something, if anything writes them."""
+    wanted = m.setup.needed_registers[agent.threads[0]]
+    if agent.is_single_thread and any(r is not None and r.name in wanted for r in op.dsts):
         for event, *_ in found:
-            if m.setup.follows(event.address):
+            if m.setup.should_track(event.address):
                 raise NewWord(event.address, event.size)
 
 
-def _alone(agent: Agent) -> None:
-    if not agent.single:
+def _require_single_thread(agent: Agent) -> None:
+    """Split an agent of several lanes into single threads."""
+    if not agent.is_single_thread:
         raise Split([(t,) for t in agent.threads])
 
 
 # --- writes -----------------------------------------------------------------------------------------------------
 
 
-def write(
+def enter_write(
     m: Machine, agent: Agent, event: Event, value: int | None, kind: str, edges: dict[str, int], time: Vector, *,
     after: int | None = None, part: int = 0, own: list[dict[str, int]] | None = None,
     compare: tuple[str, str, int] | None = None,
-) -> tuple[Written, Record]:  # fmt: skip
-    """Enters a write of a word at a place in coherence order: right ``after`` a write, or where the model lets it;
+) -> tuple[Write, Record]:  # fmt: skip
+    """Enter a write of a word at a position in coherence order: directly ``after`` a write, or where the model allows;
     ``compare`` is what an atomic has waited for.
     """
     word = word_at(m, event.address, event.size)
     note_dependent_operations(m, agent, word, event, kind, time, compare)
     places = [len(word.writes) if after is None else after + 1]
     if after is None and not m.brief:
-        places += earlier_places(m, agent, word, event, edges, part)
+        places += find_earlier_places(m, agent, word, event, edges, part)
     at = places[choose_write(m, word, [k - 1 for k in places])]
-    before, behind = neighbours_in_coherence(word, at)
+    before, later = split_coherence(word, at)
     last = word.writes[at - 1]
-    m.assigned.append((agent.index, agent.step, "after", word.address, last.agent, last.step))
-    back = {"co": behind} if behind else None
+    m.decisions.append((agent.index, agent.step, "after", word.address, last.agent, last.step))
+    back = {"co": later} if later else None
     record = enter_access(m, agent, event, {**edges, "co": before}, back, part, own)
-    written = Written(agent.index, agent.step, value, agent.now(), record.entries, event, kind, len(m.trace) - 1)
+    written = Write(agent.index, agent.step, value, agent.current_time(), record.entries, event, kind, len(m.trace) - 1)
     word.writes.insert(at, written)
-    word.written |= written.bits
+    word.write_events |= written.event_set
     word.version += 1
-    if at == len(word.writes) - 1 and kind != COPIED:
+    if at == len(word.writes) - 1 and kind != ASYNC_WRITE:
         m.memory.store(event.address, event.size, value)
     _wake(m, word)
     return written, record
 
 
-def store(m: Machine, agent: Agent, op: ops.Store) -> None:
-    """A store to shared words."""
+def store_word(m: Machine, agent: Agent, op: ops.Store) -> None:
+    """Execute a store to tracked words."""
     events = m.emit(agent, 0, op)
     names = [n for src in op.srcs for n in registers_of(src)]
-    data, address = m.origin_of(agent, 0, names), m.origin_of(agent, 0, registers_of(op.address))
+    data, address = m.find_sources(agent, 0, names), m.find_sources(agent, 0, registers_of(op.address))
     for event in events:
-        value = value_of(event.value, {})
-        write(m, agent, event, value, "write", {"data": data, "addr": address}, agent.now())
+        value = evaluate_value(event.value, {})
+        enter_write(m, agent, event, value, "write", {"data": data, "addr": address}, agent.current_time())
 
 
-def plain_store(m: Machine, agent: Agent, op: ops.Store, found: list[Footprint]) -> bool:
-    """A weak store, if it is one to followed words."""
-    if not m.setup.words or not any(is_tracked(m, event) for event, *_ in found):
+def store_if_tracked(m: Machine, agent: Agent, op: ops.Store, found: list[Footprint]) -> bool:
+    """Execute a weak store if it writes tracked words."""
+    if not m.setup.tracked_words or not any(is_tracked(m, event) for event, *_ in found):
         return False
-    _alone(agent)
-    store(m, agent, op)
+    _require_single_thread(agent)
+    store_word(m, agent, op)
     return True
 
 
 def access_asynchronously(m: Machine, agent: Agent, event: Event, edges: list[dict[str, int]], part: int) -> Record:
-    """An asynchronous access to a followed word: what is written comes right behind what the operation has read there,
-    the latest write if it reads nothing, or is weak.
+    """Enter an asynchronous access to a tracked word. Its write directly follows the write that it has read, or the
+    latest write if it reads nothing or is weak.
     """
     word = word_at(m, event.address, event.size)
     if Tag.R in event.tags:
-        note_dependent_operations(m, agent, word, event, "read", agent.now())
-        _may_pass(m, agent, word, event, edges[0], part)
-        places = [len(word.writes) - 1, *_places_before(m, agent, word, event, edges[0], part)]
-        word.taken = places[choose_write(m, word, places)]
-        return enter_access(m, agent, event, {"rf": word.writes[word.taken].bits}, part=part, own=edges)
-    after = len(word.writes) - 1 if word.taken is None or event.rmw is None else word.taken
-    word.taken = None
-    _, record = write(m, agent, event, None, COPIED, {}, agent.now(), after=after, part=part, own=edges)
+        note_dependent_operations(m, agent, word, event, "read", agent.current_time())
+        _note_passing_reduction(m, agent, word, event, edges[0], part)
+        places = [len(word.writes) - 1, *_find_readable_before(m, agent, word, event, edges[0], part)]
+        word.read_index = places[choose_write(m, word, places)]
+        return enter_access(m, agent, event, {"rf": word.writes[word.read_index].event_set}, part=part, own=edges)
+    after = len(word.writes) - 1 if word.read_index is None or event.rmw is None else word.read_index
+    word.read_index = None
+    _, record = enter_write(
+        m, agent, event, None, ASYNC_WRITE, {}, agent.current_time(), after=after, part=part, own=edges
+    )
     return record
 
 
-def _places_before(
+def _find_readable_before(
     m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int
 ) -> list[int]:  # fmt: skip
-    """The writes that a reduction may read though others, which are no reductions, come later: only the order in which
-    their threads have come to them puts those before it. Whether its own write may come before them shows then.
+    """The writes that a reduction may read although others, which are no reductions, come later: only the order in
+    which their threads reached them puts those before it. Whether its own write may precede them shows then.
     """
     last = len(word.writes) - 1
     if Tag.WEAK in event.tags or m.brief:
         return []
     out: list[int] = []
-    for k in range(last - 1, max(last - m.setup.stale, -1), -1):
-        if word.writes[k + 1].kind != COPIED and is_allowed(
-            m, agent, event, {**edges, "rf": word.writes[k].bits}, part=part
+    for k in range(last - 1, max(last - m.setup.max_stale_writes, -1), -1):
+        if word.writes[k + 1].kind != ASYNC_WRITE and is_allowed(
+            m, agent, event, {**edges, "rf": word.writes[k].event_set}, part=part
         ):
             out.append(k)
-    cut_history(m, word, [last, *out])
+    note_history_bound(m, word, [last, *out])
     return out
 
 
-def _may_pass(m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int) -> None:
-    """Notes a reduction that may come before the one before it: its thread has only come to them in this order, and
-    nothing orders their accesses (8.9.1.1). Those of threads that nothing orders are run in either order.
+def _note_passing_reduction(
+    m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int
+) -> None:
+    """Note a reduction that may precede the one before it: only the order in which its thread reached them separates
+    them, and nothing orders their accesses (8.9.1.1). Those of unordered threads are run in either order.
     """
     other = word.writes[-1]
-    if Tag.WEAK in event.tags or other.kind != COPIED or other.event is None or Tag.WEAK in other.event.tags:
+    if Tag.WEAK in event.tags or other.kind != ASYNC_WRITE or other.event is None or Tag.WEAK in other.event.tags:
         return
-    ordered = agent.now()[other.agent] >= other.step
-    if ordered and not m.brief and is_allowed(m, agent, event, {**edges, "rf": word.writes[-2].bits}, part=part):
+    ordered = agent.current_time()[other.agent] >= other.step
+    if ordered and not m.brief and is_allowed(m, agent, event, {**edges, "rf": word.writes[-2].event_set}, part=part):
         mbarrier_reordering.note_reordering(m, other.event, event)

@@ -1,9 +1,9 @@
-"""wgmma: its instructions are executed by warps together, its groups are those of the warpgroup (PTX ISA 9.0 section
-9.7.15, Q21).
+"""wgmma: warps execute its instructions together, and its groups belong to the warpgroup (PTX ISA 9.0 section 9.7.15,
+Q21).
 
-They are ``.sync.aligned``: the lanes of a warp wait for each other, which is an order in time and none of their
-accesses. What precedes the ``wgmma.fence`` of any lane of the warp comes before the warp's reads. A ``wait_group`` of
-any warp waits until all warps of the warpgroup have committed as many groups, and covers the reads of all of them.
+The instructions are ``.sync.aligned``: the lanes of a warp wait for each other, which orders time and none of their
+accesses. What precedes the ``wgmma.fence`` of any lane of the warp precedes the warp's reads. A ``wait_group`` of any
+warp waits until all warps of the warpgroup have committed as many groups, and covers the reads of all of them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from mcheck.engines.protocol.operations.aligned_instructions import (
     add_awaited,
     awaited_events,
     check_wgmma,
-    meet_warp,
+    synchronise_warp,
     warp_agents,
 )
 from mcheck.engines.protocol.operations.control_flow import evaluate_guard
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.sync_objects import Done, Rendezvous
+from mcheck.engines.protocol.state.sync_objects import BarrierState, SyncOperation
 from mcheck.engines.protocol.state.vector_clocks import join_clocks
 from mcheck.events.event import Event
 from mcheck.ir import ops
@@ -30,14 +30,14 @@ from mcheck.ir.ops import Op
 from mcheck.semantics.warp_collectives import result
 
 
-def group_of(m: Machine, agent: Agent) -> object:
-    """The warp whose wgmma.fence orders what comes before the wgmma of an agent."""
+def fence_key(m: Machine, agent: Agent) -> object:
+    """The warp whose wgmma.fence orders what precedes the wgmma of an agent."""
     return m.warp_of(agent)
 
 
-def order_of_fences(m: Machine, agent: Agent, lane: int) -> int:
-    """What orders the reads of wgmma of a lane of an agent: the wgmma.fence of its warp, its own fence.proxy.async."""
-    return m.fences.get(group_of(m, agent), 0) | m.fences.get(("proxy", agent.shown[lane]), 0)
+def find_fences(m: Machine, agent: Agent, lane: int) -> int:
+    """The fences that order the wgmma reads of a lane: the wgmma.fence of its warp, its own fence.proxy.async."""
+    return m.fences.get(fence_key(m, agent), 0) | m.fences.get(("proxy", agent.representatives[lane]), 0)
 
 
 def warpgroup(m: Machine, agent: Agent) -> list[Agent]:
@@ -46,103 +46,105 @@ def warpgroup(m: Machine, agent: Agent) -> list[Agent]:
     return [
         other
         for other in m.agents
-        if m.program.threads[other.threads[0]].place.warpgroup == mine and m.setup.commits(other.index)
+        if m.program.threads[other.threads[0]].place.warpgroup == mine and m.setup.commits_wgmma(other.index)
     ]
 
 
 @executes(ops.Collective)
-def collective(m: Machine, agent: Agent, op: Op) -> None:
-    """``elect.sync``, ``shfl.sync`` and their like: the lanes of the mask meet, which orders no memory (Q23)."""
+def execute_collective(m: Machine, agent: Agent, op: Op) -> None:
+    """Execute ``elect.sync``, ``shfl.sync`` and similar: the lanes of the mask synchronise, which orders no memory
+    (Q23).
+    """
     assert isinstance(op, ops.Collective)
     if not evaluate_guard(m, agent, op):
         return
-    m.known(agent, op.mask)
+    m.known_value(agent, op.mask)
     each = range(len(agent.lanes))
-    brought = [m.term(agent, k, op.srcs[0]) if op.srcs else 0 for k in each]  # before the destination is set
-    own = [tuple(m.term(agent, k, x) for x in op.srcs[1:]) for k in each]
-    mask = m.known(agent, op.mask) or 0
+    operands = [m.evaluate(agent, k, op.srcs[0]) if op.srcs else 0 for k in each]  # before the destination is set
+    lane_operands = [tuple(m.evaluate(agent, k, x) for x in op.srcs[1:]) for k in each]
+    mask = m.known_value(agent, op.mask) or 0
     lanes = [m.program.threads[t].place.lane for t in agent.threads]
     inside = [bool(mask >> lane & 1) for lane in lanes]
     if any(inside) and not all(inside):
         groups = (tuple(t for t, i in zip(agent.threads, inside, strict=True) if i is want) for want in (True, False))
         raise Split(list(groups))
-    alike = op.dsts == (None, None) and all(inside)  # one stands for all
+    alike = op.dsts == (None, None) and all(inside)  # one lane represents all
     for lane in each[:1] if alike else each:
         m.emit(agent, lane, m.program.threads[agent.threads[lane]].code[agent.pc])
     key = ("lanes", *m.warp_of(agent), mask, op.op, op.type)
-    meeting = m.meetings.get(key)
-    if meeting is None:
+    barrier = m.barriers.get(key)
+    if barrier is None:
         members = {
             k for k in warp_agents(m, agent) for t in m.agents[k].threads if mask >> m.program.threads[t].place.lane & 1
         }
-        meeting = m.meetings[key] = Rendezvous(key, frozenset(members))
-    agent.effects += 1
+        barrier = m.barriers[key] = BarrierState(key, frozenset(members))
+    agent.effect_count += 1
     m.trace[-1].note = "arrives"
-    meeting.here[agent.index] = Done(
-        agent.index, agent.step, len(m.trace) - 1, agent.now(), m.emit_nothing(agent, op), "arrive", 0
+    barrier.arrived[agent.index] = SyncOperation(
+        agent.index, agent.step, len(m.trace) - 1, agent.current_time(), m.make_plain_event(agent, op), "arrive", 0
     )
-    event = Event((agent.threads[0], 0), op, frozenset((Tag.MEET,)), 0, agent.step, agent.place[2])
-    meeting.arrivals |= to_mask(m.put(agent, event))
-    meeting.time = join_clocks(meeting.time, agent.now()) if meeting.time else agent.now()
-    meeting.votes[agent.index] = [v if isinstance(v, int) else None for v in brought]
-    meeting.own[agent.index] = own
-    agent.status, agent.where = "standing", meeting
-    exchange(m, meeting)
+    event = Event((agent.threads[0], 0), op, frozenset((Tag.MEET,)), 0, agent.step, agent.placement[2])
+    barrier.arrivals |= to_mask(m.add_event(agent, event))
+    barrier.time = join_clocks(barrier.time, agent.current_time()) if barrier.time else agent.current_time()
+    barrier.votes[agent.index] = [v if isinstance(v, int) else None for v in operands]
+    barrier.lane_operands[agent.index] = lane_operands
+    agent.status, agent.blocked_on = "standing", barrier
+    complete_collective(m, barrier)
 
 
-def exchange(m: Machine, meeting: Rendezvous) -> None:
-    """Gives the lanes of a mask their results once all that have not exited are there."""
-    if not meeting.here or any(k not in meeting.here and m.agents[k].status != "done" for k in meeting.members):
+def complete_collective(m: Machine, barrier: BarrierState) -> None:
+    """Give the lanes of a mask their results once all that have not exited have arrived."""
+    if not barrier.arrived or any(k not in barrier.arrived and m.agents[k].status != "done" for k in barrier.members):
         return
     threads = m.program.threads
     values = {
         threads[t].place.lane: v
-        for k in meeting.here
-        for t, v in zip(m.agents[k].threads, meeting.votes[k], strict=True)
+        for k in barrier.arrived
+        for t, v in zip(m.agents[k].threads, barrier.votes[k], strict=True)
     }
-    for k in meeting.here:
+    for k in barrier.arrived:
         agent = m.agents[k]
         op = agent.code[agent.pc]
         assert isinstance(op, ops.Collective)
-        event = Event((agent.threads[0], 0), op, frozenset((Tag.MET,)), 0, agent.step, agent.place[2])
-        met = m.put(agent, event, part=1, common={"meet": meeting.arrivals})
-        m.depend(agent, met)
+        event = Event((agent.threads[0], 0), op, frozenset((Tag.MET,)), 0, agent.step, agent.placement[2])
+        entries = m.add_event(agent, event, part=1, common={"meet": barrier.arrivals})
+        m.add_dependency(agent, entries)
         for lane, thread in enumerate(agent.threads):
-            own = meeting.own[k][lane]
+            own = barrier.lane_operands[k][lane]
             known = {at: v for at, v in values.items() if v is not None}
             found: tuple[int | None, int | None] = (None, None)
             if op.op == "elect":
-                continue  # the same lane whenever it is, of those that are declared: it was told as they arrived
+                continue  # the elected lane does not depend on this point: it was set as the lanes arrived
             if len(known) == len(values) and all(isinstance(x, int) for x in own):
                 place = threads[thread].place
-                mask = int(str(meeting.key[3]))
+                mask = int(str(barrier.key[3]))
                 found = result(op.op, op.type, mask, place.lane, known, tuple(x for x in own if isinstance(x, int)))
             for register, value, type_name in zip(op.dsts, found, (op.type, "pred"), strict=True):
                 if register is not None:
-                    m.set(agent, lane, register.name, type_name, value)
-        agent.time = join_clocks(agent.time, meeting.time)
-        agent.status, agent.where = "run", None
+                    m.set_register(agent, lane, register.name, type_name, value)
+        agent.time = join_clocks(agent.time, barrier.time)
+        agent.status, agent.blocked_on = "run", None
         agent.pc += 1
-    meeting.here, meeting.time, meeting.arrivals, meeting.votes, meeting.own = {}, [], 0, {}, {}
+    barrier.arrived, barrier.time, barrier.arrivals, barrier.votes, barrier.lane_operands = {}, [], 0, {}, {}
 
 
-def commit(m: Machine, agent: Agent) -> None:
-    """Closes the agent's group; those who wait for all warps to have committed it may go on."""
-    agent.wgmma_groups.append((agent.wgmma_open, agent.now(), awaited_events(m, agent)))
-    agent.wgmma_open = []
+def commit_group(m: Machine, agent: Agent) -> None:
+    """Close the agent's group, and wake those that wait for all warps to have committed it."""
+    agent.wgmma_groups.append((agent.open_wgmma, agent.current_time(), awaited_events(m, agent)))
+    agent.open_wgmma = []
     m.wake(GROUPS)
 
 
 GROUPS = "warpgroup"
-"""What a wait_group stands at while another warp of the warpgroup has not committed as many groups."""
+"""What a wait_group blocks on while another warp of the warpgroup has not committed as many groups."""
 
 
 def await_commits(m: Machine, agent: Agent, number: int) -> None:
-    """Blocks until all warps of the warpgroup that are still there have committed so many groups."""
+    """Block until all remaining warps of the warpgroup have committed so many groups."""
     group = warpgroup(m, agent)
     for other in group:
         if len(other.wgmma_groups) < number and other.status != "done":
-            agent.met = len(warp_agents(m, agent)) > 1
+            agent.warp_synchronised = len(warp_agents(m, agent)) > 1
             raise Blocked(GROUPS)
     before = awaited_events(m, agent)
     for other in group:
@@ -154,37 +156,38 @@ def await_commits(m: Machine, agent: Agent, number: int) -> None:
 
 
 @executes(ops.WgmmaFence)
-def wgmma_fence(m: Machine, agent: Agent, op: Op) -> None:
-    """What precedes it in any lane of the warp is ordered before the reads of the wgmma that follow."""
+def execute_wgmma_fence(m: Machine, agent: Agent, op: Op) -> None:
+    """Execute wgmma.fence: what precedes it in any lane of the warp is ordered before the reads of later wgmma."""
     if not evaluate_guard(m, agent, op):
         return
-    if not agent.met:  # the fences of all lanes are there before any of them goes on
-        event = Event((agent.threads[0], 0), op, frozenset((Tag.WGFENCE,)), 0, agent.step, agent.place[2])
-        key = group_of(m, agent)
+    if not agent.warp_synchronised:  # the fences of all lanes are entered before any lane continues
+        event = Event((agent.threads[0], 0), op, frozenset((Tag.WGFENCE,)), 0, agent.step, agent.placement[2])
+        key = fence_key(m, agent)
         check_wgmma(m, agent, op)
-        for entry in m.put(agent, event):
+        for entry in m.add_event(agent, event):
             m.fences[key] = m.fences.get(key, 0) | entry.bit
-    agent.fenced = True
-    if meet_warp(m, agent, op):
+    agent.wgmma_fenced = True
+    if synchronise_warp(m, agent, op):
         agent.pc += 1
 
 
 def complete_groups(m: Machine, agent: Agent, number: int) -> int:
-    """The reads of so many groups are over, for all warps of the warpgroup: their events."""
+    """Complete the reads of so many groups of all warps of the warpgroup, and return their events."""
     out = 0
     group = warpgroup(m, agent)
     for mate in group:
         for records, *_ in mate.wgmma_groups[:number]:
             for record in records:
-                out |= record.bits
-                if not any(a == agent.index for a, _ in record.done):
-                    record.done.append((agent.index, agent.step))
-        if all(number <= len(a.wgmma_groups) and all(_seen(r, a) for rs, *_ in mate.wgmma_groups[:number] for r in rs)
-               for a in group):  # fmt: skip
+                out |= record.event_set
+                if not any(a == agent.index for a, _ in record.waits):
+                    record.waits.append((agent.index, agent.step))
+        over = [record for records, *_ in mate.wgmma_groups[:number] for record in records]
+        if all(number <= len(a.wgmma_groups) and all(_is_waited_by(r, a) for r in over) for a in group):
             for k in range(number):
                 mate.wgmma_groups[k] = ([], *mate.wgmma_groups[k][1:])
     return out
 
 
-def _seen(record: Record, agent: Agent) -> bool:
-    return any(a == agent.index for a, _ in record.done)
+def _is_waited_by(record: Record, agent: Agent) -> bool:
+    """Whether an agent has waited for the group of a record."""
+    return any(a == agent.index for a, _ in record.waits)

@@ -21,7 +21,8 @@ the same of them could as well come in another order. What is compared, and what
   loops that are over for good nothing does (``mcheck.engines.protocol.reduction.loop_memo``).
 * What no later step looks at is left out: the trace, numbers of events, what has been reported.
 
-Places in the code are given by whoever compares, and so are objects that are used up as the rounds go (``Moving``).
+Places in the code are given by whoever compares, and so are objects that are used up as the rounds go
+(``StreamedObject``).
 """
 
 from __future__ import annotations
@@ -37,11 +38,18 @@ from mcheck.engines.protocol.reduction.completion_classes import find_completion
 from mcheck.engines.protocol.reduction.event_merging import merge_events
 from mcheck.engines.protocol.reduction.event_names import EventNames, Part
 from mcheck.engines.protocol.reduction.loop_memo import loop_state
-from mcheck.engines.protocol.state.access_history import History, Lanes, Owners, Record
-from mcheck.engines.protocol.state.address_names import Addresses, Moving
+from mcheck.engines.protocol.state.access_history import History, LaneOwners, Lanes, Record
+from mcheck.engines.protocol.state.address_names import AddressNames, StreamedObject
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.cyclic_names import UNTURNED, RotatedNames
-from mcheck.engines.protocol.state.sync_objects import Done, Mbarrier, PhaseOperations, Rendezvous, Signal, Word
+from mcheck.engines.protocol.state.cyclic_names import UNROTATED, RotatedNames
+from mcheck.engines.protocol.state.sync_objects import (
+    BarrierState,
+    Mbarrier,
+    PhaseOperations,
+    Signal,
+    SyncOperation,
+    Word,
+)
 from mcheck.engines.protocol.state.vector_clocks import Vector
 from mcheck.events.thread_state import AsyncRecord, Groups
 from mcheck.events.thread_state import State as Lane
@@ -92,13 +100,13 @@ class Forms:
         self,
         m: Machine,
         place: Callable[[Agent], object],
-        moving: Sequence[Moving] = (),
-        turned: RotatedNames = UNTURNED,
+        moving: Sequence[StreamedObject] = (),
+        turned: RotatedNames = UNROTATED,
     ) -> Form:
         """The form of an execution between two steps, at ``settle_machine``; ``place`` is that of an agent in its code.
         What has ``turned`` is called what it was called before.
         """
-        return _FormBuilder(m, self._whole, self._kinds, self._contents, Addresses(moving, turned)).form(place)
+        return _FormBuilder(m, self._whole, self._kinds, self._contents, AddressNames(moving, turned)).form(place)
 
 
 class _FormBuilder:
@@ -107,12 +115,12 @@ class _FormBuilder:
     """
 
     def __init__(
-        self, m: Machine, whole: Setup, kinds: dict[object, int], contents: bool, addresses: Addresses
+        self, m: Machine, whole: Setup, kinds: dict[object, int], contents: bool, addresses: AddressNames
     ) -> None:
         self.m = m
         self.whole = whole
         self.addresses = addresses
-        self.at = addresses.at
+        self.at = addresses.name_of
         self.contents = contents
         self.names = EventNames(m, find_completion_classes(m), addresses, kinds)
         self.records: dict[int, Part] = {}
@@ -121,10 +129,10 @@ class _FormBuilder:
         for done in self._live():
             self.steps.setdefault(done.agent, []).append(done.step)
             if done.signal >= 0:
-                self.phases.setdefault(done.signal, []).append(done.until)
+                self.phases.setdefault(done.signal, []).append(done.clock_bound)
         for numbers in (*self.steps.values(), *self.phases.values()):
             numbers.sort()
-        self.bars = {bar.seen: self.at(bar.address) for bar in m.mbarriers.values()}
+        self.bars = {bar.clock_index: self.at(bar.address) for bar in m.mbarriers.values()}
         self.order_of_phases = sorted(self.phases, key=self.bars.__getitem__)
 
     def form(self, place: Callable[[Agent], object]) -> Form:
@@ -133,25 +141,26 @@ class _FormBuilder:
         return Form(agents, (
             self.names.window,
             tuple(sorted(((self.at(at), self._mbarrier(bar)) for at, bar in m.mbarriers.items()), key=_first)),
-            tuple((at, self._word(word)) for at, word in sorted(m.words.items())),
-            tuple((key, *self._meeting(x)) for key, x in sorted(m.meetings.items(), key=lambda kv: repr(kv[0]))),
+            tuple((at, self._word(word)) for at, word in sorted(m.tracked_words.items())),
+            tuple((key, *self._meeting(x)) for key, x in sorted(m.barriers.items(), key=lambda kv: repr(kv[0]))),
             tuple(map(self._signal, m.signals.values())),
             tuple(list(m.signals).index(key) if key in m.signals else -1 for key in m.queue),
             tuple(
                 (base, self._history(h)) for base, h in sorted(m.histories.items())
-                if base not in m.setup.unwritten and any(h.cells)
+                if base not in m.setup.unwritten_objects and any(h.cells)
             ),
             self._memory(),
-            frozenset((t, self.names.name(b | here)) for t, (b, _, here) in m.before.items()),
-            frozenset((t, self.names.name(mask)) for t, mask in m.waits_for.items()),
-            frozenset((t, self.names.name(mask & ~m.waits_for.get(t, 0))) for t, mask in m.looks.items()),
+            frozenset((t, self.names.name(b | here)) for t, (b, _, here) in m.program_order.items()),
+            frozenset((t, self.names.name(mask)) for t, mask in m.control_sources.items()),
+            frozenset((t, self.names.name(mask & ~m.control_sources.get(t, 0))) for t, mask in m.polls.items()),
             frozenset((k, self.names.name(mask)) for k, mask in m.exits.items()),
             frozenset((k, self.names.name(mask)) for k, mask in m.fences.items()),
             tuple((scope, self._done(d, 0), self.events(es)) for scope, d, es in m.sc_fences),
-            frozenset(self._aligned(warp) for warp in m.aligned),
+            frozenset(self._aligned(warp) for warp in m.aligned_statements),
             self._tokens(),
-            (m.unsure, m.parted, m.inexact, m.impossible, m.guesses, m.absent, m.bound, m.overtaken, m.ended),
-            tuple(m.vain),
+            (m.not_followed, m.ambiguous_arrivals, m.inexact_reason, m.broken_axiom, m.guess_count,
+            m.exit_passed_barrier, m.bound, m.reordering, m.outcome),
+            tuple(m.failed_steps),
         ))  # fmt: skip
 
     # --- events and times -------------------------------------------------------------------------------------
@@ -172,46 +181,51 @@ class _FormBuilder:
             *(bisect_left(self.phases[k], v[k]) for k in self.order_of_phases),
         )
 
-    def _live(self) -> Iterator[Done]:
+    def _live(self) -> Iterator[SyncOperation]:
         m = self.m
         for bar in m.mbarriers.values():
-            yield from bar.now
-            yield from bar.looks
-            yield from bar.before
-            yield from (d for dones in bar.older.values() for d in dones)
-            for dones in (bar.failed, bar.renewed, [bar.ended] if bar.ended is not None else []):
+            yield from bar.current_operations
+            yield from bar.waits
+            yield from bar.previous_operations
+            yield from (d for dones in bar.older_operations.values() for d in dones)
+            for dones in (
+                bar.failed_operations,
+                bar.lifetime_changes,
+                [bar.invalidation] if bar.invalidation is not None else [],
+            ):
                 yield from self.open(dones)
-        for word in m.words.values():
-            yield from self.open(word.done)
-        for meeting in m.meetings.values():
-            yield from meeting.here.values()
-            yield from (done for dones in meeting.again.values() for done in dones)
-            yield from self.open(meeting.before)
-            yield from self.open(meeting.failed)
+        for word in m.tracked_words.values():
+            yield from self.open(word.operations)
+        for meeting in m.barriers.values():
+            yield from meeting.arrived.values()
+            yield from (done for dones in meeting.repeated_arrivals.values() for done in dones)
+            yield from self.open(meeting.previous_arrivals)
+            yield from self.open(meeting.failed_arrivals)
         yield from (done for _, done, _ in m.sc_fences)
 
-    def open(self, dones: Iterable[Done]) -> list[Done]:
+    def open(self, dones: Iterable[SyncOperation]) -> list[SyncOperation]:
         """Those of the operations that something to come might still come before."""
-        return [d for d in dones if not self.m.over(d)]
+        return [d for d in dones if not self.m.is_past(d)]
 
-    def _done(self, d: Done, phase: int) -> Part:
+    def _done(self, d: SyncOperation, phase: int) -> Part:
         return (
             d.agent, bisect_left(self.steps.get(d.agent, []), d.step), d.kind, d.phase - phase,
             self.bars.get(d.signal), d.effect, self.time(d.time),
             d.event.op.span, d.event.size, self.at(d.event.address), self.events(d.entries),
-            tuple((x.agent, x.kind, x.event.op.span) for x in d.loose),
+            tuple((x.agent, x.kind, x.event.op.span) for x in d.reorderable),
         )  # fmt: skip
 
     def _word(self, word: Word) -> Part:
         """A word that loads and stores alone access: of its writes those that a read may still return or a store come
         before, and those that operations have found which something may still come before.
         """
-        count, done = len(word.writes), self.open(word.done)
-        first = min(count - self.m.setup.stale - 1, *(d.phase - 1 for d in done), count)
+        count, done = len(word.writes), self.open(word.operations)
+        first = min(count - self.m.setup.max_stale_writes - 1, *(d.phase - 1 for d in done), count)
         return (
-            word.size, word.taken is None, min(count, self.m.setup.stale + 1), self.names.name(word.written),
+            word.size, word.read_index is None, min(count, self.m.setup.max_stale_writes + 1),
+            self.names.name(word.write_events),
             tuple(
-                (w.agent, w.kind, w.position >= 0, w.value, self.time(w.time), self.names.name(w.bits))
+                (w.agent, w.kind, w.position >= 0, w.value, self.time(w.time), self.names.name(w.event_set))
                 for w in word.writes[max(first, 0) :]
             ),
             tuple(self._done(d, count) for d in done),
@@ -220,22 +234,24 @@ class _FormBuilder:
     # --- agents -----------------------------------------------------------------------------------------------
 
     def _agent(self, a: Agent) -> Part:
-        met, live = a.cluster_arrived, self.m.window.all
-        loops = loop_state(self.m, a) if self.m.setup.loops[a.index] else ()
-        aligned = [b.aligned for b in self.m.agents if self.m.warp_of(b) == self.m.warp_of(a)]
+        met, live = a.cluster_arrival, self.m.window.all
+        loops = loop_state(self.m, a) if self.m.setup.loop_heads[a.index] else ()
+        aligned = [b.aligned_count for b in self.m.agents if self.m.warp_of(b) == self.m.warp_of(a)]
         return (
-            a.status, self._where(a.where), self.time(a.time), a.met, loops, a.aligned - min(aligned),
-            None if met is None else (a.index in met.here, self.time(met.time), self._sets(met.arrivals, met.last)),
-            self.time(a.exit_time), self._groups_of_warp(a), self.time(a.committed),
-            frozenset(map(self.record, a.piped)),
-            tuple(frozenset((n, self.names.name(mask)) for n, mask in o.items() if mask & live) for o in a.origin),
+            a.status, self._where(a.blocked_on), self.time(a.time), a.warp_synchronised, loops,
+            a.aligned_count - min(aligned),
+            None if met is None else (a.index in met.arrived, self.time(met.time), self._sets(met.arrivals,
+            met.previous_events)),
+            self.time(a.exit_time), self._groups_of_warp(a), self.time(a.commit_time),
+            frozenset(map(self.record, a.pipe_records)),
+            tuple(frozenset((n, self.names.name(mask)) for n, mask in o.items() if mask & live) for o in a.sources),
         )  # fmt: skip
 
     def _where(self, where: object) -> object:
         match where:
             case Mbarrier():
                 return "mbarrier", self.at(where.address)
-            case Rendezvous():
+            case BarrierState():
                 return "meeting", where.key
             case Word():
                 return "word", where.address
@@ -245,9 +261,9 @@ class _FormBuilder:
         names: dict[object, int] = {}
         out = []
         for k, lane in enumerate(a.lanes):
-            needed = self.m.setup.needed[a.threads[k]].intersection(lane.registers)
-            states = self.m.setup.reading(a.index).state_registers
-            bits = self.whole.bits(a.index, stores=self.contents) if needed else {}
+            needed = self.m.setup.needed_registers[a.threads[k]].intersection(lane.registers)
+            states = self.m.setup.facts_of(a.index).state_registers
+            bits = self.whole.demanded_bits_of(a.index, stores=self.contents) if needed else {}
             registers = tuple(
                 (
                     r,
@@ -260,11 +276,11 @@ class _FormBuilder:
             waited = {uid for uid, _ in lane.completes}
             groups = tuple(self._groups(a, k, family, g, waited) for family, g in sorted(lane.groups.items()))
             consumed = (
-                len(lane.tracked) - (a.tracked[k] if k < len(a.tracked) else 0),
-                len(lane.completes) - (a.completed[k] if k < len(a.completed) else 0),
+                len(lane.tracked) - (a.tracked_counts[k] if k < len(a.tracked_counts) else 0),
+                len(lane.completes) - (a.completed_counts[k] if k < len(a.completed_counts) else 0),
             )
             told = self._copies(
-                a, k, lane.cp_async if self.m.setup.reading(a.index).arrives_on_cp_async else (), waited
+                a, k, lane.cp_async if self.m.setup.facts_of(a.index).arrives_on_cp_async else (), waited
             )
             alone = (told, tuple(self._issued(a, k, r, waited) for r in lane.piped))
             rest = (lane.cluster_arrived, lane.ended, lane.forked, repr(self._established(lane)))
@@ -286,7 +302,7 @@ class _FormBuilder:
         """The groups of a lane: what a wait may end without the others, and of all else which copies there are. Where
         copies write is asked while their group is open, until something tells of them.
         """
-        known = self.m.setup.reading(a.index).pending_depths(family)
+        known = self.m.setup.facts_of(a.index).pending_depths(family)
         if known is None:
             shallow, deep = groups.committed, []
         else:
@@ -313,14 +329,14 @@ class _FormBuilder:
 
     def _groups_of_warp(self, a: Agent) -> Part:
         """Groups of wgmma: how many more than the other warps have, and those that somebody has still to wait for."""
-        if not a.wgmma_groups and not a.wgmma_open:
-            return (a.fenced,)
+        if not a.wgmma_groups and not a.open_wgmma:
+            return (a.wgmma_fenced,)
         mine = self.m.program.threads[a.threads[0]].place.warpgroup
         mates = [b for b in self.m.agents if self.m.program.threads[b.threads[0]].place.warpgroup == mine]
         first = min((_count_completed_wgmma_groups(b) for b in mates if b.wgmma_groups), default=0)
         groups = a.wgmma_groups[max(first - 1, 0) :]
         return (
-            len(a.wgmma_groups) - first, a.fenced, tuple(map(self.record, a.wgmma_open)),
+            len(a.wgmma_groups) - first, a.wgmma_fenced, tuple(map(self.record, a.open_wgmma)),
             tuple(
                 (tuple(map(self.record, records)), self.time(time), self.names.name(awaited))
                 for records, time, awaited in groups
@@ -333,44 +349,46 @@ class _FormBuilder:
         state = bar.state
         if state is None:
             phases = tuple((key, self._acts(acts)) for key, acts in sorted(bar.phases.items()))
-            ended = self._dones([bar.ended] if bar.ended else [], 0)
-            return bar.generation, None, ended, self._dones(bar.renewed, 0), phases, len(bar.unannounced)
+            ended = self._dones([bar.invalidation] if bar.invalidation else [], 0)
+            return bar.lifetime, None, ended, self._dones(bar.lifetime_changes, 0), phases, len(bar.unannounced_bytes)
         now = state.phase
-        firsts = [max(0, bar.joined + 1, bar.known.get(a.index, -1) + 1) - now for a in self.m.agents]
+        firsts = [max(0, bar.merged_phase + 1, bar.last_phase_seen.get(a.index, -1) + 1) - now for a in self.m.agents]
         oldest = min([0, *firsts])
         return (
-            bar.generation, (now + self.addresses.turned.parity(bar.address)) % 2,
+            bar.lifetime, (now + self.addresses.rotation.parity_change(bar.address)) % 2,
             state.expected, state.pending, state.tx,
-            tuple(firsts), len(bar.unannounced),
-            self._dones(bar.now, now), self._dones(bar.before, now), self._dones(bar.looks, now),
-            tuple((p - now, self._dones(dones, now)) for p, dones in bar.older.items()),
-            self._dones(self.open(bar.failed), now), self._dones(self.open(bar.renewed), now),
-            tuple((bar.since(key), self._acts(acts)) for key, acts in sorted(bar.phases.items())),
-            self.time(bar.time), self.time(bar.next_time),
-            tuple((p - now, self.time(v)) for p, v in sorted(bar.times.items()) if p - now >= oldest),
-            frozenset(p - now for life, p in bar.waited if life == bar.generation and p >= now - 1),
-            frozenset(p - now for life, p in bar.glimpsed if life == bar.generation and p >= now - 1),
-            frozenset(p - now for life, p in bar.arrived if life == bar.generation and p >= now),
+            tuple(firsts), len(bar.unannounced_bytes),
+            self._dones(bar.current_operations, now), self._dones(bar.previous_operations, now), self._dones(bar.waits,
+            now),
+            tuple((p - now, self._dones(dones, now)) for p, dones in bar.older_operations.items()),
+            self._dones(self.open(bar.failed_operations), now), self._dones(self.open(bar.lifetime_changes), now),
+            tuple((bar.relative_phase(key), self._acts(acts)) for key, acts in sorted(bar.phases.items())),
+            self.time(bar.time), self.time(bar.pending_time),
+            tuple((p - now, self.time(v)) for p, v in sorted(bar.completion_times.items()) if p - now >= oldest),
+            frozenset(p - now for life, p in bar.waited_phases if life == bar.lifetime and p >= now - 1),
+            frozenset(p - now for life, p in bar.delayed_waited_phases if life == bar.lifetime and p >= now - 1),
+            frozenset(p - now for life, p in bar.first_arrivals if life == bar.lifetime and p >= now),
             frozenset(
-                (life, p - now, event.op.span) for (life, p), event in bar.arrived.items()
-                if p > 0 and (life, p - 1) not in bar.waited
+                (life, p - now, event.op.span) for (life, p), event in bar.first_arrivals.items()
+                if p > 0 and (life, p - 1) not in bar.waited_phases
             ),
         )  # fmt: skip
 
-    def _dones(self, dones: Iterable[Done], phase: int) -> Part:
+    def _dones(self, dones: Iterable[SyncOperation], phase: int) -> Part:
         return tuple(self._done(d, phase) for d in dones)
 
     def _acts(self, acts: PhaseOperations) -> Part:
-        return self._sets(acts.acts, acts.signals, acts.copies, acts.waits, acts.ending)
+        return self._sets(acts.operations, acts.signals, acts.copies, acts.waits, acts.completing)
 
-    def _meeting(self, x: Rendezvous) -> Part:
+    def _meeting(self, x: BarrierState) -> Part:
         return (
-            x.count, tuple((k, self._done(d, x.round)) for k, d in x.here.items()),
-            tuple((k, self._dones(dones, x.round)) for k, dones in sorted(x.again.items())),
-            tuple((k, self.names.name(mask), self.time(v)) for k, (mask, v) in x.brought.items()), frozenset(x.kinds),
-            self.names.name(x.arrivals), self.time(x.time), self._dones(self.open(x.before), x.round),
-            self._dones(self.open(x.failed), x.round), repr(sorted(x.votes.items())), repr(sorted(x.own.items())),
-            frozenset((warp, frozenset(inside)) for warp, inside in x.warps.items()), self.names.name(x.last),
+            x.count, tuple((k, self._done(d, x.generation)) for k, d in x.arrived.items()), tuple((k, self._dones(dones,
+            x.generation)) for k, dones in sorted(x.repeated_arrivals.items())), tuple((k, self.names.name(mask),
+            self.time(v)) for k, (mask, v) in x.arrival_events.items()), frozenset(x.kinds),
+            self.names.name(x.arrivals), self.time(x.time), self._dones(self.open(x.previous_arrivals), x.generation),
+            self._dones(self.open(x.failed_arrivals), x.generation), repr(sorted(x.votes.items())),
+            repr(sorted(x.lane_operands.items())), frozenset((warp, frozenset(inside)) for warp, inside in
+            x.warps.items()), self.names.name(x.previous_events),
         )  # fmt: skip
 
     def _signal(self, s: Signal) -> Part:
@@ -381,8 +399,8 @@ class _FormBuilder:
 
     def _aligned(self, warp: tuple[int, int]) -> Part:
         """The aligned barriers that some of the warp has executed, and others have still to."""
-        done = [a.aligned for a in self.m.agents if self.m.warp_of(a) == warp]
-        return warp, tuple(self.m.aligned[warp][min(done) :])
+        done = [a.aligned_count for a in self.m.agents if self.m.warp_of(a) == warp]
+        return warp, tuple(self.m.aligned_statements[warp][min(done) :])
 
     def _state(self, term: Term) -> object:
         """What an arrive has returned, as waits look at it (PTX ISA 9.7.13.15.16): of which object, and whether it is
@@ -401,7 +419,7 @@ class _FormBuilder:
             for a in self.m.agents
             for lane in a.lanes
             for r, v in lane.registers.items()
-            if isinstance(v, int) and r not in self.m.setup.reading(a.index).state_registers
+            if isinstance(v, int) and r not in self.m.setup.facts_of(a.index).state_registers
         }
         return frozenset((self.at(address), token) for address, token in self.m.tokens if token in held)
 
@@ -423,7 +441,8 @@ class _FormBuilder:
         e = r.event
         return (
             r.agent, r.write, r.proxy, r.asynchronous, r.cp_async, r.cta, r.spaces, r.signalled,
-            frozenset(self.bars[k] for k in r.bars), frozenset(k for k, _ in r.done), self.events(r.entries), e.tags,
+            frozenset(self.bars[k] for k in r.mbarrier_clocks), frozenset(k for k, _ in r.waits),
+            self.events(r.entries), e.tags,
             e.op.span,
         )  # fmt: skip
 
@@ -431,18 +450,18 @@ class _FormBuilder:
         match lanes:
             case (start, stride):
                 return self.at(start), stride
-            case Owners(starts, size, numbers):
+            case LaneOwners(starts, size, numbers):
                 return tuple(map(self.at, starts)), size, numbers
         return lanes
 
     def _history(self, h: History) -> Part:
         """The accesses to each byte of an object; where neighbours have the same ones, together."""
-        moving = self.addresses.moving_from(h.starts[0])
+        moving = self.addresses.streamed_object_at(h.starts[0])
         if moving is not None:
             cells = zip(h.starts, [*h.starts[1:], h.end], h.cells, strict=True)
             return tuple(
                 (low - moving.origin, high - moving.origin, frozenset(map(self.record, cell)))
-                for low, high, cell in cells if cell and high > moving.keep
+                for low, high, cell in cells if cell and high > moving.keep_from
             )  # fmt: skip
         out: list[tuple[int, frozenset[Part]]] = []
         for start, cell in self._cells(h):
@@ -454,9 +473,9 @@ class _FormBuilder:
     def _cells(self, h: History) -> Iterable[tuple[int, list[Record]]]:
         """The cells of an object in the order of what their bytes were called, each with its first byte."""
         cells = zip(h.starts, h.cells, strict=True)
-        if h.circle is None:
+        if h.ring is None:
             return cells
-        borders = h.circle.borders()
+        borders = h.ring.block_starts()
         pieces = [
             (at, cell)
             for (start, cell), end in zip(cells, [*h.starts[1:], h.end], strict=True)
@@ -468,9 +487,9 @@ class _FormBuilder:
         """What is known of the objects whose contents may decide something."""
         if not self.contents:
             return ()
-        asked = self.whole.asked_objects()
+        asked = self.whole.find_deciding_objects()
         others = set() if asked is None else {i.base for i in self.m.program.memory.instances if i.base not in asked}
-        return self.m.memory.known_contents(self.m.setup.unwritten | others)
+        return self.m.memory.known_contents(self.m.setup.unwritten_objects | others)
 
 
 def _first(pair: tuple[int, object]) -> int:

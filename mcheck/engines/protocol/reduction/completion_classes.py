@@ -37,7 +37,7 @@ class CompletionClasses:
 
     def add_member(self, key: tuple[object, ...], record: Record) -> None:
         """Adds a record to a set."""
-        self.together[key] = self.together.get(key, 0) | record.bits
+        self.together[key] = self.together.get(key, 0) | record.event_set
         self.records[id(record)] = record
 
 
@@ -49,16 +49,16 @@ def find_completion_classes(m: Machine) -> CompletionClasses:
             for family, groups in state.groups.items():
                 if family != WGMMA:
                     _classify_groups(
-                        out, agent, lane, (family, groups), m.setup.reading(agent.index).pending_depths(family)
+                        out, agent, lane, (family, groups), m.setup.facts_of(agent.index).pending_depths(family)
                     )
-            if m.setup.reading(agent.index).arrives_on_cp_async:
+            if m.setup.facts_of(agent.index).arrives_on_cp_async:
                 for copy in state.cp_async:
                     for record in find_records(agent, lane, (*copy.reads, *copy.writes)):
                         out.add_member(("arrive",), record)
     for bar in m.mbarriers.values():
         for when, acts in bar.phases.items():
             if acts.copies:
-                key: tuple[object, ...] = ("phase", bar.address, bar.told_as(when))
+                key: tuple[object, ...] = ("phase", bar.address, bar.merged_phase_of(when))
                 out.together[key] = out.together.get(key, 0) | acts.copies
     for key, signal in m.signals.items():
         for record in signal.records:
@@ -73,7 +73,7 @@ def _classify_groups(
     if known is None:
         for copy in (*groups.open, *(copy for group in groups.committed for copy in group)):
             for record in find_records(agent, lane, (*copy.reads, *copy.writes)):
-                out.alone |= record.bits if record.in_flight else 0
+                out.alone |= record.event_set if record.in_flight else 0
         return
     for copy in groups.open:
         _classify_copy(out, agent, lane, copy, (family, "open", "open"))
@@ -95,10 +95,10 @@ def _classify_copy(
             if name:
                 out.add_member((family, kind, name), record)
             else:
-                out.alone |= record.bits
+                out.alone |= record.event_set
 
 
 def find_records(agent: Agent, lane: int, uids: Iterable[tuple[int, int]]) -> Iterable[Record]:
     """The records of some events of a lane; what nothing conflicts with has none."""
-    found = agent.of_event
+    found = agent.records_by_event
     return (record for uid in uids if (record := found.get((lane, uid))) is not None)

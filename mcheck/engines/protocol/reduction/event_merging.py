@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcheck.engines.protocol.execution.machine import SETTLE_AT, Machine
+from mcheck.engines.protocol.execution.machine import MERGE_THRESHOLD, Machine
 from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.reduction.completion_classes import CompletionClasses, find_completion_classes
 from mcheck.engines.protocol.state.sync_objects import KEPT_PHASES
@@ -23,27 +23,27 @@ def find_pinned_events(m: Machine, known: CompletionClasses) -> int:
     for bar in m.mbarriers.values():
         phase = bar.state.phase if bar.state is not None else -1
         for (life, number), acts in bar.phases.items():
-            if bar.state is None or life != bar.generation or number >= phase - KEPT_PHASES:
-                out |= acts.acts | acts.waits
-    for thread, looks in m.looks.items():
-        out |= looks & ~m.waits_for.get(thread, 0)
-    for meeting in m.meetings.values():
-        out |= meeting.arrivals | meeting.last
-        for arrivals, _ in meeting.brought.values():
+            if bar.state is None or life != bar.lifetime or number >= phase - KEPT_PHASES:
+                out |= acts.operations | acts.waits
+    for thread, looks in m.polls.items():
+        out |= looks & ~m.control_sources.get(thread, 0)
+    for meeting in m.barriers.values():
+        out |= meeting.arrivals | meeting.previous_events
+        for arrivals, _ in meeting.arrival_events.values():
             out |= arrivals
     for signal in m.signals.values():
         out |= to_mask(signal.issues)
-    for word in m.words.values():
-        for written in word.writes[-m.setup.stale - SPARE_WRITES :]:
-            out |= written.bits
+    for word in m.tracked_words.values():
+        for written in word.writes[-m.setup.max_stale_writes - SPARE_WRITES :]:
+            out |= written.event_set
     for history in m.histories.values():
         for cell in history.cells:
             for record in cell:
                 if record.in_flight and id(record) not in known.records:
-                    out |= record.bits
+                    out |= record.event_set
     for agent in m.agents:
-        if agent.cluster_arrived is not None:
-            out |= agent.cluster_arrived.arrivals
+        if agent.cluster_arrival is not None:
+            out |= agent.cluster_arrival.arrivals
     return out
 
 
@@ -54,23 +54,23 @@ def merge_events(m: Machine, *, every: bool = False) -> None:
     known = find_completion_classes(m)
     together = tuple(known.together.values())
     gone = m.window.merge_indistinguishable(
-        find_pinned_events(m, known), m.setup.deadline, every=every, together=together
+        find_pinned_events(m, known), m.setup.check_deadline, every=every, together=together
     )
-    m.settle_at = max(SETTLE_AT, GROWTH_FACTOR * m.window.all.bit_count())
+    m.merge_threshold = max(MERGE_THRESHOLD, GROWTH_FACTOR * m.window.all.bit_count())
     if not gone:
         return
     keep = ~sum(1 << k for k in gone)
-    m.before = {t: (b & keep, at, here & keep) for t, (b, at, here) in m.before.items()}
-    m.waits_for = {t: m & keep for t, m in m.waits_for.items()}
-    m.looks = {t: m & keep for t, m in m.looks.items()}
+    m.program_order = {t: (b & keep, at, here & keep) for t, (b, at, here) in m.program_order.items()}
+    m.control_sources = {t: m & keep for t, m in m.control_sources.items()}
+    m.polls = {t: m & keep for t, m in m.polls.items()}
     m.fences = {k: m & keep for k, m in m.fences.items()}
     m.exits = {k: m & keep for k, m in m.exits.items()}
     for bar in m.mbarriers.values():
-        bar.forget(keep)
-    for word in m.words.values():
-        word.written &= keep
+        bar.drop_dead_events(keep)
+    for word in m.tracked_words.values():
+        word.write_events &= keep
     for agent in m.agents:
         agent.wgmma_groups = [(records, time, before & keep) for records, time, before in agent.wgmma_groups]
-        for lane in agent.origin:
+        for lane in agent.sources:
             for name, mask in lane.items():
                 lane[name] = mask & keep

@@ -16,7 +16,7 @@ from mcheck.engines.protocol.incremental.indistinguishable import find_pinned as
 from mcheck.engines.protocol.incremental.sorts import rename_addresses
 from mcheck.engines.protocol.reduction.completion_classes import CompletionClasses
 from mcheck.engines.protocol.reduction.event_merging import find_pinned_events
-from mcheck.engines.protocol.state.address_names import Addresses
+from mcheck.engines.protocol.state.address_names import AddressNames
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,14 +36,17 @@ class EventNames:
     """
 
     def __init__(
-        self, m: Machine, completion: CompletionClasses, addresses: Addresses, kinds: dict[object, int]
+        self, m: Machine, completion: CompletionClasses, addresses: AddressNames, kinds: dict[object, int]
     ) -> None:
         self._m = m
         self._completion = completion
-        self._at = addresses.at
+        self._at = addresses.name_of
         self._kinds = kinds
         w = m.window
-        self._sorts = {number: rename_addresses(sort, addresses.turned.at) for sort, number in w.sorts.numbers.items()}
+        self._sorts = {
+            number: rename_addresses(sort, addresses.rotation.original_address)
+            for sort, number in w.sorts.numbers.items()
+        }
         watched = with_names(w, find_pinned_events(m, completion))
         self._order = sorted(bits(watched), key=self._place)
         self._number = {k: n for n, k in enumerate(self._order)}
@@ -131,7 +134,7 @@ class EventNames:
             match key:
                 case ("phase", int() as address, (int() as life, int() as phase)):
                     bar = self._m.mbarriers[address]
-                    when = (life, phase) if bar.state is None else bar.since((life, phase))
+                    when = (life, phase) if bar.state is None else bar.relative_phase((life, phase))
                     label = "phase", self._at(address), when
                 case ("signal", number):
                     label = "signal", signals[number]  # type: ignore[index]

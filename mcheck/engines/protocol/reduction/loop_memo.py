@@ -7,7 +7,7 @@ in a round of a longer loop is in the next one.
 from __future__ import annotations
 
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.execution.unrolling_limit import ENDLESS
+from mcheck.engines.protocol.execution.unrolling_limit import MAX_ENDLESS_ITERATIONS
 from mcheck.engines.protocol.state.agent import Agent
 
 
@@ -16,27 +16,29 @@ def loop_state(m: Machine, agent: Agent) -> tuple[object, ...]:
     for, which a round that has had an effect does not. Places count from where the agent stands, and rounds up to where
     a loop that nothing leaves is given up.
     """
-    first = m.setup.reading(agent.index).earliest_reachable[agent.pc]
-    visits = {head: visit for head, visit in agent.visits.items() if head >= first}
+    first = m.setup.facts_of(agent.index).earliest_reachable[agent.pc]
+    visits = {head: visit for head, visit in agent.loop_visits.items() if head >= first}
     if not visits:
         return (agent.spinning,)
-    idle = any(effects == agent.effects for _, effects, _ in visits.values())
+    idle = any(effects == agent.effect_count for _, effects, _ in visits.values())
     seen = tuple(
         (
             head - agent.pc,
-            _registers_at_head(m, agent, state) if effects == agent.effects else None,
-            min(count, ENDLESS + 1),
+            _registers_at_head(m, agent, state) if effects == agent.effect_count else None,
+            min(count, MAX_ENDLESS_ITERATIONS + 1),
         )
         for head, (state, effects, count) in sorted(visits.items())
     )
-    looked = {(repr(where), _tested_version(m, where, version)) for where, version in agent.looked.items() if idle}
+    looked = {
+        (repr(where), _tested_version(m, where, version)) for where, version in agent.polled_versions.items() if idle
+    }
     return seen, frozenset(looked), agent.spinning
 
 
 def _registers_at_head(m: Machine, agent: Agent, state: object) -> tuple[object, ...]:
     """Registers as they were when a head was come to: those of states of mbarriers by whether they are the same."""
     assert isinstance(state, tuple)
-    states, now = m.setup.reading(agent.index).state_registers, agent.lanes[0].registers
+    states, now = m.setup.facts_of(agent.index).state_registers, agent.lanes[0].registers
     return tuple(
         (name, "?" if isinstance(value, tuple) else value == now.get(name) if name in states else value)
         for name, value in state
@@ -48,9 +50,9 @@ def _tested_version(m: Machine, where: object, version: int) -> object:
     match where:
         case ("mbarrier", int() as address):
             state = m.mbarriers[address].state
-            if m.setup.ends or state is None:
+            if m.setup.mbarriers_may_end or state is None:
                 return version
             return version == state.phase
         case ("word", int() as address):
-            return version == m.words[address].version
+            return version == m.tracked_words[address].version
     return version

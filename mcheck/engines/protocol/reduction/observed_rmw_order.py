@@ -14,7 +14,7 @@ from mcheck.engines.protocol.execution.setup import NewOrder
 from mcheck.engines.protocol.incremental.entries import to_mask, union
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.sync_objects import ORDERED, Word, Written
+from mcheck.engines.protocol.state.sync_objects import NON_COMMUTING, Word, Write
 from mcheck.engines.protocol.state.vector_clocks import scopes_are_mutual
 from mcheck.events.event import Event
 
@@ -23,7 +23,7 @@ FORGOTTEN = "atomics of earlier rounds, whose order may decide what a later acce
 
 def note_rmw_orders(m: Machine, agent: Agent, new: Record, low: int, high: int) -> None:
     """Notes in which other orders with atomics that commute an access, which has been entered, has to be looked at."""
-    for word in m.words.values():
+    for word in m.tracked_words.values():
         if low < word.address + word.size and word.address < high:
             _check_word(m, agent, new, word)
 
@@ -33,26 +33,28 @@ def _check_word(m: Machine, agent: Agent, new: Record, word: Word) -> None:
     others = [w for w in atomics if w.agent != agent.index and not _is_morally_strong(m, agent, new.event, word, w)]
     if not others:
         return
-    now = agent.now() if agent.single else agent.time
-    for other in word.done:
-        if other.kind not in ORDERED and other.agent != agent.index:
-            m.reverse(other, agent.index, now, agent.single)
-    if word.address in m.setup.ordered or len(atomics) < 2:
+    now = agent.current_time() if agent.is_single_thread else agent.time
+    for other in word.operations:
+        if other.kind not in NON_COMMUTING and other.agent != agent.index:
+            m.note_reversal(other, agent.index, now, agent.is_single_thread)
+    if word.address in m.setup.ordered_words or len(atomics) < 2:
         return
-    met = agent.left if new.proxy == "GEN" and not new.asynchronous else {}  # a barrier orders, whatever was observed
+    met = (
+        agent.last_barrier_arrivals if new.proxy == "GEN" and not new.asynchronous else {}
+    )  # a barrier orders, whatever was observed
     earlier = [w for w in others if now[w.agent] >= w.step > met.get(w.agent, -1)]
     before = to_mask(e for w in earlier for e in w.entries)
     if before and m.window.has_merged:
-        m.unsure = FORGOTTEN if m.setup.loose else m.unsure
+        m.not_followed = FORGOTTEN if m.setup.reads_relaxed else m.not_followed
     elif before:
         reads = union(e.edges.get("rmw", 0) for w in atomics for e in w.entries)
         if m.window.find_pairs_without_reads(reads) & before:
             raise NewOrder(word.address)
 
 
-def _is_morally_strong(m: Machine, agent: Agent, event: Event, word: Word, other: Written) -> bool:
+def _is_morally_strong(m: Machine, agent: Agent, event: Event, word: Word, other: Write) -> bool:
     """Whether an access is morally strong with an atomic (8.7.1), and so never races with it."""
     if Tag.WEAK in event.tags or event.order is None or (event.address, event.size) != (word.address, word.size):
         return False
     theirs = other.event.scope if other.event is not None else None
-    return scopes_are_mutual(event.scope or "", agent.place, theirs or "", m.agents[other.agent].place)
+    return scopes_are_mutual(event.scope or "", agent.placement, theirs or "", m.agents[other.agent].placement)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import Setup
-from mcheck.engines.protocol.state.sync_objects import WRITES
-from mcheck.engines.protocol.state.trace import Forced
+from mcheck.engines.protocol.state.sync_objects import MAX_WRITES
+from mcheck.engines.protocol.state.trace import Prefix
 from mcheck.ir import ops
 
 PLAIN = (ops.Alu, ops.Label, ops.Branch, ops.Exit, ops.Await, ops.Load, ops.Store, ops.Atomic, ops.Fence)
@@ -25,7 +25,7 @@ def find_symmetric_threads(setup: Setup) -> SymmetricThreads:
     found: dict[object, list[int]] = {}
     for k, group in enumerate(setup.partition):
         thread = setup.program.threads[group[0]]
-        asked = setup.watched is None or setup.asked(k)
+        asked = setup.observed_registers is None or setup.observed_registers_of(k)
         if len(group) > 1 or asked or thread.init or not all(isinstance(op, PLAIN) for op in thread.code):
             continue
         key = (thread.role, thread.place.cta, thread.place.warp, tuple(map(id, thread.code)))
@@ -53,7 +53,7 @@ class ThreadRenaming:
         return self._new[k]
 
 
-def canonical_plan(plan: Forced, symmetric: SymmetricThreads) -> Forced:
+def canonical_plan(plan: Prefix, symmetric: SymmetricThreads) -> Prefix:
     """The plan of which this one is a copy but for threads that have changed places."""
     if not symmetric:
         return plan
@@ -61,8 +61,8 @@ def canonical_plan(plan: Forced, symmetric: SymmetricThreads) -> Forced:
 
     def way(chosen: int) -> int:
         """A choice; the name of a write has its agent in it."""
-        agent, rest = divmod(chosen, WRITES)
-        return (names.agent(agent - 1) + 1) * WRITES + rest if agent > 0 else chosen
+        agent, rest = divmod(chosen, MAX_WRITES)
+        return (names.agent(agent - 1) + 1) * MAX_WRITES + rest if agent > 0 else chosen
 
     return tuple(
         (
@@ -76,11 +76,11 @@ def canonical_plan(plan: Forced, symmetric: SymmetricThreads) -> Forced:
 def execution_signature(m: Machine, symmetric: SymmetricThreads) -> object:
     """What tells an execution from others, but for threads that have changed places."""
     if not symmetric:
-        return frozenset(m.assigned)
+        return frozenset(m.decisions)
     names = ThreadRenaming(symmetric)
     for entry in m.trace:
         names.agent(entry.agent)
-    return frozenset(_rename_fact(fact, names) for fact in m.assigned)
+    return frozenset(_rename_fact(fact, names) for fact in m.decisions)
 
 
 def _rename_fact(fact: object, names: ThreadRenaming) -> object:

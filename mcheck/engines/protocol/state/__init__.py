@@ -1,1 +1,1 @@
-"""What an execution holds: clocks, agents, synchronisation objects, values, the history of accesses."""
+"""The state of an execution: vector clocks, agents, synchronisation objects, memory values, access histories."""

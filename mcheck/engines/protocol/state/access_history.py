@@ -1,7 +1,7 @@
-"""Who touched which bytes: the accesses of an object that a later one may still conflict with.
+"""The access history of memory objects: the accesses to each byte that a later access may still conflict with.
 
-Every object is cut into runs of bytes that no access so far has split. A record leaves a run when nothing can tell it
-from a later one any more (``mcheck.engines.protocol.incremental.indistinguishable``).
+Each object is divided into cells, runs of bytes that no access so far has split. A record leaves a cell when no later
+event can tell it from a later record (``mcheck.engines.protocol.incremental.indistinguishable``).
 """
 
 from __future__ import annotations
@@ -16,30 +16,33 @@ from mcheck.events.event import Event
 
 
 @dataclass(frozen=True, slots=True)
-class Owners:
-    """Which lane touched which bytes: lane ``lanes[k]`` (-1: several) the ``size`` bytes from ``starts[k]`` on, where
-    ``starts`` ascend and the ranges are apart.
+class LaneOwners:
+    """Which lane accessed which bytes: lane ``lanes[k]`` (-1: several lanes) accessed the ``size`` bytes from
+    ``starts[k]`` on. The ``starts`` ascend and the ranges are disjoint.
     """
 
     starts: tuple[int, ...]
     size: int
     lanes: tuple[int, ...]
 
-    def at(self, byte: int) -> int:
-        """The lane of a byte that is among them."""
+    def lane_at(self, byte: int) -> int:
+        """The lane that accessed a byte of the ranges."""
         return self.lanes[bisect_right(self.starts, byte) - 1]
 
 
-Lanes = int | tuple[int, int] | Owners | None
-"""Which lane of an agent touched a byte: the lane's number; (address, stride) if lane k touched the k-th stride from
-the address; ``None`` for all of them."""
+Lanes = int | tuple[int, int] | LaneOwners | None
+"""The lanes of an agent that accessed a range: a lane number; (address, stride) if lane k accessed the k-th stride from
+the address; ``None`` for all lanes.
+"""
 
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """An access, or all accesses of one instruction by the lanes of an agent; ``entries`` are its events in the window.
+    """One access, or the accesses of one instruction by all lanes of an agent. ``entries`` are its events in the
+    window.
 
-    ``done`` are (agent, step) of the waits of its group, ``bars`` the mbarriers that it signals.
+    ``waits`` are the waits for its group as (agent, step), ``mbarrier_clocks`` the clock components of the mbarriers
+    that its completion signals.
     """
 
     agent: int
@@ -52,56 +55,56 @@ class Record:
     cp_async: bool
     cta: int
     spaces: tuple[object, ...]
-    bars: tuple[int, ...] = ()
-    done: list[tuple[int, int]] = field(default_factory=list)
+    mbarrier_clocks: tuple[int, ...] = ()
+    waits: list[tuple[int, int]] = field(default_factory=list)
     signalled: bool = False
     position: int = 0
     entries: tuple[Live, ...] = ()
 
     @property
     def in_flight(self) -> bool:
-        """Whether a wait to come may be the first to observe its completion."""
-        return self.asynchronous and not self.done and not self.signalled
+        """Whether it is asynchronous and no wait has observed its completion yet."""
+        return self.asynchronous and not self.waits and not self.signalled
 
-    def key(self) -> tuple[object, ...]:
-        """What tells it from other records of the same bytes."""
+    def merge_key(self) -> tuple[object, ...]:
+        """What distinguishes it from other records of the same bytes."""
         return tuple(e.bit for e in self.entries), self.write, self.lanes
 
     @property
-    def bits(self) -> int:
+    def event_set(self) -> int:
         """Its events as a set of the window."""
         return to_mask(self.entries)
 
 
 @dataclass(slots=True)
 class History:
-    """The records of one object, by byte: ``starts`` are the boundaries, ``cells`` what was done in between.
+    """The access history of one object: ``starts`` are the boundaries of its cells, ``cells`` their records.
 
-    ``circle`` are bytes that change places from round to round, if some do, and ``torn`` says that somebody has touched
-    bytes together that do not stay together.
+    ``ring`` are the bytes that a rotation moves, if any. ``splits_ring_block`` says that an access covered bytes of
+    several blocks of the ring.
     """
 
     starts: list[int]
     cells: list[list[Record]]
     end: int
-    circle: Ring | None = None
-    torn: bool = False
+    ring: Ring | None = None
+    splits_ring_block: bool = False
 
     @staticmethod
-    def of(base: int, size: int, circle: Ring | None = None) -> History:
-        """The history of an object that nobody has touched."""
+    def create(base: int, size: int, circle: Ring | None = None) -> History:
+        """Create the history of an object without accesses."""
         return History([base], [[]], base + size, circle)
 
-    def cut(self, low: int, high: int) -> range:
-        """The cells of the bytes from ``low`` to ``high``, cut so that they are covered exactly."""
-        if self.circle is not None and self.circle.tears(low, high):
-            self.torn = True
+    def split_cells(self, low: int, high: int) -> range:
+        """Split cells so that some of them cover exactly the bytes from ``low`` to ``high``; return their indices."""
+        if self.ring is not None and self.ring.splits_block(low, high):
+            self.splits_ring_block = True
         first = self._split(low)
         last = self._split(high)
         return range(first, last)
 
     def extend(self, end: int) -> None:
-        """Has the object end further on: nobody has touched what is new."""
+        """Extend the object to a new end; the new bytes have no accesses."""
         before, self.end = self.end, end
         if before < end and self.cells[-1]:
             self.starts.append(before)
@@ -123,40 +126,43 @@ class History:
 
 
 def lanes_overlap(a: Lanes, b: Lanes, low: int, high: int) -> bool:
-    """Whether different lanes of one agent touch a common byte of a cell, one by ``a`` and one by ``b``."""
+    """Whether two different lanes of one agent access a common byte of a cell, one by ``a`` and the other by ``b``."""
     if a is None or b is None:
         return True
     if isinstance(a, int) and isinstance(b, int):
         return a != b
     if a == b:
-        return isinstance(a, Owners) and -1 in a.lanes
-    if isinstance(a, Owners) or isinstance(b, Owners):
-        return _apart(a, b, low, high)
-    return any(_lane(a, byte) != _lane(b, byte) for byte in range(low, high))
+        return isinstance(a, LaneOwners) and -1 in a.lanes
+    if isinstance(a, LaneOwners) or isinstance(b, LaneOwners):
+        return _lanes_differ(a, b, low, high)
+    return any(_lane_at(a, byte) != _lane_at(b, byte) for byte in range(low, high))
 
 
 def first_differing_byte(a: Lanes, b: Lanes, low: int, high: int) -> int:
-    """The first byte of a cell that one lane touches by ``a`` and another by ``b``; ``low`` where no byte tells."""
+    """The first byte of a cell that different lanes access by ``a`` and by ``b``; ``low`` where the lanes are not known
+    per byte.
+    """
     if a is None or b is None or (isinstance(a, int) and isinstance(b, int)):
         return low
-    return next((byte for byte in range(low, high) if _lane(a, byte) != _lane(b, byte)), low)
+    return next((byte for byte in range(low, high) if _lane_at(a, byte) != _lane_at(b, byte)), low)
 
 
-def _apart(a: Lanes, b: Lanes, low: int, high: int) -> bool:
-    """Whether some byte of a cell has different lanes in ``a`` and in ``b``: where either changes from lane to lane."""
+def _lanes_differ(a: Lanes, b: Lanes, low: int, high: int) -> bool:
+    """Whether some byte of a cell has different lanes in ``a`` and ``b``, tested where either changes lanes."""
     byte = low
     while byte < high:
-        first, second = _lane(a, byte), _lane(b, byte)
+        first, second = _lane_at(a, byte), _lane_at(b, byte)
         if first != second or first < 0:
             return True
-        byte = min(_end(a, byte), _end(b, byte))
+        byte = min(_lane_end(a, byte), _lane_end(b, byte))
     return False
 
 
-def _lane(lanes: Lanes, byte: int) -> int:
+def _lane_at(lanes: Lanes, byte: int) -> int:
+    """The lane that accesses a byte; -1 if several do."""
     match lanes:
-        case Owners():
-            return lanes.at(byte)
+        case LaneOwners():
+            return lanes.lane_at(byte)
         case (start, stride):
             return (byte - start) // stride
         case int():
@@ -164,10 +170,10 @@ def _lane(lanes: Lanes, byte: int) -> int:
     return -1
 
 
-def _end(lanes: Lanes, byte: int) -> int:
-    """Where the bytes of the lane end that has a byte."""
+def _lane_end(lanes: Lanes, byte: int) -> int:
+    """The end of the bytes of the lane that accesses a byte."""
     match lanes:
-        case Owners():
+        case LaneOwners():
             return lanes.starts[bisect_right(lanes.starts, byte) - 1] + lanes.size
         case (start, stride):
             return byte + stride - (byte - start) % stride

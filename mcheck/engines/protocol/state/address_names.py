@@ -1,4 +1,4 @@
-"""What addresses are called in forms: where rounds go on to other bytes, what they were called in an earlier one."""
+"""Names of addresses in canonical forms, for loops whose iterations move on to other bytes."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from mcheck.engines.protocol.state.cyclic_names import RotatedNames
 
 
 @dataclass(frozen=True, slots=True)
-class Moving:
-    """An object whose bytes are used up as the rounds go: of the addresses from ``low`` to ``high``, those before
-    ``keep`` are done with, and the others are told from ``origin`` on.
+class StreamedObject:
+    """An object whose bytes are consumed as iterations proceed: of the addresses from ``low`` to ``high``, those before
+    ``keep_from`` are no longer used, and the others are named relative to ``origin``.
     """
 
     low: int
     high: int
     origin: int
-    keep: int
+    keep_from: int
 
 
 @dataclass(frozen=True, slots=True)
-class Addresses:
-    """How the addresses of an execution are told."""
+class AddressNames:
+    """The names of the addresses of an execution."""
 
-    moving: Sequence[Moving]
-    turned: RotatedNames
+    streamed: Sequence[StreamedObject]
+    rotation: RotatedNames
 
-    def at(self, address: int) -> int:
-        """An address, by what it was called before it turned; in a moving object, from its present origin on."""
-        for x in self.moving:
+    def name_of(self, address: int) -> int:
+        """The name of an address: relative to the origin of its streamed object, or rotated back."""
+        for x in self.streamed:
             if x.low <= address < x.high:
                 return address - x.origin
-        return self.turned.at(address)
+        return self.rotation.original_address(address)
 
-    def moving_from(self, low: int) -> Moving | None:
-        """The moving object that begins at an address."""
-        return next((x for x in self.moving if x.low == low), None)
+    def streamed_object_at(self, low: int) -> StreamedObject | None:
+        """The streamed object that begins at an address."""
+        return next((x for x in self.streamed if x.low == low), None)

@@ -1,7 +1,7 @@
-"""Names that go round: of bytes whose place others take from round to round, and of phases whose parity changes.
+"""Rotations: renamings of ring-buffer stages and mbarrier parities that map one iteration of a pipeline to another.
 
-A *turn* moves the bytes of some objects on in circles, and has some mbarriers change the parity of their phase. What
-such names are good for is said in ``mcheck.proofs.rotation_symmetry``.
+A *turn* rotates the bytes of some objects by one stage and changes the phase parity of some mbarriers.
+``mcheck.proofs.rotation_symmetry`` says what a proof gains by this.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mcheck.ir.memory import MemoryMap
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """Bytes of an object, ``size`` of them from ``low`` on, that a turn moves on by ``step`` bytes."""
+    """The ``size`` bytes of an object from ``low`` on, which one turn rotates by ``step`` bytes."""
 
     low: int
     size: int
@@ -23,76 +23,76 @@ class Ring:
 
     @property
     def block(self) -> int:
-        """The bytes that stay together however often it turns."""
+        """The size of a block: bytes that stay adjacent in every rotation."""
         return gcd(self.size, self.step)
 
-    def tears(self, low: int, high: int) -> bool:
-        """Whether bytes from ``low`` to ``high`` do not all stay together."""
+    def splits_block(self, low: int, high: int) -> bool:
+        """Whether the bytes from ``low`` to ``high`` do not all lie in one block."""
         return low < self.low + self.size and high > self.low and (
             low < self.low or (low - self.low) // self.block != (high - 1 - self.low) // self.block
         )  # fmt: skip
 
-    def borders(self) -> range:
-        """Where what stays together begins, and the end of the circle."""
+    def block_starts(self) -> range:
+        """The addresses at which blocks start, and the end of the ring."""
         return range(self.low, self.low + self.size + 1, self.block)
 
-    def moved(self, address: int, often: int) -> int:
-        """Where a byte of the circle is after so many turns."""
-        return self.low + (address - self.low + self.step * often) % self.size
+    def rotate(self, address: int, turns: int) -> int:
+        """The address of a byte of the ring after so many ``turns``."""
+        return self.low + (address - self.low + self.step * turns) % self.size
 
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """What a round and a later one differ in: the ``circles``, by their addresses, and of which mbarriers the parity
-    changes when they move on (``flips``, by address).
+    """The difference between two iterations: the ``rings`` that turn, by address, and the mbarriers whose parity
+    changes with a turn (``flips``, by address).
     """
 
-    circles: tuple[Ring, ...]
+    rings: tuple[Ring, ...]
     flips: frozenset[int]
     _lows: list[int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_lows", [c.low for c in self.circles])
+        object.__setattr__(self, "_lows", [c.low for c in self.rings])
 
-    def circle(self, address: int) -> Ring | None:
-        """The circle that a byte is in."""
+    def ring_at(self, address: int) -> Ring | None:
+        """The ring that contains a byte."""
         k = bisect_right(self._lows, address) - 1
-        found = self.circles[k] if k >= 0 else None
+        found = self.rings[k] if k >= 0 else None
         return found if found is not None and address < found.low + found.size else None
 
-    def by_object(self, memory: MemoryMap) -> dict[int, Ring]:
-        """The circles by the addresses of the objects that they are in."""
-        return {found.base: c for c in self.circles if (found := memory.find(c.low)) is not None}
+    def rings_by_object(self, memory: MemoryMap) -> dict[int, Ring]:
+        """The rings, by the base address of their object."""
+        return {found.base: c for c in self.rings if (found := memory.find(c.low)) is not None}
 
-    def moves(self, address: int) -> bool:
-        """Whether a turn makes something else of what is at an address."""
-        return address in self.flips or self.circle(address) is not None
+    def affects(self, address: int) -> bool:
+        """Whether a turn renames what is at an address."""
+        return address in self.flips or self.ring_at(address) is not None
 
 
 @dataclass(slots=True)
 class RotatedNames:
-    """What things were called before ``often`` turns."""
+    """The names of addresses and parities ``turns`` turns ago."""
 
-    turning: Rotation
-    often: int
+    rotation: Rotation
+    turns: int
     _parities: dict[int, int] = field(default_factory=dict)
 
-    def at(self, address: int) -> int:
-        """What a byte was."""
-        circle = self.turning.circle(address)
-        return address if circle is None else circle.moved(address, -self.often)
+    def original_address(self, address: int) -> int:
+        """The address of a byte before the turns."""
+        circle = self.rotation.ring_at(address)
+        return address if circle is None else circle.rotate(address, -self.turns)
 
-    def parity(self, address: int) -> int:
-        """1 if the parity of an mbarrier is not what it was, else 0."""
+    def parity_change(self, address: int) -> int:
+        """1 if the turns have changed the parity of an mbarrier, else 0."""
         found = self._parities.get(address)
         if found is None:
-            circle, flips = self.turning.circle(address), self.turning.flips
+            circle, flips = self.rotation.ring_at(address), self.rotation.flips
             on_the_way = (
-                address if circle is None else circle.moved(address, -back) for back in range(1, self.often + 1)
+                address if circle is None else circle.rotate(address, -back) for back in range(1, self.turns + 1)
             )
             found = self._parities[address] = sum(at in flips for at in on_the_way) % 2
         return found
 
 
-UNTURNED = RotatedNames(Rotation((), frozenset()), 0)
-"""All is called what it is."""
+UNROTATED = RotatedNames(Rotation((), frozenset()), 0)
+"""The identity: every address keeps its name."""

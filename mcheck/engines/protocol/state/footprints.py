@@ -1,4 +1,4 @@
-"""The bytes of all lanes of an agent in one instruction."""
+"""The bytes that all lanes of an agent access in one instruction."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from mcheck.events.event import Event
 
 
 @dataclass(frozen=True, slots=True)
-class Bytes:
-    """Ranges of bytes, ascending and apart, and which lane of the agent has which."""
+class LaneBytes:
+    """Disjoint ranges of bytes in ascending order, with the lanes that access them."""
 
     ranges: tuple[tuple[int, int], ...]
     lanes: Lanes
 
-    def meets(self, low: int, high: int) -> bool:
-        """Whether any byte from ``low`` to ``high`` is among them."""
+    def overlaps(self, low: int, high: int) -> bool:
+        """Whether the ranges contain a byte from ``low`` to ``high``."""
         return any(a < high and low < b for a, b in self.ranges)
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """The access of a load or a store by all lanes."""
+class CombinedAccess:
+    """A load or store of all lanes as one access."""
 
     event: Event
-    bytes: Bytes
+    bytes: LaneBytes
 
 
 def coalesce(found: list[tuple[Event, int, int, int]]) -> list[tuple[Event, int, int, Lanes]]:
-    """The accesses of the lanes (event, address, size, lane) as few ranges: one for neighbours, one for the same
-    bytes.
+    """Merge the accesses of the lanes (event, address, size, lane) into few ranges: one for adjacent accesses, one for
+    equal ones.
     """
     if len(found) == 1:
         event, address, size, _ = found[0]

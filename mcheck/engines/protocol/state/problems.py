@@ -1,4 +1,4 @@
-"""What an execution found, before it is put into words: the raw material of findings."""
+"""Problems: what an execution found, from which findings are made."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from mcheck.findings.finding import Access
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A finding in the making. ``agents`` are those whose steps the trace should show, ``until`` the last step."""
+    """The raw form of a finding. ``agents`` are those whose steps the trace shows, from ``first_step`` to
+    ``last_step``.
+    """
 
     code: str
     message: str
     accesses: tuple[Access, ...]
     agents: tuple[int, ...]
-    until: int
-    since: int = 0
+    last_step: int
+    first_step: int = 0
     missing: str = ""
     section: str = ""
-    """That of the instruction, for rules that stand there."""
-    besides: str = ""
-    """What is said behind what is missing."""
+    """The section of the instruction, for rules that its section states."""
+    note: str = ""
+    """A sentence that follows ``missing``."""

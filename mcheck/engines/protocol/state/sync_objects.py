@@ -1,4 +1,4 @@
-"""What threads meet at: mbarriers, execution barriers, words that strong operations share, signals in flight."""
+"""The synchronisation objects of an execution: mbarriers, execution barriers, tracked words, signals in flight."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from mcheck.events.event import Event
 from mcheck.semantics import mbarrier as state_machine
 from mcheck.semantics.terms import Term
 
-Place = tuple[int, int, int]
+Placement = tuple[int, int, int]
 """(gpu, cluster, CTA)"""
-When = tuple[int, int]
-"""(life of an mbarrier object, phase)"""
+PhaseId = tuple[int, int]
+"""(lifetime of an mbarrier object, phase)"""
 
 
 @dataclass(slots=True)
-class Done:
-    """An operation on a shared object: who, at which step, where in the trace, what it knew of time."""
+class SyncOperation:
+    """An operation on a synchronisation object: its agent, step, position in the trace, and vector clock."""
 
     agent: int
     step: int
@@ -31,21 +31,21 @@ class Done:
     kind: str
     phase: int
     signal: int = -1
-    """The component of the mbarrier if this is a completion signal."""
-    until: int = 0
-    """What that component is at most while the phase of the signal is not over."""
+    """The clock component of the mbarrier if this is a completion signal, else -1."""
+    clock_bound: int = 0
+    """The largest value of that component while the signal's phase is not over."""
     effect: tuple[int, int] = (0, 0)
     """What it adds to the pending arrivals of an mbarrier, and to its tx-count."""
     entries: tuple[Live, ...] = ()
     """Its events in the window, if it is an operation on an mbarrier."""
-    loose: tuple[Done, ...] = ()
-    """Those before it in the same phase that no axiom puts there
+    reorderable: tuple[SyncOperation, ...] = ()
+    """The operations before it in the same phase that no axiom orders before it
     (``mcheck.engines.protocol.operations.mbarrier_reordering``).
     """
 
-    def known(self, time: Vector) -> bool:
-        """Whether what happens at a time comes after it, so that it cannot come before it."""
-        return time[self.signal] > self.until if self.signal >= 0 else time[self.agent] >= self.step
+    def is_before(self, time: Vector) -> bool:
+        """Whether it precedes everything at a time, so that no step at that time could precede it."""
+        return time[self.signal] > self.clock_bound if self.signal >= 0 else time[self.agent] >= self.step
 
 
 @dataclass(slots=True)
@@ -53,145 +53,150 @@ class PhaseOperations:
     """The live operations of one phase of an mbarrier, as sets of the window.
 
     ``signals`` are those that a wait for the phase observes, ``copies`` the memory operations that they complete,
-    ``waits`` those that found the object in this phase, ``ending`` what completed it or invalidated the object.
+    ``waits`` those that found the object in this phase, ``completing`` the operation that completed the phase or
+    invalidated the object.
     """
 
-    acts: int = 0
+    operations: int = 0
     signals: int = 0
     copies: int = 0
     waits: int = 0
-    ending: int = 0
+    completing: int = 0
 
-    def forget(self, keep: int) -> None:
-        """Drops events that are no longer live."""
-        self.acts &= keep
+    def drop_dead_events(self, keep: int) -> None:
+        """Drop events that are no longer live."""
+        self.operations &= keep
         self.signals &= keep
         self.copies &= keep
         self.waits &= keep
-        self.ending &= keep
+        self.completing &= keep
 
 
 @dataclass(slots=True)
 class Mbarrier:
-    """An mbarrier object. ``seen`` is its component in the vectors of time."""
+    """An mbarrier object. ``clock_index`` is its component in vector clocks."""
 
     address: int
-    seen: int
+    clock_index: int
     state: state_machine.State | None = None
-    generation: int = 0
-    began: Done | None = None
-    ended: Done | None = None
-    renewed: list[Done] = field(default_factory=list)
-    """The invalidations of the objects that the memory held before, and the initialisations that followed."""
-    now: list[Done] = field(default_factory=list)
-    before: list[Done] = field(default_factory=list)
-    older: dict[int, list[Done]] = field(default_factory=dict)
-    """The operations of earlier phases than that of ``before``, as far back as a stale look may find one."""
-    looks: list[Done] = field(default_factory=list)
+    lifetime: int = 0
+    initialisation: SyncOperation | None = None
+    invalidation: SyncOperation | None = None
+    lifetime_changes: list[SyncOperation] = field(default_factory=list)
+    """The invalidations of earlier objects at this address, and the initialisations that followed."""
+    current_operations: list[SyncOperation] = field(default_factory=list)
+    previous_operations: list[SyncOperation] = field(default_factory=list)
+    older_operations: dict[int, list[SyncOperation]] = field(default_factory=dict)
+    """The operations of phases before the previous one, as far back as a stale wait may find a phase."""
+    waits: list[SyncOperation] = field(default_factory=list)
     """Waits since the current phase began."""
-    failed: list[Done] = field(default_factory=list)
-    """Operations that were undefined: others could come before them, to other effect."""
-    phases: dict[When, PhaseOperations] = field(default_factory=dict)
+    failed_operations: list[SyncOperation] = field(default_factory=list)
+    """Operations that were undefined; others could precede them, with another effect."""
+    phases: dict[PhaseId, PhaseOperations] = field(default_factory=dict)
     time: Vector = field(default_factory=list)
-    next_time: Vector = field(default_factory=list)
-    times: dict[int, Vector] = field(default_factory=dict)
-    """When the latest phases were complete."""
-    waited: set[When] = field(default_factory=set)
+    pending_time: Vector = field(default_factory=list)
+    completion_times: dict[int, Vector] = field(default_factory=dict)
+    """When the latest phases completed."""
+    waited_phases: set[PhaseId] = field(default_factory=set)
     """The phases that some wait saw complete."""
-    glimpsed: set[When] = field(default_factory=set)
-    """Those that a look saw complete which may take effect later (``Setup.late``), and perhaps see another phase."""
-    arrived: dict[When, Event] = field(default_factory=dict)
+    delayed_waited_phases: set[PhaseId] = field(default_factory=set)
+    """The phases that a wait saw complete which may take effect later (``Setup.delayed_waits``) and then perhaps see
+    another phase.
+    """
+    first_arrivals: dict[PhaseId, Event] = field(default_factory=dict)
     """The first arrival of each phase."""
-    unannounced: list[Problem] = field(default_factory=list)
-    """What is said of the bytes that nobody announced to earlier objects, if the execution comes to its end."""
+    unannounced_bytes: list[Problem] = field(default_factory=list)
+    """Problems with bytes that no expect-tx announced to earlier objects; reported if the execution completes."""
     expected_bytes: int = 0
-    got_bytes: int = 0
-    known: dict[int, int] = field(default_factory=dict)
-    """By agent, the last phase that it saw complete."""
-    joined: int = -1
-    """The last phase whose operations are no longer told from those of earlier ones."""
+    received_bytes: int = 0
+    last_phase_seen: dict[int, int] = field(default_factory=dict)
+    """For each agent, the last phase that it saw complete."""
+    merged_phase: int = -1
+    """The last phase whose operations are merged with those of earlier phases."""
 
-    def count(self, phase: int) -> int:
-        """What the component of the object is in a time at which so many of its phases are over: more than for all
-        phases of an object that the memory held before, which say nothing of these.
+    def clock_value(self, phase: int) -> int:
+        """The object's clock component once so many of its phases are over. It exceeds those of all earlier objects at
+        this address, whose phases say nothing about these.
         """
-        return (self.generation - 1) * PHASES + phase
+        return (self.lifetime - 1) * MAX_PHASES + phase
 
-    def at(self, phase: int) -> PhaseOperations:
+    def operations_of(self, phase: int) -> PhaseOperations:
         """The operations of a phase of the present object."""
-        return self.phases.setdefault((self.generation, phase), PhaseOperations())
+        return self.phases.setdefault((self.lifetime, phase), PhaseOperations())
 
-    def earlier(self, phase: int) -> tuple[PhaseOperations, PhaseOperations]:
-        """(those of all phases before this one, those of the same object alone)."""
+    def earlier_operations(self, phase: int) -> tuple[PhaseOperations, PhaseOperations]:
+        """The operations of all earlier phases, and those of the same object alone."""
         every, own = PhaseOperations(), PhaseOperations()
         for (life, number), acts in self.phases.items():
-            if (life, number) >= (self.generation, phase):
+            if (life, number) >= (self.lifetime, phase):
                 continue
-            for into in (every, own) if life == self.generation else (every,):
-                into.acts |= acts.acts
+            for into in (every, own) if life == self.lifetime else (every,):
+                into.operations |= acts.operations
                 into.signals |= acts.signals
                 into.copies |= acts.copies
                 into.waits |= acts.waits
         return every, own
 
-    def before_phase(self, phase: int) -> tuple[int, int]:
-        """The operations of all phases before this one, and the waits that found the object in one of them."""
+    def operations_before(self, phase: int) -> tuple[int, int]:
+        """The operations of all earlier phases, and the waits that found the object in one of them."""
         acts = waits = 0
         for when, found in self.phases.items():
-            if when < (self.generation, phase):
-                acts |= found.acts
+            if when < (self.lifetime, phase):
+                acts |= found.operations
                 waits |= found.waits
         return acts, waits
 
-    def done_in(self, phase: int) -> list[Done]:
-        """The operations of a phase that is over, in their order: the last one has completed it."""
+    def completed_operations(self, phase: int) -> list[SyncOperation]:
+        """The operations of a completed phase, in order: the last one completed it."""
         if self.state is not None and phase == self.state.phase - 1:
-            return self.before
-        return self.older.get(phase, [])
+            return self.previous_operations
+        return self.older_operations.get(phase, [])
 
-    def told_as(self, when: When) -> When:
-        """The phase as waits to come tell it from others: what is before all that they find is one to them."""
+    def merged_phase_of(self, when: PhaseId) -> PhaseId:
+        """The phase as later waits distinguish it: phases before all that they can find count as one."""
         life, number = when
-        if self.state is None or life != self.generation or number < 0:
+        if self.state is None or life != self.lifetime or number < 0:
             return when
         return life, max(number, self.state.phase - KEPT_PHASES - 1)
 
-    def since(self, when: When) -> tuple[int, int | str]:
-        """A phase, from the present one of the object that there is; those that are long over are alike."""
+    def relative_phase(self, when: PhaseId) -> tuple[int, int | str]:
+        """A phase relative to the present one of the object; phases that are merged are equal."""
         life, phase = when
         assert self.state is not None
-        recent = life == self.generation and phase > self.joined
-        return life - self.generation, phase - self.state.phase if recent else "over"
+        recent = life == self.lifetime and phase > self.merged_phase
+        return life - self.lifetime, phase - self.state.phase if recent else "over"
 
-    def forget(self, keep: int) -> None:
-        """Drops events that are no longer live, and joins phases that are long over."""
+    def drop_dead_events(self, keep: int) -> None:
+        """Drop events that are no longer live, and merge phases that no wait can find any more."""
         for acts in self.phases.values():
-            acts.forget(keep)
+            acts.drop_dead_events(keep)
         if self.state is None:
             return
-        old = [k for k in self.phases if k[0] == self.generation and 0 <= k[1] < self.state.phase - KEPT_PHASES]
-        self.joined = max([self.joined, *(k[1] for k in old)])
-        self.older = {phase: dones for phase, dones in self.older.items() if phase > self.joined}
+        old = [k for k in self.phases if k[0] == self.lifetime and 0 <= k[1] < self.state.phase - KEPT_PHASES]
+        self.merged_phase = max([self.merged_phase, *(k[1] for k in old)])
+        self.older_operations = {
+            phase: dones for phase, dones in self.older_operations.items() if phase > self.merged_phase
+        }
         if len(old) > 1:
             last = self.phases[max(old)]
             for key in old:
                 if key != max(old):
                     acts = self.phases.pop(key)
-                    last.acts |= acts.acts
+                    last.operations |= acts.operations
                     last.signals |= acts.signals
                     last.copies |= acts.copies
                     last.waits |= acts.waits
 
 
-PHASES = 1 << 40
-"""More than an object ever has."""
+MAX_PHASES = 1 << 40
+"""A bound on the phases of an object."""
 KEPT_PHASES = 1
-"""Phases before the current one that a stale look may still find."""
+"""Phases before the current one that a stale wait may still find."""
 
 
 @dataclass(slots=True)
 class Signal:
-    """A completion signal of an asynchronous operation, on its way to an mbarrier."""
+    """The completion signal of an asynchronous operation, in flight to its mbarrier."""
 
     key: tuple[int, int, int]
     agent: int
@@ -207,36 +212,36 @@ class Signal:
 
 
 @dataclass(slots=True)
-class Rendezvous:
-    """An execution barrier. ``here`` are the agents that have arrived in this round, ``brought`` their arrivals and
-    when they came, ``warps`` those of each warp.
+class BarrierState:
+    """An execution barrier. ``arrived`` are the agents that have arrived in this generation, ``arrival_events`` their
+    arrivals with the time of each, ``warps`` the agents of each warp among them.
     """
 
     key: tuple[object, ...]
     members: frozenset[int] = frozenset()
     """The agents that it waits for if it has no count."""
-    round: int = 0
+    generation: int = 0
     count: int | None = None
-    here: dict[int, Done] = field(default_factory=dict)
-    again: dict[int, list[Done]] = field(default_factory=dict)
-    """Further arrivals of an agent in this round, beside the first, which is in ``here``."""
-    brought: dict[int, tuple[int, Vector]] = field(default_factory=dict)
+    arrived: dict[int, SyncOperation] = field(default_factory=dict)
+    repeated_arrivals: dict[int, list[SyncOperation]] = field(default_factory=dict)
+    """Further arrivals of an agent in this generation; the first one is in ``arrived``."""
+    arrival_events: dict[int, tuple[int, Vector]] = field(default_factory=dict)
     kinds: set[str] = field(default_factory=set)
     arrivals: int = 0
     time: Vector = field(default_factory=list)
-    before: list[Done] = field(default_factory=list)
-    failed: list[Done] = field(default_factory=list)
+    previous_arrivals: list[SyncOperation] = field(default_factory=list)
+    failed_arrivals: list[SyncOperation] = field(default_factory=list)
     votes: dict[int, list[int | None]] = field(default_factory=dict)
-    own: dict[int, list[tuple[Term, ...]]] = field(default_factory=dict)
-    """Operands that only the lane itself looks at, of those who exchange values."""
+    lane_operands: dict[int, list[tuple[Term, ...]]] = field(default_factory=dict)
+    """Operands of collectives that only the lane itself reads."""
     warps: dict[tuple[int, int], set[int]] = field(default_factory=dict)
-    last: int = 0
-    """The live arrivals of the last complete round."""
+    previous_events: int = 0
+    """The live arrivals of the last complete generation."""
 
 
 @dataclass(slots=True, eq=False)
-class Written:
-    """A write to a shared word, in coherence order: its value and its events in the window."""
+class Write:
+    """A write to a tracked word, in coherence order, with its value and its events in the window."""
 
     agent: int
     step: int
@@ -248,37 +253,39 @@ class Written:
     position: int = -1
 
     @property
-    def bits(self) -> int:
+    def event_set(self) -> int:
         """The write as a set of the window."""
         return to_mask(self.entries)
 
     @property
-    def name(self) -> int:
-        """What it is called in every order of the steps: by its agent, and the step there."""
-        return (self.agent + 1) * WRITES + self.step
+    def write_id(self) -> int:
+        """An identity that does not depend on the order of steps: its agent, and the step there."""
+        return (self.agent + 1) * MAX_WRITES + self.step
 
 
-WRITES = 1 << 40
-"""More than there are steps of one agent."""
-NOTHING = -1
-"""Instead of the name of a write: none of them."""
-COPIED = "copied"
-"""What an asynchronous operation writes; its value is known once its reads have returned (``overwritten``)."""
-ORDERED = frozenset(("read", "write", "atomic", COPIED))
-"""Kinds of accesses of which each has its place; every other kind is a function, and two that are alike may change
-places.
+MAX_WRITES = 1 << 40
+"""A bound on the steps of one agent."""
+NO_WRITE = -1
+"""The choice of no write."""
+ASYNC_WRITE = "copied"
+"""The kind of a write by an asynchronous operation; its value is known once its reads have returned."""
+NON_COMMUTING = frozenset(("read", "write", "atomic", ASYNC_WRITE))
+"""Kinds of accesses that do not commute with their like. Any other kind names a function, and two accesses of one
+function commute.
 """
 
 
 @dataclass(slots=True)
 class Word:
-    """A word that strong operations access. ``written`` are all its live writes."""
+    """A tracked word: one that strong operations access, or whose value decides something. ``write_events`` are all its
+    live writes.
+    """
 
     address: int
     size: int
-    writes: list[Written] = field(default_factory=list)
-    done: list[Done] = field(default_factory=list)
+    writes: list[Write] = field(default_factory=list)
+    operations: list[SyncOperation] = field(default_factory=list)
     version: int = 0
-    written: int = 0
-    taken: int | None = None
-    """The write that an asynchronous reduction has just read, behind which its own comes."""
+    write_events: int = 0
+    read_index: int | None = None
+    """The write that an asynchronous reduction has just read; its own write follows directly."""

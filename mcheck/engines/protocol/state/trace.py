@@ -1,4 +1,4 @@
-"""The trace of an execution: its steps in their order, and what the next execution is to do otherwise."""
+"""The trace of an execution: its steps in order, and the reversals that start other executions."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from dataclasses import dataclass, field
 from mcheck.engines.protocol.state.vector_clocks import Vector
 from mcheck.ir.ops import Op
 
-Chosen = tuple[int, int | tuple[int, ...]]
-"""A choice made in a step: (taken, of how many), or (taken, the others)."""
-Planned = tuple[object, tuple[int, ...]]
-"""A step to replay: who, and which choices."""
-Forced = tuple[Planned, ...]
+Choice = tuple[int, int | tuple[int, ...]]
+"""A choice made in a step: (taken, number of options), or (taken, the other options)."""
+PlannedStep = tuple[object, tuple[int, ...]]
+"""A step to replay: the agent or signal, and its choices."""
+Prefix = tuple[PlannedStep, ...]
 """Steps to replay."""
 
 
 @dataclass(slots=True)
-class Entry:
+class TraceEntry:
     """A step of the trace."""
 
-    who: object
+    actor: object
     agent: int
     step: int
     time: Vector
     op: Op
-    choices: list[Chosen] = field(default_factory=list)
+    choices: list[Choice] = field(default_factory=list)
     note: str = ""
     signal: int = -1
     phase: int = 0
-    until: int = 0
-    """Of a completion signal, what the component ``signal`` of a time is at most while its phase is not over."""
-    place: int = -1
-    """Where in the code the operation stands."""
+    clock_bound: int = 0
+    """For a completion signal, the largest value of clock component ``signal`` while its phase is not over."""
+    pc: int = -1
+    """The place of the operation in the code."""
     guess: int | None = None
-    """The way that was taken where what decides is not known."""
-    vain: list[Planned] = field(default_factory=list)
-    """What was tried just before, and went on waiting although it might have gone on."""
-    begun: Vector = field(default_factory=list)
-    """What was over in time when an arrival at a barrier was made; ``time`` has what it waited for there, too."""
+    """The branch taken where the condition is not known."""
+    failed_steps: list[PlannedStep] = field(default_factory=list)
+    """Steps tried directly before that chose to keep waiting."""
+    start_time: Vector = field(default_factory=list)
+    """The time at which an arrival at a barrier was made; ``time`` includes what the barrier waited for."""
 
 
-Reversal = tuple[int, tuple[Entry, ...], int]
-"""The position of a step, those that may come before it instead, how far the trace had come."""
-Exchange = tuple[int, tuple[int, int], tuple[int, int]]
-"""The address of an mbarrier, and of two operations on it the agents and the numbers of their steps."""
+Reversal = tuple[int, tuple[TraceEntry, ...], int]
+"""A reversal: the position of a step, the steps that may precede it instead, and the length of the trace then."""
+PhaseReversal = tuple[int, tuple[int, int], tuple[int, int]]
+"""A reversal of two operations in different phases of one mbarrier: its address, and (agent, step) of each."""

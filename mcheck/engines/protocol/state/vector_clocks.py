@@ -1,7 +1,7 @@
-"""The order of steps in time: vector clocks with a component per agent and, per mbarrier, its phases and its life.
+"""Vector clocks: the order of steps in time, with a component per agent and, per mbarrier, its phases and lifetime.
 
-This is the order in which the steps of an execution have to come, whatever the model makes of it: what could as well
-have come in another order is run in that order too. Vectors are never changed in place.
+This is the order in which the steps of an execution have to come, whatever the model makes of it: steps that could come
+in another order are run in that order too. Vectors are immutable.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ Vector = list[int]
 
 
 def join_clocks(a: Vector, b: Vector) -> Vector:
-    """The component-wise maximum; one of the two themselves where it is that."""
+    """The component-wise maximum; one of the arguments itself where it is the maximum."""
     if a is b:
         return a
     return [x if x > y else y for x, y in zip(a, b, strict=True)]  # noqa: FURB136 - a call each takes thrice as long
@@ -27,10 +27,10 @@ def raise_clock(a: Vector, index: int, value: int) -> Vector:
 
 def scopes_are_mutual(a_scope: str, a: tuple[int, int, int], b_scope: str, b: tuple[int, int, int]) -> bool:
     """Whether two scopes include each other's threads, which are at (gpu, cluster, cta) ``a`` and ``b``."""
-    return all(_shares(scope, a, b) for scope in (a_scope, b_scope))
+    return all(_includes(scope, a, b) for scope in (a_scope, b_scope))
 
 
-def _shares(scope: str, a: tuple[int, int, int], b: tuple[int, int, int]) -> bool:
+def _includes(scope: str, a: tuple[int, int, int], b: tuple[int, int, int]) -> bool:
     match scope:
         case "cta":
             return a == b

@@ -142,8 +142,8 @@ def test_what_is_forgotten_changes_no_answer(old: str, new: str, monkeypatch: py
     text = text.replace(old, new) if old else text
     answers = []
     for live in (1 << 30, 24):
-        monkeypatch.setattr(machine, "SETTLE_AT", live)
-        monkeypatch.setattr("mcheck.engines.protocol.reduction.event_merging.SETTLE_AT", live)
+        monkeypatch.setattr(machine, "MERGE_THRESHOLD", live)
+        monkeypatch.setattr("mcheck.engines.protocol.reduction.event_merging.MERGE_THRESHOLD", live)
         given = check(parse(text, "ring.litmus"), load_model("ptx-9.0"), timeout=60)
         answers.append((given.verdict, sorted({f.code for f in given.findings})))
     assert answers[0] == answers[1]
