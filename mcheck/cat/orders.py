@@ -90,7 +90,7 @@ def _canonical(raw: Expr, bound: Mapping[str, int]) -> Canonical:
     return ("other", id(raw))  # equal to nothing
 
 
-def applied(name: str, args: tuple[Entry, ...]) -> Entry | None:
+def apply_primitive(name: str, args: tuple[Entry, ...]) -> Entry | None:
     """What a primitive gives for its arguments, ``None`` where that cannot be said."""
     match name, args:
         case "classes-loc", (of,) if isinstance(of, Node):

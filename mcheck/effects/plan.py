@@ -8,7 +8,7 @@ from dataclasses import field
 from mcheck.base.records import dataclass
 from mcheck.effects.ranges import join_ranges
 from mcheck.ir.memory import TensorMapSpec
-from mcheck.semantics.tensor_footprint import TensorRun, box_bytes, footprint, image_bytes, inside
+from mcheck.semantics.tensor_footprint import TensorRun, box_bytes, footprint, image_bytes, rows_inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Box:
 
     def rows(self) -> tuple[tuple[int, int], ...]:
         """(address, size) of the bytes inside the tensor, in as few ranges as they make."""
-        return join_ranges(inside(self.spec, self.mode, self.coords, self.info))
+        return join_ranges(rows_inside(self.spec, self.mode, self.coords, self.info))
 
     def image(self) -> tuple[tuple[int, int], ...]:
         """(address, size) of the bytes in shared memory, in as few ranges as they make."""
@@ -94,11 +94,11 @@ class Box:
         return join_ranges((at, n) for at, n in here if at is not None)
 
     def _run(self, target: int, piece: TensorRun) -> Run:
-        inside = target + piece.offset
+        rows_inside = target + piece.offset
         if self.kind == "load":
-            return Run(piece.address, inside, piece.length)
+            return Run(piece.address, rows_inside, piece.length)
         assert piece.address is not None, "a store skips what is outside the tensor"
-        return Run(inside, piece.address, piece.length)
+        return Run(rows_inside, piece.address, piece.length)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +136,7 @@ class Faults:
         """One more violated precondition."""
         self.found.append(Fault(code, message))
 
-    def unless(self, holds: bool, code: str, message: str) -> bool:
+    def require(self, holds: bool, code: str, message: str) -> bool:
         """Adds a fault if a precondition does not hold; whether it does."""
         if not holds:
             self.add(code, message)

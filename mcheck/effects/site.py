@@ -77,7 +77,7 @@ class Site:
         return (cta.gpu, cta.cluster) == (self.cta.gpu, self.cta.cluster)
 
     @property
-    def several(self) -> bool:
+    def is_multi_cta(self) -> bool:
         """Whether the cluster has CTAs beside the executing one."""
         return any(self.in_cluster(cta) and cta != self.cta for cta in self.layout.ctas)
 
@@ -127,33 +127,33 @@ class Site:
             where = f"{near.base - address} bytes before the beginning"
         return f"every object: it begins {where} of {near.label}, which has {size} bytes"
 
-    def aligned(self, faults: Faults, address: int, alignment: int, what: str) -> None:
+    def check_alignment(self, faults: Faults, address: int, alignment: int, what: str) -> None:
         """UB102 unless an address is a multiple of ``alignment`` (6.4.1; of bulk copies by their own sections)."""
-        faults.unless(
+        faults.require(
             alignment <= 1 or address % alignment == 0, "UB102", f"the {what} is not a multiple of {alignment} bytes"
         )
 
-    def names(self, faults: Faults, instance: Instance, space: str) -> None:
+    def check_named_space(self, faults: Faults, instance: Instance, space: str) -> None:
         """UB108 unless an object is in the state space that a generic access names (5.1)."""
         wanted, _, window = space.partition("::")
         if space in ("generic", "local"):
             return
         actual, there = instance.object.space, instance.cta
-        if not faults.unless(actual == wanted, "UB108", f"{instance.label} is in .{actual}, not in .{space}"):
+        if not faults.require(actual == wanted, "UB108", f"{instance.label} is in .{actual}, not in .{space}"):
             return
         if there is not None and window != "cluster" and there != self.cta:
             faults.add("UB108", f"{instance.label} is in the shared memory of another CTA")
         elif there is not None and not self.in_cluster(there):
             faults.add("UB108", f"{instance.label} is in the shared memory of another cluster")
 
-    def holds(self, faults: Faults, instance: Instance, space: str, what: str) -> None:
+    def check_object_space(self, faults: Faults, instance: Instance, space: str, what: str) -> None:
         """UB105 or UB108 unless the bytes of an asynchronous operation are where it says: global memory, the shared
         memory of the executing CTA, or that of its cluster.
         """
         there = instance.cta
         if space == "global":
             inside = instance.object.space in ("global", "const", "param")
-            faults.unless(inside, "UB108", f"the {what} {instance.label} is not in .global")
+            faults.require(inside, "UB108", f"the {what} {instance.label} is not in .global")
         elif there is None:
             faults.add("UB108", f"the {what} {instance.label} is not in shared memory")
         elif space == "shared::cta" and there != self.cta:
@@ -161,14 +161,14 @@ class Site:
         elif not self.in_cluster(there):
             faults.add("UB105", f"the {what} {instance.label} is in another cluster")
 
-    def object(self, faults: Faults, address: int, *, own: bool) -> int | None:
+    def mbarrier_object(self, faults: Faults, address: int, *, own: bool) -> int | None:
         """The mbarrier object at an address: 8 aligned bytes of shared memory, of the own CTA where only that is
         allowed (9.7.13.15.3, 9.7.13.15.8). ``None`` if there can be none.
         """
         instance = self.locate(faults, address, 8)
         if instance is None:
             return None
-        self.aligned(faults, address, 8, "address")
+        self.check_alignment(faults, address, 8, "address")
         there = instance.cta
         if instance.object.space != "shared" or there is None:
             faults.add("UB204", "the mbarrier object is not in shared memory")

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from mcheck.base.errors import InternalError, Unsupported
 from mcheck.cat.tags import PROXY_TAG, Tag
 from mcheck.effects.dispatch import plan
-from mcheck.effects.operands import Operands, decisive, evaluate_operands
+from mcheck.effects.operands import Operands, decisive_expressions, evaluate_operands
 from mcheck.effects.plan import Plan
 from mcheck.effects.registry import PLANS
 from mcheck.effects.site import Layout, Site, layout_of
@@ -98,7 +98,7 @@ class Emitter:
     domain: Callable[[Uid, State], tuple[int, ...] | None] = lambda _uid, _state: None
     unsure: Callable[[Uid, State], bool] = lambda _uid, _state: False
     """Whether a read may return what nobody knows, beside its ``domain``."""
-    in_vain: Callable[[Sequence[Event]], bool] = lambda _events: False
+    failed_attempts: Callable[[Sequence[Event]], bool] = lambda _events: False
     """Whether a try that fails may be wrong though the one that ends the wait is right."""
     unroll: int = 0
     meets: bool = True
@@ -147,7 +147,7 @@ class Emitter:
             return expr.value
         if isinstance(expr, Lanes):
             return expr.values[self.thread.place.lane]
-        return state.settle(expression(expr, state.registers))
+        return state.resolve_term(expression(expr, state.registers))
 
     def number(self, expr: Expr, state: State) -> int:
         """The value of an operand that ``needs`` has made known."""
@@ -156,7 +156,7 @@ class Emitter:
             raise InternalError(f"operand {expr!r} has no known value")
         return value
 
-    def maybe(self, expr: Expr | None, state: State) -> int | None:
+    def optional_number(self, expr: Expr | None, state: State) -> int | None:
         """``number`` of an operand that may be missing."""
         return None if expr is None else self.number(expr, state)
 
@@ -164,7 +164,7 @@ class Emitter:
         """The first operand that must be known and is not."""
         if self._kept(op) is not None:
             return None
-        for expr in decisive(ops.performed_operation(op)):
+        for expr in decisive_expressions(ops.performed_operation(op)):
             value = self.term(expr, state)
             if not isinstance(value, int):
                 return value
@@ -179,16 +179,16 @@ class Emitter:
         made = self._kept(op)
         if made is None:
             made = plan(op, self.operands(op, state), self.site)
-            if all(isinstance(expr, Const) for expr in decisive(op)):
+            if all(isinstance(expr, Const) for expr in decisive_expressions(op)):
                 self.site.layout.plans[self.thread.index, id(op)] = op, made
-        return self.admitted(op, state, made)
+        return self.admit(op, state, made)
 
     def _kept(self, op: Op) -> Plan | None:
         """The plan of an operation that has been made and never changes."""
         found = self.site.layout.plans.get((self.thread.index, id(op)))
         return found[1] if found is not None and found[0] is op else None
 
-    def admitted(self, op: Op, state: State, made: Plan) -> Plan:
+    def admit(self, op: Op, state: State, made: Plan) -> Plan:
         """A plan whose preconditions hold, or are violated in a way after which the thread goes on: then it stops on
         another path, by which the finding is reported.
         """
@@ -223,7 +223,7 @@ class Emitter:
         try:
             out = handler(self, op, state)
         except Stop as stop:
-            state.cut(before)  # the thread stops before it
+            state.truncate(before)  # the thread stops before it
             state.misstep = stop.misstep
             state.ended = "undefined"
             out = [state]
@@ -231,7 +231,7 @@ class Emitter:
             if not s.ended:
                 s.pc += 1
         for s in self.stopped:
-            s.cut(before)
+            s.truncate(before)
         return out + self.stopped
 
     def stop(self, code: str, message: str, op: Op) -> Stop:
@@ -491,7 +491,7 @@ def _attempt(e: Emitter, op: ops.Await, state: State, number: int) -> list[State
             blocked.ctrl |= reads_of(condition)
             blocked.constrain(condition, False)
             if blocked.effects == effects or not e.unroll:
-                if not blocked.idle and e.in_vain(s.events[before:]):
+                if not blocked.idle and e.failed_attempts(s.events[before:]):
                     again = blocked.fork()
                     again.idle = True
                     out += _attempt(e, op, again, number)

@@ -15,7 +15,7 @@ from mcheck.events.emit import Emitter, Stop, handles, mbarrier_event
 from mcheck.events.emit_mbarrier import object_of
 from mcheck.events.event import BarrierStep, Event, MbarrierStep
 from mcheck.events.thread_state import AsyncRecord, Groups, State
-from mcheck.events.warpgroups import committers, group_key
+from mcheck.events.warpgroups import committing_threads, group_key
 from mcheck.ir import ops
 from mcheck.ir.liveness import defined_and_used
 from mcheck.ir.memory import TensorMapSpec
@@ -138,8 +138,8 @@ def _of_one_group(e: Emitter, op: Op, state: State) -> None:
     the mbarrier, or races.
     """
     groups = groups_of(state, "cp.async")
-    e.admitted(op, state, one_group([d for r in groups.open[groups.told :] for d in r.destinations]))
-    groups.told = len(groups.open)
+    e.admit(op, state, one_group([d for r in groups.open[groups.covered_by_signal :] for d in r.destinations]))
+    groups.covered_by_signal = len(groups.open)
 
 
 def _close_group(e: Emitter, op: Op, state: State, family: str) -> None:
@@ -148,7 +148,7 @@ def _close_group(e: Emitter, op: Op, state: State, family: str) -> None:
     if family == "cp.async":
         _of_one_group(e, op, state)
     groups.committed.append(tuple(groups.open))
-    groups.open, groups.told = [], 0
+    groups.open, groups.covered_by_signal = [], 0
     if family == "wgmma" and _shared(e):
         key = group_key(e.thread.place.warpgroup, len(groups.committed))
         e.event(state, op, (Tag.MEET,), barrier=BarrierStep(key, "arrive"))
@@ -157,7 +157,7 @@ def _close_group(e: Emitter, op: Op, state: State, family: str) -> None:
 
 def _shared(e: Emitter) -> bool:
     """Whether other threads make the wgmma-groups of the warpgroup too."""
-    return e.meets and len(committers(e.program, e.thread.place.warpgroup)) > 1
+    return e.meets and len(committing_threads(e.program, e.thread.place.warpgroup)) > 1
 
 
 @handles(ops.WaitGroup)
@@ -336,13 +336,13 @@ def _tensor(e: Emitter, op: Op, state: State) -> list[State]:
             fork.misstep, fork.ended = stop.misstep, "undefined"
         out.append(fork)
     if e.unsure(map_read.uid, state):
-        out.append(state.otherwise(map_read.uid, possible))
+        out.append(state.exclude_values(map_read.uid, possible))
     return out
 
 
 def _tensor_copy(e: Emitter, op: ops.TensorCopy, state: State, issue: Event, map_read: Event, contents: int) -> None:
     spec = decode(contents)
-    made = e.admitted(op, state, tensor_plan(op, e.operands(op, state), e.site, spec))
+    made = e.admit(op, state, tensor_plan(op, e.operands(op, state), e.site, spec))
     spec = e.effect(op, made, spec)
     reads = [map_read]
     writes: list[Event] = []
@@ -430,7 +430,13 @@ def _replace(e: Emitter, op: Op, state: State) -> list[State]:
     where = e.effect(op, made, made.accesses or None)[0].address
     read = e.memory(state, op, Tag.R, where, MAP_SIZE, "weak", "generic", None)
     state.order += 1
-    value: Term = ("map", op.field_name, ("e", read.uid), e.number(op.value, state), e.maybe(op.ordinal, state))
+    value: Term = (
+        "map",
+        op.field_name,
+        ("e", read.uid),
+        e.number(op.value, state),
+        e.optional_number(op.ordinal, state),
+    )
     data = frozenset({read.uid})
     e.memory(state, op, Tag.W, where, MAP_SIZE, "weak", "generic", None, value=value, data=data)
     state.order += 1

@@ -20,7 +20,7 @@ from mcheck.semantics.warp_collectives import elect, result
 def _barrier(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Barrier)
     cta = e.thread.place.cta.number
-    number, count = e.plan(op, state).result, e.maybe(op.count, state)
+    number, count = e.plan(op, state).result, e.optional_number(op.count, state)
     state.effects += 1
     if e.semantics.static_barriers:
         static = op.instance if op.instance is not None else -1

@@ -88,7 +88,7 @@ class Event:
     covered: tuple[int, int] | None = None
 
 
-def ends_looks(event: Event) -> bool:
+def ends_pending_waits(event: Event) -> bool:
     """Whether no ``try_wait`` outlasts an event: a fence that acquires, but ``fence.sc.cta`` (open questions, Q29)."""
     acquires = bool({Tag.ACQ, Tag.ACQ_REL} & event.tags) or (Tag.SC in event.tags and event.scope != "cta")
     return Tag.F in event.tags and acquires and Tag.RESTRICTED not in event.tags

@@ -36,7 +36,7 @@ class Access:
 
 
 @dataclass(slots=True)
-class RoundsInVain:
+class FailedAttempts:
     """Grows with the paths that are found, until it knows all that they write."""
 
     program: Program
@@ -44,7 +44,7 @@ class RoundsInVain:
     asked: dict[Access, bool] = field(default_factory=dict)
     """The reads asked for, and whether they may race as far as the writes are known."""
 
-    def matter(self, events: Sequence[Event]) -> bool:
+    def can_race(self, events: Sequence[Event]) -> bool:
         """Whether what a round in vain does may be wrong, though it is right in the last one: it reads what may race,
         or looks at an mbarrier that may not be there yet. Of a look alone the last may come as early.
         """

@@ -56,8 +56,8 @@ class Walker:
 
     ``choices`` gives the raw values that an event may return, for operands that must be known (addresses, barrier
     numbers);
-    ``wanted`` are the registers that the condition names; ``in_vain`` says whether an iteration without effect may be
-    wrong by itself.
+    ``wanted`` are the registers that the condition names; ``failed_attempts`` says whether an iteration without effect
+    may be wrong by itself.
     """
 
     program: Program
@@ -67,7 +67,7 @@ class Walker:
     wanted: frozenset[str]
     domain: Domain
     unsure: Callable[[Uid, State], bool]
-    in_vain: Callable[[Sequence[Event]], bool]
+    failed_attempts: Callable[[Sequence[Event]], bool]
     deadline: Callable[[], None] = lambda: None
     steps: int = 0
     paths: list[Path] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Walker:
     def run(self) -> list[Path]:
         """All paths, in the order of the code."""
         emitter = Emitter(
-            self.program, self.thread, self.semantics, self.domain, self.unsure, self.in_vain, self.unroll
+            self.program, self.thread, self.semantics, self.domain, self.unsure, self.failed_attempts, self.unroll
         )
         heads = loop_heads(self.thread)
         live = live_registers_at(self.thread, heads, set(self.wanted))
@@ -176,7 +176,7 @@ class Walker:
             fork.assume(("e", uid), value)
             yield fork
         if state.events[uid[1]].size:
-            self._finish(state.otherwise(uid, values), "unknown")
+            self._finish(state.exclude_values(uid, values), "unknown")
 
     def _revisit(self, state: State, live: tuple[str, ...]) -> str | list[State] | None:
         """Coming (back) to a loop head: ``None`` to go on, how the path ends, or forks in which what differs is known.
@@ -185,7 +185,7 @@ class Walker:
         exactly:
         there are finitely many values, and the path ends when a combination of them returns.
         """
-        key = tuple((r, state.settle(state.registers.get(r, 0))) for r in live)
+        key = tuple((r, state.resolve_term(state.registers.get(r, 0))) for r in live)
         here = ((key, len(state.events)),)
         before = state.visits.get(state.pc)
         if before is None:
@@ -195,10 +195,10 @@ class Walker:
         if before.effects == state.effects:
             for old, position in before.seen:
                 if old == key:
-                    if not state.idle and self.in_vain(state.events[position:]):
+                    if not state.idle and self.failed_attempts(state.events[position:]):
                         self._finish(_stuck(state.fork(), position), "stuck")
                         state.idle = True
-                        state.again(position, *here)
+                        state.end_iteration(position, *here)
                         return None
                     _stuck(state, position)
                     return "stuck"

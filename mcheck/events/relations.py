@@ -156,7 +156,7 @@ def _look(e: Event, _: Node) -> bool:
 
 
 @relation("regardless", first=_look, second=_ordered)
-def regardless(s: Structure, a: Node, b: Node) -> bool:
+def independent_of_wait(s: Structure, a: Node, b: Node) -> bool:
     """A wait on an mbarrier and what its thread does behind it whatever the answer: what nothing depends on it for."""
     look, behind = event_of(a), event_of(b)
     return program_order(s, a, b) and look.uid not in behind.ctrl | behind.addr | behind.data
@@ -194,7 +194,7 @@ def block(s: Structure, x: Node) -> Hashable:
 
 
 @relation("issue", second=lambda e, _: e.issue is not None)
-def issued(s: Structure, a: Node, b: Node) -> bool:
+def issue_order(s: Structure, a: Node, b: Node) -> bool:
     """From the instruction to the memory operations and the completion signal of its asynchronous operation; for wgmma
     from the wgmma.fence of any lane of the warp, or from a fence.proxy.async of the lane itself (9.7.15.7.1).
     """
@@ -210,7 +210,7 @@ def issued(s: Structure, a: Node, b: Node) -> bool:
 
 
 @relation("covers", first=lambda e, _: Tag.F in e.tags, second=_on_object)
-def covered(s: Structure, a: Node, b: Node) -> bool:
+def fence_coverage(s: Structure, a: Node, b: Node) -> bool:
     """A proxy fence, or a fence restricted to a space, and an operation on an object that it covers (open-questions
     Q14); fence.mbarrier_init covers the mbarrier.init of its thread.
     """
@@ -248,7 +248,7 @@ def accesses_object(s: Structure, a: Node, b: Node) -> bool:
 
 
 @relation("outlived", second=lambda e, _: Tag.EXIT in e.tags)
-def outlived(s: Structure, a: Node, b: Node) -> bool:
+def access_outliving_cta(s: Structure, a: Node, b: Node) -> bool:
     """An access to the shared memory of another CTA, or an operation on its mbarrier, and the exits of that CTA's
     threads, if all of them exit.
     """
@@ -263,7 +263,7 @@ def _outlives(e: Event, _: object) -> bool:
 
 
 @relation("own-outlived", first=_outlives, second=lambda e, _: Tag.EXIT in e.tags)
-def own_outlived(s: Structure, a: Node, b: Node) -> bool:
+def own_access_outliving_cta(s: Structure, a: Node, b: Node) -> bool:
     """What a bulk copy writes to the shared memory of the issuing CTA, or reads there until its mbarrier tells, and the
     exits of the CTA's threads, if all exit. (Where a group tells, the path of the thread does: ``State.unfinished``.)
     """
@@ -274,7 +274,7 @@ def own_outlived(s: Structure, a: Node, b: Node) -> bool:
 
 
 @relation("unborn", first=lambda e, _: Tag.START in e.tags)
-def unborn(s: Structure, a: Node, b: Node) -> bool:
+def access_before_start(s: Structure, a: Node, b: Node) -> bool:
     """The starts of a CTA's threads and an access to its shared memory, or its mbarriers, from another CTA."""
     return s.thread(a).place.cta.number == _foreign_owner(s, b)
 
@@ -296,11 +296,11 @@ def mbarrier_object(s: Structure, x: Node) -> Hashable:
     return x.source.mbarrier.address if x.source is not None and x.source.mbarrier is not None else None
 
 
-def rows(s: Structure, name: str) -> list[int]:
+def relation_rows(s: Structure, name: str) -> list[int]:
     """A static base relation or set as rows of bits."""
     if name == "ext":  # another thread; the initial writes are one
         full = (1 << s.size) - 1
-        return [full & ~row for row in rows(s, "int")]
+        return [full & ~row for row in relation_rows(s, "int")]
     key = SHARED.get(name)
     if key is not None:
         return _sharing([key(s, x) for x in s.nodes])

@@ -116,7 +116,7 @@ def initial_bytes(program: Program, address: int, size: int) -> Term:
     return ("?", ("memory", address, size))
 
 
-def build(program: Program, paths: tuple[Path, ...], wanted: tuple[tuple[int, int], ...]) -> Structure:
+def build_structure(program: Program, paths: tuple[Path, ...], wanted: tuple[tuple[int, int], ...]) -> Structure:
     """The structure of these paths; ``wanted`` are further ranges (address, size) whose final value is asked for."""
     s = Structure(program, paths)
     accesses = {(e.address, e.size) for p in paths for e in p.events if e.size}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mcheck.cat.tags import Tag
-from mcheck.events.event import Event, Misstep, Path, ends_looks
+from mcheck.events.event import Event, Misstep, Path, ends_pending_waits
 from mcheck.ir.ops import Op
 from mcheck.ir.type_sizes import type_size
 from mcheck.semantics.terms import Term, Uid, Unknown, evaluate, reads_of
@@ -29,11 +29,11 @@ class Groups:
 
     open: list[AsyncRecord] = field(default_factory=list)
     committed: list[tuple[AsyncRecord, ...]] = field(default_factory=list)
-    told: int = 0
+    covered_by_signal: int = 0
     """How many of those that are open an mbarrier tells of: what follows may be ordered behind them."""
 
     def copy(self) -> Groups:
-        return Groups(list(self.open), list(self.committed), self.told)
+        return Groups(list(self.open), list(self.committed), self.covered_by_signal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,11 @@ class State:
         """The thread executes an event."""
         self.events.append(event)
         if Tag.F in event.tags:
-            self.fences += ends_looks(event)
+            self.fences += ends_pending_waits(event)
 
-    def cut(self, length: int) -> None:
+    def truncate(self, length: int) -> None:
         """Takes back all events but so many."""
-        self.fences -= sum(map(ends_looks, self.events[length:]))
+        self.fences -= sum(map(ends_pending_waits, self.events[length:]))
         del self.events[length:]
 
     def fork(self) -> State:
@@ -122,7 +122,7 @@ class State:
             self.fences,
         )
 
-    def again(self, position: int, here: tuple[object, int]) -> None:
+    def end_iteration(self, position: int, here: tuple[object, int]) -> None:
         """The iteration since an event is over, and may come again: ``here`` is what holds at its loop's head."""
         seen = {pc: tuple(s for s in v.seen if s[1] < position) for pc, v in self.visits.items()}
         seen[self.pc] += (here,)
@@ -154,7 +154,7 @@ class State:
 
     # --- what the path has established about values -------------------------------------------------
 
-    def settle(self, term: Term) -> Term:
+    def resolve_term(self, term: Term) -> Term:
         """The value of a term where the path has fixed it, else the term."""
         if isinstance(term, int) or not self.known:
             return term
@@ -171,7 +171,7 @@ class State:
         self.constraints.append((("x", "==", term, value), True))
         self._learn(term, value)
 
-    def otherwise(self, uid: Uid, values: Iterable[int]) -> State:
+    def exclude_values(self, uid: Uid, values: Iterable[int]) -> State:
         """The path on which an event returns none of these values: what is left is what nobody knows."""
         fork = self.fork()
         for value in values:
@@ -190,7 +190,7 @@ class State:
 
     def truth(self, term: Term) -> bool | None:
         """Whether the path has already decided a condition."""
-        term = self.settle(term)
+        term = self.resolve_term(term)
         if isinstance(term, int):
             return bool(term)
         comparison = _equality(term)

@@ -19,14 +19,14 @@ from mcheck.semantics.terms import Uid
 Warpgroup = tuple[int, int]
 
 
-def commits(thread: Thread) -> bool:
+def is_committer(thread: Thread) -> bool:
     """Whether a thread takes part in the wgmma-groups of its warpgroup."""
     return any(isinstance(op, Commit) and op.family == "wgmma" for op in thread.code)
 
 
-def committers(program: Program, warpgroup: Warpgroup) -> tuple[int, ...]:
+def committing_threads(program: Program, warpgroup: Warpgroup) -> tuple[int, ...]:
     """The threads that make the groups of a warpgroup."""
-    return tuple(t.index for t in program.threads if t.place.warpgroup == warpgroup and commits(t))
+    return tuple(t.index for t in program.threads if t.place.warpgroup == warpgroup and is_committer(t))
 
 
 def group_key(warpgroup: Warpgroup, number: int) -> tuple[object, ...]:

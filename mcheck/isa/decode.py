@@ -15,7 +15,7 @@ from mcheck.isa.operands import ObjectSpace, RegisterType
 from mcheck.isa.schema import Family, Match
 from mcheck.isa.targets import check_target
 from mcheck.isa.unmodelled import INSTEAD, UNMODELLED
-from mcheck.isa.wording import Wording, did_you_mean, said
+from mcheck.isa.wording import Wording, plain_wording, suggest
 
 ILLEGAL = "illegal-instruction"
 _WAITS = (("mbarrier", "test_wait"), ("mbarrier", "try_wait"))
@@ -56,14 +56,14 @@ def decode(
         operand = given[index]
         bound[arg.name] = operand
         if arg.kind == "wait" and not awaited and isinstance(operand, Sink):
-            words = said("the result of a wait cannot be dropped", "a predicate register")
+            words = plain_wording("the result of a wait cannot be dropped", "a predicate register")
             failure = Failure((0, 0), plan.family, words, operand=index)
             raise _error(failure, instruction, given)
         problem = operands.value_problem(arg, operand, plan.q, register_type, target)
         if problem is None and object_space is not None and (arg.space or arg.generic):
             problem = operands.space_problem(arg, operand, plan.q, object_space)
         if problem is not None:
-            failure = Failure((0, 0), plan.family, said(*problem), operand=index)
+            failure = Failure((0, 0), plan.family, plain_wording(*problem), operand=index)
             raise _error(failure, instruction, given)
     common = {
         "span": instruction.span,
@@ -118,7 +118,7 @@ def _unknown(opcode: Opcode) -> Failure:
             head[len(longest) - 1] for head in _PTX if len(head) == len(longest) and head[:-1] == longest[:-1]
         )
         part = opcode[len(longest) - 1] if len(opcode) >= len(longest) else ""
-        hint = did_you_mean(["." + name for name in difflib.get_close_matches(part, legal, n=1, cutoff=0.6)])
+        hint = suggest(["." + name for name in difflib.get_close_matches(part, legal, n=1, cutoff=0.6)])
         wording = Wording(f"'{'.'.join(opcode)}' is not an instruction", tuple("." + name for name in legal), hint)
         return Failure((0, 0), _PTX[longest], lambda: wording, min(len(longest), len(opcode)) - 1)
     known = {head[0] for head in (*_PTX, *_DIALECT)}
@@ -126,7 +126,7 @@ def _unknown(opcode: Opcode) -> Failure:
     turned = [name for name in sorted(known) if sorted(name) == sorted(opcode[0])]  # letters in another order
     close = (difflib.get_close_matches(opcode[0], sorted(w), n=1, cutoff=c) for w, c in tries)
     near = next(filter(None, (turned, *close)), [])
-    unknown = Wording(f"unknown instruction '{opcode[0]}'", hint=did_you_mean(near))
+    unknown = Wording(f"unknown instruction '{opcode[0]}'", hint=suggest(near))
     return Failure((0, 0), _NOWHERE, lambda: unknown, 0)
 
 

@@ -31,12 +31,12 @@ def model_for(asked: str | None, own: str | None, path: str, span: Span | None =
     """The model of a test at ``path``: the one that is ``asked`` for, or else its ``own``, which it names at ``span``,
     or else the default.
     """
-    from mcheck.cat.library import load_own
+    from mcheck.cat.library import load_test_model
 
     if asked is not None or own is None:
         return model_of(asked or DEFAULT_MODEL)
     try:
-        return load_own(own, path)
+        return load_test_model(own, path)
     except McheckError as error:
         error.span = error.span or span
         raise

@@ -11,7 +11,7 @@ from mcheck.effects import async_copies
 from mcheck.effects.dispatch import tensor_plan
 from mcheck.effects.plan import Plan, Signal
 from mcheck.engines.concrete.machine import Groups, Machine, Runner, Task
-from mcheck.events.warpgroups import committers
+from mcheck.events.warpgroups import committing_threads
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
 from mcheck.semantics import arrays, mbarrier, tensor_footprint, tensor_transfer
@@ -118,15 +118,15 @@ def _close(m: Machine, runner: Runner, op: Op, family: str) -> None:
     if family == "cp.async":
         _of_one_group(m, runner, op)
     groups.committed.append(groups.open)
-    groups.open, groups.told = [], 0
+    groups.open, groups.covered_by_signal = [], 0
 
 
 def _of_one_group(m: Machine, runner: Runner, op: Op) -> None:
     """The copies since the last commit, or the last arrive that tells of copies, must not write one place."""
     groups = runner.groups.setdefault("cp.async", Groups())
-    written = [place for task in groups.open[groups.told :] for place in task.destinations]
+    written = [place for task in groups.open[groups.covered_by_signal :] for place in task.destinations]
     m.admitted(runner, op, async_copies.one_group(written))
-    groups.told = len(groups.open)
+    groups.covered_by_signal = len(groups.open)
 
 
 def _wait_group(m: Machine, runner: Runner, op: Op) -> None:
@@ -154,7 +154,7 @@ def _committed_over(runner: Runner, number: int) -> bool:
 
 def _warpgroup(m: Machine, runner: Runner) -> list[Runner]:
     """Those who make the wgmma-groups of a warpgroup together: its wait is one for all of them (9.7.15.7.2)."""
-    return [m.runners[k] for k in committers(m.program, runner.thread.place.warpgroup)]
+    return [m.runners[k] for k in committing_threads(m.program, runner.thread.place.warpgroup)]
 
 
 # --- bulk copies and reductions -----------------------------------------------------------------------

@@ -57,7 +57,7 @@ class Groups:
     open: list[Task] = field(default_factory=list)
     committed: list[list[Task]] = field(default_factory=list)
     forgotten: int = 0
-    told: int = 0
+    covered_by_signal: int = 0
     """How many of those that are open an mbarrier tells of."""
 
     @property

@@ -21,7 +21,7 @@ from mcheck.events.choices.barrier_rounds import MAX_WORK, MIXED, TOO_MANY, Arri
 from mcheck.events.choices.candidate import Choice, Option
 from mcheck.events.event import BarrierStep
 from mcheck.events.structure import Node, Structure
-from mcheck.events.warpgroups import committers
+from mcheck.events.warpgroups import committing_threads
 from mcheck.ir import ops
 from mcheck.ir.ops import Barrier
 from mcheck.ir.program import Program
@@ -154,20 +154,20 @@ def each_choice(
         steps = [n.source.barrier for nodes in by_thread.values() for n in nodes if n.source and n.source.barrier]
         waiting = waits.get(key, {})
         if key[0] == "group":
-            option = _meet_group(s, key, by_thread, waiting, blocked.get(key, set()))
+            option = _synchronise_group(s, key, by_thread, waiting, blocked.get(key, set()))
             yield None if option is None else Choice("barrier", [option], rank=0)
         elif key[0] == "inst":
-            yield _meet_instance(s, key, by_thread, waiting, blocked.get(key, set()), choose)
+            yield _synchronise_instance(s, key, by_thread, waiting, blocked.get(key, set()), choose)
         elif all(step.count is None for step in steps):
             relation = "meet" if key[0] == "lanes" else "barrier"
-            options = _meet_all(s, by_thread, waiting, blocked.get(key, set()), steps[0], relation)
+            options = _synchronise_all(s, by_thread, waiting, blocked.get(key, set()), steps[0], relation)
             yield Choice("barrier", options, rank=0) if options else None
         else:
             choice = rounds(*_units(s, by_thread, waiting, blocked.get(key, set())))
             yield choice if choice.options else None
 
 
-def _meet_all(
+def _synchronise_all(
     s: Structure,
     arrivals: dict[int, list[Node]],
     waits: dict[int, list[Node]],
@@ -198,7 +198,7 @@ def _meet_all(
                 )
                 for one, other in mixed
             ]
-        complete = not any(_runs_on(s, t) for t in expected - {m.thread for m in members})
+        complete = not any(_is_stuck(s, t) for t in expected - {m.thread for m in members})
         resumed = [nodes[k] for nodes in waits.values() if k < len(nodes)]
         standing = [t for t in blocked if len(waits.get(t, ())) == k]
         if (resumed and not complete) or (standing and complete):
@@ -209,7 +209,7 @@ def _meet_all(
     return [Option(((relation, tuple(pairs)), ("exited", tuple(exited))))]
 
 
-def _meet_group(
+def _synchronise_group(
     s: Structure,
     key: tuple[object, ...],
     arrivals: dict[int, list[Node]],
@@ -219,8 +219,8 @@ def _meet_group(
     """Those who wait for a wgmma-group of the warpgroup go on once all have committed it, or have exited."""
     _, cta, warpgroup, _ = key
     assert isinstance(cta, int) and isinstance(warpgroup, int)
-    absent = set(committers(s.program, (cta, warpgroup))) - set(arrivals)
-    complete = not any(_runs_on(s, t) for t in absent)
+    absent = set(committing_threads(s.program, (cta, warpgroup))) - set(arrivals)
+    complete = not any(_is_stuck(s, t) for t in absent)
     resumed = [n.index for nodes in waits.values() for n in nodes]
     if (resumed and not complete) or (blocked and complete):
         return None
@@ -235,7 +235,7 @@ def _mixed(members: list[Node]) -> list[tuple[Node, Node]]:
     return [(a, b) for (a, one), (b, other) in combinations(kinds, 2) if one is not other]
 
 
-def _meet_instance(
+def _synchronise_instance(
     s: Structure,
     key: tuple[object, ...],
     arrivals: dict[int, list[Node]],
@@ -260,7 +260,7 @@ def _meet_instance(
     pairs: list[tuple[int, int]] = []
     for k in range(max(len(nodes) for nodes in arrivals.values())):
         here = [nodes[k] for nodes in arrivals.values() if k < len(nodes)]
-        complete = not missing and not any(_runs_on(s, t) for t, nodes in arrivals.items() if k >= len(nodes))
+        complete = not missing and not any(_is_stuck(s, t) for t, nodes in arrivals.items() if k >= len(nodes))
         resumed_here = [n for t, nodes in waits.items() for n in _resumption(nodes, arrivals[t][k : k + 1])]
         standing = [t for t in blocked if len(arrivals[t]) - 1 == k]
         if (resumed_here and not complete) or (standing and complete):
@@ -310,7 +310,7 @@ def _participants(s: Structure, step: BarrierStep) -> set[int]:
     return out
 
 
-def _runs_on(s: Structure, thread: int) -> bool:
+def _is_stuck(s: Structure, thread: int) -> bool:
     """Whether the thread is stuck on these paths: it has not exited, so the barrier waits for it."""
     path = next(p for p in s.paths if p.thread == thread)
     return path.end != "end"
@@ -330,7 +330,7 @@ def _units(
         lanes = [t.index for t in s.program.threads if t.place.own_warp == warp]
         for k in range(max(len(arrivals[t]) for t in threads)):
             here = [_arrival(arrivals[t], k, waits.get(t, []), t in blocked) for t in threads if k < len(arrivals[t])]
-            stopped = [t for t in lanes if k >= len(arrivals.get(t, ())) and _might_have_come(s, t, here[0].step)]
+            stopped = [t for t in lanes if k >= len(arrivals.get(t, ())) and _may_have_arrived(s, t, here[0].step)]
             unit.append(replace(_of_warp(here), stopped=tuple(n for t in stopped for n in _last_of(s, t))))
         units.append(unit)
     step = next(a.step for unit in units for a in unit)
@@ -360,7 +360,7 @@ def _of_warp(lanes: list[Arrival]) -> Arrival:
     )
 
 
-def _might_have_come(s: Structure, thread: int, step: BarrierStep) -> bool:
+def _may_have_arrived(s: Structure, thread: int, step: BarrierStep) -> bool:
     """Whether a thread has stopped at what is undefined, before it might have come to a barrier."""
     path, code = s.paths[thread], s.program.threads[thread]
     if path.end != "undefined":
@@ -380,7 +380,7 @@ def _last_of(s: Structure, thread: int) -> list[int]:
 
 def _exits(s: Structure, threads: list[int]) -> tuple[int, ...] | None:
     """The exits of some threads, ``None`` if one of them does not exit."""
-    if any(_runs_on(s, t) for t in threads):
+    if any(_is_stuck(s, t) for t in threads):
         return None
     return tuple(n.index for n in s.nodes if n.has(Tag.EXIT) and n.thread in threads)
 

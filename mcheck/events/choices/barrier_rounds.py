@@ -162,11 +162,11 @@ def _rounds(search: _Search, at: tuple[int, ...]) -> Iterator[dict[int, int]]:
     ready = (unit[k] for unit, k in zip(search.units, at, strict=True) if k < len(unit))
     for use, first in {a.use: a for a in ready if not a.mixed}.items():
         needed = search.needed(first, at)
-        most = {u: n for u, k in enumerate(at) if (n := len(_together(search.units[u], k, use)))}
+        most = {u: n for u, k in enumerate(at) if (n := len(_joint_arrivals(search.units[u], k, use)))}
         yield from _contributions(search, most, needed, needed)
 
 
-def _together(unit: list[Arrival], k: int, use: object) -> list[Arrival]:
+def _joint_arrivals(unit: list[Arrival], k: int, use: object) -> list[Arrival]:
     """The next arrivals of a warp that may fall into one round: all of one use, and none after one that waits."""
     out: list[Arrival] = []
     for arrival in unit[k:]:
@@ -210,7 +210,7 @@ def _misuses(
 
     for use, first in {a.use: a for a in ready.values() if not a.mixed}.items():
         for there in _open(search, at, use, search.needed(first, at)):
-            for culprit in _strangers(search, at, use, there):
+            for culprit in _conflicting_arrivals(search, at, use, there):
                 note(first, there, (), culprit)
     for u, arrival in ready.items():
         for one, other in permutations(arrival.lanes, 2) if arrival.mixed else ():
@@ -228,7 +228,7 @@ def _open(
     search: _Search, at: tuple[int, ...], use: object, needed: int, *, least: int = 1, without: int = -1
 ) -> Iterator[dict[int, int]]:
     """Every state in which a round of this use is open: how many arrivals of each warp are there, ``without`` one."""
-    most = {u: n for u, k in enumerate(at) if u != without and (n := len(_together(search.units[u], k, use)))}
+    most = {u: n for u, k in enumerate(at) if u != without and (n := len(_joint_arrivals(search.units[u], k, use)))}
     yield from _contributions(search, most, least, needed - 1)
 
 
@@ -249,7 +249,9 @@ def _contributions(search: _Search, most: dict[int, int], least: int, greatest: 
     return choose(0, {}, 0)
 
 
-def _strangers(search: _Search, at: tuple[int, ...], use: object, there: dict[int, int]) -> Iterator[Arrival]:
+def _conflicting_arrivals(
+    search: _Search, at: tuple[int, ...], use: object, there: dict[int, int]
+) -> Iterator[Arrival]:
     """The next arrivals of the lanes that do not wait in a round, as far as they are of another use."""
     for u, unit in enumerate(search.units):
         k = at[u] + there.get(u, 0)
@@ -262,7 +264,7 @@ def _strangers(search: _Search, at: tuple[int, ...], use: object, there: dict[in
             yield from found.values()
 
 
-def next_of(unit: list[Arrival], k: int) -> Arrival | None:
+def next_arrival(unit: list[Arrival], k: int) -> Arrival | None:
     """The arrival of a warp after one that does not wait."""
     return unit[k + 1] if k + 1 < len(unit) and not unit[k].waits else None
 

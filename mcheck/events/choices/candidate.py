@@ -59,11 +59,11 @@ Candidate = tuple[int, ...]
 """The option taken by each choice, in the order of the choices; -1 where none is taken yet."""
 
 
-class NotYet(Exception):
+class Undetermined(Exception):
     """A value depends on a choice that is not made yet."""
 
 
-class Circular(Exception):
+class CircularValue(Exception):
     """A value depends on itself (out of thin air)."""
 
 
@@ -117,12 +117,12 @@ class Valuation:
     busy: set[tuple[Uid, int, int]] = field(default_factory=set)
 
     def of(self, uid: Uid) -> int:
-        """The raw result of an event; raises ``NotYet``, ``Unknown`` or ``Circular``."""
+        """The raw result of an event; raises ``Undetermined``, ``Unknown`` or ``CircularValue``."""
         found = self.cache.get(uid)
         if found is not None:
             return found
         if uid in self.open:
-            raise Circular
+            raise CircularValue
         self.open.add(uid)
         try:
             value = self._compute(uid)
@@ -138,13 +138,13 @@ class Valuation:
             for c in self.results.get(uid, ()):
                 taken = self.candidate[c]
                 if taken < 0:
-                    raise NotYet
+                    raise Undetermined
                 for u, value in self.choices[c].options[taken].results:
                     if u == uid:
                         return value
             if event.barrier is not None:
                 return self._reduction(event)
-            raise NotYet
+            raise Undetermined
         return self.bytes_read(uid, 0, event.size)
 
     def bytes_read(self, uid: Uid, offset: int, size: int) -> int:
@@ -174,7 +174,7 @@ class Valuation:
                 found = self.parts.get(key)
                 if found is None:
                     if key in self.busy:
-                        raise Circular
+                        raise CircularValue
                     self.busy.add(key)
                     try:
                         found = self.parts[key] = self.bytes_read(term[1], offset, size)
@@ -204,7 +204,7 @@ class Valuation:
         for k, choice in enumerate(self.choices):
             if choice.kind == "barrier":
                 if self.candidate[k] < 0:
-                    raise NotYet
+                    raise Undetermined
                 for _, pairs in choice.options[self.candidate[k]].edges:
                     predicates += [bool(self.write(a)) for a, b in pairs if b == here]
         match getattr(event.op, "red_op", None):
@@ -222,7 +222,7 @@ class Valuation:
         for k, choice in enumerate(self.choices):
             if choice.kind == "barrier":
                 if self.candidate[k] < 0:
-                    raise NotYet
+                    raise Undetermined
                 for relation, pairs in choice.options[self.candidate[k]].edges:
                     for a, b in pairs if relation == "meet" else ():
                         if b == here:
@@ -241,7 +241,7 @@ class Valuation:
         c = self.reader[read]
         taken = self.candidate[c]
         if taken < 0:
-            raise NotYet
+            raise Undetermined
         return self.choices[c].options[taken].source
 
     def write(self, node: int) -> int:

@@ -32,9 +32,9 @@ def converge_lanes(s: Structure) -> list[Choice] | None:
         for a, b in permutations(lanes if executed else (), 2):
             for x, y in _one(a, executed[a.thread], b, executed[b.thread]):
                 after = _after(b, y)
-                if _stays(a, x) and (after or b.end == "end"):
+                if _is_stuck_at(a, x) and (after or b.end == "end"):
                     return None
-                sources = [n for c in _waited(a, x) for n in s.nodes_of[c.uid]]
+                sources = [n for c in _observations(a, x) for n in s.nodes_of[c.uid]]
                 pairs.update(((m, n), None) for m in sources for e in after for n in s.nodes_of[e.uid])
     return [Choice("barrier", [Option((("meet", tuple(pairs)),))], rank=0)] if pairs else []
 
@@ -69,12 +69,12 @@ def _after(path: Path, event: Event) -> list[Event]:
     return [e for e in path.events if e.order is not None and e.instruction > event.instruction]
 
 
-def _stays(path: Path, event: Event) -> bool:
+def _is_stuck_at(path: Path, event: Event) -> bool:
     """Whether a lane stays at an instruction forever."""
     return path.end == "stuck" and not _after(path, event) and (event.uid in path.stuck or Tag.BLOCKED in event.tags)
 
 
-def _waited(path: Path, event: Event) -> list[Event]:
+def _observations(path: Path, event: Event) -> list[Event]:
     """What a lane has waited for, or decided upon, when it has executed an instruction."""
     later = next((e.ctrl for e in _after(path, event)), event.ctrl)
     return [e for e in path.events if e.uid in later and e.instruction <= event.instruction]

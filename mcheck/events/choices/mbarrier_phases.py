@@ -315,7 +315,7 @@ def take_step(
             raise Misuse("UB201", "an mbarrier operation on memory without a valid mbarrier object", "9.7.13.15")
         if what.kind == "inval":
             gone = Record(state.phase, None, False, invalidated=True, life=life, left=state)
-            gone.before = _inside(records, gone.when)
+            gone.before = _records_of_phase(records, gone.when)
             return None, gone
         if what.kind == "wait":
             return _wait(step, state, life, records, belief)
@@ -324,14 +324,14 @@ def take_step(
         if step.event.order is not None and what.kind in ("arrive", "drop"):
             result = machine.state_token(state, what.address, no_complete=what.no_complete)
         record = Record(state.phase, result, completed, life=life)
-        if decides(what, state, after, completed=completed):
-            record.before = _inside(records, record.when)
+        if decides_phases(what, state, after, completed=completed):
+            record.before = _records_of_phase(records, record.when)
         return after, record
     except Misuse as misuse:
         return misuse
 
 
-def decides(what: MbarrierStep, state: machine.State, after: machine.State, *, completed: bool) -> bool:
+def decides_phases(what: MbarrierStep, state: machine.State, after: machine.State, *, completed: bool) -> bool:
     """Whether the phases are these only because what comes before this operation in its phase does.
 
     It is the arrival that leaves none pending, and the operation that completes the phase: what comes later falls into
@@ -347,7 +347,7 @@ def decides(what: MbarrierStep, state: machine.State, after: machine.State, *, c
     return after.pending == 0
 
 
-def _inside(records: dict[Uid, Record], when: tuple[int, int]) -> frozenset[Uid]:
+def _records_of_phase(records: dict[Uid, Record], when: tuple[int, int]) -> frozenset[Uid]:
     """The operations that a phase has had so far."""
     return frozenset(uid for uid, r in records.items() if r.when == when and not r.waits)
 
@@ -381,7 +381,7 @@ def _wait(
         done = False
     else:
         assert what.state is not None
-        token = belief if belief is not None else _directly(what.state, records)
+        token = belief if belief is not None else _direct_state(what.state, records)
         if not isinstance(token, int) or token not in returned_states(records):
             raise Misuse("UB210", "the state operand was not returned by an arrive on this mbarrier", "9.7.13.15.16")
         done = machine.wait_state(state, token, what.address)
@@ -391,7 +391,7 @@ def _wait(
     return state, Record(state.phase, result, False, life=life, waits=True)
 
 
-def _directly(state: Term, records: dict[Uid, Record]) -> int | None:
+def _direct_state(state: Term, records: dict[Uid, Record]) -> int | None:
     """The state of a wait that has it from an arrive, or as a constant."""
     plain = copied_value(state)
     if isinstance(plain, int):

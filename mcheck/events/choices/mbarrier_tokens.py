@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mcheck.base.errors import Unsupported
-from mcheck.events.choices.candidate import Circular, NotYet, Valuation
+from mcheck.events.choices.candidate import CircularValue, Undetermined, Valuation
 from mcheck.events.event import Event
 from mcheck.events.structure import Structure
 from mcheck.semantics.mbarrier_states import copied_value, counted_state
@@ -48,7 +48,7 @@ def fits_belief(valuation: Valuation, wait: Uid, belief: Belief) -> bool | None:
         value = valuation.term(_state(valuation, wait)) & WORD
     except Unknown:
         return isinstance(belief, frozenset)
-    except (NotYet, Circular):
+    except (Undetermined, CircularValue):
         return None
     return value == belief if isinstance(belief, int) else value not in belief
 
@@ -57,14 +57,14 @@ def is_circular(valuation: Valuation, wait: Uid) -> bool:
     """Whether the state of a wait depends on itself."""
     try:
         valuation.term(_state(valuation, wait))
-    except Circular:
+    except CircularValue:
         return True
-    except (Unknown, NotYet):
+    except (Unknown, Undetermined):
         return False
     return False
 
 
-def check(valuation: Valuation, wait: Uid, belief: Belief) -> None:
+def check_belief(valuation: Valuation, wait: Uid, belief: Belief) -> None:
     """Raises ``Unsupported`` if nobody can tell whether an execution has the state that a wait supposes.
 
     A state that depends on unknown contents is none that an arrive returned if it is none for some of them.
@@ -73,15 +73,15 @@ def check(valuation: Valuation, wait: Uid, belief: Belief) -> None:
     span = valuation.structure.events[wait].op.span
     try:
         valuation.term(state)
-    except Circular:
+    except CircularValue:
         raise Unsupported("a state of an mbarrier that justifies itself, which this model does not forbid") from None
-    except NotYet:
+    except Undetermined:
         return
     except Unknown:
         for sample in SAMPLES:
             try:
                 value = _Sampled.like(valuation, sample).term(state) & WORD
-            except (Unknown, Circular, NotYet):
+            except (Unknown, CircularValue, Undetermined):
                 continue
             if isinstance(belief, frozenset) and value not in belief:
                 return
@@ -95,7 +95,7 @@ def may_count(valuation: Valuation, conditions: list[Term]) -> bool:
             valuation.term(condition)
         except Unknown:
             return False
-        except (NotYet, Circular):
+        except (Undetermined, CircularValue):
             continue
     return True
 
@@ -114,7 +114,7 @@ def _value(valuation: Valuation, term: Term) -> int | None:
     """The value of a term where it has one."""
     try:
         return valuation.term(term) & WORD
-    except (Unknown, NotYet, Circular):
+    except (Unknown, Undetermined, CircularValue):
         return None
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from mcheck.cat.algebra import bits
 from mcheck.cat.algebra.batch import Plan
 from mcheck.cat.algebra.bits import Rows
-from mcheck.cat.algebra.bounds import Bounds, bound
+from mcheck.cat.algebra.bounds import Bounds, compute_bounds
 from mcheck.cat.algebra.tape import BOUND, TOTAL, UNKNOWNS, Axiom, Tape
 from mcheck.cat.tags import Tag
 from mcheck.events import relations
@@ -114,7 +114,7 @@ class Prepared:
         if name not in UNKNOWNS:
             found = self.static_rows.get(name)
             if found is None:
-                found = self.static_rows[name] = relations.rows(self.s, name)
+                found = self.static_rows[name] = relations.relation_rows(self.s, name)
             return found, found
         low, high = bits.empty(self.n), bits.empty(self.n)
         if name == "co":
@@ -163,7 +163,7 @@ class Prepared:
                     if i != j and sr[i] >> j & 1:
                         self.sf_high[i] |= 1 << j
         while True:
-            bounds = bound(self.tape, n, self.base, self.deadline)
+            bounds = compute_bounds(self.tape, n, self.base, self.deadline)
             forced = self._forced_co(bounds)
             if not forced or not self.possible:
                 break
@@ -278,7 +278,7 @@ class Prepared:
         """Raises ``Unsupported`` if nobody can tell whether mbarrier instructions have the states that they suppose."""
         for choice, taken in zip(self.choices, candidate, strict=True):
             for wait, belief in choice.options[taken].beliefs if taken >= 0 else ():
-                mbarrier_tokens.check(self.valuation(candidate), wait, belief)
+                mbarrier_tokens.check_belief(self.valuation(candidate), wait, belief)
         mbarrier_tokens.check_counts(self.valuation(candidate), self.counting)
 
     def may_flag(self) -> Iterator[tuple[str, int, int]]:

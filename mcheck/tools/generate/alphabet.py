@@ -18,7 +18,7 @@ from typing import Any, get_args, get_origin
 
 from mcheck.base.errors import InputError
 from mcheck.base.resources import litmus
-from mcheck.isa.wording import listed
+from mcheck.isa.wording import join_alternatives
 from mcheck.tools.generate.document import Document, Row, read
 from mcheck.tools.generate.operands import NAMES, unknown
 
@@ -263,12 +263,14 @@ def _copy(document: Document, row: dict[str, Any], at: Row) -> CopyKind:
     known = {"source": SPACES, "target": SPACES[:3], "signal": SIGNALS, "map": ("", "source", "target")}
     for key, values in known.items():
         if getattr(kind, key) not in values:
-            hint = f"it is {listed(tuple(filter(None, values)))}"
+            hint = f"it is {join_alternatives(tuple(filter(None, values)))}"
             raise document.error(f"there is no {key} {getattr(kind, key)[:40]!r} of a copy", at, key, hint)
     if kind.map and getattr(kind, kind.map) == "register":
         raise document.error("a register has no tensor map", at, "map")
     if (what := unknown(kind.code)) is not None:
-        raise document.error(f"{what} stands for no operand", at, "code", f"there are {listed(NAMES)}, in braces")
+        raise document.error(
+            f"{what} stands for no operand", at, "code", f"there are {join_alternatives(NAMES)}, in braces"
+        )
     return kind
 
 
@@ -300,7 +302,7 @@ def _edges(document: Document, row: dict[str, Any], at: Row) -> list[Edge]:
                 raise document.error("moved is neither true nor false", at, "moved")
             for distance in _each(far):
                 if distance not in ("", *DISTANCES):
-                    hint = f"it is empty for one thread, or {listed(DISTANCES)}"
+                    hint = f"it is empty for one thread, or {join_alternatives(DISTANCES)}"
                     said = distance[:40] if isinstance(distance, str) else "no text"
                     raise document.error(f"the distance {said} of {name}", at, "far", hint)
                 called = f"{name}.{distance}" if relation == "po" and distance and distance != handover else name
