@@ -1,4 +1,4 @@
-"""What can be told about an expression before its parameters or its own name have a kind."""
+"""Kind inference of expressions before their parameters or their own name have a kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks over checked statements: monotone recursion, size, definitions that nothing uses."""
+"""Passes over checked statements: monotone recursion, size, removal of unused definitions."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def scalars(op: ops.Load | ops.Store | ops.Atomic, o: Operands, site: Site) -> P
 
 @plans(ops.DivergentAligned)
 def divergent_aligned(op: ops.DivergentAligned, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
-    """Nothing but undefined behaviour."""
+    """Undefined behaviour only."""
     faults = Faults()
     faults.add(op.code, op.reason)
     return Plan(faults=faults.all())
@@ -89,7 +89,7 @@ def tensormap_copy(op: ops.TensormapCopyFence, o: Operands, site: Site) -> Plan:
 
 
 def mapa(op: ops.Alu, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
-    """The same place in another CTA of the cluster (9.7.9.23)."""
+    """The same offset in another CTA of the cluster (9.7.9.23)."""
     address, rank = o.numbers("srcs")
     there = site.in_rank(widened(address), rank)
     if there is None:
@@ -112,7 +112,7 @@ def barrier(op: ops.Barrier, o: Operands, site: Site) -> Plan:  # noqa: ARG001 -
 
 
 def name_of(op: ops.WarpSync | ops.Collective) -> str:
-    """What an instruction is called at which the lanes of a mask meet."""
+    """The name of an instruction at which the lanes of a mask synchronise."""
     return "bar.warp.sync" if isinstance(op, ops.WarpSync) else op.op.partition(".")[0] + ".sync"
 
 

@@ -1,4 +1,4 @@
-"""The operands that decide what an instruction touches, and their values."""
+"""The operands that determine the effect of an instruction, and their values."""
 
 from __future__ import annotations
 

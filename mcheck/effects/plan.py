@@ -1,4 +1,4 @@
-"""The records of a plan."""
+"""Plans: the records of an operation's effect."""
 
 from __future__ import annotations
 
@@ -122,22 +122,22 @@ class Plan:
     result: int | None = None
 
     def moved(self) -> Iterator[Run]:
-        """What a copy moves, run by run."""
+        """The runs of bytes that a copy moves."""
         return self.box.runs() if self.box is not None else iter(self.runs)
 
 
 @dataclass(slots=True)
 class Faults:
-    """Collects what is violated, in the order in which it is looked at."""
+    """The violated preconditions, in the order in which they are checked."""
 
     found: list[Fault] = field(default_factory=list)
 
     def add(self, code: str, message: str) -> None:
-        """One more violated precondition."""
+        """Add a violated precondition."""
         self.found.append(Fault(code, message))
 
     def require(self, holds: bool, code: str, message: str) -> bool:
-        """Adds a fault if a precondition does not hold; whether it does."""
+        """Add a fault if a precondition does not hold; returns whether it holds."""
         if not holds:
             self.add(code, message)
         return holds

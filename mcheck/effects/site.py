@@ -1,4 +1,4 @@
-"""Where an instruction executes: the objects and the CTAs of its program as its thread sees them (PTX ISA 9.0 5.1)."""
+"""The site of an instruction: the objects and the CTAs of its program as its thread sees them (PTX ISA 9.0 5.1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcheck.ir.program import Place, Program
 
 
 class Objects:
-    """The object instances of a program, found by address."""
+    """The object instances of a program, by address."""
 
     __slots__ = ("bases", "instances")
 
@@ -21,7 +21,7 @@ class Objects:
         self.bases = [i.base for i in self.instances]
 
     def at(self, address: int) -> Instance | None:
-        """The instance that holds a byte."""
+        """The instance that contains a byte."""
         k = bisect_right(self.bases, address) - 1
         if k < 0:
             return None
@@ -58,7 +58,7 @@ def layout_of(program: Program) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A thread's place in a layout. Its checks add what they find to a list of faults."""
+    """A thread's place in a layout, with checks that add violated preconditions to ``Faults``."""
 
     layout: Layout
     place: Place
@@ -69,11 +69,11 @@ class Site:
         return self.place.cta
 
     def at(self, address: int) -> Instance | None:
-        """The instance that holds a byte."""
+        """The instance that contains a byte."""
         return self.layout.objects.at(address)
 
     def in_cluster(self, cta: Cta) -> bool:
-        """Whether a CTA is of the executing thread's cluster."""
+        """Whether a CTA is in the executing thread's cluster."""
         return (cta.gpu, cta.cluster) == (self.cta.gpu, self.cta.cluster)
 
     @property
@@ -94,7 +94,7 @@ class Site:
         return next(cta.rank for cta in self.layout.ctas if cta.number == number)
 
     def no_rank(self, rank: int) -> str:
-        """What is wrong where ``in_rank`` finds nothing."""
+        """The message if the cluster has no CTA of a rank (``in_rank`` returns ``None``)."""
         alone = "" if self.layout.clustered else ": no role gives a cluster, so every CTA is one by itself"
         return f"the cluster has no CTA of rank {rank}{alone}"
 
@@ -185,5 +185,5 @@ def _inside(instance: Instance, address: int) -> str:
 
 
 def widened(address: int) -> int:
-    """An address that went through a 32-bit register is an offset into the shared windows."""
+    """Restore an address that went through a 32-bit register, where it is an offset into the shared windows."""
     return address + SHARED_BASE if 0 <= address < GLOBAL_BASE else address

@@ -1,4 +1,4 @@
-"""Plans of tensor copies (PTX ISA 9.0 section 9.7.9.27.1.2): where their map is, and what they do with its fields."""
+"""Plans of tensor copies (PTX ISA 9.0 section 9.7.9.27.1.2): where their map is, and the effect given its fields."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def copy(op: ops.TensorCopy, o: Operands, site: Site, spec: TensorMapSpec | None
     """The copy with the fields of the map that was found, ``None`` if the bytes are no map."""
     faults = Faults()
     if spec is None:
-        faults.add("UB404", "the bytes at this address are no tensor map")
+        faults.add("UB404", "the bytes at this address are not a tensor map")
         return Plan(faults=faults.all())
     coords = tuple(wrap("s32", c) for c in o.numbers("coords"))
     info, shared, mask = o.numbers("im2col_info"), o.address("shared"), o.optional_number("cta_mask")

@@ -143,7 +143,7 @@ def _of_one_group(e: Emitter, op: Op, state: State) -> None:
 
 
 def _close_group(e: Emitter, op: Op, state: State, family: str) -> None:
-    """Batches what is open; two cp.async of one group must not write one place (PTX ISA 9.7.9.25.3.2)."""
+    """Commit the open copies as a group; two cp.async of a group must not write one place (PTX ISA 9.7.9.25.3.2)."""
     groups = groups_of(state, family)
     if family == "cp.async":
         _of_one_group(e, op, state)
@@ -156,7 +156,7 @@ def _close_group(e: Emitter, op: Op, state: State, family: str) -> None:
 
 
 def _shared(e: Emitter) -> bool:
-    """Whether other threads make the wgmma-groups of the warpgroup too."""
+    """Whether other threads take part in the wgmma-groups of the warpgroup."""
     return e.meets and len(committing_threads(e.program, e.thread.place.warpgroup)) > 1
 
 
@@ -209,7 +209,7 @@ def _bulk(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 def _done(e: Emitter, op: Op, state: State, issue: Event, made: Plan, reads: list[Event], writes: list[Event]) -> None:
-    """How the completion of a bulk copy is learnt: by the signals on its mbarriers, or by its group."""
+    """Emit the completion of a bulk copy: the signals on its mbarriers, or its group."""
     if getattr(op, "mbar", None) is None:
         record = AsyncRecord(tuple(r.uid for r in reads), tuple(w.uid for w in writes), "bulk")
         groups_of(state, "bulk").open.append(record)
@@ -363,7 +363,7 @@ def _tensor_copy(e: Emitter, op: ops.TensorCopy, state: State, issue: Event, map
 
 
 def _touched(e: Emitter, op: ops.TensorCopy, state: State, issue: Event, box: Box) -> tuple[list[Event], list[Event]]:
-    """A copy of which only the bytes matter, as few events as they are ranges."""
+    """A copy of which only the bytes matter: one event per range."""
     from_tensor = box.kind == "load"
     image = box.image()
     tensor: tuple[tuple[int, int], ...] = ()

@@ -1,4 +1,4 @@
-"""Events of one thread's path, before bytes are cut into chunks and before anything is related.
+"""Events of one thread's path, before bytes are split into chunks and before there are relations.
 
 A memory event covers the whole footprint of one scalar access; ``mcheck.events.structure`` cuts it into chunks.
 An asynchronous operation gives an ``ISSUE`` event in program order and memory events outside it (``order`` is ``None``)
@@ -96,7 +96,7 @@ def ends_pending_waits(event: Event) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Misstep:
-    """Undefined behaviour met on a path, at event or operation ``op``."""
+    """Undefined behaviour on a path, at event or operation ``op``."""
 
     code: str
     message: str
@@ -106,7 +106,7 @@ class Misstep:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One way through a thread's code.
+    """One control-flow path through a thread's code.
 
     ``end``: ``end``; ``cut`` (the unrolling bound was met); ``undefined`` (a misstep ended it); ``stuck`` (waits
     forever

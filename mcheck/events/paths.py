@@ -1,4 +1,4 @@
-"""The paths of a thread: its code run with unknown read values, forking where they decide.
+"""Symbolic execution of a thread: its paths with unknown read values, forking at branches that depend on them.
 
 A path is found once, with terms for what its reads return; which writes they read from is the solver's business. An
 iteration of a loop that has no effect and comes back to the same live registers is not followed again: the execution
@@ -43,9 +43,9 @@ HANDLERS = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
 MAX_STEPS = 200_000
 MAX_PATHS = 20_000
 MAX_ITERATIONS = 4096
-"""Iterations of one loop without effects and with ever new registers."""
+"""The maximum iterations of a loop without effects whose registers never repeat."""
 MAX_LOOKS = 32
-"""The same of a loop that what it reads, or a look at an mbarrier, decides to go on: a poll that counts its tries."""
+"""The same for a loop whose exit depends on a read or on an mbarrier test: a poll that counts its tries."""
 
 Domain = Callable[[Uid, State], tuple[int, ...] | None]
 
@@ -73,7 +73,7 @@ class Walker:
     paths: list[Path] = field(default_factory=list)
 
     def run(self) -> list[Path]:
-        """All paths, in the order of the code."""
+        """Enumerate all paths, in the order of the code."""
         emitter = Emitter(
             self.program, self.thread, self.semantics, self.domain, self.unsure, self.failed_attempts, self.unroll
         )
@@ -152,7 +152,7 @@ class Walker:
         return self.paths
 
     def _execute(self, emitter: Emitter, op: Op, state: State) -> list[State]:
-        """One operation: the states after it; forks first over operands whose value must be known."""
+        """Execute one operation: the states after it; forks first over operands whose value must be known."""
         unknown = emitter.needs(op, state)
         if unknown is None:
             return emitter.execute(op, state)
@@ -162,7 +162,7 @@ class Walker:
         return out
 
     def _concretise(self, state: State, term: Term) -> Iterator[State]:
-        """A fork for every combination of values of the events that ``term`` depends on."""
+        """Fork for every combination of values of the events that ``term`` depends on."""
         uids = sorted(u for u in reads_of(term) if u not in state.known)
         if not uids:  # nothing that a read returns makes it known
             self._finish(state, "unknown")
@@ -225,7 +225,7 @@ class Walker:
         return any(Tag.ARRIVE not in state.events[uid[1]].tags for uid in reads_of(term) if uid not in state.known)
 
     def _decide(self, state: State, term: Term, *, taken: bool) -> tuple[State | None, State | None]:
-        """(the state in which the term's truth is ``taken``, the state in which it is not)."""
+        """Fork on a condition: the state in which its truth is ``taken``, and the other one."""
         state.ctrl |= reads_of(term)
         known = state.truth(term)
         if known is not None:
@@ -246,13 +246,13 @@ class Walker:
 
 
 def _stuck(state: State, position: int) -> State:
-    """The state, stuck in what comes from an event on."""
+    """The state, blocked from an event on."""
     state.stuck = tuple(e.uid for e in state.events[position:])
     return state
 
 
 def exits_matter(program: Program) -> bool:
-    """Whether something may depend on when a thread exits: shared memory of others, or a barrier without a count."""
+    """Whether the time of a thread's exit can matter: for remote shared memory, or a barrier without a count."""
     return program.clustered or any(
         isinstance(op, ClusterBarrier | WarpSync | Collective | BulkCopy | TensorCopy | Wgmma)
         or (isinstance(op, Barrier) and op.count is None)

@@ -1,4 +1,4 @@
-"""The base relations of cat that the paths alone decide, one definition each.
+"""The base relations of cat that are determined by the paths alone, one definition each.
 
 A relation is given by its predicate on two events; one that relates events which share something by what they share.
 Most concern few events: ``first`` and ``second`` say which may stand on either side, so that a structure is searched
@@ -27,7 +27,7 @@ def _any(_event: Event, _node: Node) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Pairs of events on the two sides for which ``predicate`` holds; initial writes stand on no side."""
+    """A base relation: the pairs for which ``predicate`` holds; initial writes are in no pair."""
 
     predicate: Predicate
     first: Side = _any
@@ -43,7 +43,7 @@ SHARED: dict[str, Key] = {}
 
 
 def relation(name: str, *, first: Side = _any, second: Side = _any) -> Callable[[Predicate], Predicate]:
-    """Registers the predicate of a base relation between events of threads."""
+    """Register the predicate of a base relation between events of threads."""
 
     def register(predicate: Predicate) -> Predicate:
         RELATIONS[name] = Relation(predicate, first, second)
@@ -53,7 +53,7 @@ def relation(name: str, *, first: Side = _any, second: Side = _any) -> Callable[
 
 
 def shared(name: str) -> Callable[[Key], Key]:
-    """Registers what the events of a base relation share."""
+    """Register a base relation that is an equivalence: the key that related events share."""
 
     def register(key: Key) -> Key:
         SHARED[name] = key
@@ -63,7 +63,7 @@ def shared(name: str) -> Callable[[Key], Key]:
 
 
 def event_of(node: Node) -> Event:
-    """The event of a node that is no initial write."""
+    """The event of a node that is not an initial write."""
     assert node.source is not None
     return node.source
 
@@ -157,7 +157,7 @@ def _look(e: Event, _: Node) -> bool:
 
 @relation("regardless", first=_look, second=_ordered)
 def independent_of_wait(s: Structure, a: Node, b: Node) -> bool:
-    """A wait on an mbarrier and what its thread does behind it whatever the answer: what nothing depends on it for."""
+    """An mbarrier wait and later operations of its thread that do not depend on its result."""
     look, behind = event_of(a), event_of(b)
     return program_order(s, a, b) and look.uid not in behind.ctrl | behind.addr | behind.data
 
@@ -167,7 +167,7 @@ def _scoped(e: Event, _: Node) -> bool:
 
 
 def reach(s: Structure, x: Node, scope: str) -> Hashable:
-    """What threads in one scope share (PTX ISA 8.5)."""
+    """The key that threads in one scope instance share (PTX ISA 8.5)."""
     return scopes.scope_instance(s.thread(x).place.cta, scope)
 
 
@@ -318,7 +318,7 @@ def relation_rows(s: Structure, name: str) -> list[int]:
 
 
 def _sharing(keys: list[Hashable]) -> list[int]:
-    """The rows of a relation between all with the same key."""
+    """The rows of the relation between all events with the same key."""
     members: dict[Hashable, int] = {}
     for k, key in enumerate(keys):
         if key is not None:

@@ -1,4 +1,4 @@
-"""The state of a thread on one of its paths: registers, events so far, what its branches have established."""
+"""The symbolic state of a thread on a path: registers, events so far, constraints of the branches taken."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """What a path knows about a loop head: the live registers that it had there since the last effect, each with the
+    """A loop head on a path: the live registers that it had there since the last effect, each with the
     number
     of events before it; the effects so far; how often an iteration with effects came back.
     """
@@ -82,13 +82,13 @@ class State:
     """Those of the events that no ``try_wait`` outlasts."""
 
     def add(self, event: Event) -> None:
-        """The thread executes an event."""
+        """Append an event of the thread."""
         self.events.append(event)
         if Tag.F in event.tags:
             self.fences += ends_pending_waits(event)
 
     def truncate(self, length: int) -> None:
-        """Takes back all events but so many."""
+        """Remove all events after the first ``length``."""
         self.fences -= sum(map(ends_pending_waits, self.events[length:]))
         del self.events[length:]
 
@@ -123,7 +123,7 @@ class State:
         )
 
     def end_iteration(self, position: int, here: tuple[object, int]) -> None:
-        """The iteration since an event is over, and may come again: ``here`` is what holds at its loop's head."""
+        """Record that an iteration has ended and may be repeated: ``here`` is what holds at the loop head."""
         seen = {pc: tuple(s for s in v.seen if s[1] < position) for pc, v in self.visits.items()}
         seen[self.pc] += (here,)
         self.visits = {pc: replace(self.visits[pc], seen=s) for pc, s in seen.items() if s}
@@ -155,7 +155,7 @@ class State:
     # --- what the path has established about values -------------------------------------------------
 
     def resolve_term(self, term: Term) -> Term:
-        """The value of a term where the path has fixed it, else the term."""
+        """The value of a term if the path has fixed it, else the term."""
         if isinstance(term, int) or not self.known:
             return term
         uids = reads_of(term)
@@ -167,12 +167,12 @@ class State:
         return term
 
     def assume(self, term: Term, value: int) -> None:
-        """This path is the one on which the raw bits of an event are ``value``."""
+        """Constrain the path to the raw bits ``value`` of an event."""
         self.constraints.append((("x", "==", term, value), True))
         self._learn(term, value)
 
     def exclude_values(self, uid: Uid, values: Iterable[int]) -> State:
-        """The path on which an event returns none of these values: what is left is what nobody knows."""
+        """The path on which an event returns none of these values, so that its value is unknown."""
         fork = self.fork()
         for value in values:
             fork.constrain(("x", "==", ("e", uid), value), truth=False)
@@ -210,7 +210,7 @@ class State:
         return self.facts.get(term)
 
     def constrain(self, term: Term, truth: bool) -> None:
-        """The path goes on where the condition has this truth value."""
+        """Constrain the path to a truth value of a condition."""
         self.constraints.append((term, truth))
         comparison = _equality(term)
         same = self._same(term) if comparison is None else None

@@ -1,4 +1,4 @@
-"""Static bounds of every node of a tape on one event structure: what must hold and what may hold.
+"""Static bounds of every node of a tape on an event structure: the pairs that must hold and that may hold.
 
 A pair outside the upper bound is in no execution, a pair in the lower bound in every one; only the pairs between the
 two are computed for each candidate. A check that its upper bound satisfies can never fail here, and its nodes are

@@ -1,4 +1,4 @@
-"""Who meets whom at a barrier: the assignments of arrivals to generations.
+"""Assignments of barrier arrivals to generations: which arrivals synchronise with which departures.
 
 PTX (models from 9.0 on): a barrier with a count completes when that many threads have arrived, each warp counting 32;
 without
@@ -29,14 +29,14 @@ from mcheck.ir.reachability import earliest_reachable, last_barrier_position, la
 
 
 def quorum_choice(relation: str, sources: list[int], targets: list[int], quorum: int) -> Choice:
-    """The sets of ``quorum`` arrivals with which all that wait synchronise; if nobody waits, any will do."""
+    """The choice of ``quorum`` arrivals with which all waiting threads synchronise; if no thread waits, any will do."""
     sets = combinations(sources, quorum) if targets else [()]
     options = [Option(((relation, tuple((a, b) for a in chosen for b in targets)),)) for chosen in sets]
     return Choice("barrier", options, rank=0)
 
 
 def rounds_choice(units: Units, leaving: LaneExits) -> Choice:
-    """Every way to fill the rounds of a barrier with counts."""
+    """The choice of how arrivals fill the generations of a barrier with counts."""
     return Choice("barrier", fill_rounds(units, leaving), rank=0)
 
 
@@ -86,7 +86,7 @@ def _passes(s: Structure, key: tuple[object, ...], reached: list[Node]) -> bool:
 
 
 def _quorum(members: list[Node]) -> int | None:
-    """How many arrivals an instance needs, the most that one of them asks for; ``None`` if none says."""
+    """The number of arrivals that an instance needs: the maximum of those given, ``None`` if none is given."""
     given = [n.source.barrier.count for n in members if n.source and n.source.barrier]
     return max((q for q in given if q is not None), default=None)
 
@@ -110,7 +110,7 @@ def static_members(program: Program, key: tuple[object, ...]) -> set[int]:
 
 
 def is_blocked(s: Structure, node: Node) -> bool:
-    """Whether a thread that stands before this barrier of the table dialect stays there."""
+    """Whether a thread that has reached this barrier of the table dialect stays blocked there."""
     assert node.source is not None and node.source.barrier is not None
     key = node.source.barrier.key
     reached = [
@@ -137,7 +137,7 @@ def dynamic_choices(
 def each_choice(
     s: Structure, choose: Quorum = quorum_choice, rounds: Rounds = rounds_choice
 ) -> Iterator[Choice | None]:
-    """The choice of each barrier whose arrival does not block, ``None`` for one with which these paths cannot be."""
+    """The choice of each barrier whose arrival does not block, ``None`` if these paths are impossible with it."""
     arrivals: dict[tuple[object, ...], dict[int, list[Node]]] = {}
     waits: dict[tuple[object, ...], dict[int, list[Node]]] = {}
     blocked: dict[tuple[object, ...], set[int]] = {}
@@ -216,7 +216,7 @@ def _synchronise_group(
     waits: dict[int, list[Node]],
     blocked: set[int],
 ) -> Option | None:
-    """Those who wait for a wgmma-group of the warpgroup go on once all have committed it, or have exited."""
+    """Waits for a wgmma-group of the warpgroup return once all its threads have committed it, or have exited."""
     _, cta, warpgroup, _ = key
     assert isinstance(cta, int) and isinstance(warpgroup, int)
     absent = set(committing_threads(s.program, (cta, warpgroup))) - set(arrivals)
@@ -230,7 +230,7 @@ def _synchronise_group(
 
 
 def _mixed(members: list[Node]) -> list[tuple[Node, Node]]:
-    """Every two arrivals of a round that are of different kinds."""
+    """All pairs of arrivals of a generation that are of different kinds."""
     kinds = [(n, n.source.barrier.kind == "red") for n in members if n.source and n.source.barrier]
     return [(a, b) for (a, one), (b, other) in combinations(kinds, 2) if one is not other]
 
@@ -311,7 +311,7 @@ def _participants(s: Structure, step: BarrierStep) -> set[int]:
 
 
 def _is_stuck(s: Structure, thread: int) -> bool:
-    """Whether the thread is stuck on these paths: it has not exited, so the barrier waits for it."""
+    """Whether the thread is blocked on these paths: it has not exited, so the barrier waits for it."""
     path = next(p for p in s.paths if p.thread == thread)
     return path.end != "end"
 
@@ -319,7 +319,7 @@ def _is_stuck(s: Structure, thread: int) -> bool:
 def _units(
     s: Structure, arrivals: dict[int, list[Node]], waits: dict[int, list[Node]], blocked: set[int]
 ) -> tuple[Units, LaneExits]:
-    """The arrivals at a barrier with counts, of each warp, which counts 32, and when the warps leave."""
+    """The arrivals at a barrier with counts, by warp (each counts 32), and the exits of the warps."""
     warps: dict[tuple[int, int], list[int]] = {}
     for thread in arrivals:
         place = s.program.threads[thread].place
@@ -361,7 +361,7 @@ def _of_warp(lanes: list[Arrival]) -> Arrival:
 
 
 def _may_have_arrived(s: Structure, thread: int, step: BarrierStep) -> bool:
-    """Whether a thread has stopped at what is undefined, before it might have come to a barrier."""
+    """Whether a thread has stopped at undefined behaviour before a barrier at which it might have arrived."""
     path, code = s.paths[thread], s.program.threads[thread]
     if path.end != "undefined":
         return False
@@ -373,7 +373,7 @@ def _may_have_arrived(s: Structure, thread: int, step: BarrierStep) -> bool:
 
 
 def _last_of(s: Structure, thread: int) -> list[int]:
-    """The last event of a thread in program order, if it has one."""
+    """The last event of a thread in program order, if there is one."""
     mine = [n for n in s.nodes if n.thread == thread and n.source is not None and n.source.order is not None]
     return [n.index for n in mine[-1:]]
 

@@ -1,4 +1,5 @@
-"""The rounds of a barrier with a count: which arrivals complete each, and what may come too early (PTX ISA 9.7.13.1).
+"""Generations of a barrier with a count: the arrivals that complete each, and arrivals that may be too early (PTX ISA
+9.7.13.1).
 
 Every arrival of a warp counts, also a second one of a warp that did not wait at its first (open question Q22). All
 that arrive in a round give one count and one kind. An arrival of another use that may come while a round is open is
@@ -49,7 +50,7 @@ class Arrival:
 
     @property
     def use(self) -> Use:
-        """What all arrivals of a round have in common."""
+        """The properties that all arrivals of a generation have in common."""
         return self.step.count, self.step.kind == "red"
 
     @property
@@ -58,17 +59,17 @@ class Arrival:
         return self.lanes or (self,)
 
     def before_mates(self, warp: Arrival) -> Arrival:
-        """This arrival of a lane, with the events of the others: when these come is all one."""
+        """This arrival of a lane, with the events of the others, whose time does not matter."""
         return replace(self, sources=tuple(dict.fromkeys((*self.sources, *warp.sources))))
 
     @property
     def uses(self) -> set[Use]:
-        """The ways in which its lanes use the barrier."""
+        """The uses of the barrier by its lanes."""
         return {lane.use for lane in self.each}
 
     @property
     def waits(self) -> bool:
-        """Whether a lane waits for the round to be complete."""
+        """Whether a lane waits for the generation to complete."""
         return bool(self.targets) or self.standing
 
 
@@ -86,7 +87,7 @@ class LaneExits:
     others: tuple[int, ...] | None
 
     def gone(self, units: Units, at: tuple[int, ...]) -> tuple[int, ...] | None:
-        """The exits before a round that every warp with further arrivals is in; ``None`` if it is never complete."""
+        """The exits before a generation with all warps that have further arrivals; ``None`` if it never completes."""
         found = [self.others, *(self.units[u] for u, k in enumerate(at) if k == len(units[u]))]
         return None if None in found else tuple(n for exits in found for n in exits or ())
 
@@ -107,7 +108,7 @@ class _Search:
         return sum(k < len(unit) for unit, k in zip(self.units, at, strict=True))
 
     def note(self, option: Option) -> None:
-        """Keeps an option once."""
+        """Record an option, without duplicates."""
         self.found.setdefault((option.edges, option.misstep), option)
         if len(self.found) > MAX_ASSIGNMENTS:
             raise Unsupported(TOO_MANY)
@@ -220,7 +221,7 @@ def _misuses(
 
 
 def _uses(arrivals: Iterable[Arrival]) -> set[Use]:
-    """The ways in which some arrivals use their barrier."""
+    """The uses of the barrier by some arrivals."""
     return {use for a in arrivals for use in a.uses}
 
 

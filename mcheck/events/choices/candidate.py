@@ -1,4 +1,4 @@
-"""What an execution chooses on an event structure: whom each read reads from, the last write of a location, phases,
+"""Candidate executions as choices on an event structure: rf, the last write of each location, mbarrier phases,
 barriers.
 
 A choice has options; an option contributes pairs to base relations, forbids co edges, and may fix the results of events
@@ -60,15 +60,15 @@ Candidate = tuple[int, ...]
 
 
 class Undetermined(Exception):
-    """A value depends on a choice that is not made yet."""
+    """Raised if a value depends on a choice that has not been made."""
 
 
 class CircularValue(Exception):
-    """A value depends on itself (out of thin air)."""
+    """Raised if a value depends on itself (out of thin air)."""
 
 
 def read_choices(s: Structure, stuck: frozenset[Uid]) -> list[Choice]:
-    """Whom each read may read from: any write of its chunk but the one of its own read-modify-write."""
+    """The rf choices: any write of the read's chunk except the one of its own read-modify-write."""
     out = []
     for address, reads in s.reads.items():
         writes = s.writes[address]
@@ -90,7 +90,7 @@ def read_choices(s: Structure, stuck: frozenset[Uid]) -> list[Choice]:
 
 
 def final_choices(s: Structure, addresses: list[int]) -> list[Choice]:
-    """The last write of each chunk: one that no other write follows in co."""
+    """The choices of the last write of each chunk: one that no other write follows in co."""
     return [
         Choice(
             "final",
@@ -194,7 +194,7 @@ class Valuation:
         return (self.term(term) >> (8 * offset)) & ((1 << (8 * size)) - 1)
 
     def _reduction(self, event: Event) -> int:
-        """What bar.red returns: the predicates of all that arrived in its generation, counted or joined (PTX ISA
+        """The result of bar.red: the predicates of all arrivals of its generation, counted or combined (PTX ISA
         9.7.13.1).
         """
         here = self.structure.nodes_of[event.uid][0]
@@ -217,7 +217,7 @@ class Valuation:
         raise Unknown
 
     def _collective(self, event: Event, op: Collective, here: int) -> int:
-        """What a lane gets that has met the others of a mask."""
+        """The result of a lane that has synchronised with the others of a mask."""
         brought: dict[int, int] = {}
         for k, choice in enumerate(self.choices):
             if choice.kind == "barrier":
@@ -255,7 +255,7 @@ class Valuation:
 
 
 def constant_values(s: Structure, choice: Choice) -> list[int | None] | None:
-    """For an rf choice: the value that each option gives, ``None`` where it is not known beforehand."""
+    """For an rf choice, the value of each option, ``None`` if not known in advance."""
     if choice.kind not in ("rf", "final"):
         return None
     out: list[int | None] = []

@@ -1,4 +1,4 @@
-"""The states that arrives on mbarriers return, where a wait has one that came through memory or out of a computation.
+"""State operands of waits that come through memory or from a computation, not directly from an arrive.
 
 A state is a value like any other (PTX ISA 9.7.13.15.16 says who returns it, not how it travels). Phases are chosen
 before values are known, so such a wait supposes what its state is: one that an arrive returned, or none of those that
@@ -25,7 +25,7 @@ SAMPLES = (0, 1)
 
 
 def arrive_of(term: Term, event_of: Callable[[Uid], Event]) -> Uid | None:
-    """The arrive, on whatever object, whose state a term is."""
+    """The arrive, on any object, whose returned state a term is."""
     plain = copied_value(term)
     if isinstance(plain, int) or plain[0] != "e":
         return None
@@ -43,7 +43,7 @@ def is_supposed(s: Structure, event: Event) -> bool:
 
 
 def fits_belief(valuation: Valuation, wait: Uid, belief: Belief) -> bool | None:
-    """Whether a wait has the state that it supposes; ``None`` if its value is not there yet, or never."""
+    """Whether a wait has the state that its belief says; ``None`` if its value is not known, yet or ever."""
     try:
         value = valuation.term(_state(valuation, wait)) & WORD
     except Unknown:
@@ -65,7 +65,7 @@ def is_circular(valuation: Valuation, wait: Uid) -> bool:
 
 
 def check_belief(valuation: Valuation, wait: Uid, belief: Belief) -> None:
-    """Raises ``Unsupported`` if nobody can tell whether an execution has the state that a wait supposes.
+    """Raise ``Unsupported`` if it is not known whether an execution has the state that a wait supposes.
 
     A state that depends on unknown contents is none that an arrive returned if it is none for some of them.
     """
@@ -111,7 +111,7 @@ def check_counts(valuation: Valuation, conditions: list[Term]) -> None:
 
 
 def _value(valuation: Valuation, term: Term) -> int | None:
-    """The value of a term where it has one."""
+    """The value of a term, if it has one."""
     try:
         return valuation.term(term) & WORD
     except (Unknown, Undetermined, CircularValue):
@@ -125,7 +125,7 @@ def _state(valuation: Valuation, wait: Uid) -> Term:
 
 
 class _Sampled(Valuation):
-    """Values with all unknown contents alike."""
+    """Values in which all unknown contents have one sample value."""
 
     sample = 0
 

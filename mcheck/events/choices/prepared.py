@@ -1,4 +1,4 @@
-"""One event structure with its choices, under one model: what is settled before any choice is made.
+"""An event structure with its choices under a model, and what is decided before any choice is made.
 
 Choices with one option are static edges; the static bounds of the model's tape say what every execution has and what
 none has, which axioms may still fail and which flags may still be raised. What is left, an engine searches or solves.
@@ -69,7 +69,7 @@ class Prepared:
         return Valuation(self.s, self.choices, candidate, self.reader, self.results)
 
     def _filter_domains(self) -> None:
-        """Drops the options that a constraint on one event rules out by itself."""
+        """Remove the options that a constraint on one event rules out."""
         rest = []
         for term, truth in self.constraints:
             uid = single_event(term)
@@ -187,7 +187,7 @@ class Prepared:
         self.plan = Plan(self.tape, bounds, roots)
 
     def _forced_co(self, bounds: Bounds) -> bool:
-        """Puts what every execution must have into co's lower bound; whether that changed it."""
+        """Add the forced pairs to co's lower bound; returns whether that changed it."""
         changed = False
         for a in self.tape.axioms:
             if a.role != BOUND:
@@ -225,13 +225,13 @@ class Prepared:
     # --- candidates -----------------------------------------------------------------------------------
 
     def misstep(self, candidate: Candidate) -> bool:
-        """Whether something is misused in this execution."""
+        """Whether this execution has a misuse."""
         return self.misusable and any(
             taken >= 0 and c.options[taken].misstep for c, taken in zip(self.choices, candidate, strict=True)
         )
 
     def culprit(self, candidate: Candidate) -> int | None:
-        """The event of the only misuse in this execution, unless that says what a flag would say of it."""
+        """The event of the only misuse in this execution, unless a flag reports the same."""
         found = {c.options[taken].misstep for c, taken in zip(self.choices, candidate, strict=True) if taken >= 0} - {
             None
         }
@@ -244,7 +244,7 @@ class Prepared:
 
     @cached_property
     def doomed(self) -> tuple[Event, ...]:
-        """What is misused in every order."""
+        """The misuses that occur in every order."""
         return find_always_undefined(self.s)
 
     def alone(self, uid: Uid) -> bool:
@@ -252,7 +252,7 @@ class Prepared:
         return is_only_misuse(self.s, self.doomed, uid)
 
     def believable(self, candidate: Candidate) -> bool:
-        """Whether every wait has the state that it supposes, as far as values are known.
+        """Whether every wait has the state that its belief says, as far as values are known.
 
         A state has no value where its arrive comes after a misuse: that must not be the misuse of that very wait.
         """
@@ -275,14 +275,14 @@ class Prepared:
         return not any(k != own and c.options[taken].misstep for k, (c, taken) in chosen)
 
     def check_beliefs(self, candidate: Candidate) -> None:
-        """Raises ``Unsupported`` if nobody can tell whether mbarrier instructions have the states that they suppose."""
+        """Raise ``Unsupported`` if it is not known whether mbarrier instructions have the states that they suppose."""
         for choice, taken in zip(self.choices, candidate, strict=True):
             for wait, belief in choice.options[taken].beliefs if taken >= 0 else ():
                 mbarrier_tokens.check_belief(self.valuation(candidate), wait, belief)
         mbarrier_tokens.check_counts(self.valuation(candidate), self.counting)
 
     def may_flag(self) -> Iterator[tuple[str, int, int]]:
-        """The pairs that some execution may flag, by the bounds alone."""
+        """The pairs that some execution may flag, by the static bounds alone."""
         if self.possible:
             for a in self.flags:
                 for i, row in enumerate(self.bounds.high[a.node]):
