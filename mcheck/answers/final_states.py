@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from mcheck.answers.result import State, Value
 from mcheck.base.errors import Unsupported
-from mcheck.events.choices.candidate import Candidate, Choice, Circular, NotYet, Valuation
+from mcheck.events.choices.candidate import Candidate, Choice, CircularValue, Undetermined, Valuation
 from mcheck.events.choices.prepared import Prepared
 from mcheck.events.structure import Structure
 from mcheck.ir.condition import And, Compare, Condition, ConstTerm, Formula, MemTerm, Not, Or, RegTerm, Term, Truth
@@ -142,9 +142,9 @@ class States:
             return value
         except Unknown:
             return UNKNOWN
-        except NotYet:
+        except Undetermined:
             return UNKNOWN
-        except Circular:
+        except CircularValue:
             raise Unsupported("a final value that justifies itself") from None
 
     def _table(self, term: Term) -> tuple[int, list[Value]] | None:

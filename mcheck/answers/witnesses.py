@@ -13,7 +13,7 @@ from mcheck.answers.scope_mismatch import explain_narrow_scope, join_advice, sug
 from mcheck.answers.step_text import deadlock_code, step_of, text_of
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag, proxy_of
-from mcheck.events.choices.candidate import Candidate, Circular, NotYet, Valuation
+from mcheck.events.choices.candidate import Candidate, CircularValue, Undetermined, Valuation
 from mcheck.events.choices.prepared import Prepared
 from mcheck.events.event import Path
 from mcheck.events.relations import MBARRIER_BYTES
@@ -76,7 +76,7 @@ def effect_of(s: Structure, valuation: Valuation, node: Node) -> Effect | None:
 def _known(compute: Callable[[], int]) -> int | None:
     try:
         return compute()
-    except (Unknown, NotYet, Circular):
+    except (Unknown, Undetermined, CircularValue):
         return None
 
 

@@ -1,4 +1,4 @@
-"""From a cat file's tree to a ``Model``: its statements. Expressions are the subject of ``mcheck.cat.evaluate``.
+"""The checker of cat statements: from syntax tree to ``Model``. ``mcheck.cat.evaluate`` checks the expressions.
 
 Shadowing follows the order of the text, so ``let co = co+`` means what it says. Functions see the names that were
 defined before them, not those before their call.

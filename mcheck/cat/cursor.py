@@ -1,4 +1,4 @@
-"""Where a parser of cat stands in the tokens, and what it says of a token that does not fit."""
+"""The token cursor of the cat parser, and its errors for unexpected tokens."""
 
 from __future__ import annotations
 

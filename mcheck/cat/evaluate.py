@@ -18,10 +18,10 @@ from typing import Final
 from mcheck.base.errors import InputError
 from mcheck.cat.ast import Base, Empty, Kind, Let, LetRec, Node, Op1, Op2, Statement, Var
 from mcheck.cat.fold import REL, SET, binary, unary
-from mcheck.cat.infer import decided, infer, mentions_itself, resolve
+from mcheck.cat.infer import evaluate_condition, infer, mentions_itself, resolve
 from mcheck.cat.messages import error
-from mcheck.cat.orders import applied, known_function
-from mcheck.cat.passes import monotone, size_of, uses
+from mcheck.cat.orders import apply_primitive, known_function
+from mcheck.cat.passes import check_monotone, size_of, uses
 from mcheck.cat.quoting import no_duplicates, quote, unevaluated, wrong_count, wrong_kind
 from mcheck.cat.scanner import Source
 from mcheck.cat.scope import (
@@ -226,7 +226,7 @@ class Evaluator:
 
     def holds(self, condition: Condition, scope: Scope, source: Source) -> bool:
         """The truth of a condition. No variant is on; of sets only what is so in every execution is known."""
-        truth = decided(condition)
+        truth = evaluate_condition(condition)
         if truth is not None:
             return truth
         if condition.op == "not":
@@ -278,7 +278,7 @@ class Evaluator:
             args = tuple(self.value(arg, scope, source) for arg in call.args)
             if len(args) == 1 and isinstance(args[0], Items) and not args[0].braces:
                 args = args[0].items
-            value = applied(function.name, args)
+            value = apply_primitive(function.name, args)
             if value is None:
                 why = f"{function.name} of this depends on the execution"
                 raise unevaluated(call, quote(call, source), why, source)
@@ -408,7 +408,7 @@ class Evaluator:
         self.open = around
         recursive = False
         for let in lets:
-            recursive |= monotone(let.body, uids, None)
+            recursive |= check_monotone(let.body, uids, None)
         self.statements.extend([LetRec(tuple(lets))] if recursive else lets)
         return {var.name: var for var in variables}
 

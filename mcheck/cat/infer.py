@@ -1,4 +1,4 @@
-"""What can be told about an expression before its parameters or its own name have a kind."""
+"""Kind inference of expressions before their parameters or their own name have a kind."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def infer(raw: Expr, scope: Scope, wanted: Kind | None) -> Kind | None:
     if isinstance(raw, Try):
         return _either(raw.body, raw.other, scope, wanted)
     if isinstance(raw, If):
-        taken = decided(raw.condition)
+        taken = evaluate_condition(raw.condition)
         if taken is not None:
             return infer(raw.yes if taken else raw.no, scope, wanted)
         return _either(raw.yes, raw.no, scope, wanted)
@@ -96,17 +96,17 @@ def _either(one: Expr, other: Expr, scope: Scope, wanted: Kind | None) -> Kind |
     return known
 
 
-def decided(condition: Condition) -> bool | None:
+def evaluate_condition(condition: Condition) -> bool | None:
     """The truth of a condition on variants, none of which is on; ``None`` where sets have to be looked at."""
     match condition.op:
         case "variant":
             return False
         case "not":
-            inner = decided(condition.parts[0])
+            inner = evaluate_condition(condition.parts[0])
             return None if inner is None else not inner
         case "&&" | "||":
             settles = condition.op == "||"
-            parts = [decided(part) for part in condition.parts]
+            parts = [evaluate_condition(part) for part in condition.parts]
             if settles in parts:
                 return settles
             return None if None in parts else not settles
@@ -164,7 +164,7 @@ def parts_of(raw: Expr) -> Iterator[Expr]:
         case LetIn():
             yield from (*(binding.body for binding in raw.bindings), raw.body)
         case If():
-            taken = decided(raw.condition)
+            taken = evaluate_condition(raw.condition)
             yield from _operands(raw.condition)
             if taken is not False:
                 yield raw.yes

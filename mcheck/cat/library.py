@@ -17,7 +17,7 @@ from mcheck.base.errors import Span
 from mcheck.base.files import MEBIBYTE, is_in_folder_of, read_text_file
 from mcheck.cat.ast import Included, Model, Texts
 from mcheck.cat.check import Checker, Include
-from mcheck.cat.infer import decided
+from mcheck.cat.infer import evaluate_condition
 from mcheck.cat.messages import error, suggest
 from mcheck.cat.parser import parse
 from mcheck.cat.scanner import Source
@@ -44,7 +44,7 @@ def model_names() -> list[str]:
 def load_model(name_or_path: str) -> Model:
     """The model called ``name_or_path``, or that of the file: anything with a slash or ending in ``.cat`` is a file.
 
-    Names that were given texts (``give``) stand for those.
+    Names that were given texts (``register_models``) stand for those.
     """
     if name_or_path in _GIVEN:
         return _from_texts(_GIVEN[name_or_path])
@@ -63,15 +63,15 @@ def load_model(name_or_path: str) -> Model:
     return _load(str(path), stamp)
 
 
-def load_own(name: str, test: str) -> Model:
+def load_test_model(name: str, test: str) -> Model:
     """The model that the test at the path ``test`` names: a shipped one, or a file in the folder of the test."""
-    path = own_name(name, test)
+    path = test_model_name(name, test)
     if path not in _GIVEN and _is_path(name) and not (_is_file(Path(path)) and is_in_folder_of(path, test)):
         raise error("CAT048", None, what=name, hint="--model FILE.cat takes one from anywhere")
     return load_model(path)
 
 
-def own_name(name: str, test: str) -> str:
+def test_model_name(name: str, test: str) -> str:
     """What ``load_model`` knows the model by that the test at the path ``test`` names."""
     return os.path.join(os.path.dirname(test), name) if _is_path(name) else name
 
@@ -90,7 +90,7 @@ def _load(path: str, stamp: int) -> Model:
 _GIVEN: dict[str, Texts] = {}
 
 
-def give(models: Mapping[str, Texts]) -> None:
+def register_models(models: Mapping[str, Texts]) -> None:
     """From now on these names, and no others, stand for these texts in this process: models from elsewhere."""
     _GIVEN.clear()
     _GIVEN.update(models)
@@ -151,7 +151,7 @@ def _included(statements: tuple[Statement, ...]) -> list[IncludeStatement]:
         if isinstance(statement, IncludeStatement):
             found.append(statement)
         elif isinstance(statement, IfStatement):
-            found += _included(statement.yes if decided(statement.condition) else statement.no)
+            found += _included(statement.yes if evaluate_condition(statement.condition) else statement.no)
     return found
 
 
@@ -193,7 +193,7 @@ class _Includes:
 
     def _new(self, name: str, source: Source, span: Span) -> Included:
         """The file that ``source`` includes by this name."""
-        path = included(name, source.path)
+        path = find_included_file(name, source.path)
         if path is None:
             raise error("CAT040", span, what=name)
         if not any(is_in_folder_of(str(path), owner) for owner in (self._model, *_shipped_files())):
@@ -206,7 +206,7 @@ def _shipped_files() -> tuple[str, str]:
     return str(STANDARD), str(models_directory() / "any.cat")
 
 
-def included(name: str, path: str) -> Path | None:
+def find_included_file(name: str, path: str) -> Path | None:
     """The file that ``include "name"`` means in the model at ``path``: beside it, or one that comes with mcheck."""
     folders = (Path(path).parent, models_directory(), _HERE)
     return next((folder / name for folder in folders if _is_file(folder / name)), None)

@@ -1,4 +1,4 @@
-"""Sets of sets and sets of relations, as far as a model can be made of them.
+"""Sets of sets and sets of relations, as far as models can use them.
 
 An engine evaluates sets of events and relations. herd's models also list the total orders of the writes, location by
 location, and go on ``with co from`` one of them: which is what an execution here supplies anyway. So that list is kept
@@ -90,7 +90,7 @@ def _canonical(raw: Expr, bound: Mapping[str, int]) -> Canonical:
     return ("other", id(raw))  # equal to nothing
 
 
-def applied(name: str, args: tuple[Entry, ...]) -> Entry | None:
+def apply_primitive(name: str, args: tuple[Entry, ...]) -> Entry | None:
     """What a primitive gives for its arguments, ``None`` where that cannot be said."""
     match name, args:
         case "classes-loc", (of,) if isinstance(of, Node):

@@ -1,4 +1,4 @@
-"""Looks over checked statements: monotone recursion, size, definitions that nothing uses."""
+"""Passes over checked statements: monotone recursion, size, removal of unused definitions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mcheck.cat.ast import Base, Check, Let, Node, Op1, Op2, Statement, Var
 from mcheck.cat.messages import error
 
 
-def monotone(node: Node, uids: frozenset[int], negative: str | None) -> bool:
+def check_monotone(node: Node, uids: frozenset[int], negative: str | None) -> bool:
     """Does ``node`` use one of ``uids``? An error if it does where growing them shrinks it."""
     if isinstance(node, Var):
         if node.uid not in uids:
@@ -17,12 +17,12 @@ def monotone(node: Node, uids: frozenset[int], negative: str | None) -> bool:
     if isinstance(node, Op1):
         if node.op == "~":
             negative = "~" if negative is None else None
-        return monotone(node.arg, uids, negative)
+        return check_monotone(node.arg, uids, negative)
     if isinstance(node, Op2):
-        left = monotone(node.left, uids, negative)
+        left = check_monotone(node.left, uids, negative)
         if node.op == "\\":
             negative = "\\" if negative is None else None
-        return monotone(node.right, uids, negative) or left
+        return check_monotone(node.right, uids, negative) or left
     return False
 
 

@@ -1,4 +1,4 @@
-"""Expressions of a cat file as its messages quote them, and the messages that do."""
+"""Quoting of cat expressions in error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model says about one execution, computed with plain sets of pairs straight from the definitions.
+"""The reference evaluator of cat: a model on one execution, with plain sets of pairs, straight from the definitions.
 
 Far too slow to explore with and easy to believe: tests hold the engines' evaluators against it.
 """

@@ -1,4 +1,4 @@
-"""What a name can stand for while a cat file is checked."""
+"""The symbol table of the cat checker: what names are bound to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an event is tagged with: the sets of cat that it belongs to by itself, and some that only engines ask for.
+"""Tags of events: the sets of cat that an event belongs to by itself, and some that only engines use.
 
 The sets that need more than the event (``_``, ``IW``, ``STRONG``, the scopes) are rows of ``mcheck.cat.names``, which
 takes the others from here. Sections are those of the PTX ISA.

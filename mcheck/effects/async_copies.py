@@ -30,21 +30,21 @@ def non_bulk(op: ops.CpAsync, o: Operands, site: Site) -> Plan:  # noqa: ARG001 
     only what leaves its space. src-size equal to the copy size counts as a plain copy.
     """
     dst, src, size, faults = o.address("dst"), o.address("src"), o.number("size"), Faults()
-    taken = o.maybe("src_size")
+    taken = o.optional_number("src_size")
     if taken is not None:
         taken &= 0xFFFFFFFF
-        faults.unless(taken <= size, "UB104", f"src-size {taken} is above cp-size {size}")
-    faults.unless(size in SIZES, "UB101", f"cp.async of {size} bytes; it copies 4, 8 or 16")
-    runs = cp_async(size, taken, bool(o.maybe("ignore_src")))
+        faults.require(taken <= size, "UB104", f"src-size {taken} is above cp-size {size}")
+    faults.require(size in SIZES, "UB101", f"cp.async of {size} bytes; it copies 4, 8 or 16")
+    runs = cp_async(size, taken, bool(o.optional_number("ignore_src")))
     copied = sum(run.length for run in runs if run.src is not None)
     target = site.locate(faults, dst, size)
     if target is not None:
-        site.aligned(faults, dst, size, "destination address")
-        site.holds(faults, target, "shared::cta", "destination")
-    site.aligned(faults, src, size, "source address")
+        site.check_alignment(faults, dst, size, "destination address")
+        site.check_object_space(faults, target, "shared::cta", "destination")
+    site.check_alignment(faults, src, size, "source address")
     source = site.locate(faults, src, copied) if copied else None
     if source is not None:
-        site.holds(faults, source, "global", "source")
+        site.check_object_space(faults, source, "global", "source")
     if target is None or (copied and source is None):
         return Plan(faults=faults.all())
     moved = tuple(Run(None if run.src is None else src + run.src, dst + run.dst, run.length) for run in runs)
@@ -63,7 +63,7 @@ def one_group(written: Sequence[Range]) -> Plan:
     return Plan(faults=faults.all())
 
 
-def destinations(faults: Faults, site: Site, address: int, mask: int | None) -> tuple[int, ...]:
+def copy_destinations(faults: Faults, site: Site, address: int, mask: int | None) -> tuple[int, ...]:
     """The destination itself, or its place in every CTA of a multicast mask.
 
     PTX ISA 9.0 calls the bits ``%ctaid``, 9.2 ``%cluster_ctarank``; the latter is meant (9.2 section 9.7.9.25.4.1).
@@ -102,9 +102,9 @@ def signals(
     or odd as that of the CTA with the mbarrier is (9.7.9.27.1.2).
     """
     if mask is None:
-        where = site.object(faults, bar, own=False)
+        where = site.mbarrier_object(faults, bar, own=False)
         return () if where is None else (Signal(where, count),)
-    owner = site.object(faults, bar, own=False) if pairs else bar
+    owner = site.mbarrier_object(faults, bar, own=False) if pairs else bar
     if owner is None:
         return ()
     out = []
@@ -113,7 +113,7 @@ def signals(
         there, told = site.in_rank(bar, rank), site.in_rank(bar, peer)
         if there is not None and told is None:
             faults.add("UB107", site.no_rank(peer))
-        where = None if there is None or told is None else site.object(faults, told, own=False)
+        where = None if there is None or told is None else site.mbarrier_object(faults, told, own=False)
         if there is not None and where is not None:
             out.append(Signal(where, count, window(there)))
     return tuple(out)
@@ -132,22 +132,22 @@ def bulk_copy(op: ops.BulkCopy, o: Operands, site: Site) -> Plan:
     copy from ``.shared::cta`` to ``.shared::cluster`` goes to another CTA; of a reduction the text does not ask it.
     """
     dst, src, size, faults = o.address("dst"), o.address("src"), o.number("size"), Faults()
-    mask = o.maybe("cta_mask")
-    faults.unless(size >= 0 and size % CHUNK == 0, "UB101", f"the size {size} is not a multiple of 16 bytes")
-    site.aligned(faults, dst, CHUNK, "destination address")
-    site.aligned(faults, src, CHUNK, "source address")
+    mask = o.optional_number("cta_mask")
+    faults.require(size >= 0 and size % CHUNK == 0, "UB101", f"the size {size} is not a multiple of 16 bytes")
+    site.check_alignment(faults, dst, CHUNK, "destination address")
+    site.check_alignment(faults, src, CHUNK, "source address")
     complete = size >= 0
     if size > 0:
         source = site.locate(faults, src, size)
         complete = source is not None
         if source is not None:
-            site.holds(faults, source, op.src_space, "source")
-    targets = destinations(faults, site, dst, mask)
+            site.check_object_space(faults, source, op.src_space, "source")
+    targets = copy_destinations(faults, site, dst, mask)
     for target in targets:
         instance = site.locate(faults, target, max(size, 1))
         complete = complete and instance is not None
         if instance is not None:
-            site.holds(faults, instance, op.dst_space, "destination")
+            site.check_object_space(faults, instance, op.dst_space, "destination")
             between = (op.src_space, op.dst_space) == ("shared::cta", "shared::cluster") and op.reduce is None
             if between and instance.cta == site.cta:
                 faults.add("UB105", "the destination is in the executing CTA, it must be in another one")
@@ -158,7 +158,7 @@ def bulk_copy(op: ops.BulkCopy, o: Operands, site: Site) -> Plan:
         return Plan(faults=faults.all(), signals=told)
     runs = tuple(
         Run(src + run.src, target + run.dst, run.length)
-        for run in bulk(size, o.maybe("byte_mask"))
+        for run in bulk(size, o.optional_number("byte_mask"))
         for target in targets
         if run.src is not None
     )
@@ -171,8 +171,8 @@ def prefetch(op: ops.Prefetch, o: Operands, site: Site) -> Plan:
     faults = Faults()
     if op.src is not None and op.size is not None:
         size = o.number("size")
-        faults.unless(size >= 0 and size % CHUNK == 0, "UB101", f"the size {size} is not a multiple of 16 bytes")
-        site.aligned(faults, o.address("src"), CHUNK, "source address")
+        faults.require(size >= 0 and size % CHUNK == 0, "UB101", f"the size {size} is not a multiple of 16 bytes")
+        site.check_alignment(faults, o.address("src"), CHUNK, "source address")
     return Plan(faults=faults.all())
 
 
@@ -186,9 +186,9 @@ def async_store(op: ops.AsyncStore, o: Operands, site: Site) -> Plan:
     instance = site.locate(faults, address, size)
     if instance is None:
         return Plan(faults=faults.all())
-    site.aligned(faults, address, size, "address")
-    site.holds(faults, instance, "global" if op.space == "generic" else op.space, "destination")
-    if op.mbar is not None and not site.several:
+    site.check_alignment(faults, address, size, "address")
+    site.check_object_space(faults, instance, "global" if op.space == "generic" else op.space, "destination")
+    if op.mbar is not None and not site.is_multi_cta:
         faults.add("UB105", f"{'st' if op.reduce is None else 'red'}.async in a cluster of one CTA")
     elif op.reduce is not None and op.mbar is not None and instance.cta == site.cta:
         faults.add("UB105", "the destination of red.async is in the executing CTA, it must be in another one")
@@ -211,6 +211,6 @@ def wgmma(op: ops.Wgmma, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one
     for address, size in o.ranges("reads"):
         instance = site.locate(faults, address, max(size, 1))
         if instance is not None:
-            site.holds(faults, instance, "shared::cta", "matrix")
+            site.check_object_space(faults, instance, "shared::cta", "matrix")
             accesses.append(Access(address, size))
     return Plan(faults=faults.all(), accesses=tuple(accesses))

@@ -25,14 +25,14 @@ def scalars(op: ops.Load | ops.Store | ops.Atomic, o: Operands, site: Site) -> P
     instance = site.locate(faults, base, size * count)
     if instance is None:
         return Plan(faults=faults.all())
-    site.names(faults, instance, op.space)
-    site.aligned(faults, base, size * count, "address of the vector" if count > 1 else "address")
+    site.check_named_space(faults, instance, op.space)
+    site.check_alignment(faults, base, size * count, "address of the vector" if count > 1 else "address")
     return Plan(faults=faults.all(), accesses=tuple(Access(base + k * size, size) for k in range(count)))
 
 
 @plans(ops.DivergentAligned)
-def parted(op: ops.DivergentAligned, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
-    """Nothing but undefined behaviour."""
+def divergent_aligned(op: ops.DivergentAligned, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
+    """Undefined behaviour only."""
     faults = Faults()
     faults.add(op.code, op.reason)
     return Plan(faults=faults.all())
@@ -42,11 +42,11 @@ def parted(op: ops.DivergentAligned, o: Operands, site: Site) -> Plan:  # noqa: 
 def fill(op: ops.Fill, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
     """A weak write of zeros to shared memory of the executing CTA, in units of 8 bytes (9.7.9.13)."""
     address, size, faults = o.address("address"), o.number("size"), Faults()
-    faults.unless(size >= 0 and size % 8 == 0, "UB110", f"the size {size} is not a multiple of 8 bytes")
+    faults.require(size >= 0 and size % 8 == 0, "UB110", f"the size {size} is not a multiple of 8 bytes")
     instance = site.locate(faults, address, size) if size > 0 else None
     if instance is None:
         return Plan(faults=faults.all())
-    site.names(faults, instance, "shared::cta")
+    site.check_named_space(faults, instance, "shared::cta")
     return Plan(faults=faults.all(), stores=(Stored(address, size),))
 
 
@@ -71,7 +71,7 @@ def tensormap_replace(op: ops.TensormapReplace, o: Operands, site: Site) -> Plan
     instance = site.locate(faults, address, MAP_SIZE)
     if instance is None:
         return Plan(faults=faults.all())
-    site.aligned(faults, address, 64, "address")
+    site.check_alignment(faults, address, 64, "address")
     space = instance.object.space
     if op.space != "generic" and space != op.space.partition("::")[0]:
         faults.add("UB108", f"{instance.label} is in .{space}, not in .{op.space}")
@@ -82,14 +82,14 @@ def tensormap_replace(op: ops.TensormapReplace, o: Operands, site: Site) -> Plan
 def tensormap_copy(op: ops.TensormapCopyFence, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
     """Reads the object in shared memory and writes it to global memory (9.7.13.16)."""
     dst, src, size, faults = o.address("dst"), o.address("src"), o.number("size"), Faults()
-    faults.unless(size == MAP_SIZE, "UB403", f"tensormap.cp_fenceproxy copies 128 bytes, not {size}")
+    faults.require(size == MAP_SIZE, "UB403", f"tensormap.cp_fenceproxy copies 128 bytes, not {size}")
     found = [site.locate(faults, address, MAP_SIZE) for address in (src, dst)]
     accesses = (Access(src, MAP_SIZE), Access(dst, MAP_SIZE)) if None not in found else ()
     return Plan(faults=faults.all(), accesses=accesses)
 
 
 def mapa(op: ops.Alu, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
-    """The same place in another CTA of the cluster (9.7.9.23)."""
+    """The same offset in another CTA of the cluster (9.7.9.23)."""
     address, rank = o.numbers("srcs")
     there = site.in_rank(widened(address), rank)
     if there is None:
@@ -102,24 +102,24 @@ def mapa(op: ops.Alu, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one si
 @plans(ops.Barrier)
 def barrier(op: ops.Barrier, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
     """A CTA has sixteen barriers; a thread count counts whole warps (9.7.13.1). The table dialect has other rules."""
-    number, count, faults = o.maybe("barrier"), o.maybe("count"), Faults()
+    number, count, faults = o.optional_number("barrier"), o.optional_number("count"), Faults()
     if op.instance is None:
         inside = number is not None and 0 <= number <= 15
-        faults.unless(inside, "UB302", f"barrier {number} is not one of 0 to 15")
+        faults.require(inside, "UB302", f"barrier {number} is not one of 0 to 15")
         whole = count is None or (count > 0 and count % WARP == 0)
-        faults.unless(whole, "UB301", f"{count} threads are not a positive multiple of the warp size")
+        faults.require(whole, "UB301", f"{count} threads are not a positive multiple of the warp size")
     return Plan(faults=faults.all(), result=number)
 
 
 def name_of(op: ops.WarpSync | ops.Collective) -> str:
-    """What an instruction is called at which the lanes of a mask meet."""
+    """The name of an instruction at which the lanes of a mask synchronise."""
     return "bar.warp.sync" if isinstance(op, ops.WarpSync) else op.op.partition(".")[0] + ".sync"
 
 
 @plans(ops.WarpSync, ops.Collective)
-def of_lanes(op: ops.WarpSync | ops.Collective, o: Operands, site: Site) -> Plan:
+def lane_collective(op: ops.WarpSync | ops.Collective, o: Operands, site: Site) -> Plan:
     """The executing lane is one of the mask (9.7.13.2, 9.7.13.9 to 9.7.13.14); the result is the mask."""
     mask, faults = o.number("mask") & FULL_MASK, Faults()
     inside = bool(mask >> site.place.lane & 1)
-    faults.unless(inside, "UB109", f"the member mask of {name_of(op)} leaves out the executing lane")
+    faults.require(inside, "UB109", f"the member mask of {name_of(op)} leaves out the executing lane")
     return Plan(faults=faults.all(), result=mask)

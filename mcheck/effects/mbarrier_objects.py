@@ -16,17 +16,19 @@ Owned = ops.MbarrierInit | ops.MbarrierInval | ops.CpAsyncArrive
 
 
 @plans(ops.MbarrierInit, ops.MbarrierInval, ops.CpAsyncArrive)
-def owned(op: Owned, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
+def own_object(op: Owned, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
     """An instruction that works on objects of the own CTA."""
     faults = Faults()
-    return Plan(mbarrier=site.object(faults, o.address("address"), own=True), faults=faults.all())
+    return Plan(mbarrier=site.mbarrier_object(faults, o.address("address"), own=True), faults=faults.all())
 
 
 @plans(ops.MbarrierTx)
 def tx(op: ops.MbarrierTx, o: Operands, site: Site) -> Plan:
     """expect_tx and complete_tx."""
     faults = Faults()
-    return Plan(mbarrier=site.object(faults, o.address("address"), own=op.space == "shared::cta"), faults=faults.all())
+    return Plan(
+        mbarrier=site.mbarrier_object(faults, o.address("address"), own=op.space == "shared::cta"), faults=faults.all()
+    )
 
 
 @plans(ops.MbarrierArrive)
@@ -36,13 +38,13 @@ def arrive(op: ops.MbarrierArrive, o: Operands, site: Site) -> Plan:
     there = site.at(address)
     if op.state is not None and there is not None and there.cta not in (None, site.cta):
         faults.add("UB214", "an arrive on an mbarrier of another CTA returns no state")
-    return Plan(mbarrier=site.object(faults, address, own=op.space == "shared::cta"), faults=faults.all())
+    return Plan(mbarrier=site.mbarrier_object(faults, address, own=op.space == "shared::cta"), faults=faults.all())
 
 
 @plans(ops.MbarrierWait)
 def wait(op: ops.MbarrierWait, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
     """test_wait and try_wait; a parity is 0 or 1 (9.7.13.15.16)."""
-    faults, parity = Faults(), o.maybe("parity")
-    where = site.object(faults, o.address("address"), own=True)
-    faults.unless(parity in (None, 0, 1), "UB109", f"phase parity {parity} is neither 0 nor 1")
+    faults, parity = Faults(), o.optional_number("parity")
+    where = site.mbarrier_object(faults, o.address("address"), own=True)
+    faults.require(parity in (None, 0, 1), "UB109", f"phase parity {parity} is neither 0 nor 1")
     return Plan(mbarrier=where, faults=faults.all())

@@ -1,4 +1,4 @@
-"""The operands that decide what an instruction touches, and their values."""
+"""The operands that determine the effect of an instruction, and their values."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Value = int | tuple["Value", ...] | None
 """What an operand field holds once it is evaluated: a number, several, or nothing where it was not given."""
 
 
-def names_of(op: Op) -> tuple[str, ...]:
+def decisive_fields(op: Op) -> tuple[str, ...]:
     """The decisive fields of an operation; of computations ``mapa`` alone has any."""
     return ("srcs",) if isinstance(op, ops.Alu) and op.op == "mapa" else op.decisive
 
 
-def decisive(op: Op) -> Iterator[Expr]:
+def decisive_expressions(op: Op) -> Iterator[Expr]:
     """The expressions that have to be known, in the order of the fields."""
-    for name in names_of(op):
+    for name in decisive_fields(op):
         yield from leaves(getattr(op, name))
 
 
@@ -48,7 +48,7 @@ class Operands:
             raise InternalError(f"operand {name} has no value")
         return value
 
-    def maybe(self, name: str) -> int | None:
+    def optional_number(self, name: str) -> int | None:
         """An operand that may be left out."""
         value = self.values.get(name)
         return value if isinstance(value, int) else None
@@ -81,4 +81,4 @@ def evaluate_operands(op: Op, number: Callable[[Expr], int]) -> Operands:
             return tuple(of(item) for item in value)
         return number(value)  # type: ignore[arg-type]
 
-    return Operands({name: of(getattr(op, name)) for name in names_of(op)})
+    return Operands({name: of(getattr(op, name)) for name in decisive_fields(op)})

@@ -1,4 +1,4 @@
-"""The records of a plan."""
+"""Plans: the records of an operation's effect."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import field
 from mcheck.base.records import dataclass
 from mcheck.effects.ranges import join_ranges
 from mcheck.ir.memory import TensorMapSpec
-from mcheck.semantics.tensor_footprint import TensorRun, box_bytes, footprint, image_bytes, inside
+from mcheck.semantics.tensor_footprint import TensorRun, box_bytes, footprint, image_bytes, rows_inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Box:
 
     def rows(self) -> tuple[tuple[int, int], ...]:
         """(address, size) of the bytes inside the tensor, in as few ranges as they make."""
-        return join_ranges(inside(self.spec, self.mode, self.coords, self.info))
+        return join_ranges(rows_inside(self.spec, self.mode, self.coords, self.info))
 
     def image(self) -> tuple[tuple[int, int], ...]:
         """(address, size) of the bytes in shared memory, in as few ranges as they make."""
@@ -94,11 +94,11 @@ class Box:
         return join_ranges((at, n) for at, n in here if at is not None)
 
     def _run(self, target: int, piece: TensorRun) -> Run:
-        inside = target + piece.offset
+        rows_inside = target + piece.offset
         if self.kind == "load":
-            return Run(piece.address, inside, piece.length)
+            return Run(piece.address, rows_inside, piece.length)
         assert piece.address is not None, "a store skips what is outside the tensor"
-        return Run(inside, piece.address, piece.length)
+        return Run(rows_inside, piece.address, piece.length)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,22 +122,22 @@ class Plan:
     result: int | None = None
 
     def moved(self) -> Iterator[Run]:
-        """What a copy moves, run by run."""
+        """The runs of bytes that a copy moves."""
         return self.box.runs() if self.box is not None else iter(self.runs)
 
 
 @dataclass(slots=True)
 class Faults:
-    """Collects what is violated, in the order in which it is looked at."""
+    """The violated preconditions, in the order in which they are checked."""
 
     found: list[Fault] = field(default_factory=list)
 
     def add(self, code: str, message: str) -> None:
-        """One more violated precondition."""
+        """Add a violated precondition."""
         self.found.append(Fault(code, message))
 
-    def unless(self, holds: bool, code: str, message: str) -> bool:
-        """Adds a fault if a precondition does not hold; whether it does."""
+    def require(self, holds: bool, code: str, message: str) -> bool:
+        """Add a fault if a precondition does not hold; returns whether it holds."""
         if not holds:
             self.add(code, message)
         return holds

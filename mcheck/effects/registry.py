@@ -1,4 +1,4 @@
-"""Who makes the plan of which operation."""
+"""The registry of functions that make plans, by kind of operation."""
 
 from __future__ import annotations
 

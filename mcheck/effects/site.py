@@ -1,4 +1,4 @@
-"""Where an instruction executes: the objects and the CTAs of its program as its thread sees them (PTX ISA 9.0 5.1)."""
+"""The site of an instruction: the objects and the CTAs of its program as its thread sees them (PTX ISA 9.0 5.1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcheck.ir.program import Place, Program
 
 
 class Objects:
-    """The object instances of a program, found by address."""
+    """The object instances of a program, by address."""
 
     __slots__ = ("bases", "instances")
 
@@ -21,7 +21,7 @@ class Objects:
         self.bases = [i.base for i in self.instances]
 
     def at(self, address: int) -> Instance | None:
-        """The instance that holds a byte."""
+        """The instance that contains a byte."""
         k = bisect_right(self.bases, address) - 1
         if k < 0:
             return None
@@ -58,7 +58,7 @@ def layout_of(program: Program) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A thread's place in a layout. Its checks add what they find to a list of faults."""
+    """A thread's place in a layout, with checks that add violated preconditions to ``Faults``."""
 
     layout: Layout
     place: Place
@@ -69,15 +69,15 @@ class Site:
         return self.place.cta
 
     def at(self, address: int) -> Instance | None:
-        """The instance that holds a byte."""
+        """The instance that contains a byte."""
         return self.layout.objects.at(address)
 
     def in_cluster(self, cta: Cta) -> bool:
-        """Whether a CTA is of the executing thread's cluster."""
+        """Whether a CTA is in the executing thread's cluster."""
         return (cta.gpu, cta.cluster) == (self.cta.gpu, self.cta.cluster)
 
     @property
-    def several(self) -> bool:
+    def is_multi_cta(self) -> bool:
         """Whether the cluster has CTAs beside the executing one."""
         return any(self.in_cluster(cta) and cta != self.cta for cta in self.layout.ctas)
 
@@ -94,7 +94,7 @@ class Site:
         return next(cta.rank for cta in self.layout.ctas if cta.number == number)
 
     def no_rank(self, rank: int) -> str:
-        """What is wrong where ``in_rank`` finds nothing."""
+        """The message if the cluster has no CTA of a rank (``in_rank`` returns ``None``)."""
         alone = "" if self.layout.clustered else ": no role gives a cluster, so every CTA is one by itself"
         return f"the cluster has no CTA of rank {rank}{alone}"
 
@@ -127,33 +127,33 @@ class Site:
             where = f"{near.base - address} bytes before the beginning"
         return f"every object: it begins {where} of {near.label}, which has {size} bytes"
 
-    def aligned(self, faults: Faults, address: int, alignment: int, what: str) -> None:
+    def check_alignment(self, faults: Faults, address: int, alignment: int, what: str) -> None:
         """UB102 unless an address is a multiple of ``alignment`` (6.4.1; of bulk copies by their own sections)."""
-        faults.unless(
+        faults.require(
             alignment <= 1 or address % alignment == 0, "UB102", f"the {what} is not a multiple of {alignment} bytes"
         )
 
-    def names(self, faults: Faults, instance: Instance, space: str) -> None:
+    def check_named_space(self, faults: Faults, instance: Instance, space: str) -> None:
         """UB108 unless an object is in the state space that a generic access names (5.1)."""
         wanted, _, window = space.partition("::")
         if space in ("generic", "local"):
             return
         actual, there = instance.object.space, instance.cta
-        if not faults.unless(actual == wanted, "UB108", f"{instance.label} is in .{actual}, not in .{space}"):
+        if not faults.require(actual == wanted, "UB108", f"{instance.label} is in .{actual}, not in .{space}"):
             return
         if there is not None and window != "cluster" and there != self.cta:
             faults.add("UB108", f"{instance.label} is in the shared memory of another CTA")
         elif there is not None and not self.in_cluster(there):
             faults.add("UB108", f"{instance.label} is in the shared memory of another cluster")
 
-    def holds(self, faults: Faults, instance: Instance, space: str, what: str) -> None:
+    def check_object_space(self, faults: Faults, instance: Instance, space: str, what: str) -> None:
         """UB105 or UB108 unless the bytes of an asynchronous operation are where it says: global memory, the shared
         memory of the executing CTA, or that of its cluster.
         """
         there = instance.cta
         if space == "global":
             inside = instance.object.space in ("global", "const", "param")
-            faults.unless(inside, "UB108", f"the {what} {instance.label} is not in .global")
+            faults.require(inside, "UB108", f"the {what} {instance.label} is not in .global")
         elif there is None:
             faults.add("UB108", f"the {what} {instance.label} is not in shared memory")
         elif space == "shared::cta" and there != self.cta:
@@ -161,14 +161,14 @@ class Site:
         elif not self.in_cluster(there):
             faults.add("UB105", f"the {what} {instance.label} is in another cluster")
 
-    def object(self, faults: Faults, address: int, *, own: bool) -> int | None:
+    def mbarrier_object(self, faults: Faults, address: int, *, own: bool) -> int | None:
         """The mbarrier object at an address: 8 aligned bytes of shared memory, of the own CTA where only that is
         allowed (9.7.13.15.3, 9.7.13.15.8). ``None`` if there can be none.
         """
         instance = self.locate(faults, address, 8)
         if instance is None:
             return None
-        self.aligned(faults, address, 8, "address")
+        self.check_alignment(faults, address, 8, "address")
         there = instance.cta
         if instance.object.space != "shared" or there is None:
             faults.add("UB204", "the mbarrier object is not in shared memory")
@@ -185,5 +185,5 @@ def _inside(instance: Instance, address: int) -> str:
 
 
 def widened(address: int) -> int:
-    """An address that went through a 32-bit register is an offset into the shared windows."""
+    """Restore an address that went through a 32-bit register, where it is an offset into the shared windows."""
     return address + SHARED_BASE if 0 <= address < GLOBAL_BASE else address

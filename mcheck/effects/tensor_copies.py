@@ -1,8 +1,8 @@
-"""Plans of tensor copies (PTX ISA 9.0 section 9.7.9.27.1.2): where their map is, and what they do with its fields."""
+"""Plans of tensor copies (PTX ISA 9.0 section 9.7.9.27.1.2): where their map is, and the effect given its fields."""
 
 from __future__ import annotations
 
-from mcheck.effects.async_copies import destinations, signals
+from mcheck.effects.async_copies import copy_destinations, signals
 from mcheck.effects.generic_memory import MAP_SIZE
 from mcheck.effects.operands import Operands
 from mcheck.effects.plan import Access, Box, Faults, Plan, Signal
@@ -23,9 +23,9 @@ def map_of(op: ops.TensorCopy, o: Operands, site: Site) -> Plan:  # noqa: ARG001
     instance = site.locate(faults, address, MAP_SIZE)
     if instance is None:
         return Plan(faults=faults.all())
-    site.aligned(faults, address, 64, "address")
+    site.check_alignment(faults, address, 64, "address")
     inside = instance.object.space in ("global", "const", "param")
-    faults.unless(inside, "UB404", f"the tensor map {instance.label} is in shared memory")
+    faults.require(inside, "UB404", f"the tensor map {instance.label} is in shared memory")
     return Plan(faults=faults.all(), accesses=(Access(address, MAP_SIZE),))
 
 
@@ -33,14 +33,14 @@ def copy(op: ops.TensorCopy, o: Operands, site: Site, spec: TensorMapSpec | None
     """The copy with the fields of the map that was found, ``None`` if the bytes are no map."""
     faults = Faults()
     if spec is None:
-        faults.add("UB404", "the bytes at this address are no tensor map")
+        faults.add("UB404", "the bytes at this address are not a tensor map")
         return Plan(faults=faults.all())
     coords = tuple(wrap("s32", c) for c in o.numbers("coords"))
-    info, shared, mask = o.numbers("im2col_info"), o.address("shared"), o.maybe("cta_mask")
-    targets = destinations(faults, site, shared, mask)
+    info, shared, mask = o.numbers("im2col_info"), o.address("shared"), o.optional_number("cta_mask")
+    targets = copy_destinations(faults, site, shared, mask)
     dim = 2 if op.mode in tensor_footprint.FOUR_ROWS else len(coords)
     try:
-        tensor_footprint.check(spec, op.kind, dim, op.mode, shared, coords, info, op.reduce)
+        tensor_footprint.check_copy(spec, op.kind, dim, op.mode, shared, coords, info, op.reduce)
     except Misuse as misuse:
         faults.add(misuse.code, misuse.message)
         return Plan(faults=faults.all())
@@ -64,7 +64,7 @@ def _in_shared(faults: Faults, site: Site, op: ops.TensorCopy, box: Box) -> bool
     ]
     for instance in found:
         if instance is not None:
-            site.holds(faults, instance, space, "shared address")
+            site.check_object_space(faults, instance, space, "shared address")
     return None not in found
 
 
@@ -78,7 +78,7 @@ def _in_tensor(faults: Faults, site: Site, box: Box) -> bool:
     whole = site.at(lowest)
     if whole is not None and lowest + size <= whole.base + whole.object.size:
         return _global(faults, site, whole)
-    for address, length in tensor_footprint.inside(box.spec, box.mode, box.coords, box.info):
+    for address, length in tensor_footprint.rows_inside(box.spec, box.mode, box.coords, box.info):
         instance = site.locate(faults, address, length)
         if instance is None or not _global(faults, site, instance):
             return False
@@ -87,7 +87,7 @@ def _in_tensor(faults: Faults, site: Site, box: Box) -> bool:
 
 def _global(faults: Faults, site: Site, instance: Instance) -> bool:
     before = len(faults.found)
-    site.holds(faults, instance, "global", "tensor")
+    site.check_object_space(faults, instance, "global", "tensor")
     return len(faults.found) == before
 
 
@@ -99,4 +99,4 @@ def _group(faults: Faults, site: Site, op: ops.TensorCopy, bar: int, shared: int
     same = one.cta == other.cta
     pair = (one.cta.gpu, one.cta.cluster, one.cta.rank // 2) == (other.cta.gpu, other.cta.cluster, other.cta.rank // 2)
     allowed = same or (op.cta_group == 2 and pair)
-    faults.unless(allowed, "UB105", "the mbarrier is not in the CTA of the destination")
+    faults.require(allowed, "UB105", "the mbarrier is not in the CTA of the destination")

@@ -36,7 +36,7 @@ def tensor_move(op: ops.TensorMove, o: Operands, site: Site) -> Plan:
 def tensor_commit(op: ops.TensorCommit, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
     """The mbarriers that are arrived on."""
     faults = Faults()
-    told = signals(faults, site, o.address("address"), o.maybe("cta_mask"), 0)
+    told = signals(faults, site, o.address("address"), o.optional_number("cta_mask"), 0)
     return Plan(faults=faults.all(), signals=told)
 
 

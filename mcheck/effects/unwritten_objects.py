@@ -1,4 +1,4 @@
-"""Objects outside shared memory that no operation of a program can write: reads of them conflict with nothing."""
+"""Objects outside shared memory that no operation of a program can write, whose reads cannot conflict."""
 
 from __future__ import annotations
 

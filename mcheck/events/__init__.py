@@ -1,1 +1,1 @@
-"""Execution graphs: events of a thread's paths, event structures, base relations, and the choices of an execution."""
+"""Execution graphs: events of threads' paths, event structures, base relations, and the choices of an execution."""

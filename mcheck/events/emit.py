@@ -1,4 +1,4 @@
-"""From operations to events: what each instruction adds to a thread's path.
+"""Emission of events: what each operation adds to a thread's path.
 
 Generic memory operations and fences stand in program order. Barriers are in ``mcheck.events.emit_barrier``,
 asynchronous operations in ``mcheck.events.emit_async``, mbarrier operations in ``mcheck.events.emit_mbarrier``.
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from mcheck.base.errors import InternalError, Unsupported
 from mcheck.cat.tags import PROXY_TAG, Tag
 from mcheck.effects.dispatch import plan
-from mcheck.effects.operands import Operands, decisive, evaluate_operands
+from mcheck.effects.operands import Operands, decisive_expressions, evaluate_operands
 from mcheck.effects.plan import Plan
 from mcheck.effects.registry import PLANS
 from mcheck.effects.site import Layout, Site, layout_of
@@ -50,7 +50,7 @@ HANDLERS: dict[type[Op], Handler] = {}
 
 
 def handler_of(op: Op) -> Handler:
-    """Who turns an operation into events: its handler, or its plan."""
+    """The function that emits the events of an operation: its handler, or the one of its plan."""
     found = HANDLERS.get(type(op)) or (_planned if type(op) in PLANS else None)
     if found is None:
         raise InternalError(f"no events for {type(op).__name__}")
@@ -58,7 +58,7 @@ def handler_of(op: Op) -> Handler:
 
 
 def _planned(e: Emitter, op: Op, state: State) -> list[State]:
-    """An operation that its plan says all of: the operands are legal, and what it stores is there."""
+    """Emit an operation that its plan describes completely: legality of the operands, and what it stores."""
     made = e.plan(op, state)
     for stored in made.stores:
         e.memory(state, op, Tag.W, stored.address, stored.size, "weak", "generic", None, value=stored.value)
@@ -69,7 +69,7 @@ def _planned(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 def handles(*kinds: type[Op]) -> Callable[[Handler], Handler]:
-    """Registers the function that turns operations of these kinds into events."""
+    """Register the function that emits the events of these kinds of operations."""
 
     def register(handler: Handler) -> Handler:
         for kind in kinds:
@@ -90,19 +90,19 @@ class Stop(Exception):
 
 @dataclass(slots=True)
 class Emitter:
-    """Executes the operations of one thread on a ``State``."""
+    """Executes the operations of one thread on a ``State``, emitting events."""
 
     program: Program
     thread: Thread
     semantics: Semantics
     domain: Callable[[Uid, State], tuple[int, ...] | None] = lambda _uid, _state: None
     unsure: Callable[[Uid, State], bool] = lambda _uid, _state: False
-    """Whether a read may return what nobody knows, beside its ``domain``."""
-    in_vain: Callable[[Sequence[Event]], bool] = lambda _events: False
-    """Whether a try that fails may be wrong though the one that ends the wait is right."""
+    """Whether a read may return an unknown value, beside its ``domain``."""
+    failed_attempts: Callable[[Sequence[Event]], bool] = lambda _events: False
+    """Whether a failed try may have an error though the one that ends the wait has none."""
     unroll: int = 0
     meets: bool = True
-    """Whether instructions at which threads wait for each other become meetings, with a path that waits forever."""
+    """Whether instructions at which threads synchronise are modelled, with a path that waits forever."""
     layout: Layout | None = None
     unwritten: frozenset[int] | None = None
     """``None``, or if nothing depends on what copies move: the addresses of the objects that nothing writes. A copy has
@@ -110,11 +110,11 @@ class Emitter:
     _site: Site | None = field(default=None, init=False)
     _multiplies: bool | None = field(default=None, init=False)
     stopped: list[State] = field(default_factory=list, init=False)
-    """Where the thread would have stopped while it executed the operation at hand, had it not gone on."""
+    """The states in which the thread would have stopped during the current operation, had it not continued."""
 
     @property
     def site(self) -> Site:
-        """Where the thread executes."""
+        """The place where the thread executes."""
         if self._site is None:
             self._site = Site(self.layout or layout_of(self.program), self.thread.place)
         return self._site
@@ -147,48 +147,48 @@ class Emitter:
             return expr.value
         if isinstance(expr, Lanes):
             return expr.values[self.thread.place.lane]
-        return state.settle(expression(expr, state.registers))
+        return state.resolve_term(expression(expr, state.registers))
 
     def number(self, expr: Expr, state: State) -> int:
-        """The value of an operand that ``needs`` has made known."""
+        """The value of an operand, known by ``needs``."""
         value = self.term(expr, state)
         if not isinstance(value, int):
             raise InternalError(f"operand {expr!r} has no known value")
         return value
 
-    def maybe(self, expr: Expr | None, state: State) -> int | None:
-        """``number`` of an operand that may be missing."""
+    def optional_number(self, expr: Expr | None, state: State) -> int | None:
+        """The value of an optional operand."""
         return None if expr is None else self.number(expr, state)
 
     def needs(self, op: Op, state: State) -> Term | None:
         """The first operand that must be known and is not."""
         if self._kept(op) is not None:
             return None
-        for expr in decisive(ops.performed_operation(op)):
+        for expr in decisive_expressions(ops.performed_operation(op)):
             value = self.term(expr, state)
             if not isinstance(value, int):
                 return value
         return None
 
     def operands(self, op: Op, state: State) -> Operands:
-        """The values of the operands that ``needs`` has made known."""
+        """The values of the operands, known by ``needs``."""
         return evaluate_operands(op, lambda expr: self.number(expr, state))
 
     def plan(self, op: Op, state: State) -> Plan:
-        """What an operation touches here; undefined behaviour if a precondition is violated."""
+        """The effect of an operation here; undefined behaviour if a precondition is violated."""
         made = self._kept(op)
         if made is None:
             made = plan(op, self.operands(op, state), self.site)
-            if all(isinstance(expr, Const) for expr in decisive(op)):
+            if all(isinstance(expr, Const) for expr in decisive_expressions(op)):
                 self.site.layout.plans[self.thread.index, id(op)] = op, made
-        return self.admitted(op, state, made)
+        return self.admit(op, state, made)
 
     def _kept(self, op: Op) -> Plan | None:
-        """The plan of an operation that has been made and never changes."""
+        """The cached plan of an operation with constant operands."""
         found = self.site.layout.plans.get((self.thread.index, id(op)))
         return found[1] if found is not None and found[0] is op else None
 
-    def admitted(self, op: Op, state: State, made: Plan) -> Plan:
+    def admit(self, op: Op, state: State, made: Plan) -> Plan:
         """A plan whose preconditions hold, or are violated in a way after which the thread goes on: then it stops on
         another path, by which the finding is reported.
         """
@@ -207,7 +207,7 @@ class Emitter:
         return found
 
     def origin(self, expr: Expr, state: State) -> frozenset[Uid]:
-        """The events that an operand depends on, also where the path has fixed its value."""
+        """The events that an operand depends on, even if the path has fixed its value."""
         if isinstance(expr, Const | Lanes):
             return NO_UIDS
         return reads_of(expression(expr, state.registers))
@@ -215,7 +215,7 @@ class Emitter:
     # --- execution ------------------------------------------------------------------------------------
 
     def execute(self, op: Op, state: State) -> list[State]:
-        """The states after ``op``, each one instruction further unless it ended."""
+        """The states after ``op``, each one instruction further unless the thread ended."""
         handler = handler_of(op)
         state.instruction += 1
         before = len(state.events)
@@ -223,7 +223,7 @@ class Emitter:
         try:
             out = handler(self, op, state)
         except Stop as stop:
-            state.cut(before)  # the thread stops before it
+            state.truncate(before)  # the thread stops before it
             state.misstep = stop.misstep
             state.ended = "undefined"
             out = [state]
@@ -231,7 +231,7 @@ class Emitter:
             if not s.ended:
                 s.pc += 1
         for s in self.stopped:
-            s.cut(before)
+            s.truncate(before)
         return out + self.stopped
 
     def stop(self, code: str, message: str, op: Op) -> Stop:
@@ -239,7 +239,7 @@ class Emitter:
         return Stop(Misstep(code, message, op, op.section))
 
     def event(self, state: State, op: Op, tags: tuple[Tag, ...], *, ordered: bool = True, **more: Any) -> Event:
-        """Adds an event; ``ordered`` puts it next in program order."""
+        """Add an event; ``ordered`` puts it next in program order."""
         event = Event(
             uid=(self.thread.index, len(state.events)),
             op=op,
@@ -280,7 +280,7 @@ class Emitter:
         )
 
     def set_register(self, state: State, reg: Reg | None, value: Term) -> None:
-        """Assigns a destination register, ``None`` being the sink."""
+        """Assign a destination register, ``None`` being the sink."""
         if reg is not None:
             state.registers[reg.name] = value
 
@@ -290,7 +290,7 @@ _set_of = cache(frozenset[Tag])
 
 
 class _Registers(dict[str, Term]):
-    """Registers that nothing has written are 0 in the table dialect and unknown constants elsewhere."""
+    """Register values; unwritten registers are 0 in the table dialect and unknown constants elsewhere."""
 
     def __init__(self, values: dict[str, Term], thread: int, default: int | None) -> None:
         super().__init__(values)
@@ -491,7 +491,7 @@ def _attempt(e: Emitter, op: ops.Await, state: State, number: int) -> list[State
             blocked.ctrl |= reads_of(condition)
             blocked.constrain(condition, False)
             if blocked.effects == effects or not e.unroll:
-                if not blocked.idle and e.in_vain(s.events[before:]):
+                if not blocked.idle and e.failed_attempts(s.events[before:]):
                     again = blocked.fork()
                     again.idle = True
                     out += _attempt(e, op, again, number)

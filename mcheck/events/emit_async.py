@@ -15,7 +15,7 @@ from mcheck.events.emit import Emitter, Stop, handles, mbarrier_event
 from mcheck.events.emit_mbarrier import object_of
 from mcheck.events.event import BarrierStep, Event, MbarrierStep
 from mcheck.events.thread_state import AsyncRecord, Groups, State
-from mcheck.events.warpgroups import committers, group_key
+from mcheck.events.warpgroups import committing_threads, group_key
 from mcheck.ir import ops
 from mcheck.ir.liveness import defined_and_used
 from mcheck.ir.memory import TensorMapSpec
@@ -138,17 +138,17 @@ def _of_one_group(e: Emitter, op: Op, state: State) -> None:
     the mbarrier, or races.
     """
     groups = groups_of(state, "cp.async")
-    e.admitted(op, state, one_group([d for r in groups.open[groups.told :] for d in r.destinations]))
-    groups.told = len(groups.open)
+    e.admit(op, state, one_group([d for r in groups.open[groups.covered_by_signal :] for d in r.destinations]))
+    groups.covered_by_signal = len(groups.open)
 
 
 def _close_group(e: Emitter, op: Op, state: State, family: str) -> None:
-    """Batches what is open; two cp.async of one group must not write one place (PTX ISA 9.7.9.25.3.2)."""
+    """Commit the open copies as a group; two cp.async of a group must not write one place (PTX ISA 9.7.9.25.3.2)."""
     groups = groups_of(state, family)
     if family == "cp.async":
         _of_one_group(e, op, state)
     groups.committed.append(tuple(groups.open))
-    groups.open, groups.told = [], 0
+    groups.open, groups.covered_by_signal = [], 0
     if family == "wgmma" and _shared(e):
         key = group_key(e.thread.place.warpgroup, len(groups.committed))
         e.event(state, op, (Tag.MEET,), barrier=BarrierStep(key, "arrive"))
@@ -156,8 +156,8 @@ def _close_group(e: Emitter, op: Op, state: State, family: str) -> None:
 
 
 def _shared(e: Emitter) -> bool:
-    """Whether other threads make the wgmma-groups of the warpgroup too."""
-    return e.meets and len(committers(e.program, e.thread.place.warpgroup)) > 1
+    """Whether other threads take part in the wgmma-groups of the warpgroup."""
+    return e.meets and len(committing_threads(e.program, e.thread.place.warpgroup)) > 1
 
 
 @handles(ops.WaitGroup)
@@ -209,7 +209,7 @@ def _bulk(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 def _done(e: Emitter, op: Op, state: State, issue: Event, made: Plan, reads: list[Event], writes: list[Event]) -> None:
-    """How the completion of a bulk copy is learnt: by the signals on its mbarriers, or by its group."""
+    """Emit the completion of a bulk copy: the signals on its mbarriers, or its group."""
     if getattr(op, "mbar", None) is None:
         record = AsyncRecord(tuple(r.uid for r in reads), tuple(w.uid for w in writes), "bulk")
         groups_of(state, "bulk").open.append(record)
@@ -336,13 +336,13 @@ def _tensor(e: Emitter, op: Op, state: State) -> list[State]:
             fork.misstep, fork.ended = stop.misstep, "undefined"
         out.append(fork)
     if e.unsure(map_read.uid, state):
-        out.append(state.otherwise(map_read.uid, possible))
+        out.append(state.exclude_values(map_read.uid, possible))
     return out
 
 
 def _tensor_copy(e: Emitter, op: ops.TensorCopy, state: State, issue: Event, map_read: Event, contents: int) -> None:
     spec = decode(contents)
-    made = e.admitted(op, state, tensor_plan(op, e.operands(op, state), e.site, spec))
+    made = e.admit(op, state, tensor_plan(op, e.operands(op, state), e.site, spec))
     spec = e.effect(op, made, spec)
     reads = [map_read]
     writes: list[Event] = []
@@ -363,7 +363,7 @@ def _tensor_copy(e: Emitter, op: ops.TensorCopy, state: State, issue: Event, map
 
 
 def _touched(e: Emitter, op: ops.TensorCopy, state: State, issue: Event, box: Box) -> tuple[list[Event], list[Event]]:
-    """A copy of which only the bytes matter, as few events as they are ranges."""
+    """A copy of which only the bytes matter: one event per range."""
     from_tensor = box.kind == "load"
     image = box.image()
     tensor: tuple[tuple[int, int], ...] = ()
@@ -430,7 +430,13 @@ def _replace(e: Emitter, op: Op, state: State) -> list[State]:
     where = e.effect(op, made, made.accesses or None)[0].address
     read = e.memory(state, op, Tag.R, where, MAP_SIZE, "weak", "generic", None)
     state.order += 1
-    value: Term = ("map", op.field_name, ("e", read.uid), e.number(op.value, state), e.maybe(op.ordinal, state))
+    value: Term = (
+        "map",
+        op.field_name,
+        ("e", read.uid),
+        e.number(op.value, state),
+        e.optional_number(op.ordinal, state),
+    )
     data = frozenset({read.uid})
     e.memory(state, op, Tag.W, where, MAP_SIZE, "weak", "generic", None, value=value, data=data)
     state.order += 1

@@ -1,4 +1,4 @@
-"""Barriers of a CTA, of a cluster and of a warp: what they add to a thread's path (PTX ISA 9.0 section 9.7.13).
+"""Events of the barriers of a CTA, of a cluster and of a warp (PTX ISA 9.0 section 9.7.13).
 
 Who meets whom is for ``mcheck.events.choices.barrier_generations``.
 """
@@ -20,7 +20,7 @@ from mcheck.semantics.warp_collectives import elect, result
 def _barrier(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Barrier)
     cta = e.thread.place.cta.number
-    number, count = e.plan(op, state).result, e.maybe(op.count, state)
+    number, count = e.plan(op, state).result, e.optional_number(op.count, state)
     state.effects += 1
     if e.semantics.static_barriers:
         static = op.instance if op.instance is not None else -1
@@ -41,7 +41,7 @@ def _barrier(e: Emitter, op: Op, state: State) -> list[State]:
 def _rendezvous(
     e: Emitter, op: Op, state: State, step: BarrierStep, waits: bool, tags: tuple[Tag, ...] = ()
 ) -> list[State]:
-    """Arrival and resumption are two events, so that a circle of waiting barriers is a cycle."""
+    """Emit arrival and resumption as two events, so that barriers that wait for each other are a cycle."""
     src = getattr(op, "src", None)
     value: Term = e.term(src, state) if src is not None else 0
     e.event(state, op, (Tag.B, Tag.BARRIVE, *tags), barrier=step, value=value)
@@ -99,7 +99,7 @@ def _warp_sync(e: Emitter, op: Op, state: State) -> list[State]:
 
 @handles(ops.Collective)
 def _collective(e: Emitter, op: Op, state: State) -> list[State]:
-    """What the lane brings goes with its arrival; its departure returns the value and, above it, the predicate."""
+    """The lane's inputs go with its arrival; its departure returns the value and, above it, the predicate."""
     assert isinstance(op, ops.Collective)
     mask, place = e.plan(op, state).result, e.thread.place
     assert mask is not None
@@ -131,7 +131,7 @@ def _collective(e: Emitter, op: Op, state: State) -> list[State]:
 
 
 def _alone(e: Emitter, op: ops.Collective, state: State, mask: int, brings: Term, own: tuple[Term, ...]) -> None:
-    """What a lane gets that meets nobody; where others are not looked at, nothing is known."""
+    """The results of a lane that is alone in its mask; if other lanes are not modelled, they are unknown."""
     value, predicate = None, None
     if e.meets and isinstance(brings, int):
         known = tuple(x for x in own if isinstance(x, int))

@@ -56,12 +56,12 @@ def _tx(e: Emitter, op: Op, state: State) -> list[State]:
 def _arrive(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.MbarrierArrive)
     address = object_of(e, op, state)
-    count = e.maybe(op.count, state)
+    count = e.optional_number(op.count, state)
     step = MbarrierStep(
         address,
         "drop" if op.drop else "arrive",
         count=1 if count is None else count,
-        tx=e.maybe(op.tx, state),
+        tx=e.optional_number(op.tx, state),
         no_complete=op.no_complete,
     )
     event = mbarrier_event(e, state, op, step, (Tag.ARRIVE, SEM_TAG[op.sem]), scope=op.scope)
@@ -73,7 +73,7 @@ def _arrive(e: Emitter, op: Op, state: State) -> list[State]:
 def _wait(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.MbarrierWait)
     address = object_of(e, op, state)
-    parity = e.maybe(op.parity, state)
+    parity = e.optional_number(op.parity, state)
     token: Term | None = None if op.state is None else e.term(op.state, state)
     step = MbarrierStep(address, "wait", parity=parity, state=token, blocking=op.blocking)
     suspends = (Tag.TRYWAIT,) if op.blocking else ()

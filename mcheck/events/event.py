@@ -1,4 +1,4 @@
-"""Events of one thread's path, before bytes are cut into chunks and before anything is related.
+"""Events of one thread's path, before bytes are split into chunks and before there are relations.
 
 A memory event covers the whole footprint of one scalar access; ``mcheck.events.structure`` cuts it into chunks.
 An asynchronous operation gives an ``ISSUE`` event in program order and memory events outside it (``order`` is ``None``)
@@ -88,7 +88,7 @@ class Event:
     covered: tuple[int, int] | None = None
 
 
-def ends_looks(event: Event) -> bool:
+def ends_pending_waits(event: Event) -> bool:
     """Whether no ``try_wait`` outlasts an event: a fence that acquires, but ``fence.sc.cta`` (open questions, Q29)."""
     acquires = bool({Tag.ACQ, Tag.ACQ_REL} & event.tags) or (Tag.SC in event.tags and event.scope != "cta")
     return Tag.F in event.tags and acquires and Tag.RESTRICTED not in event.tags
@@ -96,7 +96,7 @@ def ends_looks(event: Event) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Misstep:
-    """Undefined behaviour met on a path, at event or operation ``op``."""
+    """Undefined behaviour on a path, at event or operation ``op``."""
 
     code: str
     message: str
@@ -106,7 +106,7 @@ class Misstep:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One way through a thread's code.
+    """One control-flow path through a thread's code.
 
     ``end``: ``end``; ``cut`` (the unrolling bound was met); ``undefined`` (a misstep ended it); ``stuck`` (waits
     forever

@@ -1,4 +1,4 @@
-"""An execution as people draw it: boxes in columns, edges, bands. Plain data, the same for every picture and format."""
+"""Execution graphs as diagrams: boxes in columns, edges, bands. Plain data, the same for every picture and format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS = (
     "exit",
     "stop",
 )
-"""What a box may be."""
+"""The kinds of boxes."""
 
 DRAWN = {
     "po": "program order",
@@ -39,7 +39,7 @@ LABELS |= {"prod": "product", "comp": "complement"}
 
 
 def label_of(kind: str) -> str:
-    """What an edge is called wherever people read it, in pictures and in words."""
+    """The label of an edge, in pictures and in text."""
     return LABELS.get(kind, kind)
 
 
@@ -125,7 +125,7 @@ class Execution:
 
     @property
     def cycle(self) -> tuple[str, ...]:
-        """The edges of the walk in words, each by itself."""
+        """The edges of the walk as text, one by one."""
         out = []
         for hop in self.walk:
             inverse = "^-1" if hop.back else ""
@@ -161,7 +161,7 @@ class Execution:
 
     @property
     def title(self) -> str:
-        """One line: which execution of what."""
+        """The title: the test, the model, the final values, the verdict."""
         values = " ".join(f"{label}={value};" for label, value in self.state)
         if self.boxes and self.boxes[0].row >= 0:
             return f"{self.name} under {self.model}: a schedule"
@@ -169,7 +169,7 @@ class Execution:
         return f"{self.name} under {self.model}: {values or 'an execution'} ({verdict})"
 
     def describe(self) -> tuple[str, ...]:
-        """The picture in words, for whoever cannot see it: every box, then every edge but program order."""
+        """The diagram as text, for accessibility: every box, then every edge except program order."""
         lines = []
         for box in self.boxes:
             column = self.columns[box.column]
@@ -185,7 +185,7 @@ class Execution:
 
 
 def _brief(effect: str) -> str:
-    """What an event does, without blanks where it updates: ``U x 0→1``."""
+    """The short text of an event's effect, as in ``U x 0→1``."""
     if not effect.startswith("U "):
         return effect
     return effect.replace(": ", " ", 1).replace(" \N{RIGHTWARDS ARROW} ", "\N{RIGHTWARDS ARROW}")

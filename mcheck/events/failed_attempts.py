@@ -1,8 +1,9 @@
-"""Rounds in vain: what is read in a round of a loop, or a try of a wait, that is not the last.
+"""Failed attempts: reads of loop iterations, or of tries of a wait, that are not the last.
 
-In the last round a read may be ordered behind a write, by what it observes or by what earlier rounds have observed, and
-in the first one not. That is a race where the two are not morally strong (PTX ISA 8.7), which takes a write of another
-thread, or of an asynchronous operation, to the same bytes: where no path has one, such a round need not be followed.
+In the last iteration a read may be ordered after a write, by what it observes or by what earlier iterations have
+observed, and in the first one not. That is a race if the two are not morally strong (PTX ISA 8.7), which takes a write
+of another thread, or of an asynchronous operation, to the same bytes: if no path has one, failed attempts need not be
+explored.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PROXIES = frozenset(PROXY_TAG.values())
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What tells whether an access conflicts with another one, and whether the two are morally strong.
+    """The properties of an access that decide whether it conflicts and is morally strong with another one.
 
     ``scope`` is ``None`` of a weak access; ``apart`` says that it is not in program order.
     """
@@ -36,15 +37,15 @@ class Access:
 
 
 @dataclass(slots=True)
-class RoundsInVain:
-    """Grows with the paths that are found, until it knows all that they write."""
+class FailedAttempts:
+    """The writes of all paths found so far, and whether a failed attempt can race with them."""
 
     program: Program
     writes: dict[Access, None] = field(default_factory=dict)
     asked: dict[Access, bool] = field(default_factory=dict)
     """The reads asked for, and whether they may race as far as the writes are known."""
 
-    def matter(self, events: Sequence[Event]) -> bool:
+    def can_race(self, events: Sequence[Event]) -> bool:
         """Whether what a round in vain does may be wrong, though it is right in the last one: it reads what may race,
         or looks at an mbarrier that may not be there yet. Of a look alone the last may come as early.
         """

@@ -1,4 +1,4 @@
-"""What a model's own line ``(* mcheck: semantics = … *)`` changes about how programs become events.
+"""Options of a model, ``(* mcheck: semantics = … *)``, that affect the emission of events.
 
 ``ptx-6.0`` and ``ptx-7.5``: barriers of the table dialect are static instances that block as the peers' tools have
 it, and a failing
@@ -22,7 +22,7 @@ class Semantics:
 
 
 def model_semantics(model: Model, *, dialect: bool, names_static_barriers: bool = False) -> Semantics:
-    """The semantics that a model asks for; one that does not say speaks the peers' language if it uses ``syncbar``."""
+    """The semantics that a model selects; by default that of the table dialect if it uses ``syncbar``."""
     options = dict(model.options)
     asked = options.get("semantics")
     classic = asked in ("ptx-6.0", "ptx-7.5") or (asked is None and names_static_barriers)

@@ -1,4 +1,4 @@
-"""The paths of a thread: its code run with unknown read values, forking where they decide.
+"""Symbolic execution of a thread: its paths with unknown read values, forking at branches that depend on them.
 
 A path is found once, with terms for what its reads return; which writes they read from is the solver's business. An
 iteration of a loop that has no effect and comes back to the same live registers is not followed again: the execution
@@ -43,9 +43,9 @@ HANDLERS = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
 MAX_STEPS = 200_000
 MAX_PATHS = 20_000
 MAX_ITERATIONS = 4096
-"""Iterations of one loop without effects and with ever new registers."""
+"""The maximum iterations of a loop without effects whose registers never repeat."""
 MAX_LOOKS = 32
-"""The same of a loop that what it reads, or a look at an mbarrier, decides to go on: a poll that counts its tries."""
+"""The same for a loop whose exit depends on a read or on an mbarrier test: a poll that counts its tries."""
 
 Domain = Callable[[Uid, State], tuple[int, ...] | None]
 
@@ -56,8 +56,8 @@ class Walker:
 
     ``choices`` gives the raw values that an event may return, for operands that must be known (addresses, barrier
     numbers);
-    ``wanted`` are the registers that the condition names; ``in_vain`` says whether an iteration without effect may be
-    wrong by itself.
+    ``wanted`` are the registers that the condition names; ``failed_attempts`` says whether an iteration without effect
+    may be wrong by itself.
     """
 
     program: Program
@@ -67,15 +67,15 @@ class Walker:
     wanted: frozenset[str]
     domain: Domain
     unsure: Callable[[Uid, State], bool]
-    in_vain: Callable[[Sequence[Event]], bool]
+    failed_attempts: Callable[[Sequence[Event]], bool]
     deadline: Callable[[], None] = lambda: None
     steps: int = 0
     paths: list[Path] = field(default_factory=list)
 
     def run(self) -> list[Path]:
-        """All paths, in the order of the code."""
+        """Enumerate all paths, in the order of the code."""
         emitter = Emitter(
-            self.program, self.thread, self.semantics, self.domain, self.unsure, self.in_vain, self.unroll
+            self.program, self.thread, self.semantics, self.domain, self.unsure, self.failed_attempts, self.unroll
         )
         heads = loop_heads(self.thread)
         live = live_registers_at(self.thread, heads, set(self.wanted))
@@ -152,7 +152,7 @@ class Walker:
         return self.paths
 
     def _execute(self, emitter: Emitter, op: Op, state: State) -> list[State]:
-        """One operation: the states after it; forks first over operands whose value must be known."""
+        """Execute one operation: the states after it; forks first over operands whose value must be known."""
         unknown = emitter.needs(op, state)
         if unknown is None:
             return emitter.execute(op, state)
@@ -162,7 +162,7 @@ class Walker:
         return out
 
     def _concretise(self, state: State, term: Term) -> Iterator[State]:
-        """A fork for every combination of values of the events that ``term`` depends on."""
+        """Fork for every combination of values of the events that ``term`` depends on."""
         uids = sorted(u for u in reads_of(term) if u not in state.known)
         if not uids:  # nothing that a read returns makes it known
             self._finish(state, "unknown")
@@ -176,7 +176,7 @@ class Walker:
             fork.assume(("e", uid), value)
             yield fork
         if state.events[uid[1]].size:
-            self._finish(state.otherwise(uid, values), "unknown")
+            self._finish(state.exclude_values(uid, values), "unknown")
 
     def _revisit(self, state: State, live: tuple[str, ...]) -> str | list[State] | None:
         """Coming (back) to a loop head: ``None`` to go on, how the path ends, or forks in which what differs is known.
@@ -185,7 +185,7 @@ class Walker:
         exactly:
         there are finitely many values, and the path ends when a combination of them returns.
         """
-        key = tuple((r, state.settle(state.registers.get(r, 0))) for r in live)
+        key = tuple((r, state.resolve_term(state.registers.get(r, 0))) for r in live)
         here = ((key, len(state.events)),)
         before = state.visits.get(state.pc)
         if before is None:
@@ -195,10 +195,10 @@ class Walker:
         if before.effects == state.effects:
             for old, position in before.seen:
                 if old == key:
-                    if not state.idle and self.in_vain(state.events[position:]):
+                    if not state.idle and self.failed_attempts(state.events[position:]):
                         self._finish(_stuck(state.fork(), position), "stuck")
                         state.idle = True
-                        state.again(position, *here)
+                        state.end_iteration(position, *here)
                         return None
                     _stuck(state, position)
                     return "stuck"
@@ -225,7 +225,7 @@ class Walker:
         return any(Tag.ARRIVE not in state.events[uid[1]].tags for uid in reads_of(term) if uid not in state.known)
 
     def _decide(self, state: State, term: Term, *, taken: bool) -> tuple[State | None, State | None]:
-        """(the state in which the term's truth is ``taken``, the state in which it is not)."""
+        """Fork on a condition: the state in which its truth is ``taken``, and the other one."""
         state.ctrl |= reads_of(term)
         known = state.truth(term)
         if known is not None:
@@ -246,13 +246,13 @@ class Walker:
 
 
 def _stuck(state: State, position: int) -> State:
-    """The state, stuck in what comes from an event on."""
+    """The state, blocked from an event on."""
     state.stuck = tuple(e.uid for e in state.events[position:])
     return state
 
 
 def exits_matter(program: Program) -> bool:
-    """Whether something may depend on when a thread exits: shared memory of others, or a barrier without a count."""
+    """Whether the time of a thread's exit can matter: for remote shared memory, or a barrier without a count."""
     return program.clustered or any(
         isinstance(op, ClusterBarrier | WarpSync | Collective | BulkCopy | TensorCopy | Wgmma)
         or (isinstance(op, Barrier) and op.count is None)

@@ -1,4 +1,4 @@
-"""Which values a read may return, for operands that a path must know: addresses, sizes, barrier numbers, tensor maps.
+"""The possible values of reads, for operands that a path must know: addresses, sizes, barrier numbers, tensor maps.
 
 The paths are found again with the values that they themselves write, until there are no new ones. Only the bytes that
 were
@@ -35,7 +35,7 @@ MAX_WAYS = 8
 
 @dataclass(slots=True)
 class PossibleValues:
-    """Grows from the initial memory until it holds all that the paths write to the places asked for.
+    """The values that the paths write to the locations asked for: a fixpoint from the initial memory.
 
     A value that justifies itself is none (8.10.4), so in an execution no write takes part twice in what led to a value:
     values that need more writes of a thread than its longest path holds are left out. That bounds a loop of
@@ -49,14 +49,14 @@ class PossibleValues:
     new: bool = False
 
     def of(self, uid: Uid, state: State) -> tuple[int, ...] | None:
-        """The raw values that an event may return, as far as they are known by now; ``None``: nothing is known."""
+        """The raw values that an event may return, as known so far; ``None`` if nothing is known."""
         event = state.events[uid[1]]
         if not event.size:
             return None if {Tag.MET, Tag.ARRIVE} & event.tags else (0, 1)
         return tuple(sorted(self._place((event.address, event.size))))
 
     def open(self, uid: Uid, state: State) -> bool:
-        """Whether a read may also return what nobody knows."""
+        """Whether a read may also return an unknown value."""
         event = state.events[uid[1]]
         place = event.address, event.size
         self._place(place)
@@ -76,7 +76,7 @@ class PossibleValues:
         return frozenset({(0,) * len(self.program.threads)})
 
     def grow(self, found: list[list[Path]]) -> bool:
-        """Adds what the paths write to the places asked for; whether the paths must be found again."""
+        """Add the writes of the paths to the locations asked for; returns whether to enumerate the paths again."""
         grown = False
         while True:
             self.new = False
@@ -93,7 +93,7 @@ class PossibleValues:
             grown = True
 
     def _writes(self, path: Path) -> int:
-        """How many writes of a path are to places asked for."""
+        """The number of writes of a path to the locations asked for."""
         return sum(1 for e in path.events if Tag.W in e.tags and (e.address, e.size) in self.asked)
 
     def _write(self, e: Event, events: dict[Uid, Event], path: Path, most: Cost) -> None:
@@ -123,7 +123,7 @@ class PossibleValues:
             raise Unsupported(f"an operand may have more than {LIMIT} values")
 
     def _reads_unsure(self, e: Event, events: dict[Uid, Event], path: Path) -> bool:
-        """Whether a write depends on what was read where there may be what nobody knows."""
+        """Whether a write depends on a read that may return an unknown value."""
         reads = (events[uid] for uid in reads_of(e.value) if uid not in path.known)
         return any((r.address, r.size) in self.unsure for r in reads)
 
@@ -139,12 +139,12 @@ class PossibleValues:
 
 
 def _both(a: Ways, b: Ways) -> Ways:
-    """What it takes to come by two values: they may share writes."""
+    """The cost of two values together: they may share writes."""
     return _cheapest({tuple(map(max, x, y)) for x in a for y in b})
 
 
 def _cheapest(ways: AbstractSet[Cost]) -> Ways:
-    """Without those that cost at least as much as another one; where many are left, what they all cost at least."""
+    """The minimal costs: those not above another one; if there are many, a lower bound of all."""
     found = frozenset(w for w in ways if not any(v != w and all(map(le, v, w)) for v in ways))
     return found if len(found) <= MAX_WAYS else frozenset({tuple(map(min, *found))})
 

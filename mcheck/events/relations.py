@@ -1,4 +1,4 @@
-"""The base relations of cat that the paths alone decide, one definition each.
+"""The base relations of cat that are determined by the paths alone, one definition each.
 
 A relation is given by its predicate on two events; one that relates events which share something by what they share.
 Most concern few events: ``first`` and ``second`` say which may stand on either side, so that a structure is searched
@@ -27,7 +27,7 @@ def _any(_event: Event, _node: Node) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Pairs of events on the two sides for which ``predicate`` holds; initial writes stand on no side."""
+    """A base relation: the pairs for which ``predicate`` holds; initial writes are in no pair."""
 
     predicate: Predicate
     first: Side = _any
@@ -43,7 +43,7 @@ SHARED: dict[str, Key] = {}
 
 
 def relation(name: str, *, first: Side = _any, second: Side = _any) -> Callable[[Predicate], Predicate]:
-    """Registers the predicate of a base relation between events of threads."""
+    """Register the predicate of a base relation between events of threads."""
 
     def register(predicate: Predicate) -> Predicate:
         RELATIONS[name] = Relation(predicate, first, second)
@@ -53,7 +53,7 @@ def relation(name: str, *, first: Side = _any, second: Side = _any) -> Callable[
 
 
 def shared(name: str) -> Callable[[Key], Key]:
-    """Registers what the events of a base relation share."""
+    """Register a base relation that is an equivalence: the key that related events share."""
 
     def register(key: Key) -> Key:
         SHARED[name] = key
@@ -63,7 +63,7 @@ def shared(name: str) -> Callable[[Key], Key]:
 
 
 def event_of(node: Node) -> Event:
-    """The event of a node that is no initial write."""
+    """The event of a node that is not an initial write."""
     assert node.source is not None
     return node.source
 
@@ -156,8 +156,8 @@ def _look(e: Event, _: Node) -> bool:
 
 
 @relation("regardless", first=_look, second=_ordered)
-def regardless(s: Structure, a: Node, b: Node) -> bool:
-    """A wait on an mbarrier and what its thread does behind it whatever the answer: what nothing depends on it for."""
+def independent_of_wait(s: Structure, a: Node, b: Node) -> bool:
+    """An mbarrier wait and later operations of its thread that do not depend on its result."""
     look, behind = event_of(a), event_of(b)
     return program_order(s, a, b) and look.uid not in behind.ctrl | behind.addr | behind.data
 
@@ -167,7 +167,7 @@ def _scoped(e: Event, _: Node) -> bool:
 
 
 def reach(s: Structure, x: Node, scope: str) -> Hashable:
-    """What threads in one scope share (PTX ISA 8.5)."""
+    """The key that threads in one scope instance share (PTX ISA 8.5)."""
     return scopes.scope_instance(s.thread(x).place.cta, scope)
 
 
@@ -194,7 +194,7 @@ def block(s: Structure, x: Node) -> Hashable:
 
 
 @relation("issue", second=lambda e, _: e.issue is not None)
-def issued(s: Structure, a: Node, b: Node) -> bool:
+def issue_order(s: Structure, a: Node, b: Node) -> bool:
     """From the instruction to the memory operations and the completion signal of its asynchronous operation; for wgmma
     from the wgmma.fence of any lane of the warp, or from a fence.proxy.async of the lane itself (9.7.15.7.1).
     """
@@ -210,7 +210,7 @@ def issued(s: Structure, a: Node, b: Node) -> bool:
 
 
 @relation("covers", first=lambda e, _: Tag.F in e.tags, second=_on_object)
-def covered(s: Structure, a: Node, b: Node) -> bool:
+def fence_coverage(s: Structure, a: Node, b: Node) -> bool:
     """A proxy fence, or a fence restricted to a space, and an operation on an object that it covers (open-questions
     Q14); fence.mbarrier_init covers the mbarrier.init of its thread.
     """
@@ -248,7 +248,7 @@ def accesses_object(s: Structure, a: Node, b: Node) -> bool:
 
 
 @relation("outlived", second=lambda e, _: Tag.EXIT in e.tags)
-def outlived(s: Structure, a: Node, b: Node) -> bool:
+def access_outliving_cta(s: Structure, a: Node, b: Node) -> bool:
     """An access to the shared memory of another CTA, or an operation on its mbarrier, and the exits of that CTA's
     threads, if all of them exit.
     """
@@ -263,7 +263,7 @@ def _outlives(e: Event, _: object) -> bool:
 
 
 @relation("own-outlived", first=_outlives, second=lambda e, _: Tag.EXIT in e.tags)
-def own_outlived(s: Structure, a: Node, b: Node) -> bool:
+def own_access_outliving_cta(s: Structure, a: Node, b: Node) -> bool:
     """What a bulk copy writes to the shared memory of the issuing CTA, or reads there until its mbarrier tells, and the
     exits of the CTA's threads, if all exit. (Where a group tells, the path of the thread does: ``State.unfinished``.)
     """
@@ -274,7 +274,7 @@ def own_outlived(s: Structure, a: Node, b: Node) -> bool:
 
 
 @relation("unborn", first=lambda e, _: Tag.START in e.tags)
-def unborn(s: Structure, a: Node, b: Node) -> bool:
+def access_before_start(s: Structure, a: Node, b: Node) -> bool:
     """The starts of a CTA's threads and an access to its shared memory, or its mbarriers, from another CTA."""
     return s.thread(a).place.cta.number == _foreign_owner(s, b)
 
@@ -296,11 +296,11 @@ def mbarrier_object(s: Structure, x: Node) -> Hashable:
     return x.source.mbarrier.address if x.source is not None and x.source.mbarrier is not None else None
 
 
-def rows(s: Structure, name: str) -> list[int]:
+def relation_rows(s: Structure, name: str) -> list[int]:
     """A static base relation or set as rows of bits."""
     if name == "ext":  # another thread; the initial writes are one
         full = (1 << s.size) - 1
-        return [full & ~row for row in rows(s, "int")]
+        return [full & ~row for row in relation_rows(s, "int")]
     key = SHARED.get(name)
     if key is not None:
         return _sharing([key(s, x) for x in s.nodes])
@@ -318,7 +318,7 @@ def rows(s: Structure, name: str) -> list[int]:
 
 
 def _sharing(keys: list[Hashable]) -> list[int]:
-    """The rows of a relation between all with the same key."""
+    """The rows of the relation between all events with the same key."""
     members: dict[Hashable, int] = {}
     for k, key in enumerate(keys):
         if key is not None:

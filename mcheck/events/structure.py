@@ -1,4 +1,4 @@
-"""An event structure: one path of every thread, cut into chunks of bytes, with all that does not depend on a choice.
+"""Event structures: one path of every thread, split into chunks of bytes, with everything independent of choices.
 
 Every object is cut into the largest runs of bytes that no access of these paths splits; an access becomes one event
 per chunk.
@@ -41,7 +41,7 @@ class Node:
 
     @property
     def value(self) -> Term:
-        """What a write writes, or a barrier's arrival hands over."""
+        """The value of a write, or the one passed with a barrier arrival."""
         if self.source is None:
             return self.initial
         if not self.size:
@@ -77,7 +77,7 @@ class Structure:
 
     @property
     def size(self) -> int:
-        """How many events there are."""
+        """The number of events."""
         return len(self.nodes)
 
     def thread(self, node: Node) -> Thread:
@@ -116,8 +116,8 @@ def initial_bytes(program: Program, address: int, size: int) -> Term:
     return ("?", ("memory", address, size))
 
 
-def build(program: Program, paths: tuple[Path, ...], wanted: tuple[tuple[int, int], ...]) -> Structure:
-    """The structure of these paths; ``wanted`` are further ranges (address, size) whose final value is asked for."""
+def build_structure(program: Program, paths: tuple[Path, ...], wanted: tuple[tuple[int, int], ...]) -> Structure:
+    """Build the structure of these paths; ``wanted`` are further ranges (address, size) whose final value is needed."""
     s = Structure(program, paths)
     accesses = {(e.address, e.size) for p in paths for e in p.events if e.size}
     # what is asked for at the end is no access: it cuts only the bytes that none touches
@@ -164,7 +164,7 @@ def _count_wgmma(s: Structure, path: Path) -> None:
 
 
 def _unobserved(s: Structure, wanted: tuple[tuple[int, int], ...]) -> set[tuple[int, int]]:
-    """Chunks that nothing but element reductions touches, all of one width and with scopes that include each other.
+    """Chunks accessed by element reductions only, all of one width and with scopes that include each other.
 
     Whatever their order, it is consistent, it orders nothing else and nobody sees it: the chunk is left out. Shared
     memory stays, for it may be gone when they come.

@@ -1,4 +1,4 @@
-"""The state of a thread on one of its paths: registers, events so far, what its branches have established."""
+"""The symbolic state of a thread on a path: registers, events so far, constraints of the branches taken."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mcheck.cat.tags import Tag
-from mcheck.events.event import Event, Misstep, Path, ends_looks
+from mcheck.events.event import Event, Misstep, Path, ends_pending_waits
 from mcheck.ir.ops import Op
 from mcheck.ir.type_sizes import type_size
 from mcheck.semantics.terms import Term, Uid, Unknown, evaluate, reads_of
@@ -29,16 +29,16 @@ class Groups:
 
     open: list[AsyncRecord] = field(default_factory=list)
     committed: list[tuple[AsyncRecord, ...]] = field(default_factory=list)
-    told: int = 0
+    covered_by_signal: int = 0
     """How many of those that are open an mbarrier tells of: what follows may be ordered behind them."""
 
     def copy(self) -> Groups:
-        return Groups(list(self.open), list(self.committed), self.told)
+        return Groups(list(self.open), list(self.committed), self.covered_by_signal)
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """What a path knows about a loop head: the live registers that it had there since the last effect, each with the
+    """A loop head on a path: the live registers that it had there since the last effect, each with the
     number
     of events before it; the effects so far; how often an iteration with effects came back.
     """
@@ -82,14 +82,14 @@ class State:
     """Those of the events that no ``try_wait`` outlasts."""
 
     def add(self, event: Event) -> None:
-        """The thread executes an event."""
+        """Append an event of the thread."""
         self.events.append(event)
         if Tag.F in event.tags:
-            self.fences += ends_looks(event)
+            self.fences += ends_pending_waits(event)
 
-    def cut(self, length: int) -> None:
-        """Takes back all events but so many."""
-        self.fences -= sum(map(ends_looks, self.events[length:]))
+    def truncate(self, length: int) -> None:
+        """Remove all events after the first ``length``."""
+        self.fences -= sum(map(ends_pending_waits, self.events[length:]))
         del self.events[length:]
 
     def fork(self) -> State:
@@ -122,8 +122,8 @@ class State:
             self.fences,
         )
 
-    def again(self, position: int, here: tuple[object, int]) -> None:
-        """The iteration since an event is over, and may come again: ``here`` is what holds at its loop's head."""
+    def end_iteration(self, position: int, here: tuple[object, int]) -> None:
+        """Record that an iteration has ended and may be repeated: ``here`` is what holds at the loop head."""
         seen = {pc: tuple(s for s in v.seen if s[1] < position) for pc, v in self.visits.items()}
         seen[self.pc] += (here,)
         self.visits = {pc: replace(self.visits[pc], seen=s) for pc, s in seen.items() if s}
@@ -154,8 +154,8 @@ class State:
 
     # --- what the path has established about values -------------------------------------------------
 
-    def settle(self, term: Term) -> Term:
-        """The value of a term where the path has fixed it, else the term."""
+    def resolve_term(self, term: Term) -> Term:
+        """The value of a term if the path has fixed it, else the term."""
         if isinstance(term, int) or not self.known:
             return term
         uids = reads_of(term)
@@ -167,12 +167,12 @@ class State:
         return term
 
     def assume(self, term: Term, value: int) -> None:
-        """This path is the one on which the raw bits of an event are ``value``."""
+        """Constrain the path to the raw bits ``value`` of an event."""
         self.constraints.append((("x", "==", term, value), True))
         self._learn(term, value)
 
-    def otherwise(self, uid: Uid, values: Iterable[int]) -> State:
-        """The path on which an event returns none of these values: what is left is what nobody knows."""
+    def exclude_values(self, uid: Uid, values: Iterable[int]) -> State:
+        """The path on which an event returns none of these values, so that its value is unknown."""
         fork = self.fork()
         for value in values:
             fork.constrain(("x", "==", ("e", uid), value), truth=False)
@@ -190,7 +190,7 @@ class State:
 
     def truth(self, term: Term) -> bool | None:
         """Whether the path has already decided a condition."""
-        term = self.settle(term)
+        term = self.resolve_term(term)
         if isinstance(term, int):
             return bool(term)
         comparison = _equality(term)
@@ -210,7 +210,7 @@ class State:
         return self.facts.get(term)
 
     def constrain(self, term: Term, truth: bool) -> None:
-        """The path goes on where the condition has this truth value."""
+        """Constrain the path to a truth value of a condition."""
         self.constraints.append((term, truth))
         comparison = _equality(term)
         same = self._same(term) if comparison is None else None

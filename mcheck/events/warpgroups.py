@@ -1,4 +1,4 @@
-"""wgmma as one operation of its warpgroup (PTX ISA 9.0 sections 9.7.15 and 9.7.15.7.2).
+"""Warpgroup-wide wgmma groups (PTX ISA 9.0 sections 9.7.15 and 9.7.15.7.2).
 
 A wgmma-group is the warpgroup's: the n-th ``commit_group`` of every thread of the warpgroup makes its n-th group, and a
 ``wait_group`` of any of them is over when all have committed the groups that it waits for and what these read has been
@@ -19,23 +19,23 @@ from mcheck.semantics.terms import Uid
 Warpgroup = tuple[int, int]
 
 
-def commits(thread: Thread) -> bool:
+def is_committer(thread: Thread) -> bool:
     """Whether a thread takes part in the wgmma-groups of its warpgroup."""
     return any(isinstance(op, Commit) and op.family == "wgmma" for op in thread.code)
 
 
-def committers(program: Program, warpgroup: Warpgroup) -> tuple[int, ...]:
-    """The threads that make the groups of a warpgroup."""
-    return tuple(t.index for t in program.threads if t.place.warpgroup == warpgroup and commits(t))
+def committing_threads(program: Program, warpgroup: Warpgroup) -> tuple[int, ...]:
+    """The threads that commit the groups of a warpgroup."""
+    return tuple(t.index for t in program.threads if t.place.warpgroup == warpgroup and is_committer(t))
 
 
 def group_key(warpgroup: Warpgroup, number: int) -> tuple[object, ...]:
-    """The meeting of the threads that have committed their ``number``-th group, counted from 1."""
+    """The key of the synchronisation of the threads that have committed their ``number``-th group, from 1."""
     return ("group", *warpgroup, number)
 
 
 def number_of(event: Event) -> int | None:
-    """The number of the wgmma-group at whose meeting an event is, if it is at one."""
+    """The number of the wgmma-group at whose synchronisation an event is, ``None`` if at none."""
     step = event.barrier
     if step is None or step.key[0] != "group":
         return None

@@ -1,4 +1,4 @@
-"""Expressions over registers, constants and addresses, as operands and conditions hold them.
+"""Expressions over registers, constants and addresses, in operands and conditions.
 
 An expression is parsed with names in it (``Name``, ``Special``); when a role is instantiated for
 one thread these are folded away and only ``Const``, ``Reg``, ``Unary`` and ``Binary`` remain.

@@ -162,7 +162,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class ShortenedLoops:
-    """A program whose loops run so often that most of it is better left out (``Program.long``)."""
+    """A program with long loops, most of whose iterations can be left out (``Program.shortened``)."""
 
     rounds: LoopPeriodicity
     without: Callable[[int, int], Program]

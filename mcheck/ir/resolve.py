@@ -1,4 +1,4 @@
-"""Folding names and special registers out of an operation, for one thread.
+"""Resolution of operations for one thread: names and special registers are folded.
 
 One walk over the fields of any operation serves all of them: whatever field may hold an expression is folded, so a new
 operation needs nothing here.

@@ -15,7 +15,7 @@ from mcheck.isa.operands import ObjectSpace, RegisterType
 from mcheck.isa.schema import Family, Match
 from mcheck.isa.targets import check_target
 from mcheck.isa.unmodelled import INSTEAD, UNMODELLED
-from mcheck.isa.wording import Wording, said, suggest
+from mcheck.isa.wording import Wording, plain_wording, suggest
 
 ILLEGAL = "illegal-instruction"
 _WAITS = (("mbarrier", "test_wait"), ("mbarrier", "try_wait"))
@@ -56,14 +56,14 @@ def decode(
         operand = given[index]
         bound[arg.name] = operand
         if arg.kind == "wait" and not awaited and isinstance(operand, Sink):
-            words = said("the result of a wait cannot be dropped", "a predicate register")
+            words = plain_wording("the result of a wait cannot be dropped", "a predicate register")
             failure = Failure((0, 0), plan.family, words, operand=index)
             raise _error(failure, instruction, given)
         problem = operands.value_problem(arg, operand, plan.q, register_type, target)
         if problem is None and object_space is not None and (arg.space or arg.generic):
             problem = operands.space_problem(arg, operand, plan.q, object_space)
         if problem is not None:
-            failure = Failure((0, 0), plan.family, said(*problem), operand=index)
+            failure = Failure((0, 0), plan.family, plain_wording(*problem), operand=index)
             raise _error(failure, instruction, given)
     common = {
         "span": instruction.span,

@@ -13,8 +13,16 @@ from functools import partial
 from mcheck.base.records import dataclass
 from mcheck.isa import operands as operand_checks
 from mcheck.isa.schema import Arg, Family, Qualifiers, Variant
-from mcheck.isa.targets import describe, meets
-from mcheck.isa.wording import Wording, broken_rule, merged, missing, operand_count, said, wrong_part
+from mcheck.isa.targets import describe, meets_target
+from mcheck.isa.wording import (
+    Wording,
+    explain_broken_rule,
+    explain_missing,
+    explain_operand_count,
+    explain_wrong_part,
+    merge_wordings,
+    plain_wording,
+)
 
 Opcode = tuple[str, ...]
 Shapes = tuple[operand_checks.Shape, ...]
@@ -60,7 +68,9 @@ def match(opcode: Opcode, shapes: Shapes, families: Iterable[Family], target: st
             failures.append(result)
     best = max(failures, key=lambda failure: failure.rank)
     ties = [failure for failure in failures if failure.rank == best.rank]
-    return best if len(ties) == 1 else replace(best, words=lambda: merged([failure.words() for failure in ties]))
+    return (
+        best if len(ties) == 1 else replace(best, words=lambda: merge_wordings([failure.words() for failure in ties]))
+    )
 
 
 def _match_variant(
@@ -85,16 +95,16 @@ def _match_variant(
                 break
         else:
             rank = (_QUALIFIER, position)
-            return Failure(rank, family, partial(wrong_part, family, variant, opcode, position, q), position)
+            return Failure(rank, family, partial(explain_wrong_part, family, variant, opcode, position, q), position)
     absent = [slot for slot in variant.slots if not slot.optional and slot.name not in q]
     if absent:
         rank = (_MISSING, len(q) - 100 * len(absent))
-        return Failure(rank, family, partial(missing, opcode, absent[0]), len(opcode) - 1)
+        return Failure(rank, family, partial(explain_missing, opcode, absent[0]), len(opcode) - 1)
     q.update({slot.name: slot.default for slot in variant.slots if slot.default is not None and slot.name not in q})
     for done, rule in enumerate(variant.rules):
         if not rule.test(q):
             place = places.get(rule.slot, len(opcode) - 1)
-            return Failure((_RULE, len(places) * 100 + done), family, partial(broken_rule, rule, q), place)
+            return Failure((_RULE, len(places) * 100 + done), family, partial(explain_broken_rule, rule, q), place)
     bound = _bind(opcode, shapes, family, variant, q)
     if isinstance(bound, Failure):
         return bound
@@ -115,7 +125,7 @@ def _bind(
     if not required <= given <= len(wanted):
         where = len(wanted) if given > len(wanted) else None
         rank = (OPERANDS, -abs(given - required))
-        return Failure(rank, family, partial(operand_count, variant, opcode, q, given), operand=where)
+        return Failure(rank, family, partial(explain_operand_count, variant, opcode, q, given), operand=where)
     spare = given - required
     binding: list[tuple[Arg, int]] = []
     for arg in wanted:
@@ -127,7 +137,7 @@ def _bind(
     for arg, index in binding:
         problem = operand_checks.shape_problem(arg, shapes[index], q)
         if problem is not None:
-            return Failure((OPERANDS, 1 + index), family, said(*problem), operand=index)
+            return Failure((OPERANDS, 1 + index), family, plain_wording(*problem), operand=index)
     return tuple(binding)
 
 
@@ -142,20 +152,20 @@ def _check_target(
     rank = (_TARGET, 0)
     for slot in variant.slots:
         needs = slot.needs.get(q.get(slot.name, ""), ())
-        if slot.name in places and not meets(target, needs):
+        if slot.name in places and not meets_target(target, needs):
             message = f"'.{q[slot.name]}' needs {describe(needs)}; the target is {target}"
-            return Failure(rank, family, said(message), places[slot.name])
+            return Failure(rank, family, plain_wording(message), places[slot.name])
     for arg, index in binding:
-        if not meets(target, arg.needs):
+        if not meets_target(target, arg.needs):
             message = f"'{arg.name}' needs {describe(arg.needs)}; the target is {target}"
-            return Failure(rank, family, said(message), operand=index)
+            return Failure(rank, family, plain_wording(message), operand=index)
     for requirement in variant.requirements:
-        if requirement.test(q) and not meets(target, requirement.needs):
+        if requirement.test(q) and not meets_target(target, requirement.needs):
             part = q.get(requirement.slot, "")
             message = f"'.{part}' here needs {describe(requirement.needs)}; the target is {target}"
-            return Failure(rank, family, said(message), places.get(requirement.slot, 0))
+            return Failure(rank, family, plain_wording(message), places.get(requirement.slot, 0))
     needs = variant.needs or family.needs
-    if not meets(target, needs):
+    if not meets_target(target, needs):
         name = f"{family.name} ({variant.name})" if variant.needs and variant.name else family.name
-        return Failure(rank, family, said(f"'{name}' needs {describe(needs)}; the target is {target}"), 0)
+        return Failure(rank, family, plain_wording(f"'{name}' needs {describe(needs)}; the target is {target}"), 0)
     return None

@@ -9,7 +9,7 @@ from mcheck.ir.expr import Binary, Const, Expr, Lanes, Name, Reg, Special, Unary
 from mcheck.isa.instruction import Memory, Operand, Pair, Value, Vector
 from mcheck.isa.schema import Arg, Qualifiers
 from mcheck.isa.targets import describe as describe_targets
-from mcheck.isa.targets import meets
+from mcheck.isa.targets import meets_target
 
 RegisterType = Callable[[str], str | None]
 ObjectSpace = Callable[[str], str | None]
@@ -257,7 +257,7 @@ def value_problem(
             return f"'{arg.name}' cannot be {value}", " or ".join(map(str, arg.values)) + arg.besides
         if arg.low is not None and arg.high is not None and not arg.low <= value <= arg.high:
             return f"'{arg.name}' cannot be {value}", f"{arg.low} to {arg.high}"
-        if target is not None and not meets(target, arg.value_needs.get(value, ())):
+        if target is not None and not meets_target(target, arg.value_needs.get(value, ())):
             return (
                 f"'{arg.name}' cannot be {value} on {target}",
                 f"{describe_targets(arg.value_needs[value])} for {value}",

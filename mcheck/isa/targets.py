@@ -41,7 +41,7 @@ def check_target(target: str, span: Span | None = None) -> None:
 
 
 @cache
-def meets(target: str, needs: tuple[str, ...]) -> bool:
+def meets_target(target: str, needs: tuple[str, ...]) -> bool:
     """Does ``target`` meet one of the alternatives of ``needs`` (none: every target does)?"""
     return not needs or any(_meets_one(target, need) for need in needs)
 

@@ -24,20 +24,20 @@ class Wording:
     @property
     def legal(self) -> str | None:
         """The alternatives in one line."""
-        return listed(self.expected) or None
+        return join_alternatives(self.expected) or None
 
 
-def said(message: str, *expected: str) -> Callable[[], Wording]:
+def plain_wording(message: str, *expected: str) -> Callable[[], Wording]:
     """A wording that is known already."""
     return lambda: Wording(message, expected)
 
 
-def listed(items: Sequence[str]) -> str:
+def join_alternatives(items: Sequence[str]) -> str:
     """``a, b or c``."""
     return ", ".join(items[:-1]) + (" or " if len(items) > 1 else "") + items[-1] if items else ""
 
 
-def merged(wordings: Sequence[Wording]) -> Wording:
+def merge_wordings(wordings: Sequence[Wording]) -> Wording:
     """One wording for several failures of the same rank: the first message, with every alternative to it."""
     first = wordings[0]
     same = [wording for wording in wordings if wording.message == first.message]
@@ -63,15 +63,17 @@ def _slot(slot: Slot) -> tuple[str, ...]:
     """The values of a slot, abridged if they are too many to read."""
     if len(slot.values) <= _MANY:
         return _dots(slot.values)
-    return (f"a {words(slot.name)} (.{slot.values[0]} … .{slot.values[-1]})",)
+    return (f"a {slot_words(slot.name)} (.{slot.values[0]} … .{slot.values[-1]})",)
 
 
-def words(name: str) -> str:
+def slot_words(name: str) -> str:
     """The name of a slot as one says it."""
     return name.replace("_", " ")
 
 
-def wrong_part(family: Family, variant: Variant, opcode: Sequence[str], position: int, q: Qualifiers) -> Wording:
+def explain_wrong_part(
+    family: Family, variant: Variant, opcode: Sequence[str], position: int, q: Qualifiers
+) -> Wording:
     """The part at ``position`` fits no slot that is still free."""
     part = opcode[position]
     holder = next((slot for slot in variant.slots if part in slot.values), None)
@@ -121,7 +123,7 @@ def _misplaced(variant: Variant, holder: Slot, part: str, q: Qualifiers) -> Word
     if there == part:
         return Wording(f"'.{part}' is given twice")
     if there is not None:
-        return Wording(f"'.{part}' cannot stand beside '.{there}': the {words(holder.name)} is given once")
+        return Wording(f"'.{part}' cannot stand beside '.{there}': the {slot_words(holder.name)} is given once")
     index = variant.slots.index(holder)
     later = [slot for slot in variant.slots[index + 1 :] if slot.name in q and (slot.kind == holder.kind)]
     before = q[later[0].name] if later else next(iter(q.values()), "")
@@ -136,23 +138,23 @@ def _company(family: Family, part: str, q: Qualifiers) -> str | None:
         by_name = {slot.name: slot for slot in other.slots}
         wanted = [by_name[name] for name, value in q.items() if name in by_name and value not in by_name[name].values]
         if wanted:
-            return f"'.{part}' goes with " + " and ".join(listed(_dots(slot.values)) for slot in wanted)
+            return f"'.{part}' goes with " + " and ".join(join_alternatives(_dots(slot.values)) for slot in wanted)
     return None
 
 
-def missing(opcode: Sequence[str], slot: Slot) -> Wording:
+def explain_missing(opcode: Sequence[str], slot: Slot) -> Wording:
     """A required slot is empty."""
     values = _dots(slot.values) if len(slot.values) <= 2 * _MANY else _slot(slot)
-    return Wording(f"'{'.'.join(opcode)}' lacks its {words(slot.name)}", values)
+    return Wording(f"'{'.'.join(opcode)}' lacks its {slot_words(slot.name)}", values)
 
 
-def broken_rule(rule: Rule, q: Mapping[str, str]) -> Wording:
+def explain_broken_rule(rule: Rule, q: Mapping[str, str]) -> Wording:
     """A combination that the table forbids."""
     expected = rule.expected(q) if callable(rule.expected) else rule.expected
     return Wording(rule.message.format_map(q), (expected,) if expected else ())
 
 
-def operand_count(variant: Variant, opcode: Sequence[str], q: Qualifiers, given: int) -> Wording:
+def explain_operand_count(variant: Variant, opcode: Sequence[str], q: Qualifiers, given: int) -> Wording:
     """Too few or too many operands."""
     wanted = [arg for arg in variant.args if arg.when is None or arg.when(q)]
     required = sum(not arg.optional for arg in wanted)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from math import lcm
 
 from mcheck.base.errors import Span
-from mcheck.effects.operands import decisive
+from mcheck.effects.operands import decisive_expressions
 from mcheck.ir import ops
 from mcheck.ir.constant_propagation import Known, evaluate_constant, evaluate_guard, propagate
 from mcheck.ir.def_use import read_registers, registers_of, written_registers
@@ -279,7 +279,7 @@ def _is_live(op: Op, live: Collection[str]) -> bool:
 
 
 def _deciding_registers(op: Op) -> frozenset[str]:
-    names = {name for expr in decisive(ops.performed_operation(op)) for name in registers_of(expr)}
+    names = {name for expr in decisive_expressions(ops.performed_operation(op)) for name in registers_of(expr)}
     return frozenset(names | ({op.guard.reg.name} if op.guard is not None else set()))
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
-from mcheck.effects.operands import leaves, names_of
+from mcheck.effects.operands import decisive_fields, leaves
 from mcheck.effects.site import widened
 from mcheck.engines.protocol.execution.setup import Setup
 from mcheck.engines.protocol.state.cyclic_names import Ring, RotatedNames, Rotation
@@ -123,7 +123,7 @@ class _RoundComparison:
         return self._operands(one, other)
 
     def _operands(self, one: Op, other: Op) -> bool:
-        decisive = names_of(one)
+        decisive = decisive_fields(one)
         before, after = expressions(one), expressions(other)
         if len(before) != len(after):
             return False
@@ -216,7 +216,7 @@ def _addresses(op: Op) -> Iterator[int | None]:
     """The addresses that decide what an operation touches, one or one of each lane: ``None`` for one in which a
     register has a part. What else decides has to be a constant, too.
     """
-    for name in names_of(op):
+    for name in decisive_fields(op):
         for k, expr in enumerate(leaves(getattr(op, name))):
             sizes = name in RANGE_OPERANDS and k % 2
             match expr:

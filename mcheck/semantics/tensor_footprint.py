@@ -57,9 +57,9 @@ def footprint(
 
     ``shared`` is the absolute shared-memory address, on which swizzles depend; ``coords`` and the im2col offsets
     ``info`` are those of the instruction, dimension 0 first. Elements outside the tensor are filled by a load and
-    skipped by a store or a reduction. Raises ``Misuse`` and ``Unsupported`` as ``check`` does.
+    skipped by a store or a reduction. Raises ``Misuse`` and ``Unsupported`` as ``check_copy`` does.
     """
-    check(spec, kind, len(coords) if mode not in FOUR_ROWS else 2, mode, shared, coords, info, reduce)
+    check_copy(spec, kind, len(coords) if mode not in FOUR_ROWS else 2, mode, shared, coords, info, reduce)
     inner = tensor_map.inner_bytes(spec)
     pitch = tensor_map.row_pitch(spec)
     runs: list[TensorRun] = []
@@ -77,7 +77,7 @@ def box_bytes(spec: TensorMapSpec, mode: str, info: Sequence[int] = ()) -> int:
     The section speaks of the data copied; the full box is what an sm_90 chip counts. The gaps between rows that are
     narrower than the swizzle span do not count, the halo of im2col::w and im2col::w::128 does (``info`` has its size).
     """
-    tensor_map.check(spec)
+    tensor_map.check_tensor_map(spec)
     if mode in FOUR_ROWS:
         rows = 4
     elif tensor_map.is_im2col(spec):
@@ -102,7 +102,7 @@ def extent(spec: TensorMapSpec) -> tuple[int, int]:
     return spec.global_address, rows + spec.global_dim[0] * tensor_map.step_bytes(spec)
 
 
-def inside(
+def rows_inside(
     spec: TensorMapSpec, mode: str, coords: Sequence[int], info: Sequence[int] = ()
 ) -> Iterator[tuple[int, int]]:
     """(address, length) of what each row of a box has inside the tensor."""
@@ -178,7 +178,7 @@ _MODES = {
 }
 
 
-def check(
+def check_copy(
     spec: TensorMapSpec,
     kind: str,
     dim: int,
@@ -195,7 +195,7 @@ def check(
     """
     if mode not in _MODES[kind]:
         raise Misuse("UB404", f"a {kind} has no mode {mode}", SECTION)
-    tensor_map.check(spec)
+    tensor_map.check_tensor_map(spec)
     _check_fit(spec, dim, mode, coords, reduce)
     if box_bytes(spec, mode, im2col_info) > MAX_SHARED:
         raise Misuse(

@@ -148,7 +148,7 @@ def violations(spec: TensorMapSpec) -> tuple[str, ...]:
     return (*_common_limits(spec), *kind, *_swizzle_limits(spec, size))
 
 
-def check(spec: TensorMapSpec) -> None:
+def check_tensor_map(spec: TensorMapSpec) -> None:
     """Raises ``Misuse`` (UB404) for the first limit that is broken."""
     for sentence in violations(spec):
         raise Misuse("UB404", f"the tensor map cannot be encoded: {sentence}", TENSORS)
@@ -259,7 +259,7 @@ def replace_field(spec: TensorMapSpec, field_name: str, value: int, ordinal: int
 
     The rank field holds the rank less one. A map has room for five dimensions, so an ordinal may lie beyond the current
     rank; entries that nobody has set are then 1, strides 0. The section leaves open how a 32-bit field gives a size of
-    2^32; 0 is a violation here. The result need not be a legal map; ``check`` tells when it is used.
+    2^32; 0 is a violation here. The result need not be a legal map; ``check_tensor_map`` tells when it is used.
     """
     if field_name in _LISTS:
         length, padding = _LISTS[field_name]

@@ -58,7 +58,7 @@ def plan(
     import numpy as np
 
     four = mode in tensor_footprint.FOUR_ROWS
-    tensor_footprint.check(spec, kind, 2 if four else len(coords), mode, shared, coords, info, reduce)
+    tensor_footprint.check_copy(spec, kind, 2 if four else len(coords), mode, shared, coords, info, reduce)
     _check_addresses(spec, mode, coords, info)
     rows = _rows(spec, mode, coords, info)
     unit = _unit(spec)
@@ -81,7 +81,7 @@ def _check_addresses(spec: TensorMapSpec, mode: str, coords: Sequence[int], info
     start, length = tensor_footprint.extent(spec)
     if start + length <= _ADDRESSES:
         return
-    for address, size in tensor_footprint.inside(spec, mode, coords, info):
+    for address, size in tensor_footprint.rows_inside(spec, mode, coords, info):
         if address + size > _ADDRESSES:
             raise Misuse("UB103", f"the address {address:#x} is in no object", tensor_footprint.SECTION)
 

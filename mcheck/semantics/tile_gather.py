@@ -94,7 +94,7 @@ def move_of(spec: TensorMapSpec, coords: tuple[int, ...], phase: int) -> Move | 
     lowest = _within(spec)
     if lowest is None or not all(0 <= x <= most for x, most in zip(coords, lowest, strict=True)):
         return _build(spec, coords, phase)
-    tensor_footprint.check(spec, "load", len(coords), "tile", phase, coords)
+    tensor_footprint.check_copy(spec, "load", len(coords), "tile", phase, coords)
     inner = _inner(spec, phase)
     if inner is None:
         return None

@@ -10,7 +10,7 @@ import pytest
 
 from mcheck.base.errors import InputError
 from mcheck.cat import load_model, parse_model
-from mcheck.cat.library import load_own
+from mcheck.cat.library import load_test_model
 from mcheck.cat.messages import MESSAGES
 from tests.effort import effort
 
@@ -114,6 +114,6 @@ def test_a_model_that_a_test_may_not_name(tmp_path: Path, name: str) -> None:
     (tmp_path / "sub").mkdir()
     os.mkfifo(tmp_path / "sub" / "pipe.cat")
     with pytest.raises(InputError) as caught:
-        load_own(name, str(tmp_path / "sub" / "a.litmus"))
+        load_test_model(name, str(tmp_path / "sub" / "a.litmus"))
     assert caught.value.code == "CAT048"
-    assert load_own("m.cat", str(tmp_path / "a.litmus")).statements
+    assert load_test_model("m.cat", str(tmp_path / "a.litmus")).statements

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mcheck.cat.algebra.batch import Evaluation, Masks, Plan
 from mcheck.cat.algebra.bits import Rows
-from mcheck.cat.algebra.bounds import bound
+from mcheck.cat.algebra.bounds import compute_bounds
 from mcheck.cat.algebra.tape import compile_model
 from mcheck.cat.ast import Base, Check, Kind, Let, LetRec, Model, Node, Op2, Var
 from mcheck.cat.reference import Pairs, Reference
@@ -71,7 +71,7 @@ def evaluation(model: Model, batch: Batch) -> Evaluation:
         return (known[name], known[name]) if name in known else (rows(low[name]), rows(high[name]))
 
     tape = compile_model(model)
-    bounds = bound(tape, SIZE, bases)
+    bounds = compute_bounds(tape, SIZE, bases)
     return Evaluation(Plan(tape, bounds, [axiom.node for axiom in tape.axioms]), (1 << len(candidates)) - 1, masks)
 
 

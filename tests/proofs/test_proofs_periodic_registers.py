@@ -11,7 +11,7 @@ from benchmarks.any_number import LOOP, SKETCHES, in_registers, mistaken
 from mcheck.base.budget import Limit
 from mcheck.base.errors import InputError
 from mcheck.cat import load_model
-from mcheck.effects.operands import decisive
+from mcheck.effects.operands import decisive_expressions
 from mcheck.engines.protocol.exploration import check
 from mcheck.frontend.litmus import parse
 from mcheck.ir import ops
@@ -60,7 +60,9 @@ def test_what_registers_say_is_said_by_constants() -> None:
     assert found.rounds.period == 6
     for number in (3, 0, 7, 40, 8):  # in any order
         for thread in found.program(sized(REGISTERS, number)).threads:
-            assert not any(isinstance(e, Reg) for op in thread.code for e in decisive(ops.performed_operation(op)))
+            assert not any(
+                isinstance(e, Reg) for op in thread.code for e in decisive_expressions(ops.performed_operation(op))
+            )
             computed = {op.op for op in thread.code if isinstance(op, ops.Alu)}
             assert computed <= {"nop"}, "nobody needs it any more"
 
@@ -122,7 +124,7 @@ def test_what_does_not_come_round_stays_a_register(text: str) -> None:
     found = folding(text)
     code = (found.program(sized(text, 5)) if found is not None else sized(text, 5)).threads[0].code
     waits = [op for op in code if isinstance(op, ops.Await)]
-    assert any(isinstance(e, Reg) for op in waits for e in decisive(op.inner))
+    assert any(isinstance(e, Reg) for op in waits for e in decisive_expressions(op.inner))
 
 
 @pytest.mark.parametrize("round_", [9, 31])

@@ -98,9 +98,9 @@ def test_state_operands() -> None:
 
 
 def test_over_delivered() -> None:
-    assert mb.over_delivered(State(0, 1, 0, -1))
-    assert not mb.over_delivered(State(0, 1, 1, -1))
-    assert not mb.over_delivered(State(0, 1, 0, 1))
+    assert mb.is_over_delivered(State(0, 1, 0, -1))
+    assert not mb.is_over_delivered(State(0, 1, 1, -1))
+    assert not mb.is_over_delivered(State(0, 1, 0, 1))
 
 
 # --- an independent model -------------------------------------------------------------------------------

@@ -309,17 +309,21 @@ CHECKS: list[tuple[str, str | None, Callable[[], object]]] = [
         lambda: copy(with_fields(IMAGE, pixel_box_lower_corner=(-1, 0)), "store", "im2col_no_offs", 0, 0, 0, 0),
     ),
     ("a huge box", "UB404", lambda: copy(tiled("u8", (16,) * 5, (16, 256, 256, 256, 256)), "load", "tile", *(0,) * 5)),
-    ("add f16", None, lambda: tensor_footprint.check(PLAIN, "store", 2, "tile", SHARED, (0, 0), reduce="add")),
+    ("add f16", None, lambda: tensor_footprint.check_copy(PLAIN, "store", 2, "tile", SHARED, (0, 0), reduce="add")),
     (
         "xor of u32",
         None,
-        lambda: tensor_footprint.check(tiled("u32", (4,), (4,)), "store", 1, "tile", 0, (0,), reduce="xor"),
+        lambda: tensor_footprint.check_copy(tiled("u32", (4,), (4,)), "store", 1, "tile", 0, (0,), reduce="xor"),
     ),
-    ("xor of f16", "UB404", lambda: tensor_footprint.check(PLAIN, "store", 2, "tile", SHARED, (0, 0), reduce="xor")),
+    (
+        "xor of f16",
+        "UB404",
+        lambda: tensor_footprint.check_copy(PLAIN, "store", 2, "tile", SHARED, (0, 0), reduce="xor"),
+    ),
     (
         "inc of s32",
         "UB404",
-        lambda: tensor_footprint.check(tiled("s32", (4,), (4,)), "store", 1, "tile", 0, (0,), reduce="inc"),
+        lambda: tensor_footprint.check_copy(tiled("s32", (4,), (4,)), "store", 1, "tile", 0, (0,), reduce="inc"),
     ),
 ]
 

@@ -103,7 +103,7 @@ def bits(row: int) -> list[int]:
     return out
 
 
-def operate(op: str, x: Rows, y: Rows, zero: Rows) -> Rows:
+def apply_operation(op: str, x: Rows, y: Rows, zero: Rows) -> Rows:
     """An operation of the tape. ``zero`` is the empty relation: one object, so that work on it can be left out."""
     if x is zero:
         if op in _EMPTY_FROM_EMPTY:

@@ -1,4 +1,4 @@
-"""Static bounds of every node of a tape on one event structure: what must hold and what may hold.
+"""Static bounds of every node of a tape on an event structure: the pairs that must hold and that may hold.
 
 A pair outside the upper bound is in no execution, a pair in the lower bound in every one; only the pairs between the
 two are computed for each candidate. A check that its upper bound satisfies can never fail here, and its nodes are
@@ -34,18 +34,18 @@ def _apply(op: str, a: Both, b: Both, zero: Rows) -> Both:
     fixed = a[0] is a[1] and b[0] is b[1]
     match op:
         case "sub":
-            low = bits.operate(op, a[0], b[1], zero)
-            high = low if fixed else bits.operate(op, a[1], b[0], zero)
+            low = bits.apply_operation(op, a[0], b[1], zero)
+            high = low if fixed else bits.apply_operation(op, a[1], b[0], zero)
         case "comp" | "compset":
-            low = bits.operate(op, a[1], zero, zero)
-            high = low if fixed else bits.operate(op, a[0], zero, zero)
+            low = bits.apply_operation(op, a[1], zero, zero)
+            high = low if fixed else bits.apply_operation(op, a[0], zero, zero)
         case _:
-            low = bits.operate(op, a[0], b[0], zero)
-            high = low if fixed else bits.operate(op, a[1], b[1], zero)
+            low = bits.apply_operation(op, a[0], b[0], zero)
+            high = low if fixed else bits.apply_operation(op, a[1], b[1], zero)
     return (low, low) if low == high else (low, high)
 
 
-def bound(tape: Tape, n: int, bases: Bases, deadline: Callable[[], None] = lambda: None) -> Bounds:
+def compute_bounds(tape: Tape, n: int, bases: Bases, deadline: Callable[[], None] = lambda: None) -> Bounds:
     """The bounds of all nodes for n events; ``deadline`` raises when time is up (a closure of thousands takes long)."""
     size = len(tape.code)
     zero = bits.empty(n)
@@ -64,11 +64,11 @@ def bound(tape: Tape, n: int, bases: Bases, deadline: Callable[[], None] = lambd
             low[k], high[k] = _apply(i.op, first, second, zero)
 
     found = Bounds(low, high)
-    walk(tape, found, node, zero)
+    bound_nodes(tape, found, node, zero)
     return found
 
 
-def walk(tape: Tape, bounds: Bounds, node: Callable[[int], None], zero: Rows) -> None:
+def bound_nodes(tape: Tape, bounds: Bounds, node: Callable[[int], None], zero: Rows) -> None:
     """Has ``node`` bound every node of the tape in turn, those of a recursion until nothing is added to them."""
     low, high = bounds.low, bounds.high
     at = 0

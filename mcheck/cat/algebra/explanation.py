@@ -63,8 +63,8 @@ class Violation:
 
     @classmethod
     def of(cls, axiom: str, steps: tuple[Step, ...], cost: int, place: int = 0) -> Violation:
-        """The violation with steps that make one communication ``joined``."""
-        return cls(axiom, joined(steps), cost, place)
+        """The violation with steps that make one communication ``join_steps``."""
+        return cls(axiom, join_steps(steps), cost, place)
 
     @property
     def closed(self) -> bool:
@@ -232,7 +232,7 @@ def _price(step: Step) -> int:
 
 def _backwards(steps: tuple[Step, ...]) -> int:
     """How many steps lead against their edge from one instruction to another."""
-    return sum(s.kind.endswith("^-1") and s.kind not in WITHIN for s in joined(steps))
+    return sum(s.kind.endswith("^-1") and s.kind not in WITHIN for s in join_steps(steps))
 
 
 def _reversed(steps: tuple[Step, ...]) -> tuple[Step, ...]:
@@ -244,7 +244,7 @@ def _inverse(step: Step) -> Step:
     return Step(step.target, step.source, kind)
 
 
-def joined(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+def join_steps(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """rf^-1 followed by co as fr, and consecutive steps of program order as one."""
     out: list[Step] = []
     for step in steps:

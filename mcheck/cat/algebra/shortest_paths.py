@@ -1,4 +1,4 @@
-"""Cheapest paths and cycles in a graph whose edges may be priced as they are met: Dijkstra's search, by networkx."""
+"""Cheapest paths and cycles in a graph with edge costs computed on demand: Dijkstra's algorithm, by networkx."""
 
 from __future__ import annotations
 

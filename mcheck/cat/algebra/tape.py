@@ -155,7 +155,7 @@ def compile_model(model: Model) -> Tape:
     tape = c.tape
     positive = _monotone(tape)
     tape.total_co = not any(a.role in (BOUND, TOTAL) for a in tape.axioms)
-    tape.axioms = [_graded(a, demands.get(k), positive) for k, a in enumerate(tape.axioms)]
+    tape.axioms = [_with_monotonicity(a, demands.get(k), positive) for k, a in enumerate(tape.axioms)]
     tape.bases = frozenset(i.name for i in tape.code if i.op == "base")
     tape.total_co = tape.total_co and "co" in tape.bases
     flags = [a for a in tape.axioms if a.role == "flag"]
@@ -169,7 +169,7 @@ def compile_model(model: Model) -> Tape:
     return tape
 
 
-def _graded(a: Axiom, whole: int | None, positive: list[bool]) -> Axiom:
+def _with_monotonicity(a: Axiom, whole: int | None, positive: list[bool]) -> Axiom:
     """The axiom with what is known of its monotonicity; a demand that may shrink again is but a check at the end."""
     if whole is not None and not positive[a.node]:
         return Axiom(a.name, a.test, a.negated, whole, "forbid", False)
@@ -181,14 +181,14 @@ def dependencies(tape: Tape, node: int) -> set[str]:
     return {tape.code[k].name for k in ancestors(tape, node) if tape.code[k].op == "base"}
 
 
-def united(tape: Tape, node: int) -> Iterator[int]:
+def union_operands(tape: Tape, node: int) -> Iterator[int]:
     """The relations that a union is made of."""
     i = tape.code[node]
     if i.op != "or":
         yield node
         return
-    yield from united(tape, i.a)
-    yield from united(tape, i.b)
+    yield from union_operands(tape, i.a)
+    yield from union_operands(tape, i.b)
 
 
 def ancestors(tape: Tape, *nodes: int) -> set[int]:

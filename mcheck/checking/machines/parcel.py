@@ -10,7 +10,7 @@ from mcheck.base.errors import McheckError
 from mcheck.base.files import is_regular_file
 from mcheck.base.reasons import Reason
 from mcheck.cat.ast import Texts
-from mcheck.cat.library import own_name
+from mcheck.cat.library import test_model_name
 from mcheck.checking.run.case import DEFAULT_MODEL, Case, Settings
 from mcheck.checking.run.single import choose_model, load_model
 
@@ -60,7 +60,7 @@ def pack_item(index: int, case: Case, settings: Settings, others: Sequence[str] 
         return Unpacked(index)
     try:
         head = litmus.read_header(case.path)
-        own = own_name(head.model, case.path) if head.model else DEFAULT_MODEL
+        own = test_model_name(head.model, case.path) if head.model else DEFAULT_MODEL
         first = choose_model(settings.model, head.model, case.path)
         read = {settings.model or own: first, **{name: load_model(name) for name in others}}
         models = tuple((name, model.texts) for name, model in read.items() if model.texts is not None)

@@ -11,7 +11,7 @@ import os
 import pickle
 import sys
 
-from mcheck.cat.library import give
+from mcheck.cat.library import register_models
 from mcheck.checking.machines.parcel import Parcel
 from mcheck.checking.policy.engines import preload
 from mcheck.checking.run import worker_limits
@@ -28,7 +28,7 @@ def main() -> None:
         preload(engine)
     while (order := receive(0)) is not None:
         parcel: Parcel = pickle.loads(order)  # noqa: S301 - from the worker that started this process
-        give(dict(parcel.models))
+        register_models(dict(parcel.models))
         for result in run_cases(parcel.cases, parcel.settings, 1, parcel.task, parcel.lost):
             send(answers, pickle.dumps(result, pickle.HIGHEST_PROTOCOL))
 

@@ -31,12 +31,12 @@ def choose_model(asked: str | None, own: str | None, path: str, span: Span | Non
     """The model of a test at ``path``: the one ``asked`` for, or else its ``own``, named at ``span``, or else the
     default.
     """
-    from mcheck.cat.library import load_own
+    from mcheck.cat.library import load_test_model
 
     if asked is not None or own is None:
         return load_model(asked or DEFAULT_MODEL)
     try:
-        return load_own(own, path)
+        return load_test_model(own, path)
     except McheckError as error:
         error.span = error.span or span
         raise

@@ -11,7 +11,7 @@ from mcheck.effects import async_copies
 from mcheck.effects.dispatch import tensor_plan
 from mcheck.effects.plan import Plan, Signal
 from mcheck.engines.concrete.machine import Groups, Machine, Runner, Task
-from mcheck.events.warpgroups import committers
+from mcheck.events.warpgroups import committing_threads
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
 from mcheck.semantics import arrays, mbarrier, tensor_footprint, tensor_transfer
@@ -157,7 +157,7 @@ def _committed_over(runner: Runner, number: int) -> bool:
 
 def _warpgroup(m: Machine, runner: Runner) -> list[Runner]:
     """The threads that form the wgmma-groups of a warpgroup together: its wait is one for all of them (9.7.15.7.2)."""
-    return [m.runners[k] for k in committers(m.program, runner.thread.place.warpgroup)]
+    return [m.runners[k] for k in committing_threads(m.program, runner.thread.place.warpgroup)]
 
 
 # --- bulk copies and reductions -----------------------------------------------------------------------

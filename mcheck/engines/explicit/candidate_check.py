@@ -71,7 +71,7 @@ class Evaluator:
 
     def _apply(self, i: Instr, values: list[Rows]) -> Rows:
         second = values[i.b] if i.b >= 0 else self._zero
-        return bits.operate(i.op, values[i.a] if i.a >= 0 else self._zero, second, self._zero)
+        return bits.apply_operation(i.op, values[i.a] if i.a >= 0 else self._zero, second, self._zero)
 
     def _base(self, name: str, chosen: dict[str, Rows]) -> Rows:
         rows = chosen.get(name) if name in UNKNOWNS else self.prepared.base(name)[0]

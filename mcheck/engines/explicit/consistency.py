@@ -17,7 +17,7 @@ from operator import itemgetter
 from mcheck.base.errors import Unsupported
 from mcheck.cat.algebra.batch import Masks, add
 from mcheck.engines.explicit.coherence_orders import Orders, Solution
-from mcheck.events.choices.candidate import Candidate, Choice, Circular, NotYet
+from mcheck.events.choices.candidate import Candidate, Choice, CircularValue, Undetermined
 from mcheck.events.choices.prepared import Prepared
 from mcheck.semantics.terms import Term, Unknown
 
@@ -116,7 +116,7 @@ class Solver(Prepared):
         for term, _ in constraints:
             try:
                 valuation.term(term)
-            except Circular:
+            except CircularValue:
                 raise Unsupported("a value that justifies itself, which this model does not forbid") from None
             except Unknown:
                 continue
@@ -134,12 +134,12 @@ class Solver(Prepared):
                 try:
                     if bool(self.valuation(c).term(term)) is truth:
                         kept.append(c)
-                except NotYet:  # a choice is open, or the event comes after a misuse
+                except Undetermined:  # a choice is open, or the event comes after a misuse
                     kept.append(c)
                     undecided = True
                 except Unknown:
                     kept.append(c)  # a branch on unknown contents goes both ways
-                except Circular:
+                except CircularValue:
                     kept.append(c)  # for the axioms to forbid: see _finish
                     circular = True
             candidates = kept

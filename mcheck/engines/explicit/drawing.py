@@ -15,7 +15,7 @@ from mcheck.cat.algebra.bits import Rows
 from mcheck.cat.algebra.explanation import Step
 from mcheck.cat.tags import Tag, proxy_of
 from mcheck.engines.explicit.candidate_check import Settled
-from mcheck.events.choices.candidate import Candidate, Circular, NotYet, Valuation
+from mcheck.events.choices.candidate import Candidate, CircularValue, Undetermined, Valuation
 from mcheck.events.choices.prepared import Prepared
 from mcheck.events.event import Event
 from mcheck.events.execution_graph import Band, Box, Column, Edge, Execution, Hop
@@ -321,14 +321,14 @@ def _pending(d: _Drawing, node: Node) -> list[str]:
 def _answer(compute: Callable[[], bool]) -> str:
     try:
         return "true" if compute() else "false"
-    except (Unknown, NotYet, Circular):
+    except (Unknown, Undetermined, CircularValue):
         return "?"
 
 
 def _value(d: _Drawing, node: Node, compute: Callable[[], int]) -> str:
     try:
         return format_contents(compute(), node.size, element_size(d.s, node))
-    except (Unknown, NotYet, Circular):
+    except (Unknown, Undetermined, CircularValue):
         return UNKNOWN
 
 

@@ -18,7 +18,7 @@ from mcheck.events.choices.candidate import Candidate, Choice, read_choices
 from mcheck.events.choices.divergent_lanes import is_undefined_by_paths
 from mcheck.events.choices.prepared import Prepared
 from mcheck.events.event import Path
-from mcheck.events.structure import Structure, build
+from mcheck.events.structure import Structure, build_structure
 from mcheck.findings.finding import Finding
 from mcheck.ir.condition import Compare, Not
 
@@ -121,7 +121,7 @@ class Enumeration(Run):
 
     def _stuck(self, combination: tuple[Path, ...]) -> Finding | None:
         condition = self.program.condition
-        s = build(self.program, combination, memory_ranges(condition))
+        s = build_structure(self.program, combination, memory_ranges(condition))
         static = [
             n
             for n in s.nodes

@@ -68,7 +68,7 @@ def _relations(prepared: Prepared, settled: Settled) -> Iterator[tuple[str, Rows
     shown = {s.kind.removesuffix("^-1") for s in steps} & (relations.RELATIONS.keys() | relations.SHARED.keys())
     for name in (*STATIC, *sorted(shown.difference(STATIC))):
         if name not in chosen:
-            yield name, relations.rows(prepared.s, name)
+            yield name, relations.relation_rows(prepared.s, name)
     yield from sorted(chosen.items())
     none = bits.empty(prepared.n)
     yield (

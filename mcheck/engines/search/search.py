@@ -28,12 +28,12 @@ from mcheck.events.choices import barrier_generations, convergence, divergent_la
 from mcheck.events.choices.candidate import Candidate, Choice, final_choices, read_choices
 from mcheck.events.choices.prepared import Prepared
 from mcheck.events.event import Misstep, Path
-from mcheck.events.failed_attempts import RoundsInVain
+from mcheck.events.failed_attempts import FailedAttempts
 from mcheck.events.model_options import Semantics
 from mcheck.events.model_options import model_semantics as semantics_of
 from mcheck.events.paths import Walker
 from mcheck.events.read_values import PossibleValues
-from mcheck.events.structure import Node, Structure, build
+from mcheck.events.structure import Node, Structure, build_structure
 from mcheck.findings.finding import Finding
 from mcheck.ir import ops
 from mcheck.ir.aligned_operations import DIVERGENT_BARRIERS, explain_divergent_wgmma
@@ -121,7 +121,7 @@ class Run(ABC):
         of failed loop iterations may race with.
         """
         wanted = self._wanted_registers()
-        values, rounds = PossibleValues(self.program), RoundsInVain(self.program)
+        values, rounds = PossibleValues(self.program), FailedAttempts(self.program)
         while True:
             found = [
                 Walker(
@@ -132,7 +132,7 @@ class Run(ABC):
                     frozenset(wanted.get(t.index, ())),
                     values.of,
                     values.open,
-                    rounds.matter,
+                    rounds.can_race,
                     self.deadline,
                 ).run()
                 for t in self.program.threads
@@ -153,7 +153,7 @@ class Run(ABC):
     def structures(self, paths: tuple[Path, ...], *, partial: bool = False) -> Iterator[tuple[Structure, list[Choice]]]:
         """The event structure of a combination of paths with its choices; none if it has no execution."""
         condition = self.program.condition
-        s = build(self.program, paths, memory_ranges(condition))
+        s = build_structure(self.program, paths, memory_ranges(condition))
         stuck = frozenset[Uid]() if partial else frozenset(u for p in paths if p.end == "stuck" for u in p.stuck)
         choices = read_choices(s, stuck)
         met = self._barriers(s)

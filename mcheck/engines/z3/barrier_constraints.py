@@ -15,7 +15,7 @@ from mcheck.engines.z3.clauses import FALSE, TRUE, Clauses, Side
 from mcheck.engines.z3.pseudo_boolean import Comparisons, Sum
 from mcheck.engines.z3.symbolic_choices import Mishap, Token, True_, open_choice
 from mcheck.events.choices.barrier_generations import quorum_choice, rounds_choice
-from mcheck.events.choices.barrier_rounds import WARP, Arrival, LaneExits, Units, next_of
+from mcheck.events.choices.barrier_rounds import WARP, Arrival, LaneExits, Units, next_arrival
 from mcheck.events.choices.candidate import Choice, Option, Pair
 from mcheck.semantics.terms import Uid
 
@@ -184,7 +184,7 @@ def quorum(relation: str, sources: list[int], targets: list[int], wanted: int) -
 def rounds(units: Units, leaving: LaneExits) -> Choice:
     """The choice of how the rounds of a barrier with counts are filled."""
     uses = {use for unit in units for x in unit for use in x.uses}
-    again = any(next_of(unit, k) for unit in units for k in range(len(unit)))
+    again = any(next_arrival(unit, k) for unit in units for k in range(len(unit)))
     needed = (units[0][0].step.count or 0) // WARP
     if len(uses) > 1 or again or needed >= len(units):
         return rounds_choice(units, leaving)

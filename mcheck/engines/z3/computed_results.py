@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from mcheck.engines.z3.bit_vectors import Vectors, literal
-from mcheck.events.choices.candidate import Candidate, Circular, NotYet
+from mcheck.events.choices.candidate import Candidate, CircularValue, Undetermined
 from mcheck.events.choices.prepared import Prepared
 from mcheck.semantics.terms import Unknown
 
@@ -25,7 +25,7 @@ def corrections(
         try:
             value = valuation.term(guess.term)
             arguments = [valuation.term(term) for term, _ in guess.arguments]
-        except (Unknown, NotYet, Circular):
+        except (Unknown, Undetermined, CircularValue):
             continue
         variable = solver.BitVec(guess.vector.text, guess.vector.bits)
         wanted = value & ((1 << guess.vector.bits) - 1)

@@ -12,7 +12,7 @@ from typing import Literal
 
 from mcheck.engines.z3.clauses import Clauses, Side
 from mcheck.engines.z3.symbolic_choices import Opened
-from mcheck.events.choices.candidate import Candidate, Circular, NotYet, Valuation
+from mcheck.events.choices.candidate import Candidate, CircularValue, Undetermined, Valuation
 from mcheck.events.event import Event
 from mcheck.semantics.terms import Uid, Unknown
 
@@ -75,7 +75,7 @@ class Partial(Valuation):
         if answer is not None:
             self._require(answer)
             if self.candidate[answer] > 1:
-                raise NotYet
+                raise Undetermined
             return self.candidate[answer]
         if uid in self.prepared.given:
             raise _TooWide
@@ -129,9 +129,9 @@ def cases(prepared: Opened, found: Answers, compute: Callable[[Partial], int], l
             return None
         except Unknown:
             leaf = "unknown"
-        except NotYet:
+        except Undetermined:
             leaf = "missing"
-        except Circular:
+        except CircularValue:
             leaf = "circular"
         out.append(Case(taken, leaf))
     return out

@@ -39,7 +39,7 @@ from mcheck.events.choices import barrier_generations
 from mcheck.events.choices.candidate import Candidate, Choice, final_choices, read_choices
 from mcheck.events.choices.prepared import Prepared
 from mcheck.events.event import Path
-from mcheck.events.structure import Structure, build
+from mcheck.events.structure import Structure, build_structure
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Finding
 from mcheck.findings.undefined_effects import REPORTED_BESIDE_MISUSE, accepts_misuse
@@ -107,7 +107,9 @@ class Z3Run(Run):
             return False  # which statements two lanes execute depends on their paths
         if any(is_wgmma(e.op) for joined in threads for e in joined.path.events):
             return False  # the n-th of one lane is the n-th of every other: that depends on the path
-        s = build(self.program, tuple(joined.path for joined in threads), memory_ranges(self.program.condition))
+        s = build_structure(
+            self.program, tuple(joined.path for joined in threads), memory_ranges(self.program.condition)
+        )
         if not divides_alike(s, threads) or (
             not self.semantics.static_barriers and barrier_generations.find_divergent_arrivals(s)
         ):
@@ -125,7 +127,7 @@ class Z3Run(Run):
             return True
 
         def single(paths: tuple[Path, ...]) -> tuple[Structure, list[Choice]]:
-            own = build(self.program, paths, memory_ranges(self.program.condition))
+            own = build_structure(self.program, paths, memory_ranges(self.program.condition))
             return own, self._plain_choices(own)
 
         self._ask(Question(prepared, self.program.condition, self.limit, Singles(prepared, single)))
@@ -306,7 +308,7 @@ class Z3Run(Run):
             self._left_unfinished(q)
 
     def _stuck(self, combination: tuple[Path, ...]) -> Finding | None:
-        s = build(self.program, combination, memory_ranges(self.program.condition))
+        s = build_structure(self.program, combination, memory_ranges(self.program.condition))
         if self.semantics.static_barriers and not all(
             barrier_generations.is_blocked(s, n) for n in s.nodes if n.has(Tag.BLOCKED)
         ):

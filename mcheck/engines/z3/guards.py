@@ -9,7 +9,7 @@ from __future__ import annotations
 from mcheck.answers.final_states import final_addresses
 from mcheck.cat.algebra import bits
 from mcheck.cat.algebra.bits import Rows
-from mcheck.cat.algebra.bounds import Bases, Bounds, walk
+from mcheck.cat.algebra.bounds import Bases, Bounds, bound_nodes
 from mcheck.cat.algebra.tape import Instr, Tape
 from mcheck.engines.z3.clauses import TRUE, Clauses, Side
 from mcheck.engines.z3.path_merge import Joined
@@ -103,9 +103,9 @@ class Guards:
         zero = bits.empty(self.n)
         match i.op:
             case "sub":
-                return bits.operate("sub", low[i.a], high[i.b], zero)
+                return bits.apply_operation("sub", low[i.a], high[i.b], zero)
             case "comp" | "compset":
-                return bits.operate(i.op, high[i.a], zero, zero)
+                return bits.apply_operation(i.op, high[i.a], zero, zero)
             case "seq":
                 return self.compose(low[i.a], low[i.b])
             case "plus":
@@ -116,14 +116,14 @@ class Guards:
                 return [(1 << x) if row & self.implied[x] else 0 for x, row in enumerate(low[i.a])]
             case "rng":
                 return [(1 << x) if row & self.implied[x] else 0 for x, row in enumerate(bits.inverse(low[i.a]))]
-        return bits.operate(i.op, low[i.a] if i.a >= 0 else zero, low[i.b] if i.b >= 0 else zero, zero)
+        return bits.apply_operation(i.op, low[i.a] if i.a >= 0 else zero, low[i.b] if i.b >= 0 else zero, zero)
 
     def _high(self, i: Instr, low: list[Rows], high: list[Rows]) -> Rows:
         zero = bits.empty(self.n)
         if i.op in ("comp", "compset"):
-            return bits.operate(i.op, low[i.a], zero, zero)
+            return bits.apply_operation(i.op, low[i.a], zero, zero)
         second = low if i.op == "sub" else high
-        return bits.operate(i.op, high[i.a] if i.a >= 0 else zero, second[i.b] if i.b >= 0 else zero, zero)
+        return bits.apply_operation(i.op, high[i.a] if i.a >= 0 else zero, second[i.b] if i.b >= 0 else zero, zero)
 
     def bound(self, tape: Tape, bases: Bases) -> Bounds:
         """The static bounds of all nodes, for executions that have both events of a pair."""
@@ -140,5 +140,5 @@ class Guards:
             low[k], high[k] = bits.meet(low[k], self.together), bits.meet(high[k], self.together)
 
         found = Bounds(low, high)
-        walk(tape, found, node, zero)
+        bound_nodes(tape, found, node, zero)
         return found

@@ -479,7 +479,7 @@ class Mbarrier:
 
     @memo
     def _decides(self, a: int) -> int:
-        """The literal that a is an operation as in ``mcheck.events.choices.mbarrier_phases.decides``."""
+        """The literal that a is an operation as in ``mcheck.events.choices.mbarrier_phases.decides_phases``."""
         x, c = self.steps[a], self.clauses
         if x.kind in ("increment", "inval") or x.no_complete:
             return TRUE

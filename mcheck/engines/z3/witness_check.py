@@ -9,7 +9,7 @@ from mcheck.base.errors import InternalError, Unsupported
 from mcheck.cat.algebra import bits
 from mcheck.cat.algebra.batch import Evaluation, Masks, add
 from mcheck.cat.algebra.tape import BOUND, TOTAL
-from mcheck.events.choices.candidate import Candidate, Circular, NotYet
+from mcheck.events.choices.candidate import Candidate, CircularValue, Undetermined
 from mcheck.events.choices.prepared import Prepared
 from mcheck.semantics.terms import Unknown
 
@@ -91,12 +91,12 @@ def _check_values(prepared: Prepared, candidate: Candidate) -> None:
                 raise InternalError("the solver's execution takes another path than its values do")
         except Unknown:
             continue
-        except NotYet:
+        except Undetermined:
             if not misused:
                 raise Unsupported(
                     "a value depends on itself or on unknown contents in a way that is not followed"
                 ) from None
-        except Circular:
+        except CircularValue:
             if not misused:
                 raise Unsupported("a value that justifies itself, which this model does not forbid") from None
 

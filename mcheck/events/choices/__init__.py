@@ -1,1 +1,1 @@
-"""Candidate executions: what an execution chooses on an event structure, and what a model says before it is chosen."""
+"""Candidate executions: the choices on an event structure, and what a model decides before they are made."""

@@ -1,4 +1,4 @@
-"""Operations on mbarriers that are undefined in every order of the operations on their object.
+"""Mbarrier operations that are undefined in every order of the operations on their object.
 
 Their threads stop there, so that another misuse comes beside them, or of what stands behind them.
 """

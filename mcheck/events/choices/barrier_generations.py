@@ -1,4 +1,4 @@
-"""Who meets whom at a barrier: the assignments of arrivals to generations.
+"""Assignments of barrier arrivals to generations: which arrivals synchronise with which departures.
 
 PTX (models from 9.0 on): a barrier with a count completes when that many threads have arrived, each warp counting 32;
 without
@@ -21,7 +21,7 @@ from mcheck.events.choices.barrier_rounds import MAX_WORK, MIXED, TOO_MANY, Arri
 from mcheck.events.choices.candidate import Choice, Option
 from mcheck.events.event import BarrierStep
 from mcheck.events.structure import Node, Structure
-from mcheck.events.warpgroups import committers
+from mcheck.events.warpgroups import committing_threads
 from mcheck.ir import ops
 from mcheck.ir.ops import Barrier
 from mcheck.ir.program import Program
@@ -29,14 +29,14 @@ from mcheck.ir.reachability import earliest_reachable, last_barrier_position, la
 
 
 def quorum_choice(relation: str, sources: list[int], targets: list[int], quorum: int) -> Choice:
-    """The sets of ``quorum`` arrivals with which all that wait synchronise; if nobody waits, any will do."""
+    """The choice of ``quorum`` arrivals with which all waiting threads synchronise; if no thread waits, any will do."""
     sets = combinations(sources, quorum) if targets else [()]
     options = [Option(((relation, tuple((a, b) for a in chosen for b in targets)),)) for chosen in sets]
     return Choice("barrier", options, rank=0)
 
 
 def rounds_choice(units: Units, leaving: LaneExits) -> Choice:
-    """Every way to fill the rounds of a barrier with counts."""
+    """The choice of how arrivals fill the generations of a barrier with counts."""
     return Choice("barrier", fill_rounds(units, leaving), rank=0)
 
 
@@ -86,7 +86,7 @@ def _passes(s: Structure, key: tuple[object, ...], reached: list[Node]) -> bool:
 
 
 def _quorum(members: list[Node]) -> int | None:
-    """How many arrivals an instance needs, the most that one of them asks for; ``None`` if none says."""
+    """The number of arrivals that an instance needs: the maximum of those given, ``None`` if none is given."""
     given = [n.source.barrier.count for n in members if n.source and n.source.barrier]
     return max((q for q in given if q is not None), default=None)
 
@@ -110,7 +110,7 @@ def static_members(program: Program, key: tuple[object, ...]) -> set[int]:
 
 
 def is_blocked(s: Structure, node: Node) -> bool:
-    """Whether a thread that stands before this barrier of the table dialect stays there."""
+    """Whether a thread that has reached this barrier of the table dialect stays blocked there."""
     assert node.source is not None and node.source.barrier is not None
     key = node.source.barrier.key
     reached = [
@@ -137,7 +137,7 @@ def dynamic_choices(
 def each_choice(
     s: Structure, choose: Quorum = quorum_choice, rounds: Rounds = rounds_choice
 ) -> Iterator[Choice | None]:
-    """The choice of each barrier whose arrival does not block, ``None`` for one with which these paths cannot be."""
+    """The choice of each barrier whose arrival does not block, ``None`` if these paths are impossible with it."""
     arrivals: dict[tuple[object, ...], dict[int, list[Node]]] = {}
     waits: dict[tuple[object, ...], dict[int, list[Node]]] = {}
     blocked: dict[tuple[object, ...], set[int]] = {}
@@ -154,20 +154,20 @@ def each_choice(
         steps = [n.source.barrier for nodes in by_thread.values() for n in nodes if n.source and n.source.barrier]
         waiting = waits.get(key, {})
         if key[0] == "group":
-            option = _meet_group(s, key, by_thread, waiting, blocked.get(key, set()))
+            option = _synchronise_group(s, key, by_thread, waiting, blocked.get(key, set()))
             yield None if option is None else Choice("barrier", [option], rank=0)
         elif key[0] == "inst":
-            yield _meet_instance(s, key, by_thread, waiting, blocked.get(key, set()), choose)
+            yield _synchronise_instance(s, key, by_thread, waiting, blocked.get(key, set()), choose)
         elif all(step.count is None for step in steps):
             relation = "meet" if key[0] == "lanes" else "barrier"
-            options = _meet_all(s, by_thread, waiting, blocked.get(key, set()), steps[0], relation)
+            options = _synchronise_all(s, by_thread, waiting, blocked.get(key, set()), steps[0], relation)
             yield Choice("barrier", options, rank=0) if options else None
         else:
             choice = rounds(*_units(s, by_thread, waiting, blocked.get(key, set())))
             yield choice if choice.options else None
 
 
-def _meet_all(
+def _synchronise_all(
     s: Structure,
     arrivals: dict[int, list[Node]],
     waits: dict[int, list[Node]],
@@ -198,7 +198,7 @@ def _meet_all(
                 )
                 for one, other in mixed
             ]
-        complete = not any(_runs_on(s, t) for t in expected - {m.thread for m in members})
+        complete = not any(_is_stuck(s, t) for t in expected - {m.thread for m in members})
         resumed = [nodes[k] for nodes in waits.values() if k < len(nodes)]
         standing = [t for t in blocked if len(waits.get(t, ())) == k]
         if (resumed and not complete) or (standing and complete):
@@ -209,18 +209,18 @@ def _meet_all(
     return [Option(((relation, tuple(pairs)), ("exited", tuple(exited))))]
 
 
-def _meet_group(
+def _synchronise_group(
     s: Structure,
     key: tuple[object, ...],
     arrivals: dict[int, list[Node]],
     waits: dict[int, list[Node]],
     blocked: set[int],
 ) -> Option | None:
-    """Those who wait for a wgmma-group of the warpgroup go on once all have committed it, or have exited."""
+    """Waits for a wgmma-group of the warpgroup return once all its threads have committed it, or have exited."""
     _, cta, warpgroup, _ = key
     assert isinstance(cta, int) and isinstance(warpgroup, int)
-    absent = set(committers(s.program, (cta, warpgroup))) - set(arrivals)
-    complete = not any(_runs_on(s, t) for t in absent)
+    absent = set(committing_threads(s.program, (cta, warpgroup))) - set(arrivals)
+    complete = not any(_is_stuck(s, t) for t in absent)
     resumed = [n.index for nodes in waits.values() for n in nodes]
     if (resumed and not complete) or (blocked and complete):
         return None
@@ -230,12 +230,12 @@ def _meet_group(
 
 
 def _mixed(members: list[Node]) -> list[tuple[Node, Node]]:
-    """Every two arrivals of a round that are of different kinds."""
+    """All pairs of arrivals of a generation that are of different kinds."""
     kinds = [(n, n.source.barrier.kind == "red") for n in members if n.source and n.source.barrier]
     return [(a, b) for (a, one), (b, other) in combinations(kinds, 2) if one is not other]
 
 
-def _meet_instance(
+def _synchronise_instance(
     s: Structure,
     key: tuple[object, ...],
     arrivals: dict[int, list[Node]],
@@ -260,7 +260,7 @@ def _meet_instance(
     pairs: list[tuple[int, int]] = []
     for k in range(max(len(nodes) for nodes in arrivals.values())):
         here = [nodes[k] for nodes in arrivals.values() if k < len(nodes)]
-        complete = not missing and not any(_runs_on(s, t) for t, nodes in arrivals.items() if k >= len(nodes))
+        complete = not missing and not any(_is_stuck(s, t) for t, nodes in arrivals.items() if k >= len(nodes))
         resumed_here = [n for t, nodes in waits.items() for n in _resumption(nodes, arrivals[t][k : k + 1])]
         standing = [t for t in blocked if len(arrivals[t]) - 1 == k]
         if (resumed_here and not complete) or (standing and complete):
@@ -310,8 +310,8 @@ def _participants(s: Structure, step: BarrierStep) -> set[int]:
     return out
 
 
-def _runs_on(s: Structure, thread: int) -> bool:
-    """Whether the thread is stuck on these paths: it has not exited, so the barrier waits for it."""
+def _is_stuck(s: Structure, thread: int) -> bool:
+    """Whether the thread is blocked on these paths: it has not exited, so the barrier waits for it."""
     path = next(p for p in s.paths if p.thread == thread)
     return path.end != "end"
 
@@ -319,7 +319,7 @@ def _runs_on(s: Structure, thread: int) -> bool:
 def _units(
     s: Structure, arrivals: dict[int, list[Node]], waits: dict[int, list[Node]], blocked: set[int]
 ) -> tuple[Units, LaneExits]:
-    """The arrivals at a barrier with counts, of each warp, which counts 32, and when the warps leave."""
+    """The arrivals at a barrier with counts, by warp (each counts 32), and the exits of the warps."""
     warps: dict[tuple[int, int], list[int]] = {}
     for thread in arrivals:
         place = s.program.threads[thread].place
@@ -330,7 +330,7 @@ def _units(
         lanes = [t.index for t in s.program.threads if t.place.own_warp == warp]
         for k in range(max(len(arrivals[t]) for t in threads)):
             here = [_arrival(arrivals[t], k, waits.get(t, []), t in blocked) for t in threads if k < len(arrivals[t])]
-            stopped = [t for t in lanes if k >= len(arrivals.get(t, ())) and _might_have_come(s, t, here[0].step)]
+            stopped = [t for t in lanes if k >= len(arrivals.get(t, ())) and _may_have_arrived(s, t, here[0].step)]
             unit.append(replace(_of_warp(here), stopped=tuple(n for t in stopped for n in _last_of(s, t))))
         units.append(unit)
     step = next(a.step for unit in units for a in unit)
@@ -360,8 +360,8 @@ def _of_warp(lanes: list[Arrival]) -> Arrival:
     )
 
 
-def _might_have_come(s: Structure, thread: int, step: BarrierStep) -> bool:
-    """Whether a thread has stopped at what is undefined, before it might have come to a barrier."""
+def _may_have_arrived(s: Structure, thread: int, step: BarrierStep) -> bool:
+    """Whether a thread has stopped at undefined behaviour before a barrier at which it might have arrived."""
     path, code = s.paths[thread], s.program.threads[thread]
     if path.end != "undefined":
         return False
@@ -373,14 +373,14 @@ def _might_have_come(s: Structure, thread: int, step: BarrierStep) -> bool:
 
 
 def _last_of(s: Structure, thread: int) -> list[int]:
-    """The last event of a thread in program order, if it has one."""
+    """The last event of a thread in program order, if there is one."""
     mine = [n for n in s.nodes if n.thread == thread and n.source is not None and n.source.order is not None]
     return [n.index for n in mine[-1:]]
 
 
 def _exits(s: Structure, threads: list[int]) -> tuple[int, ...] | None:
     """The exits of some threads, ``None`` if one of them does not exit."""
-    if any(_runs_on(s, t) for t in threads):
+    if any(_is_stuck(s, t) for t in threads):
         return None
     return tuple(n.index for n in s.nodes if n.has(Tag.EXIT) and n.thread in threads)
 

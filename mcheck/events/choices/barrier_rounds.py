@@ -1,4 +1,5 @@
-"""The rounds of a barrier with a count: which arrivals complete each, and what may come too early (PTX ISA 9.7.13.1).
+"""Generations of a barrier with a count: the arrivals that complete each, and arrivals that may be too early (PTX ISA
+9.7.13.1).
 
 Every arrival of a warp counts, also a second one of a warp that did not wait at its first (open question Q22). All
 that arrive in a round give one count and one kind. An arrival of another use that may come while a round is open is
@@ -49,7 +50,7 @@ class Arrival:
 
     @property
     def use(self) -> Use:
-        """What all arrivals of a round have in common."""
+        """The properties that all arrivals of a generation have in common."""
         return self.step.count, self.step.kind == "red"
 
     @property
@@ -58,17 +59,17 @@ class Arrival:
         return self.lanes or (self,)
 
     def before_mates(self, warp: Arrival) -> Arrival:
-        """This arrival of a lane, with the events of the others: when these come is all one."""
+        """This arrival of a lane, with the events of the others, whose time does not matter."""
         return replace(self, sources=tuple(dict.fromkeys((*self.sources, *warp.sources))))
 
     @property
     def uses(self) -> set[Use]:
-        """The ways in which its lanes use the barrier."""
+        """The uses of the barrier by its lanes."""
         return {lane.use for lane in self.each}
 
     @property
     def waits(self) -> bool:
-        """Whether a lane waits for the round to be complete."""
+        """Whether a lane waits for the generation to complete."""
         return bool(self.targets) or self.standing
 
 
@@ -86,7 +87,7 @@ class LaneExits:
     others: tuple[int, ...] | None
 
     def gone(self, units: Units, at: tuple[int, ...]) -> tuple[int, ...] | None:
-        """The exits before a round that every warp with further arrivals is in; ``None`` if it is never complete."""
+        """The exits before a generation with all warps that have further arrivals; ``None`` if it never completes."""
         found = [self.others, *(self.units[u] for u, k in enumerate(at) if k == len(units[u]))]
         return None if None in found else tuple(n for exits in found for n in exits or ())
 
@@ -107,7 +108,7 @@ class _Search:
         return sum(k < len(unit) for unit, k in zip(self.units, at, strict=True))
 
     def note(self, option: Option) -> None:
-        """Keeps an option once."""
+        """Record an option, without duplicates."""
         self.found.setdefault((option.edges, option.misstep), option)
         if len(self.found) > MAX_ASSIGNMENTS:
             raise Unsupported(TOO_MANY)
@@ -162,11 +163,11 @@ def _rounds(search: _Search, at: tuple[int, ...]) -> Iterator[dict[int, int]]:
     ready = (unit[k] for unit, k in zip(search.units, at, strict=True) if k < len(unit))
     for use, first in {a.use: a for a in ready if not a.mixed}.items():
         needed = search.needed(first, at)
-        most = {u: n for u, k in enumerate(at) if (n := len(_together(search.units[u], k, use)))}
+        most = {u: n for u, k in enumerate(at) if (n := len(_joint_arrivals(search.units[u], k, use)))}
         yield from _contributions(search, most, needed, needed)
 
 
-def _together(unit: list[Arrival], k: int, use: object) -> list[Arrival]:
+def _joint_arrivals(unit: list[Arrival], k: int, use: object) -> list[Arrival]:
     """The next arrivals of a warp that may fall into one round: all of one use, and none after one that waits."""
     out: list[Arrival] = []
     for arrival in unit[k:]:
@@ -210,7 +211,7 @@ def _misuses(
 
     for use, first in {a.use: a for a in ready.values() if not a.mixed}.items():
         for there in _open(search, at, use, search.needed(first, at)):
-            for culprit in _strangers(search, at, use, there):
+            for culprit in _conflicting_arrivals(search, at, use, there):
                 note(first, there, (), culprit)
     for u, arrival in ready.items():
         for one, other in permutations(arrival.lanes, 2) if arrival.mixed else ():
@@ -220,7 +221,7 @@ def _misuses(
 
 
 def _uses(arrivals: Iterable[Arrival]) -> set[Use]:
-    """The ways in which some arrivals use their barrier."""
+    """The uses of the barrier by some arrivals."""
     return {use for a in arrivals for use in a.uses}
 
 
@@ -228,7 +229,7 @@ def _open(
     search: _Search, at: tuple[int, ...], use: object, needed: int, *, least: int = 1, without: int = -1
 ) -> Iterator[dict[int, int]]:
     """Every state in which a round of this use is open: how many arrivals of each warp are there, ``without`` one."""
-    most = {u: n for u, k in enumerate(at) if u != without and (n := len(_together(search.units[u], k, use)))}
+    most = {u: n for u, k in enumerate(at) if u != without and (n := len(_joint_arrivals(search.units[u], k, use)))}
     yield from _contributions(search, most, least, needed - 1)
 
 
@@ -249,7 +250,9 @@ def _contributions(search: _Search, most: dict[int, int], least: int, greatest: 
     return choose(0, {}, 0)
 
 
-def _strangers(search: _Search, at: tuple[int, ...], use: object, there: dict[int, int]) -> Iterator[Arrival]:
+def _conflicting_arrivals(
+    search: _Search, at: tuple[int, ...], use: object, there: dict[int, int]
+) -> Iterator[Arrival]:
     """The next arrivals of the lanes that do not wait in a round, as far as they are of another use."""
     for u, unit in enumerate(search.units):
         k = at[u] + there.get(u, 0)
@@ -262,7 +265,7 @@ def _strangers(search: _Search, at: tuple[int, ...], use: object, there: dict[in
             yield from found.values()
 
 
-def next_of(unit: list[Arrival], k: int) -> Arrival | None:
+def next_arrival(unit: list[Arrival], k: int) -> Arrival | None:
     """The arrival of a warp after one that does not wait."""
     return unit[k + 1] if k + 1 < len(unit) and not unit[k].waits else None
 

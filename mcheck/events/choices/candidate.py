@@ -1,4 +1,4 @@
-"""What an execution chooses on an event structure: whom each read reads from, the last write of a location, phases,
+"""Candidate executions as choices on an event structure: rf, the last write of each location, mbarrier phases,
 barriers.
 
 A choice has options; an option contributes pairs to base relations, forbids co edges, and may fix the results of events
@@ -59,16 +59,16 @@ Candidate = tuple[int, ...]
 """The option taken by each choice, in the order of the choices; -1 where none is taken yet."""
 
 
-class NotYet(Exception):
-    """A value depends on a choice that is not made yet."""
+class Undetermined(Exception):
+    """Raised if a value depends on a choice that has not been made."""
 
 
-class Circular(Exception):
-    """A value depends on itself (out of thin air)."""
+class CircularValue(Exception):
+    """Raised if a value depends on itself (out of thin air)."""
 
 
 def read_choices(s: Structure, stuck: frozenset[Uid]) -> list[Choice]:
-    """Whom each read may read from: any write of its chunk but the one of its own read-modify-write."""
+    """The rf choices: any write of the read's chunk except the one of its own read-modify-write."""
     out = []
     for address, reads in s.reads.items():
         writes = s.writes[address]
@@ -90,7 +90,7 @@ def read_choices(s: Structure, stuck: frozenset[Uid]) -> list[Choice]:
 
 
 def final_choices(s: Structure, addresses: list[int]) -> list[Choice]:
-    """The last write of each chunk: one that no other write follows in co."""
+    """The choices of the last write of each chunk: one that no other write follows in co."""
     return [
         Choice(
             "final",
@@ -117,12 +117,12 @@ class Valuation:
     busy: set[tuple[Uid, int, int]] = field(default_factory=set)
 
     def of(self, uid: Uid) -> int:
-        """The raw result of an event; raises ``NotYet``, ``Unknown`` or ``Circular``."""
+        """The raw result of an event; raises ``Undetermined``, ``Unknown`` or ``CircularValue``."""
         found = self.cache.get(uid)
         if found is not None:
             return found
         if uid in self.open:
-            raise Circular
+            raise CircularValue
         self.open.add(uid)
         try:
             value = self._compute(uid)
@@ -138,13 +138,13 @@ class Valuation:
             for c in self.results.get(uid, ()):
                 taken = self.candidate[c]
                 if taken < 0:
-                    raise NotYet
+                    raise Undetermined
                 for u, value in self.choices[c].options[taken].results:
                     if u == uid:
                         return value
             if event.barrier is not None:
                 return self._reduction(event)
-            raise NotYet
+            raise Undetermined
         return self.bytes_read(uid, 0, event.size)
 
     def bytes_read(self, uid: Uid, offset: int, size: int) -> int:
@@ -174,7 +174,7 @@ class Valuation:
                 found = self.parts.get(key)
                 if found is None:
                     if key in self.busy:
-                        raise Circular
+                        raise CircularValue
                     self.busy.add(key)
                     try:
                         found = self.parts[key] = self.bytes_read(term[1], offset, size)
@@ -194,7 +194,7 @@ class Valuation:
         return (self.term(term) >> (8 * offset)) & ((1 << (8 * size)) - 1)
 
     def _reduction(self, event: Event) -> int:
-        """What bar.red returns: the predicates of all that arrived in its generation, counted or joined (PTX ISA
+        """The result of bar.red: the predicates of all arrivals of its generation, counted or combined (PTX ISA
         9.7.13.1).
         """
         here = self.structure.nodes_of[event.uid][0]
@@ -204,7 +204,7 @@ class Valuation:
         for k, choice in enumerate(self.choices):
             if choice.kind == "barrier":
                 if self.candidate[k] < 0:
-                    raise NotYet
+                    raise Undetermined
                 for _, pairs in choice.options[self.candidate[k]].edges:
                     predicates += [bool(self.write(a)) for a, b in pairs if b == here]
         match getattr(event.op, "red_op", None):
@@ -217,12 +217,12 @@ class Valuation:
         raise Unknown
 
     def _collective(self, event: Event, op: Collective, here: int) -> int:
-        """What a lane gets that has met the others of a mask."""
+        """The result of a lane that has synchronised with the others of a mask."""
         brought: dict[int, int] = {}
         for k, choice in enumerate(self.choices):
             if choice.kind == "barrier":
                 if self.candidate[k] < 0:
-                    raise NotYet
+                    raise Undetermined
                 for relation, pairs in choice.options[self.candidate[k]].edges:
                     for a, b in pairs if relation == "meet" else ():
                         if b == here:
@@ -241,7 +241,7 @@ class Valuation:
         c = self.reader[read]
         taken = self.candidate[c]
         if taken < 0:
-            raise NotYet
+            raise Undetermined
         return self.choices[c].options[taken].source
 
     def write(self, node: int) -> int:
@@ -255,7 +255,7 @@ class Valuation:
 
 
 def constant_values(s: Structure, choice: Choice) -> list[int | None] | None:
-    """For an rf choice: the value that each option gives, ``None`` where it is not known beforehand."""
+    """For an rf choice, the value of each option, ``None`` if not known in advance."""
     if choice.kind not in ("rf", "final"):
         return None
     out: list[int | None] = []

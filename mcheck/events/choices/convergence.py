@@ -1,4 +1,4 @@
-"""Lanes of one warp that execute one statement go on together, if that is assumed (open question Q25).
+"""The assumption that lanes of a warp that execute one statement stay together (open question Q25).
 
 The n-th execution of a statement by one lane and by another are one where both execute it equally often, as far as they
 get. What a lane has waited for by then, its branches and waits with it, comes before all that the others do afterwards.
@@ -22,7 +22,7 @@ Statement = tuple[str, int, int]
 
 
 def converge_lanes(s: Structure) -> list[Choice] | None:
-    """The meetings of the lanes at their statements, ``None`` if a lane has left one at which another stays."""
+    """The synchronisations of the lanes at their statements, ``None`` if a lane has left one at which another stays."""
     warps: dict[tuple[int, int], list[Path]] = defaultdict(list)
     for path in s.paths:
         warps[s.program.threads[path.thread].place.own_warp].append(path)
@@ -32,9 +32,9 @@ def converge_lanes(s: Structure) -> list[Choice] | None:
         for a, b in permutations(lanes if executed else (), 2):
             for x, y in _one(a, executed[a.thread], b, executed[b.thread]):
                 after = _after(b, y)
-                if _stays(a, x) and (after or b.end == "end"):
+                if _is_stuck_at(a, x) and (after or b.end == "end"):
                     return None
-                sources = [n for c in _waited(a, x) for n in s.nodes_of[c.uid]]
+                sources = [n for c in _observations(a, x) for n in s.nodes_of[c.uid]]
                 pairs.update(((m, n), None) for m in sources for e in after for n in s.nodes_of[e.uid])
     return [Choice("barrier", [Option((("meet", tuple(pairs)),))], rank=0)] if pairs else []
 
@@ -42,7 +42,7 @@ def converge_lanes(s: Structure) -> list[Choice] | None:
 def _one(
     a: Path, ours: dict[Statement, list[Event]], b: Path, theirs: dict[Statement, list[Event]]
 ) -> Iterator[tuple[Event, Event]]:
-    """The executions by two lanes that are one."""
+    """The pairs of executions by two lanes that are the same warp-wide execution."""
     for statement in ours.keys() & theirs.keys():
         mine, yours = ours[statement], theirs[statement]
         fewer = a if len(mine) < len(yours) else b
@@ -65,16 +65,16 @@ def _place(span: Span) -> Statement:
 
 
 def _after(path: Path, event: Event) -> list[Event]:
-    """What a lane does after an instruction; copies that it has issued go on by themselves."""
+    """The events of a lane after an instruction, without those of copies that it has issued."""
     return [e for e in path.events if e.order is not None and e.instruction > event.instruction]
 
 
-def _stays(path: Path, event: Event) -> bool:
+def _is_stuck_at(path: Path, event: Event) -> bool:
     """Whether a lane stays at an instruction forever."""
     return path.end == "stuck" and not _after(path, event) and (event.uid in path.stuck or Tag.BLOCKED in event.tags)
 
 
-def _waited(path: Path, event: Event) -> list[Event]:
-    """What a lane has waited for, or decided upon, when it has executed an instruction."""
+def _observations(path: Path, event: Event) -> list[Event]:
+    """The events that a lane has waited for, or branched on, up to an instruction."""
     later = next((e.ctrl for e in _after(path, event)), event.ctrl)
     return [e for e in path.events if e.uid in later and e.instruction <= event.instruction]

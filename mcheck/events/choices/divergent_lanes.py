@@ -35,13 +35,13 @@ def find_divergent_wgmma(program: Program, paths: Sequence[Path]) -> tuple[Uid, 
     for lanes in warps.values():
         executed = [(_executed(path), path.end == "end") for path in lanes] if len(lanes) > 1 else []
         for one, other in combinations(executed, 2):
-            found = _first(*one, *other)
+            found = _first_difference(*one, *other)
             if found is not None:
                 return found
     return None
 
 
-def _first(
+def _first_difference(
     one: Executed, one_ended: bool, other: Executed, other_ended: bool
 ) -> tuple[Uid, Statement | None] | None:  # fmt: skip
     """Where two lanes differ, unless both execute a barrier there, which is for the barriers to tell."""

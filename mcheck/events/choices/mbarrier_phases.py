@@ -1,4 +1,4 @@
-"""Which phase every operation on an mbarrier falls into: the assignments that the state machine admits.
+"""Assignments of mbarrier operations to phases, as the state machine admits them.
 
 The machine is ``mcheck.semantics.mbarrier``. Orders that put every operation into the same phase and give every wait
 the same answer are one assignment, found once: two adjacent operations are swapped only if that changes the state or
@@ -99,7 +99,7 @@ def members_of(s: Structure) -> list[Members]:
 
 
 def allowed_results(s: Structure) -> dict[Uid, frozenset[int]]:
-    """For each wait, the answers that the branches of its path admit."""
+    """For each wait, the results that the branches of its path admit."""
     out: dict[Uid, frozenset[int]] = {}
     for path in s.paths:
         for term, truth in path.constraints:
@@ -177,7 +177,7 @@ def precedes(earlier: Event, later: Event) -> bool:
 
 
 def comes_first(s: Structure, event: Event) -> bool:
-    """Whether this is an init before which its thread learns nothing, so that nothing of another thread precedes it."""
+    """Whether this is an init before which its thread observes nothing, so that no other thread's events precede it."""
     return (
         event.mbarrier is not None
         and event.mbarrier.kind == "init"
@@ -256,7 +256,7 @@ def _supposed(search: _Search, step: Step, records: dict[Uid, Record]) -> list[S
 
 
 def list_beliefs(step: Step, belief: Supposition | None, outcome: object) -> Beliefs:
-    """What an operation depends on: where there is no object, it does not matter which state a wait has."""
+    """The belief that an operation depends on: without an object, the state of a wait does not matter."""
     if belief is None or (isinstance(outcome, Misuse) and outcome.code != "UB210"):
         return {}
     return {step.event.uid: belief}
@@ -275,13 +275,13 @@ def record_without_effect(what: MbarrierStep, state: machine.State, life: int) -
 
 
 def find_unannounced_bytes(records: dict[Uid, Record], end: Machine) -> machine.State | None:
-    """The first object, of those that were invalidated and the last one, that was left with bytes nobody announced."""
+    """The first object, of the invalidated ones and the last one, that was left with bytes that were not announced."""
     left = (*(r.left for r in records.values()), end)
     return next((state for state in left if state is not None and state.tx < 0), None)
 
 
 def over_delivery(state: machine.State, uid: Uid) -> tuple[str, str, Uid]:
-    """The misuse of an object that is left with bytes which nobody has announced."""
+    """The misuse of an object that is left with bytes that were not announced."""
     return "UB216", f"{-state.tx} bytes completed in phase {state.phase} that nobody announced", uid
 
 
@@ -315,7 +315,7 @@ def take_step(
             raise Misuse("UB201", "an mbarrier operation on memory without a valid mbarrier object", "9.7.13.15")
         if what.kind == "inval":
             gone = Record(state.phase, None, False, invalidated=True, life=life, left=state)
-            gone.before = _inside(records, gone.when)
+            gone.before = _records_of_phase(records, gone.when)
             return None, gone
         if what.kind == "wait":
             return _wait(step, state, life, records, belief)
@@ -324,15 +324,15 @@ def take_step(
         if step.event.order is not None and what.kind in ("arrive", "drop"):
             result = machine.state_token(state, what.address, no_complete=what.no_complete)
         record = Record(state.phase, result, completed, life=life)
-        if decides(what, state, after, completed=completed):
-            record.before = _inside(records, record.when)
+        if decides_phases(what, state, after, completed=completed):
+            record.before = _records_of_phase(records, record.when)
         return after, record
     except Misuse as misuse:
         return misuse
 
 
-def decides(what: MbarrierStep, state: machine.State, after: machine.State, *, completed: bool) -> bool:
-    """Whether the phases are these only because what comes before this operation in its phase does.
+def decides_phases(what: MbarrierStep, state: machine.State, after: machine.State, *, completed: bool) -> bool:
+    """Whether the phases depend on the operations before this one in its phase.
 
     It is the arrival that leaves none pending, and the operation that completes the phase: what comes later falls into
     the next one. Until then arrivals and bytes commute. When no arrival is pending and bytes are due, the phase would
@@ -347,13 +347,13 @@ def decides(what: MbarrierStep, state: machine.State, after: machine.State, *, c
     return after.pending == 0
 
 
-def _inside(records: dict[Uid, Record], when: tuple[int, int]) -> frozenset[Uid]:
-    """The operations that a phase has had so far."""
+def _records_of_phase(records: dict[Uid, Record], when: tuple[int, int]) -> frozenset[Uid]:
+    """The operations of a phase so far."""
     return frozenset(uid for uid, r in records.items() if r.when == when and not r.waits)
 
 
 def apply_step(what: MbarrierStep, state: machine.State) -> machine.Step:
-    """The state machine's answer to a step that is no init, inval or wait; raises ``Misuse``."""
+    """Apply the state machine to a step that is not an init, inval or wait; raises ``Misuse``."""
     match what.kind:
         case "expect":
             return machine.expect_tx(state, what.tx or 0)
@@ -381,7 +381,7 @@ def _wait(
         done = False
     else:
         assert what.state is not None
-        token = belief if belief is not None else _directly(what.state, records)
+        token = belief if belief is not None else _direct_state(what.state, records)
         if not isinstance(token, int) or token not in returned_states(records):
             raise Misuse("UB210", "the state operand was not returned by an arrive on this mbarrier", "9.7.13.15.16")
         done = machine.wait_state(state, token, what.address)
@@ -391,8 +391,8 @@ def _wait(
     return state, Record(state.phase, result, False, life=life, waits=True)
 
 
-def _directly(state: Term, records: dict[Uid, Record]) -> int | None:
-    """The state of a wait that has it from an arrive, or as a constant."""
+def _direct_state(state: Term, records: dict[Uid, Record]) -> int | None:
+    """The state of a wait whose operand comes directly from an arrive, or is a constant."""
     plain = copied_value(state)
     if isinstance(plain, int):
         return plain & mbarrier_tokens.WORD
@@ -430,7 +430,7 @@ _Taken = tuple[Step, Supposition | None]
 
 
 def _commute(a: _Taken, b: _Taken, state: Machine, life: int, records: dict[Uid, Record]) -> bool:
-    """Whether two steps give the same in both orders."""
+    """Whether two steps have the same result in both orders."""
     first, second = _pair(a, b, state, life, records), _pair(b, a, state, life, records)
     if first is None or second is None:
         return False
@@ -442,7 +442,7 @@ def _commute(a: _Taken, b: _Taken, state: Machine, life: int, records: dict[Uid,
 def _pair(
     a: _Taken, b: _Taken, state: Machine, life: int, records: dict[Uid, Record]
 ) -> tuple[Machine, Record, Record] | None:
-    """What comes of two steps one after the other; ``None`` if one cannot be taken, or is a misuse."""
+    """The result of two steps in sequence; ``None`` if one cannot be taken, or is a misuse."""
     one = take_step(a[0], state, life, records, a[1])
     if one is None or isinstance(one, Misuse):
         return None

@@ -1,4 +1,4 @@
-"""The states that arrives on mbarriers return, where a wait has one that came through memory or out of a computation.
+"""State operands of waits that come through memory or from a computation, not directly from an arrive.
 
 A state is a value like any other (PTX ISA 9.7.13.15.16 says who returns it, not how it travels). Phases are chosen
 before values are known, so such a wait supposes what its state is: one that an arrive returned, or none of those that
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mcheck.base.errors import Unsupported
-from mcheck.events.choices.candidate import Circular, NotYet, Valuation
+from mcheck.events.choices.candidate import CircularValue, Undetermined, Valuation
 from mcheck.events.event import Event
 from mcheck.events.structure import Structure
 from mcheck.semantics.mbarrier_states import copied_value, counted_state
@@ -25,7 +25,7 @@ SAMPLES = (0, 1)
 
 
 def arrive_of(term: Term, event_of: Callable[[Uid], Event]) -> Uid | None:
-    """The arrive, on whatever object, whose state a term is."""
+    """The arrive, on any object, whose returned state a term is."""
     plain = copied_value(term)
     if isinstance(plain, int) or plain[0] != "e":
         return None
@@ -43,12 +43,12 @@ def is_supposed(s: Structure, event: Event) -> bool:
 
 
 def fits_belief(valuation: Valuation, wait: Uid, belief: Belief) -> bool | None:
-    """Whether a wait has the state that it supposes; ``None`` if its value is not there yet, or never."""
+    """Whether a wait has the state that its belief says; ``None`` if its value is not known, yet or ever."""
     try:
         value = valuation.term(_state(valuation, wait)) & WORD
     except Unknown:
         return isinstance(belief, frozenset)
-    except (NotYet, Circular):
+    except (Undetermined, CircularValue):
         return None
     return value == belief if isinstance(belief, int) else value not in belief
 
@@ -57,15 +57,15 @@ def is_circular(valuation: Valuation, wait: Uid) -> bool:
     """Whether the state of a wait depends on itself."""
     try:
         valuation.term(_state(valuation, wait))
-    except Circular:
+    except CircularValue:
         return True
-    except (Unknown, NotYet):
+    except (Unknown, Undetermined):
         return False
     return False
 
 
-def check(valuation: Valuation, wait: Uid, belief: Belief) -> None:
-    """Raises ``Unsupported`` if nobody can tell whether an execution has the state that a wait supposes.
+def check_belief(valuation: Valuation, wait: Uid, belief: Belief) -> None:
+    """Raise ``Unsupported`` if it is not known whether an execution has the state that a wait supposes.
 
     A state that depends on unknown contents is none that an arrive returned if it is none for some of them.
     """
@@ -73,15 +73,15 @@ def check(valuation: Valuation, wait: Uid, belief: Belief) -> None:
     span = valuation.structure.events[wait].op.span
     try:
         valuation.term(state)
-    except Circular:
+    except CircularValue:
         raise Unsupported("a state of an mbarrier that justifies itself, which this model does not forbid") from None
-    except NotYet:
+    except Undetermined:
         return
     except Unknown:
         for sample in SAMPLES:
             try:
                 value = _Sampled.like(valuation, sample).term(state) & WORD
-            except (Unknown, Circular, NotYet):
+            except (Unknown, CircularValue, Undetermined):
                 continue
             if isinstance(belief, frozenset) and value not in belief:
                 return
@@ -95,7 +95,7 @@ def may_count(valuation: Valuation, conditions: list[Term]) -> bool:
             valuation.term(condition)
         except Unknown:
             return False
-        except (NotYet, Circular):
+        except (Undetermined, CircularValue):
             continue
     return True
 
@@ -111,10 +111,10 @@ def check_counts(valuation: Valuation, conditions: list[Term]) -> None:
 
 
 def _value(valuation: Valuation, term: Term) -> int | None:
-    """The value of a term where it has one."""
+    """The value of a term, if it has one."""
     try:
         return valuation.term(term) & WORD
-    except (Unknown, NotYet, Circular):
+    except (Unknown, Undetermined, CircularValue):
         return None
 
 
@@ -125,7 +125,7 @@ def _state(valuation: Valuation, wait: Uid) -> Term:
 
 
 class _Sampled(Valuation):
-    """Values with all unknown contents alike."""
+    """Values in which all unknown contents have one sample value."""
 
     sample = 0
 

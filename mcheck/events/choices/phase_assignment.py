@@ -31,7 +31,7 @@ Members = list[tuple[Event, int]]
 
 @dataclass(slots=True)
 class Record:
-    """What became of a step: the phase it counted in, its result, whether it completed that phase.
+    """The outcome of a step: the phase in which it counted, its result, whether it completed that phase.
 
     ``life`` counts the objects that the memory held one after the other: each mbarrier.init begins one. ``before`` are
     the operations of its phase that came before one that ``decides``.
@@ -49,11 +49,11 @@ class Record:
 
     @property
     def when(self) -> tuple[int, int]:
-        """Its place in time, as far as phases tell."""
+        """Its time, as given by phases."""
         return self.life, self.phase
 
     def saw(self, signal: Record) -> bool:
-        """Whether this wait is one that saw the phase of a signal complete."""
+        """Whether this wait observed the completion of a signal's phase."""
         return self.life == signal.life and signal.phase < self.phase
 
 

@@ -1,4 +1,4 @@
-"""One event structure with its choices, under one model: what is settled before any choice is made.
+"""An event structure with its choices under a model, and what is decided before any choice is made.
 
 Choices with one option are static edges; the static bounds of the model's tape say what every execution has and what
 none has, which axioms may still fail and which flags may still be raised. What is left, an engine searches or solves.
@@ -12,7 +12,7 @@ from functools import cached_property
 from mcheck.cat.algebra import bits
 from mcheck.cat.algebra.batch import Plan
 from mcheck.cat.algebra.bits import Rows
-from mcheck.cat.algebra.bounds import Bounds, bound
+from mcheck.cat.algebra.bounds import Bounds, compute_bounds
 from mcheck.cat.algebra.tape import BOUND, TOTAL, UNKNOWNS, Axiom, Tape
 from mcheck.cat.tags import Tag
 from mcheck.events import relations
@@ -69,7 +69,7 @@ class Prepared:
         return Valuation(self.s, self.choices, candidate, self.reader, self.results)
 
     def _filter_domains(self) -> None:
-        """Drops the options that a constraint on one event rules out by itself."""
+        """Remove the options that a constraint on one event rules out."""
         rest = []
         for term, truth in self.constraints:
             uid = single_event(term)
@@ -114,7 +114,7 @@ class Prepared:
         if name not in UNKNOWNS:
             found = self.static_rows.get(name)
             if found is None:
-                found = self.static_rows[name] = relations.rows(self.s, name)
+                found = self.static_rows[name] = relations.relation_rows(self.s, name)
             return found, found
         low, high = bits.empty(self.n), bits.empty(self.n)
         if name == "co":
@@ -163,7 +163,7 @@ class Prepared:
                     if i != j and sr[i] >> j & 1:
                         self.sf_high[i] |= 1 << j
         while True:
-            bounds = bound(self.tape, n, self.base, self.deadline)
+            bounds = compute_bounds(self.tape, n, self.base, self.deadline)
             forced = self._forced_co(bounds)
             if not forced or not self.possible:
                 break
@@ -187,7 +187,7 @@ class Prepared:
         self.plan = Plan(self.tape, bounds, roots)
 
     def _forced_co(self, bounds: Bounds) -> bool:
-        """Puts what every execution must have into co's lower bound; whether that changed it."""
+        """Add the forced pairs to co's lower bound; returns whether that changed it."""
         changed = False
         for a in self.tape.axioms:
             if a.role != BOUND:
@@ -225,13 +225,13 @@ class Prepared:
     # --- candidates -----------------------------------------------------------------------------------
 
     def misstep(self, candidate: Candidate) -> bool:
-        """Whether something is misused in this execution."""
+        """Whether this execution has a misuse."""
         return self.misusable and any(
             taken >= 0 and c.options[taken].misstep for c, taken in zip(self.choices, candidate, strict=True)
         )
 
     def culprit(self, candidate: Candidate) -> int | None:
-        """The event of the only misuse in this execution, unless that says what a flag would say of it."""
+        """The event of the only misuse in this execution, unless a flag reports the same."""
         found = {c.options[taken].misstep for c, taken in zip(self.choices, candidate, strict=True) if taken >= 0} - {
             None
         }
@@ -244,7 +244,7 @@ class Prepared:
 
     @cached_property
     def doomed(self) -> tuple[Event, ...]:
-        """What is misused in every order."""
+        """The misuses that occur in every order."""
         return find_always_undefined(self.s)
 
     def alone(self, uid: Uid) -> bool:
@@ -252,7 +252,7 @@ class Prepared:
         return is_only_misuse(self.s, self.doomed, uid)
 
     def believable(self, candidate: Candidate) -> bool:
-        """Whether every wait has the state that it supposes, as far as values are known.
+        """Whether every wait has the state that its belief says, as far as values are known.
 
         A state has no value where its arrive comes after a misuse: that must not be the misuse of that very wait.
         """
@@ -275,14 +275,14 @@ class Prepared:
         return not any(k != own and c.options[taken].misstep for k, (c, taken) in chosen)
 
     def check_beliefs(self, candidate: Candidate) -> None:
-        """Raises ``Unsupported`` if nobody can tell whether mbarrier instructions have the states that they suppose."""
+        """Raise ``Unsupported`` if it is not known whether mbarrier instructions have the states that they suppose."""
         for choice, taken in zip(self.choices, candidate, strict=True):
             for wait, belief in choice.options[taken].beliefs if taken >= 0 else ():
-                mbarrier_tokens.check(self.valuation(candidate), wait, belief)
+                mbarrier_tokens.check_belief(self.valuation(candidate), wait, belief)
         mbarrier_tokens.check_counts(self.valuation(candidate), self.counting)
 
     def may_flag(self) -> Iterator[tuple[str, int, int]]:
-        """The pairs that some execution may flag, by the bounds alone."""
+        """The pairs that some execution may flag, by the static bounds alone."""
         if self.possible:
             for a in self.flags:
                 for i, row in enumerate(self.bounds.high[a.node]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mcheck.ir.ops import Barrier, ClusterBarrier, Op, WarpSync
-from mcheck.isa.families.common import SM_90, opt, register, value
+from mcheck.isa.families.common import SM_90, optional_value, register, value
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
 _A = Arg("a", "src", "u32", low=0, high=15)
@@ -21,11 +21,11 @@ def _barrier(always_aligned: bool) -> Callable[[Match], Op]:
         return Barrier(
             kind=kind,
             barrier=value(args["a"]),
-            count=opt(match, "b"),
+            count=optional_value(match, "b"),
             aligned=always_aligned or "aligned" in q,
             red_op=q.get("op"),
             dst=register(args.get("d")),
-            src=opt(match, "c"),
+            src=optional_value(match, "c"),
             **match.common,
         )
 

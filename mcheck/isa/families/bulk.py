@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from mcheck.ir.ops import BulkCopy, Commit, Op, Prefetch, WaitGroup
-from mcheck.isa.families.common import CACHE_HINT, CACHE_POLICY, SM_90, SM_100, address, given, opt, pairs, value
+from mcheck.isa.families.common import (
+    CACHE_HINT,
+    CACHE_POLICY,
+    SM_90,
+    SM_100,
+    address,
+    is_given,
+    optional_value,
+    pairs,
+    value,
+)
 from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
 
 MBARRIER = Slot("completion_mechanism", ("mbarrier::complete_tx::bytes",))
 GROUP = Slot("completion_mechanism", ("bulk_group",))
 MULTICAST = Slot("multicast", ("multicast::cluster",), optional=True)
-CTA_MASK = Arg("ctaMask", "src", "u16", when=given("multicast"))
+CTA_MASK = Arg("ctaMask", "src", "u16", when=is_given("multicast"))
 
 
 def space(name: str, value: str, ptx: str = "") -> Slot:
@@ -39,8 +49,8 @@ def _copy(match: Match) -> Op:
         dst_space=q["dst"],
         src_space=q["src"],
         mbar=address(args["mbar"]) if "mbar" in args else None,
-        cta_mask=opt(match, "ctaMask"),
-        byte_mask=opt(match, "byteMask"),
+        cta_mask=optional_value(match, "ctaMask"),
+        byte_mask=optional_value(match, "byteMask"),
         reduce=q.get("redOp"),
         type=q.get("type"),
         noftz="noftz" in q,
@@ -90,7 +100,7 @@ BULK = Family(
                 CACHE_HINT,
                 Slot("cp_mask", ("cp_mask",), optional=True, needs={"cp_mask": SM_100}, ptx={"cp_mask": "8.6"}),
             ),
-            args=(_DST, _SRC, _SIZE, CACHE_POLICY, Arg("byteMask", "src", "u16", when=given("cp_mask"))),
+            args=(_DST, _SRC, _SIZE, CACHE_POLICY, Arg("byteMask", "src", "u16", when=is_given("cp_mask"))),
             lower=_copy,
             completion="bulk async-group",
         ),

@@ -27,7 +27,7 @@ CACHE_HINT = Slot(
 )
 
 
-def given(slot: str) -> Callable[[Qualifiers], bool]:
+def is_given(slot: str) -> Callable[[Qualifiers], bool]:
     """Is ``slot`` written?"""
     return lambda q: slot in q
 
@@ -38,7 +38,7 @@ def vector_length(q: Qualifiers) -> int | None:
     return int(vec[1:]) if vec else None
 
 
-CACHE_POLICY = Arg("cache-policy", "src", "u64", when=given("cache_hint"))
+CACHE_POLICY = Arg("cache-policy", "src", "u64", when=is_given("cache_hint"))
 
 
 def one_of(slot: str, *values: str) -> Callable[[Qualifiers], bool]:
@@ -46,7 +46,7 @@ def one_of(slot: str, *values: str) -> Callable[[Qualifiers], bool]:
     return lambda q: q.get(slot) in values
 
 
-def together(sem: Slot, scope: Slot) -> tuple[Rule, Rule]:
+def require_scope_with_order(sem: Slot, scope: Slot) -> tuple[Rule, Rule]:
     """Memory order and scope are given together or not at all."""
 
     def legal(slot: Slot) -> str:
@@ -85,7 +85,7 @@ def value(operand: Operand) -> Expr:
     return Unary("!", operand.expr) if operand.negated else operand.expr
 
 
-def opt(match: Match, name: str) -> Expr | None:
+def optional_value(match: Match, name: str) -> Expr | None:
     """The expression of an optional operand."""
     operand = match.args.get(name)
     return None if operand is None else value(operand)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcheck.ir.ops import Commit, CpAsync, Op, WaitGroup
-from mcheck.isa.families.common import CACHE_HINT, CACHE_POLICY, SM_80, ZERO, address, opt, value
+from mcheck.isa.families.common import CACHE_HINT, CACHE_POLICY, SM_80, ZERO, address, optional_value, value
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
 _DST = Slot("dst_space", ("shared", "shared::cta"), kind="space", ptx={"shared::cta": "7.8"})
@@ -17,8 +17,8 @@ def _copy(match: Match) -> Op:
         dst=address(args["dst"]),
         src=address(args["src"]),
         size=value(args["cp-size"]),
-        src_size=opt(match, "src-size"),
-        ignore_src=opt(match, "ignore-src"),
+        src_size=optional_value(match, "src-size"),
+        ignore_src=optional_value(match, "ignore-src"),
         **match.common,
     )
 

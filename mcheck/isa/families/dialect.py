@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from mcheck.ir.expr import Binary, Const
 from mcheck.ir.ops import Alu, Atomic, Barrier, Branch, Load, Op, ProxyFence, Store
-from mcheck.isa.families.common import address, opt, register, value
+from mcheck.isa.families.common import address, optional_value, register, value
 from mcheck.isa.families.control import label
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
@@ -168,8 +168,8 @@ def _proxy_fence(match: Match) -> Op:
 def _barrier(match: Match) -> Op:
     return Barrier(
         kind=match.q["kind"],
-        barrier=opt(match, "id"),
-        count=opt(match, "quorum"),
+        barrier=optional_value(match, "id"),
+        count=optional_value(match, "quorum"),
         aligned=False,
         instance=_constant(match, "instance"),
         **match.common,

@@ -18,7 +18,7 @@ from mcheck.ir.ops import (
     MbarrierWait,
     Op,
 )
-from mcheck.isa.families.common import SM_80, SM_90, address, opt, register, together, value
+from mcheck.isa.families.common import SM_80, SM_90, address, optional_value, register, require_scope_with_order, value
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
 
 LIMIT = 2**20 - 1
@@ -78,7 +78,7 @@ def _transaction(kind: str, section: str) -> Family:
             Variant(
                 slots=(_RELAXED, _SCOPE, _ANY, _B64),
                 args=(_ADDR, Arg("txCount", "src", "u32")),
-                rules=together(_RELAXED, _SCOPE),
+                rules=require_scope_with_order(_RELAXED, _SCOPE),
                 lower=_tx(kind),
             ),
         ),
@@ -90,8 +90,8 @@ def _arrive(drop: bool) -> Callable[[Match], Op]:
         q, args = match.q, match.args
         return MbarrierArrive(
             address=address(args["addr"]),
-            count=opt(match, "count"),
-            tx=opt(match, "txCount"),
+            count=optional_value(match, "count"),
+            tx=optional_value(match, "txCount"),
             drop=drop,
             no_complete="noComplete" in q,
             state=register(args.get("state")),
@@ -114,7 +114,7 @@ def _arrivals(name: str, section: str) -> tuple[Family, Family]:
     count = Arg("count", "src", "u32", optional=True, needs=SM_90)
     tx = Arg("txCount", "src", "u32")
     undefined = (_NOT_VALID, "the pending count underflows", "noComplete completes the phase")
-    rules = together(sem, _SCOPE)
+    rules = require_scope_with_order(sem, _SCOPE)
     plain = Family(
         name=f"mbarrier.{name}",
         section=section,
@@ -183,8 +183,8 @@ def _wait(blocking: bool) -> Callable[[Match], Op]:
         return MbarrierWait(
             address=address(args["addr"]),
             dst=register(args["waitComplete"]),
-            state=opt(match, "state"),
-            parity=opt(match, "phaseParity"),
+            state=optional_value(match, "state"),
+            parity=optional_value(match, "phaseParity"),
             blocking=blocking,
             sem=q.get("sem", "acquire"),
             scope=q.get("scope", "cta"),
@@ -200,7 +200,7 @@ def _waits(name: str) -> tuple[Family, Family]:
     sem = Slot("sem", ("acquire", "relaxed"), optional=True, needs={"relaxed": SM_90}, ptx={"relaxed": "8.6"})
     hint = (Arg("suspendTimeHint", "src", "u32", optional=True),) if blocking else ()
     done = Arg("waitComplete", "wait", "pred")
-    rules: tuple[Rule, ...] = together(sem, _SCOPE)
+    rules: tuple[Rule, ...] = require_scope_with_order(sem, _SCOPE)
     slots = (sem, _SCOPE, _OWN, _B64)
     lower = _wait(blocking)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcheck.ir.ops import Op, Prefetch, TensorCopy
 from mcheck.isa.families.bulk import CTA_MASK, GROUP, MBARRIER, MULTICAST, space
-from mcheck.isa.families.common import CACHE_HINT, CACHE_POLICY, SM_90, address, coordinates, opt, values
+from mcheck.isa.families.common import CACHE_HINT, CACHE_POLICY, SM_90, address, coordinates, optional_value, values
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
 
 _DIM = Slot("dim", ("1d", "2d", "3d", "4d", "5d"))
@@ -86,7 +86,7 @@ def _load(match: Match) -> Op:
         dst_space=q["dst"],
         mbar=address(args["mbar"]),
         im2col_info=values(info) if info is not None else (),
-        cta_mask=opt(match, "ctaMask"),
+        cta_mask=optional_value(match, "ctaMask"),
         cta_group=int(q.get("cta_group", "cta_group::1")[-1]),
         **match.common,
     )

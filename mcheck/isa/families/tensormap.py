@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcheck.ir.ops import Op, TensormapCopyFence, TensormapReplace
-from mcheck.isa.families.common import SM_90, address, opt, scope_slot, value
+from mcheck.isa.families.common import SM_90, address, optional_value, scope_slot, value
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
 _TARGETS = ("sm_90a", "sm_100f", "sm_110f", "sm_120f")
@@ -30,7 +30,7 @@ def _replace(match: Match) -> Op:
         field_name=q["field"],
         address=address(match.args["addr"]),
         value=value(match.args["new_val"]),
-        ordinal=opt(match, "ord"),
+        ordinal=optional_value(match, "ord"),
         type=q["type"],
         space=space,
         **match.common,

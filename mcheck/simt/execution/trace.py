@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
-from mcheck.effects.operands import names_of
+from mcheck.effects.operands import decisive_fields
 from mcheck.frontend.ptx import taint
 from mcheck.ir.expr import Const, Expr, Lanes, Reg
 from mcheck.ir.ops import AssumedValue, Await, Load, Op, Store, UnknownContinuation, performed_operation
@@ -209,7 +209,7 @@ class Trace:
 def decisive_operands(op: Op) -> list[tuple[str, Expr]]:
     """The operands of an operation that matter, in the order in which ``fill_operands`` takes their values."""
     found: list[tuple[str, Expr]] = []
-    for name in names_of(op):
+    for name in decisive_fields(op):
         _collect(name, getattr(op, name), found)
     return found
 
@@ -231,7 +231,7 @@ def fill_operands(op: Op, values: Sequence[Expr], **more: Any) -> Op:
             return tuple(put(item) for item in value)
         return None if value is None else next(rest)
 
-    return replace(op, **{name: put(getattr(op, name)) for name in names_of(op)}, **more)
+    return replace(op, **{name: put(getattr(op, name)) for name in decisive_fields(op)}, **more)
 
 
 DATA = Reg("data")

@@ -18,7 +18,7 @@ from typing import Any, get_args, get_origin
 
 from mcheck.base.errors import InputError
 from mcheck.base.resources import litmus
-from mcheck.isa.wording import listed
+from mcheck.isa.wording import join_alternatives
 from mcheck.tools.generate.document import Document, Row, read
 from mcheck.tools.generate.operands import NAMES, find_unknown_placeholder
 
@@ -263,13 +263,13 @@ def _copy(document: Document, row: dict[str, Any], at: Row) -> CopyKind:
     known = {"source": SPACES, "target": SPACES[:3], "signal": SIGNALS, "map": ("", "source", "target")}
     for key, values in known.items():
         if getattr(kind, key) not in values:
-            hint = f"it must be {listed(tuple(filter(None, values)))}"
+            hint = f"it must be {join_alternatives(tuple(filter(None, values)))}"
             raise document.error(f"invalid {key} {getattr(kind, key)[:40]!r} of a copy", at, key, hint)
     if kind.map and getattr(kind, kind.map) == "register":
         raise document.error("a register cannot have a tensor map", at, "map")
     if (what := find_unknown_placeholder(kind.code)) is not None:
         raise document.error(
-            f"unknown placeholder {what}", at, "code", f"the placeholders are {listed(NAMES)}, in braces"
+            f"unknown placeholder {what}", at, "code", f"the placeholders are {join_alternatives(NAMES)}, in braces"
         )
     return kind
 
@@ -304,7 +304,7 @@ def _edges(document: Document, row: dict[str, Any], at: Row) -> list[Edge]:
                 raise document.error("moved must be true or false", at, "moved")
             for distance in _each(far):
                 if distance not in ("", *DISTANCES):
-                    hint = f"it must be {listed(DISTANCES)}, or empty within one thread"
+                    hint = f"it must be {join_alternatives(DISTANCES)}, or empty within one thread"
                     shown = f" {distance[:40]}" if isinstance(distance, str) else ""
                     raise document.error(f"invalid distance{shown} of {name}", at, "far", hint)
                 called = f"{name}.{distance}" if relation == "po" and distance and distance != handover else name

@@ -11,7 +11,7 @@ from typing import Any
 from mcheck.base.errors import InputError, Span
 from mcheck.base.files import read_text_file as text_of
 from mcheck.frontend.litmus.codes import suggest
-from mcheck.isa.wording import listed
+from mcheck.isa.wording import join_alternatives
 
 HEADER = re.compile(r"\s*\[+\s*([\w.\"-]+)\s*\]+")
 SYNTAX = re.compile(r"(.*) \(at line (\d+), column (\d+)\)")
@@ -40,7 +40,7 @@ class Document:
         for key in given:
             if key not in known:
                 where = f"[[{row[0]}]]" if row[0] else "an alphabet"
-                hint = suggest(key, known) or f"the keys are {listed(known)}"
+                hint = suggest(key, known) or f"the keys are {join_alternatives(known)}"
                 raise self.error(f"{where} has no key {key}", row, key, hint)
 
     def _span(self, row: Row, key: str) -> Span:

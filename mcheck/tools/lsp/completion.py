@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mcheck.frontend.litmus.scope import SPECIALS
 from mcheck.isa.families import DIALECT, PTX
 from mcheck.isa.schema import Variant
-from mcheck.isa.wording import words
+from mcheck.isa.wording import slot_words
 from mcheck.tools.lsp.symbols import Symbol
 
 _STATEMENT = re.compile(r"[;{}|]")
@@ -99,7 +99,7 @@ def complete_opcode(typed: str) -> Iterator[Item]:
             for variant in family.variants:
                 for value, slot in _next(variant, given[len(head) :]):
                     if value.startswith(last):
-                        yield Item(value, "qualifier", words(slot), len(last))
+                        yield Item(value, "qualifier", slot_words(slot), len(last))
 
 
 def _next(variant: Variant, given: tuple[str, ...]) -> Iterator[tuple[str, str]]:

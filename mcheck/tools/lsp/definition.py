@@ -61,11 +61,11 @@ def _beside(name: str, path: str) -> str:
 
 def _in_model(text: str, path: str, line: int, column: int) -> Span | None:
     """The last ``let`` before the position, then those of included files, then those of the library of all models."""
-    from mcheck.cat.library import STANDARD, included
+    from mcheck.cat.library import STANDARD, find_included_file
 
     quoted = word_at(text, line, column, _INCLUDE)
     if quoted is not None:
-        target = included(quoted[0].strip('"'), path)
+        target = find_included_file(quoted[0].strip('"'), path)
         return Span(str(target), 1, 1) if target is not None else None
     found = word_at(text, line, column, CAT_NAME)
     if found is None:
@@ -79,10 +79,10 @@ def _in_model(text: str, path: str, line: int, column: int) -> Span | None:
 
 
 def _in_includes(name: str, text: str, path: str, seen: set[str]) -> Span | None:
-    from mcheck.cat.library import included
+    from mcheck.cat.library import find_included_file
 
     for symbol in find_symbols(text, path):
-        target = included(symbol.name, path) if symbol.kind == "include" else None
+        target = find_included_file(symbol.name, path) if symbol.kind == "include" else None
         if target is not None and (found := _in_file(name, str(target), seen)) is not None:
             return found
     return None

@@ -10,7 +10,7 @@ from mcheck.isa.families import DIALECT, PTX
 from mcheck.isa.operands import describe
 from mcheck.isa.schema import Family, Slot, Variant
 from mcheck.isa.targets import describe as described_targets
-from mcheck.isa.wording import words
+from mcheck.isa.wording import slot_words
 
 MOST_FORMS = 6
 MOST_VALUES = 12
@@ -102,4 +102,4 @@ def _form(family: Family, variant: Variant) -> str:
 def _values(slot: Slot) -> str:
     shown = ", ".join(f"`.{value}`" for value in slot.values[:MOST_VALUES])
     more = f" and {len(slot.values) - MOST_VALUES} more" if len(slot.values) > MOST_VALUES else ""
-    return f"{shown}{more} ({words(slot.name)})"
+    return f"{shown}{more} ({slot_words(slot.name)})"

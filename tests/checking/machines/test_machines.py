@@ -17,7 +17,7 @@ from types import ModuleType
 import pytest
 
 from mcheck.base.errors import InputError
-from mcheck.cat.library import give, load_model
+from mcheck.cat.library import load_model, register_models
 from mcheck.checking.cache.keys import version
 from mcheck.checking.machines.batches import SECONDS, Batches
 from mcheck.checking.machines.client import LOCAL, UNWATCHED, Job, _certificates, _Cluster, _Run
@@ -96,11 +96,11 @@ def test_a_model_from_its_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert before.texts is not None
     assert before.texts.included
     monkeypatch.setattr("mcheck.cat.library._Includes._new", None)  # no file is looked for
-    give({"elsewhere": before.texts})
+    register_models({"elsewhere": before.texts})
     try:
         after = load_model("elsewhere")
     finally:
-        give({})
+        register_models({})
     assert (after.statements, after.digest) == (before.statements, before.digest)
     with pytest.raises(InputError):
         load_model("elsewhere")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcheck.cat import parse_model
-from mcheck.cat.algebra.explanation import Step, Violation, joined
+from mcheck.cat.algebra.explanation import Step, Violation, join_steps
 from mcheck.checking.policy.executions import executions
 from mcheck.checking.policy.question import Question
 from mcheck.frontend import litmus
@@ -138,9 +138,9 @@ def test_under_models_of_many_shapes(model: str, program: str) -> None:
 
 def test_steps_that_make_one_communication_are_joined() -> None:
     steps = (Step(0, 1, "rf^-1"), Step(1, 2, "co"), Step(2, 3, "po"), Step(3, 4, "po"), Step(4, 0, "rf"))
-    assert joined(steps) == (Step(0, 2, "fr"), Step(2, 4, "po"), Step(4, 0, "rf"))
+    assert join_steps(steps) == (Step(0, 2, "fr"), Step(2, 4, "po"), Step(4, 0, "rf"))
     there_and_back = (Step(0, 1, "co"), Step(1, 0, "co"))
-    assert joined(there_and_back) == there_and_back, "no step leads from an event to itself"
+    assert join_steps(there_and_back) == there_and_back, "no step leads from an event to itself"
 
 
 def test_a_cycle_tells_more_than_an_edge() -> None:

@@ -6,7 +6,7 @@ from cProfile import Profile
 
 from mcheck.cat import load_model
 from mcheck.engines.protocol.exploration import Search
-from mcheck.events.event import Event, ends_looks
+from mcheck.events.event import Event, ends_pending_waits
 from mcheck.frontend.litmus import parse
 from tests.engines.protocol.sketches import ring
 
@@ -16,4 +16,4 @@ def test_no_event_is_looked_at_again_when_later_ones_are_made() -> None:
     profile = Profile(builtins=False)
     profile.runcall(search.run)
     calls = {entry.code: entry.callcount for entry in profile.getstats()}
-    assert calls[ends_looks.__code__] <= calls[Event.__init__.__code__]
+    assert calls[ends_pending_waits.__code__] <= calls[Event.__init__.__code__]

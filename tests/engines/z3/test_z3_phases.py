@@ -17,7 +17,7 @@ from mcheck.engines.z3.phase_replay import phase_choices
 from mcheck.engines.z3.symbolic_choices import OpenChoice
 from mcheck.events.choices import barrier_generations, mbarrier_phases
 from mcheck.events.choices.candidate import Choice
-from mcheck.events.structure import Structure, build
+from mcheck.events.structure import Structure, build_structure
 from mcheck.frontend.litmus import parse
 from tests.engines.z3.force import Shown, by_force, shown
 
@@ -61,7 +61,7 @@ def structures(text: str) -> Iterator[Structure]:
     program = parse(text, "phases.litmus")
     run = Enumeration(program, load_model("ptx-9.0"), "spec", False, 2, Limit(), "ptx", False)
     for paths in product(*([p for p in paths if p.end == "end"] for paths in run.paths())):
-        yield build(program, paths, ())
+        yield build_structure(program, paths, ())
 
 
 MOST = 6

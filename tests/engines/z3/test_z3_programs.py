@@ -15,7 +15,7 @@ from mcheck.engines.z3.barrier_constraints import quorum, rounds
 from mcheck.engines.z3.path_merge import groups
 from mcheck.engines.z3.symbolic_choices import OpenChoice
 from mcheck.events.choices import barrier_generations, mbarrier_phases
-from mcheck.events.structure import build
+from mcheck.events.structure import build_structure
 from mcheck.frontend.litmus import parse
 from tests.fuzz.programs import program
 
@@ -42,7 +42,7 @@ def test_the_generator_reaches_what_the_engines_do() -> None:
             seen["joined"] += any(len(group.alternatives) > 1 for group in joined)
             seen["apart"] += len(joined) > 1
         for paths in islice(product(*complete), 4):
-            s = build(p, paths, ())
+            s = build_structure(p, paths, ())
             met = barrier_generations.dynamic_choices(s, quorum, rounds)
             seen["partial rounds"] += any(isinstance(choice, OpenChoice) for choice in met or ())
             try:

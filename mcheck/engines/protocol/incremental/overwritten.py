@@ -8,7 +8,7 @@ other forms are not used, so there may be more such writes.
 from __future__ import annotations
 
 from mcheck.cat.algebra.compiled_models import once_per_tape
-from mcheck.cat.algebra.tape import Tape, united
+from mcheck.cat.algebra.tape import Tape, union_operands
 
 
 @once_per_tape
@@ -18,7 +18,7 @@ def overwriting_relations(tape: Tape) -> tuple[int, ...]:
     for axiom in tape.axioms:
         node = tape.code[axiom.node]
         plain = axiom.role == "forbid" and axiom.test == "irreflexive" and axiom.monotone and not axiom.negated
-        if plain and node.op == "seq" and any(_is_fr(tape, n) for n in united(tape, node.a)):
+        if plain and node.op == "seq" and any(_is_fr(tape, n) for n in union_operands(tape, node.a)):
             found.append(node.b)
     return tuple(found)
 

@@ -309,7 +309,7 @@ class _FormBuilder:
             depth = max(known.reads, known.writes)
             behind = max(len(groups.committed) - depth, 0)
             shallow, deep = groups.committed[behind:], groups.committed[:behind]
-        new = groups.open[groups.told :]
+        new = groups.open[groups.covered_by_signal :]
         return (
             family, self._copies(a, lane, groups.open, waited),
             tuple(tuple((self.at(at), size) for at, size in r.destinations) for r in new),
