@@ -28,9 +28,9 @@ from mcheck.engines.z3 import value_literals
 from mcheck.frontend.litmus import load
 from tests.fuzz import edited_models
 from tests.fuzz.comparisons import Plan, account, compare_pair, compare_program
-from tests.fuzz.differential import DEFAULT_MODEL, ENGINES, LIMIT, contradictions, hear_all, model_of
+from tests.fuzz.differential import DEFAULT_MODEL, ENGINES, LIMIT, contradictions, model_of, run_engines
 from tests.fuzz.programs import FAMILIES
-from tests.fuzz.record import Record, go_on, kept, resume, table
+from tests.fuzz.record import Record, kept, resume, run_items, table
 
 SUITES = Path(__file__).resolve().parent.parent / "litmus"
 
@@ -50,7 +50,7 @@ def compare_file(files: list[tuple[Path, str | None]], plan: Plan, number: int, 
     """A test before all engines."""
     path, name = files[number]
     program = load(str(path))
-    heard = hear_all(program, plan.engines, model_of(name or program.model or DEFAULT_MODEL), plan.timeout)
+    heard = run_engines(program, plan.engines, model_of(name or program.model or DEFAULT_MODEL), plan.timeout)
     account(heard, record)
     found = contradictions(heard)
     for d in found:
@@ -141,7 +141,7 @@ def main() -> int:
             print(f"{name}: {'; '.join(texts)}", flush=True)
 
     until = None if options.seconds is None else time.monotonic() + options.seconds
-    go_on(record, count, step, options.state, until)
+    run_items(record, count, step, options.state, until)
     print(record.text())
     return 1 if record.different else 0
 

@@ -150,7 +150,7 @@ def crowd(folder: Path, processes: int, seconds: float, seed: int = 1) -> list[s
     _, told, _ = mcheck("cache", cache, "--check")
     print(f"crowd: {processes} processes, {done} ended, {killed} killed, {pruned} prunes; integrity_check: {said}")
     print("    " + told.strip().replace("\n", "; "))
-    return wrong if (said, told.strip()[-5:]) == ("ok", "sound") else [*wrong, f"integrity_check: {said}; {told}"]
+    return wrong if (said, told.strip()[-5:]) == ("ok", "valid") else [*wrong, f"integrity_check: {said}; {told}"]
 
 
 def _lines(tests: list[Path]) -> list[str]:

@@ -68,7 +68,7 @@ class Both:
         return name, what, given.reason or "", time.process_time() - started
 
 
-def go_on(record: Record, samples: list[str], both: Both, jobs: int, state: Path | None, until: float) -> None:
+def run_items(record: Record, samples: list[str], both: Both, jobs: int, state: Path | None, until: float) -> None:
     """Asks about the tests that are left, as far as the time allows."""
     tests = islice(chosen(samples), record.done, None)
     with ProcessPoolExecutor(jobs) as processes:
@@ -102,7 +102,7 @@ def main() -> int:
     except InputError as error:
         raise SystemExit(error.message) from None
     until = time.monotonic() + given.seconds
-    go_on(record, given.samples, Both(given.model), given.jobs, given.state, until)
+    run_items(record, given.samples, Both(given.model), given.jobs, given.state, until)
     print(record.text())
     return bool(record.different)
 

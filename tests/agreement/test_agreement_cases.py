@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcheck.frontend.litmus import load
-from tests.fuzz.differential import contradictions, hear_all
+from tests.fuzz.differential import contradictions, run_engines
 
 CASES = sorted(Path(__file__).parent.glob("*.litmus"))
 CODES = re.compile(r"^// codes:(.*)$", re.MULTILINE)
@@ -18,6 +18,6 @@ CODES = re.compile(r"^// codes:(.*)$", re.MULTILINE)
 def test_all_engines_say_what_is_right(path: Path) -> None:
     named = CODES.search(path.read_text(encoding="utf-8"))
     assert named is not None, "which codes are right?"
-    heard = hear_all(load(str(path)), timeout=60)
+    heard = run_engines(load(str(path)), timeout=60)
     assert contradictions(heard) == []
     assert {engine: h.codes for engine, h in heard.items()} == dict.fromkeys(heard, frozenset(named[1].split()))

@@ -150,6 +150,6 @@ def test_any_number_of_rounds_is_checked() -> None:
 def test_an_option_that_no_command_takes_is_an_error(option: dict[str, Any]) -> None:
     (name,) = option
     for function in (run, check):
-        with pytest.raises(InputError, match=f"{name} is") as caught:
+        with pytest.raises(InputError, match=f"invalid {name}") as caught:
             function(TILES, **option)
         assert caught.value.expected

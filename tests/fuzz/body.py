@@ -1,4 +1,4 @@
-"""The statements of one thread while they are being written."""
+"""Builder of the statements of one thread."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SCOPES = ("cta", "cluster", "gpu", "sys")
 
 @dataclass(slots=True)
 class Body:
-    """The statements of one thread; ``results`` are the registers that hold what it has read."""
+    """A thread body under construction; ``results`` are the registers with values read."""
 
     random: Random
     thread: int

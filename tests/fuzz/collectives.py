@@ -1,4 +1,4 @@
-"""Programs about instructions that the lanes of a warp execute together: vote, shfl, match, elect, bar.warp.sync.
+"""Generator of programs with warp-collective instructions: vote, shfl, match, elect, bar.warp.sync.
 
 Two or three lanes of a warp, and now and then another warp, without a plan: lanes that are not in their mask, that come
 to different instructions, exit, or wait for each other by a flag meanwhile, and branches on what came out.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from tests.fuzz.draft import MODELS, Draft, Role
-from tests.fuzz.flags import awaited, raised
+from tests.fuzz.flags import await_flag, set_flag
 
 KINDS = {
     "vote": 10, "shuffle": 10, "match": 6, "elect": 8, "warp": 6, "barrier": 3, "store": 10, "load": 10, "set": 5,
@@ -77,9 +77,9 @@ class _Writer:
                 space, place = r.choice(PLACES)
                 return (f"ld.{space}.u32 {self._result(n)}, [{place}];",)
             case "set":
-                return raised(r)
+                return set_flag(r)
             case "seen":
-                return awaited(r, f"r{n}")
+                return await_flag(r, f"r{n}")
             case "branch" if not inside and self.results:
                 asked = r.choice(self.results)
                 body = self.statements(r.randint(1, 2), 10 * (n + 1), inside=True)

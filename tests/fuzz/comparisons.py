@@ -1,4 +1,4 @@
-"""The three long comparisons, an item at a time: random programs, metamorphic pairs, edited models."""
+"""The three comparison campaigns, item by item: random programs, metamorphic pairs, edited models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from random import Random
 from mcheck.base.errors import McheckError
 from mcheck.frontend.litmus import parse
 from mcheck.ir.program import Program
-from tests.fuzz.differential import LISTING, Heard, contradictions, extras, hear, hear_all, model_of
+from tests.fuzz.differential import LISTING, EngineAnswer, contradictions, extras, model_of, run_engine, run_engines
 from tests.fuzz.draft import Draft
 from tests.fuzz.metamorphic import RELATIONS, Pair, violations
 from tests.fuzz.minimise import minimise
@@ -22,7 +22,7 @@ from tests.fuzz.record import Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Which programs, put to which engines, with how much time; ``save`` is a folder for what differs."""
+    """The programs, engines and time limits of a campaign; ``save`` is a folder for differences."""
 
     seed: str
     families: tuple[str, ...]
@@ -57,11 +57,11 @@ def compare_text(plan: Plan, name: str, made: Draft, record: Record) -> None:
     record.count("programs", made.name)
     for word in instructions(program):
         record.count("instructions", word)
-    heard: dict[str, Heard] = {}
+    heard: dict[str, EngineAnswer] = {}
     model = model_of(program.model or "ptx-9.0")
     for engine in plan.engines:
         started = time.process_time()
-        heard[engine] = hear(engine, program, model, plan.timeout)
+        heard[engine] = run_engine(engine, program, model, plan.timeout)
         record.count("seconds", engine, time.process_time() - started)
     account(heard, record)
     found = contradictions(heard)
@@ -79,13 +79,13 @@ def compare_text(plan: Plan, name: str, made: Draft, record: Record) -> None:
             p = read(smaller)
             if p is None:
                 return False
-            again = contradictions(hear_all(p, plan.engines, timeout=plan.timeout))
+            again = contradictions(run_engines(p, plan.engines, timeout=plan.timeout))
             return bool(sorts & {d.sort for d in again})
 
         keep(plan, name, made, [str(d) for d in found], shows)
 
 
-def account(heard: dict[str, Heard], record: Record) -> None:
+def account(heard: dict[str, EngineAnswer], record: Record) -> None:
     """What the engines have answered, and why one has not."""
     answered = [h for h in heard.values() if not h.open]
     record.count("answers", "by all" if len(answered) == len(heard) else f"by {len(answered)} of {len(heard)}")
@@ -152,7 +152,7 @@ def _unrelated(plan: Plan, engine: str, pair: Pair, record: Record) -> list[str]
     heard = []
     for made in (pair.first, pair.second):
         program = parse(made.text(), "pair.litmus")
-        heard.append(hear(engine, program, model_of(program.model or "ptx-9.0"), plan.timeout))
+        heard.append(run_engine(engine, program, model_of(program.model or "ptx-9.0"), plan.timeout))
     for h in heard:
         if h.open:
             record.count("left open", f"{engine}: {brief(h.reason)}")

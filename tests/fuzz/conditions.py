@@ -1,4 +1,4 @@
-"""Random final conditions."""
+"""Generator of random final conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Barriers with and without counts: rounds in which some of the warps of a CTA meet, and threads that exit in between.
+"""Generator of programs with counted and uncounted barriers, used by some warps of a CTA while others exit.
 
 A plan says who meets in which round, with a count or without one, who only arrives, who writes before and reads behind
 it. So a program is right until it is damaged: without a count all wait that have not exited, with one as many as it

@@ -1,4 +1,4 @@
-"""Tasks that take their process along, for tests of what holds them: functions that a process elsewhere can find."""
+"""Tasks that kill their process or exceed their time, for tests of pools; importable by other processes."""
 
 from __future__ import annotations
 

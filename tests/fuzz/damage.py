@@ -1,4 +1,4 @@
-"""One mistake in a program, of the kinds that people make: what is left out, out of order, too weak, or off by one."""
+"""Mutations of programs that resemble human mistakes: omissions, reorderings, weakenings, off-by-one errors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Mistake = Callable[[Random, Draft], Draft | None]
 """The program with a mistake, or nothing where there is no occasion for it."""
 
 
-def damaged(random: Random, draft: Draft, count: int = 1) -> Draft:
-    """The program with up to ``count`` mistakes; some come out as texts that no assembler takes."""
+def mutate(random: Random, draft: Draft, count: int = 1) -> Draft:
+    """Apply up to ``count`` mutations; some results are not valid programs."""
     for _ in range(count):
         for _ in range(20):
             mistake = random.choices(list(MISTAKES), list(MISTAKES.values()))[0]
@@ -34,7 +34,7 @@ def _role(random: Random, draft: Draft) -> tuple[int, tuple[str, ...]] | None:
 
 
 def drop(random: Random, draft: Draft) -> Draft | None:
-    """A statement, or a block, is left out."""
+    """Drop a statement or a block."""
     found = _role(random, draft)
     if found is None:
         return None
@@ -43,8 +43,8 @@ def drop(random: Random, draft: Draft) -> Draft | None:
     return draft.with_lines(k, lines[:start] + lines[end:])
 
 
-def exchange(random: Random, draft: Draft) -> Draft | None:
-    """Two statements that follow each other change places."""
+def swap(random: Random, draft: Draft) -> Draft | None:
+    """Swap two adjacent statements."""
     found = _role(random, draft)
     if found is None:
         return None
@@ -58,7 +58,7 @@ def exchange(random: Random, draft: Draft) -> Draft | None:
 
 
 def move(random: Random, draft: Draft) -> Draft | None:
-    """A statement stands somewhere else in its thread."""
+    """Move a statement within its thread."""
     found = _role(random, draft)
     if found is None:
         return None
@@ -70,7 +70,7 @@ def move(random: Random, draft: Draft) -> Draft | None:
 
 
 def repeat(random: Random, draft: Draft) -> Draft | None:
-    """A statement stands twice."""
+    """Duplicate a statement."""
     found = _role(random, draft)
     if found is None:
         return None
@@ -79,8 +79,8 @@ def repeat(random: Random, draft: Draft) -> Draft | None:
     return draft.with_lines(k, lines[:end] + lines[start:end] + lines[end:])
 
 
-def elsewhere(random: Random, draft: Draft) -> Draft | None:
-    """A statement stands in another thread."""
+def move_to_other_thread(random: Random, draft: Draft) -> Draft | None:
+    """Move a statement to another thread."""
     found = _role(random, draft)
     others = [j for j in range(len(draft.roles)) if found and j != found[0]]
     if found is None or not others:
@@ -137,8 +137,8 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 """What may stand instead of a word of an instruction."""
 
 
-def other_word(random: Random, draft: Draft) -> Draft | None:
-    """An instruction is weaker, stronger, wider or narrower, or its neighbour in the manual."""
+def replace_instruction(random: Random, draft: Draft) -> Draft | None:
+    """Replace an instruction by a weaker, stronger, wider, narrower or related one."""
     found = _role(random, draft)
     if found is None:
         return None
@@ -159,8 +159,8 @@ def other_word(random: Random, draft: Draft) -> Draft | None:
 _NUMBER = re.compile(r"(?<![\w.%\[@])\d+(?![\w.\]])")
 
 
-def other_number(random: Random, draft: Draft) -> Draft | None:
-    """A count, a size, a parity or a value is off."""
+def change_number(random: Random, draft: Draft) -> Draft | None:
+    """Change a count, a size, a parity or a value."""
     found = _role(random, draft)
     if found is None:
         return None
@@ -175,7 +175,7 @@ def other_number(random: Random, draft: Draft) -> Draft | None:
     return draft.with_lines(k, (*lines[:n], line, *lines[n + 1 :]))
 
 
-def once(random: Random, draft: Draft) -> Draft | None:
+def poll_once(random: Random, draft: Draft) -> Draft | None:
     """A wait is a poll whose answer nobody heeds, or one that guards the next statement."""
     found = _role(random, draft)
     if found is None:
@@ -195,8 +195,8 @@ def once(random: Random, draft: Draft) -> Draft | None:
     return draft.with_lines(k, (*lines[:n], *poll, *rest))
 
 
-def apart(random: Random, draft: Draft) -> Draft | None:
-    """A role is placed in the other CTA."""
+def move_role(random: Random, draft: Draft) -> Draft | None:
+    """Place a role in the other CTA."""
     k = random.randrange(len(draft.roles))
     role = draft.roles[k]
     place = re.sub(r"\bcta ([01])\b", lambda m: f"cta {1 - int(m[1])}", role.place)
@@ -231,14 +231,14 @@ def insert(random: Random, draft: Draft) -> Draft | None:
 
 MISTAKES: Mapping[Mistake, int] = {
     drop: 6,
-    exchange: 5,
+    swap: 5,
     move: 3,
     repeat: 1,
-    elsewhere: 2,
-    other_word: 7,
-    other_number: 3,
-    once: 2,
-    apart: 1,
+    move_to_other_thread: 2,
+    replace_instruction: 7,
+    change_number: 3,
+    poll_once: 2,
+    move_role: 1,
     insert: 2,
 }
 """Each with its weight."""

@@ -1,4 +1,4 @@
-"""What the engines say of one program, and in what they contradict each other.
+"""Differential testing: the answers of the engines to one program, and their contradictions.
 
 Compared are the kinds and codes of findings for review or worse, whether some execution is undefined, the verdict of
 the condition and the final states. What an engine leaves open (``unknown``, ``bounded``) contradicts nothing.
@@ -39,8 +39,8 @@ model_of = cache(load_model)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
-    """An engine's answer: ``findings`` and ``states`` are ``None`` where it has not told all of them."""
+class EngineAnswer:
+    """An engine's answer; ``kinds``, ``codes`` and ``states`` are ``None`` if incomplete."""
 
     verdict: str
     undefined: bool | None
@@ -49,11 +49,11 @@ class Heard:
     states: frozenset[State] | None
     reason: str = ""
     none: bool = False
-    """Whether it has found no execution at all."""
+    """Whether the engine found no execution."""
 
     @property
     def open(self) -> bool:
-        """Whether something is left open."""
+        """Whether the answer is incomplete."""
         return self.verdict in (Verdict.UNKNOWN, "crash") or self.codes is None
 
 
@@ -67,15 +67,15 @@ class Difference:
 
     @property
     def sort(self) -> tuple[str, tuple[str, str]]:
-        """What a smaller program has to keep to show the same."""
+        """The property that a minimised program must keep."""
         return self.what, self.pair
 
     def __str__(self) -> str:
         return f"{'/'.join(self.pair)} {self.what}: {self.text}"
 
 
-def hear(engine: str, program: Program, model: Model, timeout: float = LIMIT) -> Heard:
-    """What an engine says; a crash is an answer too.
+def run_engine(engine: str, program: Program, model: Model, timeout: float = LIMIT) -> EngineAnswer:
+    """Run an engine; a crash is an answer too.
 
     An engine that does not list the states of programs with races is not asked for them where it has found one, nor
     where it had no time for the findings. Time is the processor's.
@@ -100,7 +100,7 @@ def hear(engine: str, program: Program, model: Model, timeout: float = LIMIT) ->
         told.undefined if told.complete and told.verdict is not Verdict.UNKNOWN else any(map(makes_undefined, findings))
     )
     listed = told.complete and told.verdict is not Verdict.UNKNOWN and (engine in LISTING or not told.undefined)
-    return Heard(
+    return EngineAnswer(
         verdict=told.verdict,
         undefined=undefined if complete else None,
         kinds=frozenset(f.kind for f in counted) if complete else None,
@@ -111,39 +111,43 @@ def hear(engine: str, program: Program, model: Model, timeout: float = LIMIT) ->
     )
 
 
-def _racy(program: Program, found: EngineFindings) -> Heard:
+def _racy(program: Program, found: EngineFindings) -> EngineAnswer:
     """What follows from the findings alone; the verdict does where some execution is undefined (interface)."""
     undefined = any(map(makes_undefined, found.findings))
     verdict = "unknown" if not undefined else "pass" if program.condition.kind in ("exists", "none") else "fail"
-    return Heard(verdict=verdict, undefined=undefined, kinds=found.kinds, codes=found.codes, states=None, reason=RACY)
+    return EngineAnswer(
+        verdict=verdict, undefined=undefined, kinds=found.kinds, codes=found.codes, states=None, reason=RACY
+    )
 
 
-def _late(found: EngineFindings) -> Heard:
+def _late(found: EngineFindings) -> EngineAnswer:
     """No answer in the time given."""
-    return Heard(verdict="unknown", undefined=None, kinds=None, codes=None, states=None, reason=found.reason)
+    return EngineAnswer(verdict="unknown", undefined=None, kinds=None, codes=None, states=None, reason=found.reason)
 
 
-def _crash(name: str, message: str) -> Heard:
-    return Heard(verdict="crash", undefined=None, kinds=None, codes=None, states=None, reason=f"{name}: {message}")
+def _crash(name: str, message: str) -> EngineAnswer:
+    return EngineAnswer(
+        verdict="crash", undefined=None, kinds=None, codes=None, states=None, reason=f"{name}: {message}"
+    )
 
 
-def hear_all(
+def run_engines(
     program: Program, engines: Sequence[str] = ENGINES, model: Model | None = None, timeout: float = LIMIT
-) -> dict[str, Heard]:
-    """What each engine says under the program's model, or under another."""
+) -> dict[str, EngineAnswer]:
+    """Run each engine under the model of the program, or another one."""
     chosen = model or model_of(program.model or DEFAULT_MODEL)
-    return {engine: hear(engine, program, chosen, timeout) for engine in engines}
+    return {engine: run_engine(engine, program, chosen, timeout) for engine in engines}
 
 
-def contradictions(heard: Mapping[str, Heard]) -> list[Difference]:
-    """All differences between engines, pair by pair."""
+def contradictions(heard: Mapping[str, EngineAnswer]) -> list[Difference]:
+    """Find all contradictions between engines, pair by pair."""
     found = [Difference("crash", (name, name), h.reason) for name, h in heard.items() if h.verdict == "crash"]
     for (one, a), (two, b) in combinations(heard.items(), 2):
         found += [Difference(what, (one, two), text) for what, text in _contradict(a, b)]
     return found
 
 
-def _contradict(a: Heard, b: Heard) -> list[tuple[str, str]]:
+def _contradict(a: EngineAnswer, b: EngineAnswer) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     if "crash" in (a.verdict, b.verdict):
         return found

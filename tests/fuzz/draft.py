@@ -1,4 +1,4 @@
-"""A litmus test in block form, taken apart into the pieces that a change of it moves: objects, roles, statements.
+"""Drafts: litmus tests in block form as editable objects, roles and statements.
 
 The statements stay text, a line each. A block (``if``, ``for``) is the lines from its opening brace to its closing one,
 so that what removes or moves a statement has to take the whole block: ``units`` says where statements begin and end.

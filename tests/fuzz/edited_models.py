@@ -1,4 +1,4 @@
-"""Edited models: does an engine follow the model that it is given, or say that it cannot?
+"""Comparison under edited models: an engine must follow the given model or report that it cannot.
 
 For each edit of a shipped model some tests of the suites are put to the explicit engine, most of them such that the
 edit changes their answer, and then to the others: they agree, they refuse (``unknown``, with a reason), or they differ.
@@ -19,7 +19,7 @@ from mcheck.cat.pretty import show_model
 from mcheck.frontend.litmus import load
 from mcheck.ir.program import Program
 from tests.fuzz.comparisons import Plan, brief
-from tests.fuzz.differential import Heard, contradictions, hear, model_of
+from tests.fuzz.differential import EngineAnswer, contradictions, model_of, run_engine
 from tests.fuzz.edits import edited
 from tests.fuzz.record import Record
 
@@ -41,7 +41,7 @@ class Suites:
 
     files: list[Path]
     programs: dict[Path, Program] = field(default_factory=dict)
-    answers: dict[tuple[Path, str], Heard | None] = field(default_factory=dict)
+    answers: dict[tuple[Path, str], EngineAnswer | None] = field(default_factory=dict)
 
     def program(self, path: Path) -> Program:
         """A test, read once; it says nothing about the model, which is given."""
@@ -49,10 +49,10 @@ class Suites:
             self.programs[path] = replace(load(str(path)), model=None)
         return self.programs[path]
 
-    def before(self, path: Path, base: str) -> Heard | None:
+    def before(self, path: Path, base: str) -> EngineAnswer | None:
         """The answer under a shipped model, or nothing if it takes too long."""
         if (path, base) not in self.answers:
-            heard = hear(REFERENCE, self.program(path), model_of(base), QUICK)
+            heard = run_engine(REFERENCE, self.program(path), model_of(base), QUICK)
             self.answers[path, base] = None if heard.open else heard
         return self.answers[path, base]
 
@@ -82,7 +82,7 @@ def compare_edit(plan: Plan, number: int, record: Record, tests: Suites) -> None
             if engine == REFERENCE:
                 continue
             started = time.process_time()
-            heard = hear(engine, tests.program(path), model, plan.timeout)
+            heard = run_engine(engine, tests.program(path), model, plan.timeout)
             record.count("seconds", engine, time.process_time() - started)
             differing += _count(engine, path, reference, heard, record)
     if differing:
@@ -94,7 +94,7 @@ def compare_edit(plan: Plan, number: int, record: Record, tests: Suites) -> None
             (plan.save / f"{name}.cat").write_text(show_model(model) + notes, encoding="utf-8")
 
 
-def _count(engine: str, path: Path, reference: Heard, heard: Heard, record: Record) -> list[str]:
+def _count(engine: str, path: Path, reference: EngineAnswer, heard: EngineAnswer, record: Record) -> list[str]:
     """Counts an answer by question; in what it differs."""
     found = contradictions({REFERENCE: reference, engine: heard})
     asked = {"findings": (heard.codes is None, [d for d in found if d.what not in OF_STATES])}
@@ -108,15 +108,17 @@ def _count(engine: str, path: Path, reference: Heard, heard: Heard, record: Reco
     return [f"{path.stem}: {d}" for d in found]
 
 
-def _chosen(plan: Plan, random: Random, tests: Suites, base: str, model: Model) -> list[tuple[Path, Heard, bool]]:
+def _chosen(
+    plan: Plan, random: Random, tests: Suites, base: str, model: Model
+) -> list[tuple[Path, EngineAnswer, bool]]:
     """Tests, their answers under the edited model by the explicit engine, and whether the edit changed them."""
-    changed: list[tuple[Path, Heard, bool]] = []
-    others: list[tuple[Path, Heard, bool]] = []
+    changed: list[tuple[Path, EngineAnswer, bool]] = []
+    others: list[tuple[Path, EngineAnswer, bool]] = []
     for path in random.sample(tests.files, min(TRIED, len(tests.files))):
         before = tests.before(path, base)
         if before is None:
             continue
-        after = hear(REFERENCE, tests.program(path), model, plan.timeout)
+        after = run_engine(REFERENCE, tests.program(path), model, plan.timeout)
         if after.open or after.none:
             continue
         differs = bool(contradictions({"before": before, "after": after}))

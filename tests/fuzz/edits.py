@@ -1,4 +1,4 @@
-"""Random edits of a cat model, at its checked syntax tree, printed back as cat.
+"""Random edits of cat models, on the checked syntax tree, printed back as cat.
 
 Some change what the model means: an alternative of a union goes, a test is dropped or another one joins it, a closure
 or an option goes, an axiom or a flag goes. Others change how it is written: a definition is inlined, all are renamed.
@@ -101,22 +101,22 @@ def _mapped(statement: Statement, rewrite: Rewrite) -> Statement:
 
 
 def drop_alternative(random: Random, model: Model) -> tuple[str, Model] | None:
-    """One side of a union goes."""
+    """Drop one side of a union."""
     return _replaced(random, model, "alternative dropped", "|", lambda n: random.choice((n.left, n.right)))
 
 
 def drop_conjunct(random: Random, model: Model) -> tuple[str, Model] | None:
-    """One side of an intersection goes."""
+    """Drop one side of an intersection."""
     return _replaced(random, model, "conjunct dropped", "&", lambda n: random.choice((n.left, n.right)))
 
 
 def drop_difference(random: Random, model: Model) -> tuple[str, Model] | None:
-    """What was taken away stays."""
+    """Drop the subtrahend of a difference."""
     return _replaced(random, model, "difference dropped", "\\", lambda n: n.left)
 
 
 def drop_step(random: Random, model: Model) -> tuple[str, Model] | None:
-    """One side of a composition goes."""
+    """Drop one side of a composition."""
     return _replaced(random, model, "step dropped", ";", lambda n: random.choice((n.left, n.right)))
 
 
@@ -132,7 +132,7 @@ def _replaced(
 
 
 def drop_closure(random: Random, model: Model) -> tuple[str, Model] | None:
-    """A closure or an option is what it is applied to."""
+    """Drop a closure or an option."""
     places = _places(model, lambda n: isinstance(n, Op1) and n.op in ("+", "*", "?"))
     if not places:
         return None
@@ -165,7 +165,7 @@ def widen(random: Random, model: Model) -> tuple[str, Model] | None:
 
 
 def drop_check(random: Random, model: Model) -> tuple[str, Model] | None:
-    """An axiom or a flag goes."""
+    """Drop an axiom or a flag."""
     k = random.choice([k for k, s in enumerate(model.statements) if isinstance(s, Check)])
     gone = model.statements[k]
     assert isinstance(gone, Check)
@@ -176,7 +176,7 @@ def drop_check(random: Random, model: Model) -> tuple[str, Model] | None:
 
 
 def inline(random: Random, model: Model) -> tuple[str, Model] | None:
-    """A definition stands where it was used."""
+    """Inline a definition."""
     k = random.choice([k for k, s in enumerate(model.statements) if isinstance(s, Let)])
     gone = model.statements[k]
     assert isinstance(gone, Let)
@@ -196,7 +196,7 @@ def inline(random: Random, model: Model) -> tuple[str, Model] | None:
 
 
 def rename(random: Random, model: Model) -> tuple[str, Model] | None:
-    """Every definition has another name."""
+    """Rename every definition."""
 
     def named(var: Var) -> Var:
         return replace(var, name=f"my-{var.uid}")

@@ -1,4 +1,4 @@
-"""Programs about the lives of mbarriers: threads that initialise, invalidate and use one or two objects without a plan.
+"""Generator of mbarrier lifetimes: threads that initialise, invalidate and use one or two objects at random.
 
 Flags, waits and copies put their operations into all orders, those that no interleaving shows among them.
 """

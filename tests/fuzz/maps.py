@@ -1,4 +1,4 @@
-"""Tensor maps that are changed by one thread and used by the next: the tensormap proxy, its fences and their scopes."""
+"""Generator of tensor map updates by one thread, used by another: the tensormap proxy, its fences and their scopes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs about mbarriers and nothing else: arrivals, announcements, signals, waits, and plain data around them.
+"""Generator of mbarrier-only programs: arrivals, expect-tx, signals, waits, and plain data.
 
 Every thread does its share of each phase: the shares add up to what the mbarrier was initialised with, and the bytes
 announced to the bytes signalled. So a program is right until it is damaged.

@@ -1,4 +1,4 @@
-"""Programs about barriers: threads of one or two CTAs that meet, exit, store and look without a plan.
+"""Generator of barrier programs: threads of one or two CTAs that synchronise, exit, store and load at random.
 
 Flags, branches on what was seen, lanes of one warp and counts that fit nobody put their operations into all orders.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 
 from tests.fuzz.draft import MODELS, Draft, Role
-from tests.fuzz.flags import awaited, raised
+from tests.fuzz.flags import await_flag, set_flag
 
 KINDS = {
     "sync": 20, "arrive": 6, "reduce": 3, "cluster": 8, "warp": 6, "store": 10, "load": 10, "set": 8, "seen": 7,
@@ -61,9 +61,9 @@ class _Writer:
                 space, place = r.choice(PLACES)
                 return (f"ld.{space}.u32 r{n}, [{place}];",)
             case "set":
-                return raised(r)
+                return set_flag(r)
             case "seen":
-                return awaited(r, f"r{n}")
+                return await_flag(r, f"r{n}")
             case "branch" if not inside:
                 body = self.statements(r.randint(1, 2), 10 * (n + 1), inside=True)
                 seen = f"ld.{r.choice(('relaxed', 'acquire'))}.gpu.u32 r{n}, [f];"

@@ -1,4 +1,4 @@
-"""Pairs of programs whose answers are related, whatever they are: a program, what is done to it, and what may change.
+"""Metamorphic testing: pairs of programs with related answers, by transformations of a program.
 
 Who executes what is the same when roles change places, when one role of two threads is two roles, when names change,
 when an address goes through a register, and when a thread without effect runs in a CTA of its own: then the answer is
@@ -15,13 +15,13 @@ from random import Random
 
 from mcheck.answers.result import State
 from mcheck.base.verdicts import Verdict
-from tests.fuzz.differential import Heard
+from tests.fuzz.differential import EngineAnswer
 from tests.fuzz.draft import Draft, Role, units
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two programs. ``fewer``: the second may say less; else it says the same. ``labels`` of the second, translated."""
+    """Two programs with related answers. ``fewer``: the second may say less. ``labels`` translates its terms."""
 
     first: Draft
     second: Draft
@@ -33,7 +33,7 @@ Relation = Callable[[Random, Draft], Pair | None]
 
 
 def permuted(random: Random, draft: Draft) -> Pair | None:
-    """The roles in another order."""
+    """Permute the roles."""
     roles = list(draft.roles)
     random.shuffle(roles)
     return Pair(draft, replace(draft, roles=tuple(roles))) if tuple(roles) != draft.roles else None
@@ -76,7 +76,7 @@ def idle(random: Random, draft: Draft) -> Pair | None:
 
 
 def fenced(random: Random, draft: Draft) -> Pair | None:
-    """A fence more."""
+    """Insert a fence."""
     k = random.randrange(len(draft.roles))
     lines = draft.roles[k].lines
     fence = random.choice(
@@ -107,7 +107,7 @@ STRONGER: tuple[tuple[str, str], ...] = (
 
 
 def strengthened(random: Random, draft: Draft) -> Pair | None:
-    """One instruction is stronger, or its scope wider."""
+    """Strengthen an instruction or widen its scope."""
     found = [
         (k, n, stronger)
         for k, role in enumerate(draft.roles)
@@ -123,7 +123,7 @@ def strengthened(random: Random, draft: Draft) -> Pair | None:
 
 
 def renamed(random: Random, draft: Draft) -> Pair | None:
-    """Other names for registers, objects, labels and roles."""
+    """Rename registers, objects, labels and roles."""
     objects = [m[1] for text in draft.objects if (m := re.search(r"^\.\w+ (?:\.align \d+ )?\.\w+ (\w+)", text))]
     if len(objects) != len(draft.objects):  # the dialect's declarations are not rewritten
         return None
@@ -190,7 +190,7 @@ RELATIONS: Mapping[str, Relation] = {
 }
 
 
-def violations(pair: Pair, first: Heard, second: Heard) -> list[str]:
+def violations(pair: Pair, first: EngineAnswer, second: EngineAnswer) -> list[str]:
     """In what an engine's answers about the two programs are not related as they should be."""
     if "crash" in (first.verdict, second.verdict):
         return [f"crash: {h.reason}" for h in (first, second) if h.verdict == "crash"]

@@ -1,4 +1,4 @@
-"""A smaller program that still shows something: threads, blocks, statements, objects and terms are left out in turn."""
+"""Minimisation of a failing program: threads, blocks, statements, objects and terms are dropped in turn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Shows = Callable[[Draft], bool]
 
 
 def minimise(draft: Draft, shows: Shows, *, seconds: float = 60.0) -> Draft:
-    """The program without whatever can go while ``shows`` holds, as far as the time allows."""
+    """Minimise the program while ``shows`` holds, within the time limit."""
     until = time.monotonic() + seconds
     changed = True
     while changed:

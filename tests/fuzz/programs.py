@@ -1,4 +1,4 @@
-"""Random small programs, as the text of litmus tests.
+"""Generator of random small programs, as texts of litmus tests.
 
 Programs are reproducible (the same ``Random``, the same program) and come in families, by what they speak of. Half are
 without a plan, fragments of idioms (``themes``, ``lives``); the others are right by construction and then damaged once
@@ -17,7 +17,7 @@ from mcheck.base.errors import McheckError
 from mcheck.frontend.litmus import parse
 from tests.fuzz.collectives import collectives
 from tests.fuzz.counted import counted
-from tests.fuzz.damage import damaged
+from tests.fuzz.damage import mutate
 from tests.fuzz.draft import Draft
 from tests.fuzz.lives import lives
 from tests.fuzz.maps import changed_map
@@ -96,7 +96,7 @@ def draft(random: Random, families: Sequence[str] = ()) -> Draft:
     mistakes = random.choices((0, 1, 2), (3, 6, 2))[0]
     if mistakes:
         for _ in range(10):
-            changed = damaged(random, made, mistakes)
+            changed = mutate(random, made, mistakes)
             if legal(changed):
                 return changed
     return made

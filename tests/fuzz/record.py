@@ -1,4 +1,4 @@
-"""What a long comparison has done so far: counted by headings, kept in a file, and taken up again from there."""
+"""Progress of a comparison campaign: counts by heading, saved in a file and resumed from it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def table(records: Iterable[Record]) -> str:
     return "\n".join("  ".join(cells) for cells in lines)
 
 
-def go_on(
+def run_items(
     record: Record, count: int, step: Callable[[int, Record], None], path: Path | None, until: float | None = None
 ) -> None:
     """Does the items that are left, or what the time allows; Ctrl-C ends it with what has been done."""

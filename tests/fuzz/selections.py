@@ -1,4 +1,4 @@
-"""What is found with a selection of codes, or under another profile, held against what is found without."""
+"""Comparison of the findings with and without a selection of codes or another profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The classic shapes over words, atomics and polls of mbarriers: what one thread sees of the others decides a race.
+"""Generator of classic litmus shapes over words, atomics and mbarrier polls, guarding a possible race.
 
 Each thread of SB, MP, LB, IRIW, WRC and the like does its accesses with random strength, scope and instruction, failing
 compare-and-swaps and one-shot polls among them; with the outcome that the shape is about, plain accesses conflict. An

@@ -1,4 +1,4 @@
-"""Loops with several reads in a round: threads that go round until they have seen something, and those who let them.
+"""Generator of spin loops with several reads per iteration, and the threads that end them.
 
 A round that finds nothing has read all the same: what it read weakly may race, what it read last may be older than what
 it read before. So a loop reads two or three words, weakly or not, in some order, with a way out in the middle now and

@@ -1,4 +1,4 @@
-"""Programs without a plan: threads of fragments of one theme each, every fragment a little damaged.
+"""Generator of random programs from fragments of one theme, each slightly mutated.
 
 Threads over CTAs and clusters execute fragments of common idioms (message passing in several strengths and widths,
 barriers, cp.async with groups, bulk copies with groups or an mbarrier, reductions, proxies, branches, loops), and

@@ -1,4 +1,4 @@
-"""Programs about the counts of mbarriers: threads that arrive, drop, expect, copy and look at one to three objects
+"""Generator of mbarrier counts: threads that arrive, drop, expect, copy and test one to three objects
 without a plan, after an initialisation that mostly is published.
 """
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 
 from tests.fuzz.draft import MODELS, Draft, Role
-from tests.fuzz.flags import awaited, raised
+from tests.fuzz.flags import await_flag, set_flag
 
 OP = "mbarrier."
 KINDS = {
@@ -59,9 +59,9 @@ class _Writer:
             case "write":
                 return (f"st.shared.u32 [s], {n + 1};",)
             case "flag":
-                return raised(r)
+                return set_flag(r)
             case "seen":
-                return awaited(r, f"r{n}")
+                return await_flag(r, f"r{n}")
             case "inval":
                 return (f"{OP}inval{WHERE} {bar};",)
             case "wait all":

@@ -17,21 +17,21 @@ from mcheck.cat.pretty import show_model
 from mcheck.frontend.litmus import parse
 from tests.fuzz import comparisons, differential
 from tests.fuzz.comparisons import Plan, compare_pair, compare_program
-from tests.fuzz.differential import Heard, contradictions, hear_all
+from tests.fuzz.differential import EngineAnswer, contradictions, run_engines
 from tests.fuzz.draft import Draft
 from tests.fuzz.edited_models import compare_edit, suites
 from tests.fuzz.edits import EDITS, edited
 from tests.fuzz.metamorphic import RELATIONS, Pair, violations
 from tests.fuzz.programs import FAMILIES, draft, legal
-from tests.fuzz.record import Record, go_on, resume, table
+from tests.fuzz.record import Record, resume, run_items, table
 
 ROOT = Path(__file__).parents[2]
 PLAN = Plan(seed="test", families=(), engines=("explicit", "z3"), timeout=20.0, thorough=True)
 
 
-def answered(**what: object) -> Heard:
+def answered(**what: object) -> EngineAnswer:
     known = {"verdict": "pass", "undefined": False, "kinds": frozenset(), "codes": frozenset(), "states": frozenset()}
-    return Heard(**(known | what))  # type: ignore[arg-type]
+    return EngineAnswer(**(known | what))  # type: ignore[arg-type]
 
 
 def codes(*names: str) -> dict[str, frozenset[str]]:
@@ -64,21 +64,21 @@ def test_contradictions(one: dict, two: dict, what: list[str]) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_random_programs_of_every_family(family: str) -> None:
     record = Record({})
-    go_on(record, 12, lambda k, r: compare_program(replace(PLAN, families=(family,)), k, r), None)
+    run_items(record, 12, lambda k, r: compare_program(replace(PLAN, families=(family,)), k, r), None)
     assert record.different == []
     assert record.counts["answers"]["by all"] >= 6
 
 
 def test_a_difference_is_made_small_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine that is blind for races."""
-    real = differential.hear
+    real = differential.run_engine
 
-    def blind(engine: str, *rest: object) -> Heard:
+    def blind(engine: str, *rest: object) -> EngineAnswer:
         told = real(engine, *rest)  # type: ignore[arg-type]
         return replace(told, codes=frozenset(), kinds=frozenset()) if engine == "z3" and told.codes else told
 
-    monkeypatch.setattr(differential, "hear", blind)
-    monkeypatch.setattr(comparisons, "hear", blind)
+    monkeypatch.setattr(differential, "run_engine", blind)
+    monkeypatch.setattr(comparisons, "run_engine", blind)
     record = Record({})
     plan = replace(PLAN, families=("plain",), save=tmp_path, patience=5.0, thorough=False)
     numbers = iter(range(50))
@@ -87,12 +87,12 @@ def test_a_difference_is_made_small_and_kept(tmp_path: Path, monkeypatch: pytest
     name = record.different[0][0]
     small = (tmp_path / f"{name}-small.litmus").read_text(encoding="utf-8")
     assert len(small.splitlines()) <= len((tmp_path / f"{name}.litmus").read_text(encoding="utf-8").splitlines())
-    assert contradictions(hear_all(parse(small, "small.litmus"), PLAN.engines))
+    assert contradictions(run_engines(parse(small, "small.litmus"), PLAN.engines))
 
 
 def test_metamorphic_pairs() -> None:
     record = Record({})
-    go_on(record, 60, lambda k, r: compare_pair(replace(PLAN, engines=("explicit",)), k, r), None)
+    run_items(record, 60, lambda k, r: compare_pair(replace(PLAN, engines=("explicit",)), k, r), None)
     assert record.different == []
     assert set(record.counts["pairs"]) == set(RELATIONS)
 
@@ -128,7 +128,7 @@ def test_violations(fewer: bool, first: dict, second: dict, wrong: bool) -> None
 def test_edited_models_are_followed_by_z3() -> None:
     record = Record({})
     tests = suites(ROOT / "litmus" / "bulk")
-    go_on(record, 8, lambda k, r: compare_edit(PLAN, k, r, tests), None)
+    run_items(record, 8, lambda k, r: compare_edit(PLAN, k, r, tests), None)
     assert record.different == []
     assert record.counts["z3, findings"]["agreed"] > 20
     assert record.counts["z3, states"]["agreed"] > 20
@@ -159,9 +159,9 @@ def test_a_record_is_taken_up_again(tmp_path: Path) -> None:
             record.differs("3", ["why"])
 
     first = resume({"what": "this"}, path)
-    go_on(first, 4, step, path)
+    run_items(first, 4, step, path)
     again = resume({"what": "this"}, path)
-    go_on(again, 7, step, path)
+    run_items(again, 7, step, path)
     assert seen == list(range(7))
     assert resume({"what": "this"}, path) == again
     assert again.counts["seen"] == {"even": 4, "odd": 3}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from mcheck.frontend.litmus import parse
-from tests.fuzz.damage import MISTAKES, damaged
+from tests.fuzz.damage import MISTAKES, mutate
 from tests.fuzz.draft import Draft, Role, read, units
 from tests.fuzz.minimise import minimise
 from tests.fuzz.programs import draft, legal
@@ -25,7 +25,7 @@ def test_every_mistake_finds_an_occasion() -> None:
 
 
 def test_most_mistakes_leave_a_text_that_can_be_read() -> None:
-    made = [damaged(Random(k), draft(Random(f"legal:{k}"))) for k in range(100)]
+    made = [mutate(Random(k), draft(Random(f"legal:{k}"))) for k in range(100)]
     assert sum(map(legal, made)) > 60
 
 

@@ -18,8 +18,8 @@ from random import Random
 from mcheck.base.errors import McheckError
 from mcheck.frontend.litmus import parse
 from mcheck.ir.program import Program
-from tests.fuzz.damage import damaged
-from tests.fuzz.differential import DEFAULT_MODEL, ENGINES, hear, model_of
+from tests.fuzz.damage import mutate
+from tests.fuzz.differential import DEFAULT_MODEL, ENGINES, model_of, run_engine
 from tests.fuzz.draft import Draft
 from tests.fuzz.minimise import minimise
 from tests.fuzz.programs import FAMILIES, draft, legal
@@ -40,13 +40,13 @@ def program(random: Random, families: tuple[str, ...]) -> Draft:
     if family != "looping":
         return draft(random, (family,))
     made = looping(random)
-    changed = damaged(random, made, 1) if random.random() < 0.2 else made
+    changed = mutate(random, made, 1) if random.random() < 0.2 else made
     return changed if legal(changed) else made
 
 
 def judged(read: Program, found: Found, engine: str, timeout: float, tally: Counter[str]) -> list[str]:
     """What interleavings of a program show and an engine does not tell."""
-    heard = hear(engine, read, model_of(read.model or DEFAULT_MODEL), timeout)
+    heard = run_engine(engine, read, model_of(read.model or DEFAULT_MODEL), timeout)
     tally[f"{engine}: left open"] += heard.open
     tally[f"{engine}: judged"] += not heard.open
     tally[f"{engine}: states judged"] += heard.states is not None and heard.undefined is False

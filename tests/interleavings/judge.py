@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcheck.ir.program import Program
-from tests.fuzz.differential import Heard
+from tests.fuzz.differential import EngineAnswer
 from tests.interleavings.search import Final, Found, Trace
 
 UNORDERED = "UB201"
@@ -12,7 +12,7 @@ MILD = {"UB212", "UB501"}
 """Beside what is undefined for certain, these say nothing more."""
 
 
-def contradictions(program: Program, found: Found, heard: Heard) -> list[str]:
+def contradictions(program: Program, found: Found, heard: EngineAnswer) -> list[str]:
     """What the interleavings show and the engine, which has answered, does not tell.
 
     The first word is the sort: ``misuse``, ``race``, ``deadlock``, ``state``, ``verdict``, ``crash:``; ``beside:`` is a

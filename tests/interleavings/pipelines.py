@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from tests.fuzz.damage import damaged
+from tests.fuzz.damage import mutate
 from tests.fuzz.draft import MODELS, Draft, Role
 from tests.fuzz.programs import legal
 
@@ -57,7 +57,7 @@ def pipeline(random: Random) -> Draft:
     made = written(random, plan)
     for _ in range(random.choices((0, 1, 2), (2, 6, 2))[0]):
         for _ in range(10):
-            changed = _spoiled(random, made) if random.random() < 0.5 else damaged(random, made, 1)
+            changed = _spoiled(random, made) if random.random() < 0.5 else mutate(random, made, 1)
             if changed != made and legal(changed):
                 made = changed
                 break

@@ -14,7 +14,7 @@ import pytest
 
 from mcheck.frontend.litmus import load, parse
 from mcheck.ir.program import Program
-from tests.fuzz.differential import DEFAULT_MODEL, ENGINES, Heard, hear, hear_all, model_of
+from tests.fuzz.differential import DEFAULT_MODEL, ENGINES, EngineAnswer, model_of, run_engine, run_engines
 from tests.interleavings.__main__ import DEFAULT, program
 from tests.interleavings.judge import contradictions
 from tests.interleavings.pipelines import Plan, written
@@ -92,7 +92,7 @@ def test_what_engines_once_differed_on() -> None:
     judged = set()
     for path, read, found in covered(CASES):
         judged.add(path.name)
-        heard = hear("explicit", read, model_of(DEFAULT_MODEL), 20)
+        heard = run_engine("explicit", read, model_of(DEFAULT_MODEL), 20)
         assert contradictions(read, found, heard) == [], path.name
     assert {path.name for path in CASES} - judged == NOT_KNOWN
 
@@ -102,7 +102,7 @@ def test_the_suites(suite: str) -> None:
     judged = 0
     for path, read, found in covered(sorted((ROOT / "litmus" / suite).glob("*.litmus"))):
         judged += 1
-        heard = hear("explicit", read, model_of(read.model or DEFAULT_MODEL), 20)
+        heard = run_engine("explicit", read, model_of(read.model or DEFAULT_MODEL), 20)
         assert contradictions(read, found, heard) == [], path.name
     assert judged >= SUITES[suite]
 
@@ -113,7 +113,7 @@ def test_random_loops(number: int) -> None:
     read = parse(made.text(), "random.litmus")
     found = explore(read, BUDGET)
     for engine in ("explicit", "protocol"):
-        heard = hear(engine, read, model_of(DEFAULT_MODEL), 0.5)
+        heard = run_engine(engine, read, model_of(DEFAULT_MODEL), 0.5)
         assert contradictions(read, found, heard) == [], (engine, made.text())
 
 
@@ -137,12 +137,12 @@ Q@cta 0 { mbarrier.arrive.shared::cta.b64 _, [b], 16; }
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_arrival_that_may_find_no_object_is_told_as_that_too(engine: str) -> None:
     read = parse(COUNT_WITHOUT_OBJECT, "count-without-object.litmus")
-    heard = hear(engine, read, model_of(DEFAULT_MODEL), 20)
+    heard = run_engine(engine, read, model_of(DEFAULT_MODEL), 20)
     assert contradictions(read, explore(read), heard) == []
     assert heard.codes == {"UB201", "UB205"}
 
 
-def blind(heard: Heard, kind: str) -> Heard:
+def blind(heard: EngineAnswer, kind: str) -> EngineAnswer:
     """The answer of an engine that sees nothing of a kind, and calls that all there is."""
     assert heard.codes is not None
     assert heard.kinds is not None
@@ -155,7 +155,7 @@ def test_who_is_blind_is_noticed(kind: str, noticed: int) -> None:
     """The judge can say no: of the programs on which engines once differed, so many show what is left out."""
     seen = 0
     for _, read, found in covered(CASES):
-        heard = hear("explicit", read, model_of(DEFAULT_MODEL), 20)
+        heard = run_engine("explicit", read, model_of(DEFAULT_MODEL), 20)
         seen += bool(contradictions(read, found, blind(heard, kind)))
     assert seen >= noticed
 
@@ -168,10 +168,10 @@ exists (Q:r1 == 0)
 """
 
 
-def told(**what: object) -> Heard:
+def told(**what: object) -> EngineAnswer:
     """An answer that leaves nothing open."""
     known = {"verdict": "pass", "undefined": False, "kinds": frozenset(), "codes": frozenset(), "states": None}
-    return Heard(**(known | what))  # type: ignore[arg-type]
+    return EngineAnswer(**(known | what))  # type: ignore[arg-type]
 
 
 def states(*values: int) -> frozenset[tuple[tuple[str, int], ...]]:
@@ -193,11 +193,11 @@ RACY = frozenset({"RACE001"})
         (told(verdict="crash", codes=None, kinds=None), ["crash:"]),
     ],
 )
-def test_wrong_answers_are_noticed(answer: Heard, wrong: list[str]) -> None:
+def test_wrong_answers_are_noticed(answer: EngineAnswer, wrong: list[str]) -> None:
     read = parse(ROUND_IN_VAIN, "round-in-vain.litmus")
     assert [text.split(" ")[0] for text in contradictions(read, explore(read), answer)] == wrong
 
 
 def test_every_engine_is_judged() -> None:
     read = parse(ROUND_IN_VAIN, "round-in-vain.litmus")
-    assert {h.codes for h in hear_all(read, ENGINES).values()} == {RACY}
+    assert {h.codes for h in run_engines(read, ENGINES).values()} == {RACY}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from random import Random
 
 from mcheck.frontend.litmus import parse
-from tests.fuzz.damage import damaged
+from tests.fuzz.damage import mutate
 from tests.fuzz.differential import hear, model_of
 from tests.fuzz.draft import Draft
 from tests.fuzz.mbarrier_programs import mbarrier_only
@@ -49,7 +49,7 @@ def programs(seed: str, count: int) -> list[Draft]:
         random = Random(f"{seed}:{number}")
         number += 1
         made = mbarrier_only(random)
-        made = damaged(random, made, random.choice((0, 1, 1, 2)))
+        made = mutate(random, made, random.choice((0, 1, 1, 2)))
         if any(".relaxed" in line and "_tx." not in line for role in made.roles for line in role.lines):
             continue
         try:

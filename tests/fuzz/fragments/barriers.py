@@ -1,4 +1,4 @@
-"""Execution barriers of the CTA and of the cluster."""
+"""Fragments: execution barriers of the CTA and of the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches, nested and divided, locks and loops."""
+"""Fragments: branches, nested and divergent, locks and loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cp.async with groups, bulk copies with an mbarrier or a group, and what follows them."""
+"""Fragments: cp.async with groups, bulk copies with an mbarrier or a group, and subsequent accesses."""
 
 from __future__ import annotations
 

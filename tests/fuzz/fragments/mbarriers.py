@@ -1,4 +1,4 @@
-"""Arrivals at an mbarrier, waits for its phases, and what they publish."""
+"""Fragments: arrivals at an mbarrier, waits for its phases, and the data that they publish."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def published(b: Body) -> None:
 
 
 def rounds(b: Body) -> None:
-    """Several phases of the mbarrier, its parity coming round again."""
+    """Several phases of the mbarrier, with a repeated parity."""
     if b.chance(0.5):
         count = b.random.choices((2, 3), (3, 1))[0]
         b.lines.append(f"for k in 0..{count} {{")

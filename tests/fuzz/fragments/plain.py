@@ -1,4 +1,4 @@
-"""Loads, stores, atomics and fences of several strengths, scopes and widths, in global and in shared memory."""
+"""Fragments: loads, stores, atomics and fences of several strengths, scopes and widths, in global and shared memory."""
 
 from __future__ import annotations
 

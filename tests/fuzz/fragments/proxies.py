@@ -1,4 +1,4 @@
-"""Accesses through other addresses and other proxies, and the fences of theirs."""
+"""Fragments: accesses through other addresses and proxies, and their fences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accesses to the bytes that a scene hands on: by which proxy, by what instruction, and how one learns of their end.
+"""Accesses to the bytes of a scene: proxy, instruction, and completion.
 
 An access that signals an mbarrier is announced and issued by one thread and may be waited for by another; every other
 kind is over for its own thread when its statements are.

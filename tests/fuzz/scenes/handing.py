@@ -1,4 +1,4 @@
-"""Ways in which one thread tells the next that something has happened, each of them sufficient."""
+"""Synchronisation between two threads of a scene, each way sufficient."""
 
 from __future__ import annotations
 

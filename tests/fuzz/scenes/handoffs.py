@@ -1,4 +1,4 @@
-"""Scenes: bytes go from thread to thread, each access ordered after the one before by what the two of them need."""
+"""Generator of correct handoffs: accesses to the same bytes in different threads, each properly ordered."""
 
 from __future__ import annotations
 

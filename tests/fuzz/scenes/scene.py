@@ -1,4 +1,4 @@
-"""The threads, objects and mbarriers of a scene while it is being written."""
+"""Builder of a scene: its threads, objects and mbarriers."""
 
 from __future__ import annotations
 

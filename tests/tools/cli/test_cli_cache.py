@@ -165,7 +165,7 @@ def test_pages_are_kept(mcheck: Callable, litmus: Callable, tmp_path: Path, monk
     path = litmus("a")
     cache = tmp_path / "cache"
     mcheck("doc", path, "-o", tmp_path / "one", "--cache", cache)
-    monkeypatch.setattr("mcheck.report.site.page.page_of", None)
+    monkeypatch.setattr("mcheck.report.site.page.make_page", None)
     mcheck("doc", path, "-o", tmp_path / "two", "--cache", cache)
     one, two = ((tmp_path / name / "tests" / "a.html").read_text() for name in ("one", "two"))
     assert one == two
@@ -388,7 +388,7 @@ def test_the_command(mcheck: Callable, litmus: Callable, cache: Path) -> None:
     mcheck("run", litmus("a"), litmus("b"), "--cache", cache)
     assert mcheck("cache", cache).out.startswith(f"{cache / FILE}: 2 answers, ")
     assert mcheck("cache", cache, "--unused", 1).out.rstrip().endswith(", 0 removed")
-    assert mcheck("cache", cache, "--check").out.splitlines()[-1] == "sound"
+    assert mcheck("cache", cache, "--check").out.splitlines()[-1] == "all entries are valid"
     assert ": 0 answers, 0.0 KiB, 2 removed" in mcheck("cache", cache, "--clear").out
 
 

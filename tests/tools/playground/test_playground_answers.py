@@ -97,5 +97,5 @@ def test_the_folder_has_all_that_the_page_loads(tmp_path: Path, monkeypatch: pyt
     for name in re.findall(r'(?:src|href)="([\w.]+)"', page):
         assert (tmp_path / "out" / name).is_file(), name
     assert len(json.loads((tmp_path / "out" / "playground.json").read_text())["examples"]) == len(EXAMPLES)
-    with pytest.raises(InputError, match="not an empty folder"):
+    with pytest.raises(InputError, match="the folder is not empty"):
         build(str(tmp_path / "out"), str(tmp_path))
