@@ -189,7 +189,7 @@ class Runner:
         stuck = c.status != EXITED
         if not stuck.any() and not any(gap.complete for gap in c.trace.gaps.values()):
             tensor_core.check_freed(c)
-            end_of_threads.end(c)
+            end_of_threads.check_end(c)
         if stuck.any():
             c.trace.lose_lanes(np.flatnonzero(stuck), "this wait did not end in the order that was followed", None)
 

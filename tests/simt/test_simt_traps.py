@@ -65,7 +65,7 @@ def test_a_parameter_that_decides_it_is_asked_for() -> None:
     text = GUARDED.replace("GUARD", "setp.eq.u32 %p1, %r6, 9; @%p1 bra GOOD; trap; GOOD:")
     found = check(text, {"grid": 1, "params": {"index": {"buffer": 256}}})
     assert found.verdict == "error"
-    assert "'n'" in str(found.problem.suggest)
+    assert "'n'" in str(found.problem.hint)
 
 
 TIMED = """.version 8.0

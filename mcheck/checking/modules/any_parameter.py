@@ -115,15 +115,15 @@ class _Every:
 
     def repeating(self, limit: Limit) -> list[PeriodicTrace]:
         """How the ways of the kernel repeat."""
-        from mcheck.simt.parametric.periodic_trace import Finder
+        from mcheck.simt.parametric.periodic_trace import PeriodFinder
 
         argument = next(a for a in self.launch.arguments if _is_any(a))
         ways: list[PeriodicTrace] = []
         todo = [PathChoices()]
         while todo:
-            finder = Finder(self.module, self.with_number, argument, todo.pop(), limit, argument.name)
+            finder = PeriodFinder(self.module, self.with_number, argument, todo.pop(), limit, argument.name)
             ways.append(finder.find())
-            todo += [w for w in finder.others() if not ways[-1].way.last_lane_leads]
+            todo += [w for w in finder.alternatives() if not ways[-1].path.last_lane_leads]
         return ways
 
     def proved(self, ways: list[PeriodicTrace]) -> Answer | Reasons:
@@ -131,7 +131,7 @@ class _Every:
         proofs = attempted(self.limit, lambda limit: [self.proof(way, limit) for way in ways])
         first = ways[0].starts[-1]
         if not isinstance(proofs, Unproved):
-            first = max(w.number(p.first) for w, p in zip(ways, proofs, strict=True))
+            first = max(w.first_number(p.first) for w, p in zip(ways, proofs, strict=True))
         for number in self.below(ways, first):
             if self.look((number,)):
                 return self.conclusion(())
@@ -165,9 +165,9 @@ class _Every:
         )
 
         def sized(size: int) -> Program:
-            return way.program(size).assuming(self.launch.assume)
+            return way.build_program(size).assuming(self.launch.assume)
 
-        rounds = Rounds(len(way.starts), {}, {}, place=way.loop)
+        rounds = Rounds(len(way.starts), {}, {}, place=way.loop_bounds)
         program = replace(sized(0), free=self.names[0], sized=sized, rounds=lambda: rounds)
         return prove(program, self.model, self.question.profile, self.question.unroll, limit)
 
@@ -175,10 +175,10 @@ class _Every:
         """The numbers below one that differ from those before, in some way."""
         found: set[int] = set()
         for way in ways:
-            found.update(way.below)
+            found.update(way.differing_below)
             found.update(way.starts)
             size = len(way.starts)
-            while (number := way.number(size)) < first:
+            while (number := way.first_number(size)) < first:
                 found.add(number)
                 size += 1
         yield from sorted(n for n in found if n < max(first, ways[0].starts[-1] + 1))
