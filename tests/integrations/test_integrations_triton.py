@@ -63,7 +63,7 @@ def test_a_descriptor_object_is_read_as_it_is() -> None:
 
 def test_without_tensor_copies_a_descriptor_is_a_pointer_with_its_numbers() -> None:
     params = launch(compiled({"a": "tensordesc<fp16[16, 32]>"}), (1,), [Tensor(shape=(64, 32), dtype="fp16")])["params"]
-    assert list(params.operand_values())[:9] == [{"buffer": 4096}, 64, 32, 32, 1, 0, 0, 64, 32]
+    assert list(params.values())[:9] == [{"buffer": 4096}, 64, 32, 32, 1, 0, 0, 64, 32]
 
 
 def test_clusters_multiply_the_grid_and_all_warps_are_of_the_module() -> None:
