@@ -1,7 +1,7 @@
-"""PTX modules as compilers emit them, with the launch of one kernel: reading, following one cluster, answering.
+"""Check of PTX modules as compilers emit them, with the launch of one kernel.
 
-``check`` is what others call. ``mcheck.frontend.ptx`` reads modules and launches, ``mcheck.simt`` follows a cluster,
-``mcheck.checking.modules`` answers.
+``check`` is the public function. ``mcheck.frontend.ptx`` reads modules and launches, ``mcheck.simt`` executes a
+cluster, ``mcheck.checking.modules`` computes the answer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def check(
     select: tuple[str, ...] = (),
     ignore: tuple[str, ...] = (),
 ) -> Checked:
-    """What ``mcheck check MODULE.ptx --launch LAUNCH.json`` says: verdict, findings, assumptions, seconds.
+    """The answer of ``mcheck check MODULE.ptx --launch LAUNCH.json``: verdict, findings, assumptions, seconds.
 
     The module is given by its text or its path, the launch as a dictionary or by the path of a JSON file, that beside
     the module by default; see docs/ptx-modules.md. With a ``timeout``, in seconds, a process of its own does the work

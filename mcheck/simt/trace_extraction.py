@@ -46,11 +46,9 @@ from mcheck.simt.traces.idle_waiters import drop_idle_waiters
 from mcheck.simt.traces.private_atomics import drop_private_atomics
 
 LEADERS = "the leader of elect.sync is the first or the last lane of its mask"
-WAITERS_KEEP_UP = (
-    "threads that only wait for mbarriers, at line {}, do not sleep until a phase and the next one are over"
-)
-ZEROED = "the system's part of shared memory (%reserved_smem_offset_1) holds zeros at first"
-INITIALISED = "global variables of the module hold at first what their initialisers say: {}"
+WAITERS_KEEP_UP = "threads that only wait for mbarriers, at line {}, do not fall two phases behind"
+ZEROED = "the system's part of shared memory (%reserved_smem_offset_1) is initially zero"
+INITIALISED = "global variables of the module initially hold their initialisers: {}"
 MAX_PATHS = 8
 """Maximum number of paths that are followed through branches on unknown data."""
 
@@ -189,7 +187,7 @@ class Runner:
         stuck = c.status != EXITED
         if not stuck.any() and not any(gap.complete for gap in c.trace.gaps.values()):
             tensor_core.check_freed(c)
-            end_of_threads.end(c)
+            end_of_threads.check_end(c)
         if stuck.any():
             c.trace.lose_lanes(np.flatnonzero(stuck), "this wait did not end in the order that was followed", None)
 

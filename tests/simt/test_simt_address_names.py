@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcheck.base.errors import Span
 from mcheck.ptx import check
-from mcheck.simt.traces.mbarrier_roles import Use, index_roles, stages
+from mcheck.simt.traces.mbarrier_roles import Use, find_stages, index_roles
 from tests.simt.rings import LAUNCH, ring
 
 FEW = LAUNCH | {"params": {"source": {"buffer": None}, "rounds": 5}}
@@ -30,12 +30,12 @@ def test_two_rings_beside_each_other_are_told_by_their_instructions() -> None:
     keys = {("smem", 8 * k): _use("bytes", lines=(10 + k, 20)) for k in range(3)}
     values = {("smem", 24 + 8 * k): _use("bytes", lines=(30,)) for k in range(2)}
     expected = {("smem", 8 * k): (k, 3) for k in range(3)} | {("smem", 24 + 8 * k): (k, 2) for k in range(2)}
-    assert stages(keys | values) == expected
+    assert find_stages(keys | values) == expected
 
 
 def test_mbarriers_of_no_period_have_no_stage() -> None:
-    assert stages({("smem", at): _use("bytes", lines=(10,)) for at in (0, 8, 64)}) == {}
-    assert stages({("smem", 0): _use("bytes", lines=(10,))}) == {}
+    assert find_stages({("smem", at): _use("bytes", lines=(10,)) for at in (0, 8, 64)}) == {}
+    assert find_stages({("smem", 0): _use("bytes", lines=(10,))}) == {}
 
 
 def test_a_deadlock_names_the_mbarriers_of_a_ring() -> None:

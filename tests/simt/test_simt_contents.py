@@ -60,7 +60,7 @@ def test_tables_of_the_module_say_which_functions_are_called(space: str) -> None
     text = TABLE.replace("SPACE", f".{space}").replace("FROM", space)
     found = check(text, {"grid": 1})
     assert (found.verdict, found.findings) == ("proved", ())
-    said = "global variables of the module hold at first what their initialisers say: roles, order"
+    said = "global variables of the module initially hold their initialisers: roles, order"
     assert (said in found.assumptions) == (space == "global")
     early = text.replace("  st.shared.u32 [%r1], %r1;\n  bar.sync 0;", "  bar.sync 0;\n  st.shared.u32 [%r1], %r1;")
     assert [f.code for f in check(early, {"grid": 1}).findings] == ["RACE001"]

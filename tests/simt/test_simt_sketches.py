@@ -14,8 +14,8 @@ from mcheck.checking.policy.question import Completeness, Question
 from mcheck.checking.run.single import load_model
 from mcheck.frontend.litmus import parse
 from mcheck.frontend.ptx import launch_reader, reader
-from mcheck.simt.sketches.emit import sketch
-from mcheck.simt.sketches.formulas import Number, Writer, fit, over_lanes
+from mcheck.simt.sketches.emit import emit_sketch
+from mcheck.simt.sketches.formulas import Number, Writer, fit_formula, fit_lanes
 from mcheck.simt.trace_extraction import extract_traces
 from mcheck.tools.cli.main import cli
 
@@ -29,7 +29,7 @@ def emitted(case: Case) -> tuple[str, frozenset[str]]:
     """The sketch of the first way, and the codes that are found in that way."""
     module = reader.parse_module(case.text(), str(case.path))
     way = next(extract_traces(module, launch_reader.build_launch(module, launch_reader.from_object(case.launch()))))
-    return sketch(way, {}), codes(ask(way.program, load_model("ptx-9.0"), QUESTION, "protocol").findings)
+    return emit_sketch(way, {}), codes(ask(way.program, load_model("ptx-9.0"), QUESTION, "protocol").findings)
 
 
 QUESTION = Question(about=Completeness.FINDINGS)
@@ -68,7 +68,7 @@ def test_what_a_sketch_cannot_say() -> None:
     module = reader.parse_module(case.text(), str(case.path))
     way = next(extract_traces(module, launch_reader.build_launch(module, launch_reader.from_object(case.launch()))))
     with pytest.raises(Unsupported):
-        sketch(way, {})
+        emit_sketch(way, {})
 
 
 def test_command(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_command(tmp_path: Path) -> None:
 )
 def test_formulas(values: list[int], text: str | None) -> None:
     """What is written is what the values are; the number is ``None`` where they follow no pattern."""
-    found = fit(values, "k", range(len(values)))
+    found = fit_formula(values, "k", range(len(values)))
     assert (None if found is None else Writer().text(found)) == text
     if text is not None:
         assert [eval(text.replace("/", "//"), {"k": k}) for k in range(len(values))] == values
@@ -117,7 +117,7 @@ def test_formulas(values: list[int], text: str | None) -> None:
 )
 def test_over_lanes(values: list[int]) -> None:
     """Sums and exclusive ors of the bits of the lane."""
-    found: Number | None = over_lanes(values, range(32))
+    found: Number | None = fit_lanes(values, range(32))
     assert found is not None
     text = Writer().text(found).replace("/", "//").replace("%laneid", "lane")
     assert [eval(text, {"lane": k}) for k in range(32)] == values

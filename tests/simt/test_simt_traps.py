@@ -48,7 +48,7 @@ def test_no_data_leads_to_a_trap(guard: str) -> None:
     line = next(k for k, said in enumerate(text.splitlines(), 1) if "trap;" in said or "call.uni" in said)
     found = check(text, given)
     assert (found.verdict, found.findings) == ("proved", ())
-    assert f"no data leads to the trap at line {line}" in found.assumptions
+    assert f"the trap is not reached at line {line}" in found.assumptions
     broken = check(text.replace("bar.sync 0;", ""), given)
     assert (broken.verdict, [f.code for f in broken.findings]) == ("finding", ["RACE001"])
 
@@ -65,7 +65,7 @@ def test_a_parameter_that_decides_it_is_asked_for() -> None:
     text = GUARDED.replace("GUARD", "setp.eq.u32 %p1, %r6, 9; @%p1 bra GOOD; trap; GOOD:")
     found = check(text, {"grid": 1, "params": {"index": {"buffer": 256}}})
     assert found.verdict == "error"
-    assert "'n'" in str(found.problem.suggest)
+    assert "'n'" in str(found.problem.hint)
 
 
 TIMED = """.version 8.0

@@ -13,7 +13,7 @@ from mcheck.checking.policy.question import Completeness, Question
 from mcheck.checking.run.case import DEFAULT_MODEL, Case
 from mcheck.checking.run.single import load_model
 from mcheck.frontend.ptx import launch_reader, reader
-from mcheck.simt.sketches.emit import sketch
+from mcheck.simt.sketches.emit import emit_sketch
 from mcheck.simt.trace_extraction import ClusterTrace, extract_traces
 
 
@@ -32,7 +32,7 @@ def skeleton(case: Case, settings: Settings, options: Options, *, wrong: bool = 
     if wrong:
         question = Question(about=Completeness.FINDINGS, profile=settings.profile, timeout=settings.timeout, brief=True)
         way = _wrong(first, ways, load_model(settings.model or DEFAULT_MODEL), question)
-    return sketch(way, source_lines(module, launch.entry))
+    return emit_sketch(way, source_lines(module, launch.entry))
 
 
 def _wrong(first: ClusterTrace, others: Iterator[ClusterTrace], model: Model, question: Question) -> ClusterTrace:

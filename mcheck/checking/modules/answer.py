@@ -24,7 +24,7 @@ from mcheck.ir.program import Program
 from mcheck.simt.execution.launch_answers import following_clusters
 from mcheck.simt.execution.trace import Gap
 from mcheck.simt.trace_extraction import LEADERS, ClusterTrace, extract_traces
-from mcheck.simt.traces.dependent_grids import finding_of
+from mcheck.simt.traces.dependent_grids import early_finding
 from mcheck.simt.traces.wgmma_batches import batch_wgmma, has_batches
 
 MOST_REASONS = 4
@@ -54,7 +54,7 @@ def answer_launch(
             way = replace(way, program=way.program.with_assumptions(launch.assume))
             asked = _asked(way.program, model, question, "protocol" if engine == "auto" else engine, limit)
             given = _in_the_grid(way.program, launch, asked)
-            early = [finding_of(e, way.program, launch.width, question.profile) for e in way.early_accesses]
+            early = [early_finding(e, way.program, launch.width, question.profile) for e in way.early_accesses]
             given = replace(given, findings=(*given.findings, *early)) if early else given
             if way.last_lane_leads and _worst(given.findings):
                 found[0] = _by_leader(found[0][0], given), replace(found[0][1], cut=found[0][1].cut or given.cut)

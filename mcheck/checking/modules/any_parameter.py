@@ -116,15 +116,15 @@ class _Every:
 
     def find_periodic_traces(self, limit: Limit) -> list[PeriodicTrace]:
         """The periodic trace of each path of the kernel."""
-        from mcheck.simt.parametric.periodic_trace import Finder
+        from mcheck.simt.parametric.periodic_trace import PeriodFinder
 
         argument = next(a for a in self.launch.arguments if _is_any(a))
         ways: list[PeriodicTrace] = []
         todo = [PathChoices()]
         while todo:
-            finder = Finder(self.module, self.with_number, argument, todo.pop(), limit, argument.name)
+            finder = PeriodFinder(self.module, self.with_number, argument, todo.pop(), limit, argument.name)
             ways.append(finder.find())
-            todo += [w for w in finder.others() if not ways[-1].way.last_lane_leads]
+            todo += [w for w in finder.alternatives() if not ways[-1].path.last_lane_leads]
         return ways
 
     def answer_from_proofs(self, ways: list[PeriodicTrace]) -> Answer | Reasons:
@@ -132,7 +132,7 @@ class _Every:
         proofs = attempt_proof(self.limit, lambda limit: [self.prove_trace(way, limit) for way in ways])
         first = ways[0].starts[-1]
         if not isinstance(proofs, Unproved):
-            first = max(w.number(p.first) for w, p in zip(ways, proofs, strict=True))
+            first = max(w.first_number(p.first) for w, p in zip(ways, proofs, strict=True))
         for number in self.smaller_numbers(ways, first):
             if self.check_numbers((number,)):
                 return self.conclude(())
@@ -166,9 +166,9 @@ class _Every:
         )
 
         def instance(size: int) -> Program:
-            return way.program(size).with_assumptions(self.launch.assume)
+            return way.build_program(size).with_assumptions(self.launch.assume)
 
-        rounds = LoopPeriodicity(len(way.starts), {}, {}, place=way.loop)
+        rounds = LoopPeriodicity(len(way.starts), {}, {}, place=way.loop_bounds)
         program = replace(instance(0), parameter=self.names[0], instance=instance, rounds=lambda: rounds)
         return prove(program, self.model, self.question.profile, self.question.unroll, limit)
 
@@ -176,10 +176,10 @@ class _Every:
         """The numbers below ``first`` with which some path differs from smaller ones."""
         found: set[int] = set()
         for way in ways:
-            found.update(way.below)
+            found.update(way.differing_below)
             found.update(way.starts)
             size = len(way.starts)
-            while (number := way.number(size)) < first:
+            while (number := way.first_number(size)) < first:
                 found.add(number)
                 size += 1
         yield from sorted(n for n in found if n < max(first, ways[0].starts[-1] + 1))

@@ -6,14 +6,14 @@
  *     MCHECK_PTX=kernels.ptx LD_LIBRARY_PATH=. ./program
  *     mcheck check kernels.ptx --launch kernel-1.json
  *
- * A program that is linked with a shared runtime (-cudart shared, which takes a toolkit: PyPI's packages have no libcudart.so)
+ * A program that is linked with a shared runtime (-cudart shared, which needs a toolkit: PyPI's packages have no libcudart.so)
  * runs with LD_PRELOAD=./recorder.so. One that opens the driver's library by itself, as cuda.bindings does, finds the recorder under its name,
  * libcuda.so.1, in a folder of LD_LIBRARY_PATH.
  *
  * It stands in for the calls of the CUDA runtime and driver that set up and launch kernels. Device memory is memory of the
  * host that copies really fill; kernels do not run, so results are what the memory held before. MCHECK_PTX names the
  * modules (separated by ':'), for the sizes of parameters; MCHECK_LAUNCHES the folder that files are written to;
- * MCHECK_ARCH the compute capability that the program is told (90). A call that is not here goes on to the real library, if
+ * MCHECK_ARCH the compute capability that the program is told (90). Calls not defined here are forwarded to the real library, if
  * there is one, which says that there is no device.
  *
  * A parameter that points into an allocation is written as a buffer from there to the allocation's end, a tensor map that

@@ -19,7 +19,7 @@ ASSERT_FAIL = "__assertfail"
 PRINTF = "vprintf"
 LANE_SPACES = frozenset(("param", "local"))
 """The lane's own memory, which holds the arguments of a call."""
-TRAP_PASSED = "no data leads to the trap at line {}"
+TRAP_PASSED = "the trap is not reached at line {}"
 
 
 def find_trap(function: ptx.Function, at: int) -> ptx.Statement | None:

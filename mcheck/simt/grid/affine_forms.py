@@ -86,7 +86,7 @@ class Coordinates(Numbers):
     def divides(self) -> bool:
         return True
 
-    def below(self, room: NDArray[Any], slopes: Slopes) -> Mask:
+    def grows_at_most(self, room: NDArray[Any], slopes: Slopes) -> Mask:
         good = np.ones(len(room), np.bool_)
         moving = slopes.any(axis=0)
         if not moving.any():
@@ -100,18 +100,18 @@ class Coordinates(Numbers):
         good[moving] = room[moving] >= 0
         return good
 
-    def between(self, value: NDArray[Any], slopes: Slopes, low: int, high: int) -> Mask:
+    def stays_between(self, value: NDArray[Any], slopes: Slopes, low: int, high: int) -> Mask:
         if not slopes.any():
             return np.ones(len(value), np.bool_)
         least, most = int(value.min()), int(value.max())
         if least < low or most > high or (slopes != slopes[:, :1]).any():
-            return Numbers.between(self, value, slopes, low, high)
+            return Numbers.stays_between(self, value, slopes, low, high)
         column = slopes[:, 0].tolist()
         self.space.require(column, high - most, self.span)
         self.space.require([-x for x in column], least - low, self.span)
         return np.ones(len(value), np.bool_)
 
-    def floor(self, value: Value, base: NDArray[Any], block: NDArray[Any]) -> tuple[Slopes, Mask]:
+    def floor_slopes(self, value: Value, base: NDArray[Any], block: NDArray[Any]) -> tuple[Slopes, Mask]:
         whole = (value.slopes % block == 0).all(axis=0)
         slopes = np.where(whole, value.slopes // block, 0)
         good = whole.copy()
@@ -164,12 +164,12 @@ def _bit_field_extract(kind: str) -> Rule:
     bits = type_bits(kind)
 
     def run(n: Numbers, s: list[Value]) -> Value:
-        base, fits = n.number(s[0], kind)
+        base, fits = n.in_range(s[0], kind)
         at, length = (np.minimum(truncate(x.base, 8), np.uint64(bits)).astype(np.int64) for x in s[1:3])
         end = np.minimum(at + length, bits)
-        lower, known = n.floor(s[0], base, np.int64(1) << np.minimum(at, 62))
-        upper, also = n.floor(s[0], base, np.int64(1) << np.minimum(end, 62))
-        bad = s[0].bad | ~s[1].still | ~s[2].still | ~fits | ~known | ~also | (end > 62)
+        lower, known = n.floor_slopes(s[0], base, np.int64(1) << np.minimum(at, 62))
+        upper, also = n.floor_slopes(s[0], base, np.int64(1) << np.minimum(end, 62))
+        bad = s[0].bad | ~s[1].invariant | ~s[2].invariant | ~fits | ~known | ~also | (end > 62)
         return Value(s[0].base, lower - (upper << (end - np.minimum(at, end))), bad)
 
     return run
@@ -185,8 +185,8 @@ def _bit_field_insert(bits: int) -> Rule:
         fits = at + size >= bits
         for many in np.unique(size[~fits]).tolist():
             some = ~fits & (size == many)
-            fits[some] = n.between(base[some], given.slopes[:, some], 0, (1 << many) - 1)
-        fits &= (at < min(bits, 40)) & position.still & length.still & into.still
+            fits[some] = n.stays_between(base[some], given.slopes[:, some], 0, (1 << many) - 1)
+        fits &= (at < min(bits, 40)) & position.invariant & length.invariant & into.invariant
         slopes = given.slopes << np.minimum(at, 40)
         steep = (np.abs(given.slopes) >= 1 << 20).any(axis=0)
         if bits < 64:
@@ -205,16 +205,16 @@ def _mask(opcode: tuple[str, ...], otherwise: Rule | None) -> Rule:
         one, other = (s[1], s[0]) if not s[1].slopes.any() else (s[0], s[1])
         plain = otherwise(n, s)
         mask = np.unique(truncate(one.base, bits)).tolist()
-        if not plain.bad.any() or not one.still.all() or len(mask) != 1:
+        if not plain.bad.any() or not one.invariant.all() or len(mask) != 1:
             return plain
         top, low = (1 << bits) - 1, mask[0]
         upper = bool(low & (low + 1))
         block = (top ^ low if upper else low) + 1
         if block & (block - 1) or not 1 < block < 1 << 40:
             return plain
-        base, fits = n.number(other, f"u{bits}")
+        base, fits = n.in_range(other, f"u{bits}")
         blocks = np.full(len(base), block, np.int64)
-        quotient, known = n.floor(other, base.astype(np.int64), blocks)
+        quotient, known = n.floor_slopes(other, base.astype(np.int64), blocks)
         slopes = quotient * block if upper else other.slopes - quotient * block
         return Value(other.base, slopes, other.bad | ~fits | ~known)
 
@@ -230,8 +230,8 @@ def comparison_condition(table: ConditionTable, n: Coordinates, test: str, kind:
     moving = np.flatnonzero((a.slopes.any(axis=0) | b.slopes.any(axis=0)) & (out == ALWAYS))
     if not len(moving):
         return out
-    x, fits = n.number(Value(a.base[moving], a.slopes[:, moving], a.bad[moving]), kind)
-    y, also = n.number(Value(b.base[moving], b.slopes[:, moving], b.bad[moving]), kind)
+    x, fits = n.in_range(Value(a.base[moving], a.slopes[:, moving], a.bad[moving]), kind)
+    y, also = n.in_range(Value(b.base[moving], b.slopes[:, moving], b.bad[moving]), kind)
     if type_bits(kind) < 64:
         apart = x.astype(np.int64) - y.astype(np.int64)
     else:

@@ -317,7 +317,7 @@ class AccessRecorder(AccessPlacement):
             self.space.isolate(f"the coordinates of '{statement.text}' are not followed", statement.span)
             self._record_unplaced(statement, kind)
             return
-        numbers = [self.coordinates.number(v, "s32") for v in parts]
+        numbers = [self.coordinates.in_range(v, "s32") for v in parts]
         moves = parts[0].slopes * step_bytes(spec)
         if (moves % COPIED).any() or not all(fits.all() for _, fits in numbers):
             self.space.isolate(
@@ -325,7 +325,7 @@ class AccessRecorder(AccessPlacement):
             )
         if is_im2col(spec):
             for (base, _), part, (low, high) in zip(numbers[1:], parts[1:], bounding_box(spec), strict=False):
-                self.coordinates.between(base, part.slopes, low, high)
+                self.coordinates.stays_between(base, part.slopes, low, high)
         if op.mode != "tile" or spec.interleave_layout != "none" or len(parts) != spec.rank:
             form = Form(buffer=int(self.bases[tensor]), kind=kind, unit=unit, proxy="async", whole=True)
             self.footprint.add(form, statement.span, np.zeros((1, 1), np.int64))

@@ -28,7 +28,7 @@ from mcheck.simt.grid.coordinate_taint import COORDINATES, special_registers, ta
 from mcheck.simt.grid.recorded_accesses import STRONG, AccessRecorder
 from mcheck.simt.grid.space import MAX_SYMBOLS, Space
 from mcheck.simt.grid.state import Indices
-from mcheck.simt.parametric.affine import Value, select
+from mcheck.simt.parametric.affine import Value, select_rule
 
 BeforeStep = Callable[[Cluster, Indices], None]
 """What is done before an instruction, for the lanes that execute it."""
@@ -205,7 +205,7 @@ class GridWatch(AccessRecorder):
     def _default_form(self, given: list[tuple[Value, Conditions]]) -> tuple[Value, Conditions]:
         """The result of an instruction without a rule: the same where its operands are."""
         like = given[0][0]
-        bad = ~np.logical_and.reduce([v.still for v, _ in given])
+        bad = ~np.logical_and.reduce([v.invariant for v, _ in given])
         return Value(like.base, np.zeros_like(like.slopes), bad), self._conjunction([w for _, w in given])
 
     def _conjunction(self, given: list[Conditions]) -> Conditions:
@@ -235,7 +235,7 @@ class GridWatch(AccessRecorder):
         def run(given: list[tuple[Value, Conditions]]) -> tuple[Value, Conditions]:
             values = [v for v, _ in given]
             value = rule(self.coordinates, values)
-            still = np.logical_and.reduce([v.still for v in values])
+            still = np.logical_and.reduce([v.invariant for v in values])
             slopes = np.where(still | value.bad, 0, value.slopes)
             return Value(value.base, slopes, value.bad & ~still), self._conjunction([w for _, w in given])
 
@@ -259,8 +259,8 @@ class GridWatch(AccessRecorder):
 
     def _selp(self, given: list[tuple[Value, Conditions]]) -> tuple[Value, Conditions]:
         (a, first), (b, second), (p, by) = given
-        value = select(a, b, p)
-        alike = a.still & b.still & (a.base == b.base)
+        value = select_rule(a, b, p)
+        alike = a.invariant & b.invariant & (a.base == b.base)
         when = np.where(p.base != 0, first, second).astype(np.int32)
         when = self.table.both(when, np.where(alike, ALWAYS, by).astype(np.int32))
         return Value(value.base, value.slopes, value.bad & ~alike), when

@@ -27,7 +27,7 @@ from mcheck.simt.execution.lanes import WARP, Mask, Quality
 from mcheck.simt.execution.polling_loops import AwaitedValue, find_awaited, find_tests
 from mcheck.simt.execution.trace import decisive_operands, fill_operands
 from mcheck.simt.execution.value_numbering import hash_number, number_warp
-from mcheck.simt.traces.dependent_grids import look_back
+from mcheck.simt.traces.dependent_grids import record_early_accesses
 
 Indices = NDArray[np.int64]
 
@@ -585,7 +585,7 @@ def other_grids_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int)
     def step(c: Cluster, mask: Mask) -> Mask:
         c.trace.assumptions[OTHER_GRIDS] = None
         if waits:
-            look_back(c, mask, statement)
+            record_early_accesses(c, mask, statement)
         return mask
 
     return step

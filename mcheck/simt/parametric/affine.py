@@ -27,7 +27,7 @@ Slopes = NDArray[np.int64]
 """By t, w and v, over the lanes."""
 Rule = Callable[["Numbers", "list[Value]"], "Value"]
 
-STEEP = 1 << 40
+MAX_SLOPE = 1 << 40
 """Maximum slope that is followed."""
 
 
@@ -40,7 +40,7 @@ class Value:
     bad: Mask
 
     @property
-    def still(self) -> Mask:
+    def invariant(self) -> Mask:
         """The lanes whose value is the same for all numbers."""
         return ~self.bad & ~self.slopes.any(axis=0)
 
@@ -58,7 +58,7 @@ class Numbers:
         """Whether quotients that do not grow evenly are followed."""
         return False
 
-    def below(self, room: NDArray[Any], slopes: Slopes) -> Mask:
+    def grows_at_most(self, room: NDArray[Any], slopes: Slopes) -> Mask:
         """The lanes in which a value with these slopes grows by no more than ``room`` (0 or more); numbers are excluded
         where too large ones would exceed it.
         """
@@ -85,13 +85,13 @@ class Numbers:
             self.spare = min(self.spare, room // v)
         return True
 
-    def between(self, value: NDArray[Any], slopes: Slopes, low: int, high: int) -> Mask:
+    def stays_between(self, value: NDArray[Any], slopes: Slopes, low: int, high: int) -> Mask:
         """The lanes in which a value stays from ``low`` to ``high``."""
         top = np.array([high - int(x) for x in value], object).clip(-1, (1 << 62))
         bottom = np.array([int(x) - low for x in value], object).clip(-1, (1 << 62))
-        return self.below(top, slopes) & self.below(bottom, -slopes)
+        return self.grows_at_most(top, slopes) & self.grows_at_most(bottom, -slopes)
 
-    def number(self, value: Value, kind: str) -> tuple[NDArray[Any], Mask]:
+    def in_range(self, value: Value, kind: str) -> tuple[NDArray[Any], Mask]:
         """The values as numbers of a type, and the lanes in which they stay in its range."""
         bits = type_bits(kind)
         base: NDArray[Any] = to_number(value.base, kind)
@@ -99,9 +99,9 @@ class Numbers:
             low, high = -(1 << bits - 1), (1 << bits - 1) - 1
         else:
             low, high = 0, (1 << bits) - 1
-        return base, self.between(base, value.slopes, low, high)
+        return base, self.stays_between(base, value.slopes, low, high)
 
-    def floor(self, value: Value, base: NDArray[Any], block: NDArray[Any]) -> tuple[Slopes, Mask]:
+    def floor_slopes(self, value: Value, base: NDArray[Any], block: NDArray[Any]) -> tuple[Slopes, Mask]:
         """The slopes of quotients by ``block``, rounded down, and the lanes where they are known: the slopes are
         multiples of it, or the values stay in one block. ``base`` is natural, or the rounding of an arithmetic shift.
         """
@@ -110,7 +110,7 @@ class Numbers:
         rest = np.where(whole, 0, value.slopes)
         inside = np.array([int(x) % int(y) for x, y in zip(base, block, strict=True)], object)
         room = np.array([int(y) for y in block], object) - 1 - inside
-        return slopes, self.below(room, rest) & self.below(inside, -rest)
+        return slopes, self.grows_at_most(room, rest) & self.grows_at_most(inside, -rest)
 
 
 def rule_of(opcode: tuple[str, ...]) -> Rule | None:
@@ -126,58 +126,58 @@ def rule_of(opcode: tuple[str, ...]) -> Rule | None:
         case "mul" | "mad" if opcode[1] in ("lo", "wide"):
             return _product(kind, wide=opcode[1] == "wide")
         case "mul" if opcode[1] == "hi" and type_bits(kind) == 32:
-            return _upper(kind)
+            return _upper_half(kind)
         case "shl":
-            return _left(type_bits(kind))
+            return _shift_left(type_bits(kind))
         case "shr":
-            return _right(kind)
+            return _shift_right(kind)
         case "and" | "or" | "xor" if type_bits(kind) > 1:
             return _bitwise(name, type_bits(kind))
         case "min" | "max":
             return _extreme(name, kind)
         case "setp" if len(opcode) == 3:
-            return _compared(opcode[1], kind)
+            return _comparison(opcode[1], kind)
         case "div" | "rem":
-            return _divided(name, kind)
+            return _division(name, kind)
         case "cvt":
-            return _converted(opcode[-2], kind)
+            return _conversion(opcode[-2], kind)
         case "bfe" if kind[0] in "ub":
-            return _field()
+            return _bit_field()
     return None
 
 
-def _made(like: Value, slopes: Slopes, bad: Mask, bits: int = 64) -> Value:
+def _result(like: Value, slopes: Slopes, bad: Mask, bits: int = 64) -> Value:
     if bits < 64:
         half, whole = 1 << bits - 1, 1 << bits
         slopes = (slopes + half) % whole - half
-    return Value(like.base, slopes, bad | (np.abs(slopes) > STEEP).any(axis=0))
+    return Value(like.base, slopes, bad | (np.abs(slopes) > MAX_SLOPE).any(axis=0))
 
 
 def _sum(bits: int) -> Rule:
-    return lambda _, s: _made(s[0], s[0].slopes + s[1].slopes, s[0].bad | s[1].bad, bits)
+    return lambda _, s: _result(s[0], s[0].slopes + s[1].slopes, s[0].bad | s[1].bad, bits)
 
 
 def _difference(bits: int) -> Rule:
-    return lambda _, s: _made(s[0], s[0].slopes - s[1].slopes, s[0].bad | s[1].bad, bits)
+    return lambda _, s: _result(s[0], s[0].slopes - s[1].slopes, s[0].bad | s[1].bad, bits)
 
 
 def _negative(bits: int) -> Rule:
-    return lambda _, s: _made(s[0], -s[0].slopes, s[0].bad, bits)
+    return lambda _, s: _result(s[0], -s[0].slopes, s[0].bad, bits)
 
 
 _RULES = {"add": _sum, "sub": _difference, "neg": _negative, "not": _negative}
 
 
-def _times(value: Value, by: Value, factor: NDArray[Any], bits: int) -> Value:
+def _multiply(value: Value, by: Value, factor: NDArray[Any], bits: int) -> Value:
     """A value multiplied by one that is the same for all numbers."""
-    steep = (np.abs(factor.astype(object)) > STEEP).astype(np.bool_)
+    steep = (np.abs(factor.astype(object)) > MAX_SLOPE).astype(np.bool_)
     factor = np.where(steep, 0, factor).astype(np.int64)
-    far = np.abs(value.slopes).max(axis=0).astype(object) * np.abs(factor).astype(object) > STEEP
-    bad = value.bad | ~by.still | steep | far.astype(np.bool_)
-    return _made(value, np.where(bad, 0, value.slopes * factor), bad, bits)
+    far = np.abs(value.slopes).max(axis=0).astype(object) * np.abs(factor).astype(object) > MAX_SLOPE
+    bad = value.bad | ~by.invariant | steep | far.astype(np.bool_)
+    return _result(value, np.where(bad, 0, value.slopes * factor), bad, bits)
 
 
-def _still_first(s: list[Value]) -> tuple[Value, Value]:
+def _invariant_first(s: list[Value]) -> tuple[Value, Value]:
     """The operands of a commutative operation: one that does not grow first, if there is one."""
     return (s[1], s[0]) if not s[1].slopes.any() else (s[0], s[1])
 
@@ -187,84 +187,86 @@ def _product(kind: str, *, wide: bool) -> Rule:
     sign = kind if wide else "s" + kind[1:]
 
     def run(n: Numbers, s: list[Value]) -> Value:
-        one, other = _still_first(s)
-        made = _times(other, one, to_number(one.base, sign), 64 if wide else bits)
+        one, other = _invariant_first(s)
+        made = _multiply(other, one, to_number(one.base, sign), 64 if wide else bits)
         slopes, bad = made.slopes, made.bad
         if wide:
-            bad = bad | ~n.number(other, kind)[1]
+            bad = bad | ~n.in_range(other, kind)[1]
         if len(s) > 2:
             slopes, bad = slopes + s[2].slopes, bad | s[2].bad
-        return _made(made, slopes, bad, 2 * bits if wide else bits)
+        return _result(made, slopes, bad, 2 * bits if wide else bits)
 
     return run
 
 
-MOST_DIVISOR = 64
+MAX_DIVISOR = 64
 NEARLY = 3
 
 
-def _upper(kind: str) -> Rule:
+def _upper_half(kind: str) -> Rule:
     """The upper half of a product with a constant, as compilers divide by one: with ``m d = a 2^32 + e`` that of a
     natural x and m is x a / d rounded down, as long as x e < 2^32: the rounding is by at most (d - 1) / d, and e adds
     less than 1 / d.
     """
 
     def run(n: Numbers, s: list[Value]) -> Value:
-        one, other = _still_first(s)
-        base, fits = n.number(other, kind)
-        slopes, bad = np.zeros_like(other.slopes), other.bad | ~one.still | ~fits
+        one, other = _invariant_first(s)
+        base, fits = n.in_range(other, kind)
+        slopes, bad = np.zeros_like(other.slopes), other.bad | ~one.invariant | ~fits
         for m in np.unique(truncate(one.base, 32)).tolist():
             some = np.flatnonzero(~bad & (truncate(one.base, 32) == m))
             bad[some] = True
-            for d in range(1, MOST_DIVISOR + 1):
+            for d in range(1, MAX_DIVISOR + 1):
                 a, e = divmod(m * d, 1 << 32)
                 whole = (other.slopes[:, some] * a) % d == 0
                 if e > NEARLY or not (n.divides or whole.all()):
                     continue
                 most = ((1 << 32) - 1) // e if e else (1 << 32) - 1
-                bad[some] = ~n.between(base[some], other.slopes[:, some], 0, most)
+                bad[some] = ~n.stays_between(base[some], other.slopes[:, some], 0, most)
                 times = Value(other.base[some], other.slopes[:, some] * a, other.bad[some])
-                quotient, known = n.floor(times, base[some].astype(np.int64) * a, np.full(len(some), d, np.int64))
+                quotient, known = n.floor_slopes(
+                    times, base[some].astype(np.int64) * a, np.full(len(some), d, np.int64)
+                )
                 less = other.slopes[:, some] if kind[0] == "s" and m >> 31 else 0  # as a signed number m is m - 2^32
                 slopes[:, some], bad[some] = quotient - less, bad[some] | ~known
                 break
-        return _made(other, slopes, bad, 32)
+        return _result(other, slopes, bad, 32)
 
     return run
 
 
-def _left(bits: int) -> Rule:
+def _shift_left(bits: int) -> Rule:
     def run(_: Numbers, s: list[Value]) -> Value:
         by = truncate(s[1].base, 32)
         factor = np.where(by >= min(bits, 40), 0, np.uint64(1) << np.minimum(by, np.uint64(39))).astype(np.int64)
-        made = _times(s[0], s[1], factor, bits)
+        made = _multiply(s[0], s[1], factor, bits)
         return Value(made.base, made.slopes, made.bad | (by >= 40))
 
     return run
 
 
-def _right(kind: str) -> Rule:
+def _shift_right(kind: str) -> Rule:
     bits = type_bits(kind)
 
     def run(n: Numbers, s: list[Value]) -> Value:
-        base, fits = n.number(s[0], kind if kind[0] == "s" else f"u{bits}")
+        base, fits = n.in_range(s[0], kind if kind[0] == "s" else f"u{bits}")
         by = np.minimum(truncate(s[1].base, 32), np.uint64(bits - 1 if kind[0] == "s" else min(bits, 62)))
-        slopes, known = n.floor(s[0], base, np.int64(1) << np.minimum(by, np.uint64(62)).astype(np.int64))
-        return _made(s[0], slopes, s[0].bad | ~s[1].still | ~fits | ~known, bits)
+        slopes, known = n.floor_slopes(s[0], base, np.int64(1) << np.minimum(by, np.uint64(62)).astype(np.int64))
+        return _result(s[0], slopes, s[0].bad | ~s[1].invariant | ~fits | ~known, bits)
 
     return run
 
 
-def _divided(name: str, kind: str) -> Rule:
+def _division(name: str, kind: str) -> Rule:
     def run(n: Numbers, s: list[Value]) -> Value:
-        base, fits = n.number(s[0], kind)
+        base, fits = n.in_range(s[0], kind)
         by = to_number(s[1].base, kind)
-        natural = n.between(base, s[0].slopes, 0, 1 << 62) & (by > 0) & (by < STEEP)
+        natural = n.stays_between(base, s[0].slopes, 0, 1 << 62) & (by > 0) & (by < MAX_SLOPE)
         block = np.where(natural, by, 1).astype(np.int64)
-        slopes, known = n.floor(s[0], np.where(natural, base, 0).astype(np.int64), block)
+        slopes, known = n.floor_slopes(s[0], np.where(natural, base, 0).astype(np.int64), block)
         if name == "rem":
             slopes = s[0].slopes - slopes * block
-        return _made(s[0], slopes, s[0].bad | ~s[1].still | ~fits | ~natural | ~known, type_bits(kind))
+        return _result(s[0], slopes, s[0].bad | ~s[1].invariant | ~fits | ~natural | ~known, type_bits(kind))
 
     return run
 
@@ -282,7 +284,7 @@ def _bitwise(name: str, bits: int) -> Rule:
     """With a constant: low bits that no slope reaches, or high ones that a mask keeps."""
 
     def run(_: Numbers, s: list[Value]) -> Value:
-        one, other = _still_first(s)
+        one, other = _invariant_first(s)
         constant = truncate(one.base, bits)
         under = _multiples(other.slopes, _above(constant))
         slopes = other.slopes
@@ -290,25 +292,25 @@ def _bitwise(name: str, bits: int) -> Rule:
             gone = truncate(~constant, bits)
             slopes = np.where(under, 0, slopes)
             under = under | ((gone & (gone + np.uint64(1))) == 0) & _multiples(other.slopes, _above(gone))
-        return _made(other, slopes, other.bad | ~one.still | ~under, bits)
+        return _result(other, slopes, other.bad | ~one.invariant | ~under, bits)
 
     return run
 
 
-def _field() -> Rule:
+def _bit_field() -> Rule:
     def run(_: Numbers, s: list[Value]) -> Value:
         top = truncate(s[1].base, 8) + truncate(s[2].base, 8)
         under = _multiples(s[0].slopes, np.int64(1) << np.minimum(top, np.uint64(62)).astype(np.int64))
-        bad = s[0].bad | ~s[1].still | ~s[2].still | ~under | (top > 62)
+        bad = s[0].bad | ~s[1].invariant | ~s[2].invariant | ~under | (top > 62)
         return Value(s[0].base, np.zeros_like(s[0].slopes), bad)
 
     return run
 
 
-def _held(n: Numbers, a: Value, b: Value, kind: str, test: str) -> Mask:
+def _invariant_comparison(n: Numbers, a: Value, b: Value, kind: str, test: str) -> Mask:
     """The lanes in which a comparison has one result for all numbers."""
-    x, fits = n.number(a, kind)
-    y, also = n.number(b, kind)
+    x, fits = n.in_range(a, kind)
+    y, also = n.in_range(b, kind)
     apart = np.array([int(p) - int(q) for p, q in zip(x, y, strict=True)], object).clip(-(1 << 62), 1 << 62)
     slopes = a.slopes - b.slopes
     good = fits & also & ~a.bad & ~b.bad
@@ -321,28 +323,28 @@ def _held(n: Numbers, a: Value, b: Value, kind: str, test: str) -> Mask:
         bound = over[test]
         less = (d < bound).astype(np.bool_)
         kept = np.ones(len(d), np.bool_)
-        kept[less] = n.below(bound - 1 - d[less], s[:, less])
-        kept[~less] = n.below(d[~less] - bound, -s[:, ~less])
+        kept[less] = n.grows_at_most(bound - 1 - d[less], s[:, less])
+        kept[~less] = n.grows_at_most(d[~less] - bound, -s[:, ~less])
     else:
         kept = np.zeros(len(d), np.bool_)
         for some, room, way in (((d < 0), -1 - d, 1), ((d > 0), d - 1, -1)):
             part = some.astype(np.bool_)
-            kept[part] = n.below(room[part], way * s[:, part])
+            kept[part] = n.grows_at_most(room[part], way * s[:, part])
         same = (d == 0).astype(np.bool_)
         none = np.zeros(int(same.sum()), object)
-        kept[same] = n.below(none, s[:, same]) & n.below(none, -s[:, same])
+        kept[same] = n.grows_at_most(none, s[:, same]) & n.grows_at_most(none, -s[:, same])
     good[moving] = kept
     return good
 
 
-def _compared(test: str, kind: str) -> Rule | None:
+def _comparison(test: str, kind: str) -> Rule | None:
     if test not in ("eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"):
         return None
     if test in ("lo", "ls", "hi", "hs") or kind[0] == "b":
         kind = f"u{type_bits(kind)}"
 
     def run(n: Numbers, s: list[Value]) -> Value:
-        return Value(s[0].base, np.zeros_like(s[0].slopes), ~_held(n, s[0], s[1], kind, test))
+        return Value(s[0].base, np.zeros_like(s[0].slopes), ~_invariant_comparison(n, s[0], s[1], kind, test))
 
     return run
 
@@ -350,30 +352,30 @@ def _compared(test: str, kind: str) -> Rule | None:
 def _extreme(name: str, kind: str) -> Rule:
     def run(n: Numbers, s: list[Value]) -> Value:
         a, b = s[0], s[1]
-        known = _held(n, a, b, kind, "le")
+        known = _invariant_comparison(n, a, b, kind, "le")
         x, y = to_number(a.base, kind), to_number(b.base, kind)
         first = x <= y if name == "min" else x > y
-        return _made(a, np.where(first, a.slopes, b.slopes), ~known, type_bits(kind))
+        return _result(a, np.where(first, a.slopes, b.slopes), ~known, type_bits(kind))
 
     return run
 
 
-def _converted(to: str, source: str) -> Rule | None:
+def _conversion(to: str, source: str) -> Rule | None:
     if is_floating(to):
         return None
 
     def run(n: Numbers, s: list[Value]) -> Value:
         bad = s[0].bad
         if type_bits(to) > type_bits(source):
-            bad = bad | ~n.number(s[0], source)[1]
+            bad = bad | ~n.in_range(s[0], source)[1]
         elif type_bits(to) < min(type_bits(source), 32):  # the register may be wider than the result
-            bad = bad | ~n.number(s[0], to)[1]
-        return _made(s[0], s[0].slopes, bad, min(type_bits(to), 64))
+            bad = bad | ~n.in_range(s[0], to)[1]
+        return _result(s[0], s[0].slopes, bad, min(type_bits(to), 64))
 
     return run
 
 
-def select(first: Value, second: Value, by: Value) -> Value:
+def select_rule(first: Value, second: Value, by: Value) -> Value:
     """The transfer function of ``selp``."""
     mine = by.base != 0
     return Value(
@@ -381,10 +383,10 @@ def select(first: Value, second: Value, by: Value) -> Value:
     )
 
 
-def logical(name: str, first: Value, second: Value) -> Value:
+def logical_rule(name: str, first: Value, second: Value) -> Value:
     """The transfer function of ``and`` and ``or`` of predicates, which one of them may decide."""
     decides = np.uint64(name == "or")
     bad = first.bad | second.bad
     for x in (first, second):
-        bad = bad & ~(x.still & ((x.base & low_mask(1)) == decides))
+        bad = bad & ~(x.invariant & ((x.base & low_mask(1)) == decides))
     return Value(first.base, np.zeros_like(first.slopes), bad)

@@ -31,10 +31,10 @@ COPIED = 16
 
 
 @dataclass(slots=True)
-class Growing(InvariantRegisters):
+class GrowingAddresses(InvariantRegisters):
     """The checks of loads and copies."""
 
-    grown: set[int] = field(default_factory=set)
+    growing_objects: set[int] = field(default_factory=set)
     """The objects that are read at growing addresses."""
 
     def _load(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
@@ -50,7 +50,7 @@ class Growing(InvariantRegisters):
 
             def parameter(_: Cluster, mine: Mask) -> None:
                 for register, row in based:
-                    self._sure(statement, register, row, mine)
+                    self._require_invariant(statement, register, row, mine)
                 lanes = np.flatnonzero(mine)
                 at = np.broadcast_to(fetch()[0], mine.shape)[lanes].astype(np.int64)
                 at = np.where(at < PARAM_BASE, at + PARAM_BASE, at)
@@ -71,7 +71,7 @@ class Growing(InvariantRegisters):
     def _constant(self, statement: ptx.Statement, based: list[tuple[ptx.Register, int]], rows: list[int]) -> BeforeStep:
         def before(_: Cluster, mine: Mask) -> None:
             for register, row in based:
-                self._sure(statement, register, row, mine)
+                self._require_invariant(statement, register, row, mine)
             self._set(rows, np.flatnonzero(mine), statement, 0, bad=False)
 
         return before
@@ -101,12 +101,12 @@ class Growing(InvariantRegisters):
                     return self._tensor(unit, statement, source)
             elif "global" in opcode and "reduce" not in opcode:
                 return self._source_of(unit, statement, source)
-        return self._effect(unit, statement, read_registers(statement))
+        return self._require_operands(unit, statement, read_registers(statement))
 
     def _source_of(self, unit: Unit, statement: ptx.Statement, source: ptx.Address) -> BeforeStep:
         fetch, based = self.compiler.fetch(unit, source), self._wanted(unit, operand_registers(source))
         others = [r for o in statement.operands if o is not source for r in operand_registers(o)]
-        effect = self._effect(unit, statement, others)
+        effect = self._require_operands(unit, statement, others)
         amounts = [o.value for o in statement.operands[2:3] if isinstance(o, ptx.Immediate)]
 
         def before(c: Cluster, mine: Mask) -> None:
@@ -125,22 +125,25 @@ class Growing(InvariantRegisters):
         value = Value(np.broadcast_to(fetch()[0], mine.shape)[lanes], self.slopes[:, row, lanes], self.bad[row, lanes])
         moving = value.slopes.any(axis=0)
         if value.bad.any() or not moving.any():
-            self._sure(statement, register, row, mine)
+            self._require_invariant(statement, register, row, mine)
             return
         at, slopes = value.base[moving], value.slopes[:, moving]
         low, high = int(at.min()), int(at.max())
         found = c.places.memory.find(low)
         if not GLOBAL_BASE <= low <= high < SHARED_BASE or found is None or c.places.memory.find(high) is not found:
-            self._sure(statement, register, row, mine)
+            self._require_invariant(statement, register, row, mine)
         assert found is not None
         known = found.object.size != UNKNOWN_SIZE
-        if known and not self.numbers.between(at, slopes, found.base, found.base + found.object.size - size).all():
+        if (
+            known
+            and not self.numbers.stays_between(at, slopes, found.base, found.base + found.object.size - size).all()
+        ):
             raise Aperiodic(
                 f"the address of '{statement.text}', which grows with the iterations; {found.object.name} does not",
                 statement.span,
             )
         self._aligned(statement, slopes, size & -size if size else 1)
-        self.grown.add(found.base)
+        self.growing_objects.add(found.base)
 
     def _aligned(self, statement: ptx.Statement, slopes: NDArray[np.int64], unit: int) -> None:
         if (slopes[:2] % unit).any():
@@ -154,7 +157,7 @@ class Growing(InvariantRegisters):
         rows = self._wanted(unit, coords)
         others = [r for o in statement.operands if o is not source for r in operand_registers(o)]
         based = ptx.Address(source.base, source.offset)
-        effect = self._effect(unit, statement, [*others, *operand_registers(based)])
+        effect = self._require_operands(unit, statement, [*others, *operand_registers(based)])
         fetch = self.compiler.fetch(unit, based)
         fetches = {r: self.compiler.fetch(unit, r) for r, _ in rows}
 
@@ -164,10 +167,10 @@ class Growing(InvariantRegisters):
             for register, row in rows:
                 value = self._value(unit, register, fetches[register], lanes)
                 if value.bad.any():
-                    self._sure(statement, register, row, mine)
+                    self._require_invariant(statement, register, row, mine)
                 if not value.slopes.any():
                     continue
-                if not self.numbers.number(value, "s32")[1].all():
+                if not self.numbers.in_range(value, "s32")[1].all():
                     raise Aperiodic(f"{register.name} in '{statement.text}', which overflows", statement.span)
                 for address in np.unique(np.broadcast_to(fetch()[0], mine.shape)[lanes]).tolist():
                     self._box(c, statement, address, value, first=register in list(operand_registers(items[0])))
@@ -184,4 +187,4 @@ class Growing(InvariantRegisters):
             raise Aperiodic(f"the coordinates of '{statement.text}', by a map of this kind", statement.span)
         if first:
             self._aligned(statement, value.slopes * step_bytes(spec), COPIED)
-        self.grown.add(found.base)
+        self.growing_objects.add(found.base)

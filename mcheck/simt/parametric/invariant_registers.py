@@ -42,7 +42,7 @@ class InvariantRegisters:
     compiler: Compiler = field(init=False)
     slopes: NDArray[np.int64] = field(init=False)
     bad: Mask = field(init=False)
-    why: dict[int, ptx.Statement] = field(default_factory=dict)
+    bad_since: dict[int, ptx.Statement] = field(default_factory=dict)
     """By register, the instruction that made it bad."""
     part: NDArray[np.int8] = field(init=False)
     heads: NDArray[np.int64] = field(init=False)
@@ -72,15 +72,15 @@ class InvariantRegisters:
                 bad = bad | slopes.any(axis=0)
         return Value(base, slopes, bad)
 
-    def _sure(self, statement: ptx.Statement, register: ptx.Register, row: int, mask: Mask) -> None:
+    def _require_invariant(self, statement: ptx.Statement, register: ptx.Register, row: int, mask: Mask) -> None:
         """Raises ``Aperiodic`` unless a register is the same for all numbers."""
         if self.bad[row, mask].any():
-            raise Aperiodic(f"{register.name} in '{statement.text}'{self._source(row)}", statement.span)
+            raise Aperiodic(f"{register.name} in '{statement.text}'{self._describe_source(row)}", statement.span)
         if self.slopes[:, row, mask].any():
             raise Aperiodic(f"{register.name} in '{statement.text}', which grows", statement.span)
 
-    def _source(self, row: int) -> str:
-        made = self.why.get(row)
+    def _describe_source(self, row: int) -> str:
+        made = self.bad_since.get(row)
         return f", which '{made.text}' (line {made.span.line}) makes" if made is not None else ""
 
     def _set(self, rows: Iterable[int], lanes: NDArray[np.int64], statement: ptx.Statement,
@@ -89,13 +89,13 @@ class InvariantRegisters:
             self.slopes[:, row, lanes] = np.where(bad, 0, slopes)
             self.bad[row, lanes] = bad
             if np.any(bad):
-                self.why[row] = statement
+                self.bad_since[row] = statement
 
     def _wanted(self, unit: Unit, found: Iterable[ptx.Register]) -> list[tuple[ptx.Register, int]]:
         rows = [(r, unit.frame + r.index) for r in dict.fromkeys(found)]
         return [(r, row) for r, row in rows if row in self.compiler.code.needed_rows]
 
-    def _effect(self, unit: Unit, statement: ptx.Statement, used: Iterable[ptx.Register]) -> BeforeStep:
+    def _require_operands(self, unit: Unit, statement: ptx.Statement, used: Iterable[ptx.Register]) -> BeforeStep:
         """Require the operands of an instruction to be the same for all numbers."""
         name = statement.opcode[0]
         rows = self._wanted(unit, used)
@@ -105,14 +105,14 @@ class InvariantRegisters:
 
         def before(c: Cluster, mine: Mask) -> None:
             for register, row in rows:
-                self._sure(statement, register, row, mine)
+                self._require_invariant(statement, register, row, mine)
             if collective:
-                self._meet(c, statement, mine)
+                self._require_convergence(c, statement, mine)
             self._set(targets, np.flatnonzero(mine), statement, 0, bad=not known)
 
         return before
 
-    def _meet(self, c: Cluster, statement: ptx.Statement, mine: Mask) -> None:
+    def _require_convergence(self, c: Cluster, statement: ptx.Statement, mine: Mask) -> None:
         """Require that all lanes of the warps exchange values, in the same iteration of their loops."""
         there = mine.reshape(-1, WARP)
         if (np.asarray(there.any(axis=1))[:, None] & ~there & (c.status != EXITED).reshape(-1, WARP)).any():

@@ -35,17 +35,17 @@ from mcheck.simt.parametric.watched_execution import ParameterWatch
 from mcheck.simt.trace_extraction import ClusterTrace, PathChoices, Runner
 
 FIRST_TRIES = (48, 96)
-ROUNDS = 24
+PROBE_ITERATIONS = 24
 """Iterations that suffice to find a period, or as many as ``MOST_TRIED`` makes."""
-MOST_TRIED = 12_288
-MOST_VISITS = 72
+MAX_TRIED = 12_288
+MAX_VISITS = 72
 """Maximum number of iterations in a period."""
-ENOUGH = 1 << 30
+MIN_COVERED = 1 << 30
 """The least upper limit of the parameter to be covered, for numbers of 32 bits."""
-MOST_SMALL = 160
+MAX_SMALL = 160
 """Maximum number of values below the periodic ones that are checked one by one."""
 
-Launched = Callable[[int], Launch]
+LaunchWith = Callable[[int], Launch]
 Step = tuple[NDArray[np.int64], Mask]
 
 
@@ -60,42 +60,42 @@ class PeriodicTrace:
     overflows.
     """
 
-    way: ClusterTrace
+    path: ClusterTrace
     starts: tuple[int, ...]
     step: int
-    below: tuple[int, ...]
+    differing_below: tuple[int, ...]
     heads: tuple[tuple[Op, ...], ...]
     bodies: tuple[tuple[Op, ...], ...]
     tails: tuple[tuple[tuple[Op, ...], ...], ...]
     last: int
 
-    def number(self, size: int) -> int:
+    def first_number(self, size: int) -> int:
         """The first number of those with the same program, counted by ``size``."""
         periods, which = divmod(size, len(self.starts))
         return self.starts[which] + periods * self.step
 
-    def program(self, size: int) -> Program:
+    def build_program(self, size: int) -> Program:
         """The program of the cluster with ``number(size)``. Reads of a period at growing addresses of memory that
         nothing writes are placed where the first one is.
         """
         periods, which = divmod(size, len(self.starts))
         parts = zip(self.heads, self.bodies, self.tails[which], strict=True)
         code = [(*head, *(body * periods), *tail) for head, body, tail in parts]
-        threads = [replace(t, code=c) for t, c in zip(self.way.program.threads, code, strict=True)]
-        return replace(self.way.program, threads=tuple(threads))
+        threads = [replace(t, code=c) for t, c in zip(self.path.program.threads, code, strict=True)]
+        return replace(self.path.program, threads=tuple(threads))
 
-    def loop(self, thread: int, size: int) -> tuple[int, int, int]:
+    def loop_bounds(self, thread: int, size: int) -> tuple[int, int, int]:
         """The begin and the end of a thread's loop in its code, and the operations of a period."""
         first, length = len(self.heads[thread]), len(self.bodies[thread])
         return first, first + length * (size // len(self.starts) + 1), length
 
 
 @dataclass(slots=True)
-class Finder:
+class PeriodFinder:
     """The search for the period of one path of a kernel; ``launched`` is its launch with a number."""
 
     module: Module
-    launched: Launched
+    launched: LaunchWith
     argument: Argument
     way: PathChoices
     limit: Limit
@@ -106,25 +106,25 @@ class Finder:
 
     def find(self) -> PeriodicTrace:
         """Find the period; raises ``Aperiodic`` with the obstacle."""
-        if self.runner(0).code.stores_decide:
+        if self.make_runner(0).code.stores_decide:
             raise Aperiodic("control that depends on values stored in memory")
-        small, large = self.tried()
-        marks, step = self.marks(small, large)
+        small, large = self.run_two_numbers()
+        marks, step = self.find_loops(small, large)
         problem: Aperiodic | None = None
         for first, more in ((1, 0), (1, 1), (2, 1), (2, 2)):
             try:
-                return self.repeating(large, marks, step, first, more)
+                return self.build_trace(large, marks, step, first, more)
             except Aperiodic as error:
                 problem = error
         assert problem is not None
         raise problem
 
-    def others(self) -> Iterator[PathChoices]:
+    def alternatives(self) -> Iterator[PathChoices]:
         """Choices that differ from those of this path in one choice that it made."""
-        runner = self.runner(FIRST_TRIES[1])
+        runner = self.make_runner(FIRST_TRIES[1])
         yield from runner.alternatives(self.way, runner.run(self.way))
 
-    def runner(self, number: int) -> Runner:
+    def make_runner(self, number: int) -> Runner:
         """The runner of the kernel with a number."""
         self.limit.check()
         if number >> 8 * self.argument.size:
@@ -133,21 +133,21 @@ class Finder:
 
     # --- loops ----------------------------------------------------------------------------------------------------
 
-    def tried(self) -> tuple[tuple[int, LoopVisits], tuple[int, LoopVisits, Cluster]]:
+    def run_two_numbers(self) -> tuple[tuple[int, LoopVisits], tuple[int, LoopVisits, Cluster]]:
         """Run two numbers and record the loops."""
         low, high = FIRST_TRIES
         while True:
             small, large = LoopVisits(), LoopVisits()
-            self.runner(low).run(self.way, small)
-            cluster = self.runner(high).run(self.way, large)
+            self.make_runner(low).run(self.way, small)
+            cluster = self.make_runner(high).run(self.way, large)
             for gap in cluster.trace.gaps.values():
                 raise Aperiodic(gap.reason, gap.span)
             more = [len(v) - len(small.loops.get(k, ())) for k, v in large.loops.items()]
-            if max(more, default=0) >= ROUNDS or high >= MOST_TRIED:
+            if max(more, default=0) >= PROBE_ITERATIONS or high >= MAX_TRIED:
                 return (low, small), (high, large, cluster)
             low, high = 8 * low, 8 * high
 
-    def marks(
+    def find_loops(
         self, small: tuple[int, LoopVisits], large: tuple[int, LoopVisits, Cluster]
     ) -> tuple[dict[int, tuple[int, int, int]], int]:
         """By lane its loop, how often it is entered with the larger number and how many numbers add one iteration; and
@@ -172,13 +172,13 @@ class Finder:
             code = cluster.trace.code[lane]
             key = head, tuple(visits), tuple(map(id, code))
             if key not in known:
-                known[key] = self.rounds([tuple(map(self.key, code[a:b])) for a, b in pairwise(visits)])
+                known[key] = self.find_period([tuple(map(self.operation_key, code[a:b])) for a, b in pairwise(visits)])
             step = lcm(step, known[key] * each)
-            if step > MOST_VISITS * each:
+            if step > MAX_VISITS * each:
                 raise Aperiodic(f"iterations of which only every {step // each}th is alike")
         return heads, step
 
-    def rounds(self, done: list[tuple[object, ...]]) -> int:
+    def find_period(self, done: list[tuple[object, ...]]) -> int:
         """The number of iterations after which the middle ones repeat."""
         some = done[len(done) // 5 : len(done) - len(done) // 5]
         for period in range(1, len(some) // 2 + 1):
@@ -186,17 +186,17 @@ class Finder:
                 return period
         raise Aperiodic("iterations of which no two are alike")
 
-    def key(self, op: Op) -> object:
+    def operation_key(self, op: Op) -> object:
         """The operation without the place in global memory that it reads."""
         found = self.keys.get(id(op))
         if found is None:
-            free = without_place(op)
+            free = drop_place(op)
             found = self.keys[id(op)] = op, self.plain.setdefault((op.span, free), len(self.plain))
         return found[1]
 
     # --- periods --------------------------------------------------------------------------------------------------
 
-    def repeating(
+    def build_trace(
         self, large: tuple[int, LoopVisits, Cluster], loops: Mapping[int, tuple[int, int, int]], step: int,
         periods: int, more: int,
     ) -> PeriodicTrace:  # fmt: skip
@@ -208,49 +208,55 @@ class Finder:
             marks[lane] = LoopMark(head, 1 + (periods - 1) * (step // each), step // each)
             wanted = marks[lane].first + marks[lane].visits * (1 + more) + 4
             start = max(start, large[0] - (visits - wanted) * each)
-        steps = self.steps(start, marks, step)
-        start += self.watched(start, step - 1, step, marks, steps)[0].numbers.spare + 1  # the first number of its class
+        steps = self.register_steps(start, marks, step)
+        start += (
+            self.run_watched(start, step - 1, step, marks, steps)[0].numbers.spare + 1
+        )  # the first number of its class
         found: list[tuple[int, ParameterWatch, Cluster]] = []
         number, last = start, (1 << 8 * self.argument.size) - 1
         while number < start + step:
-            watch, cluster = self.watched(number, start + step - 1 - number, step, marks, steps)
+            watch, cluster = self.run_watched(number, start + step - 1 - number, step, marks, steps)
             found.append((number, watch, cluster))
             last = min(last, number + watch.numbers.most * step)
             number += watch.numbers.spare + 1
-        below = tuple(self.below(start))
-        runner = self.runner(start)
+        below = tuple(self.find_differing(start))
+        runner = self.make_runner(start)
         ways = [runner.cluster_trace(cluster, whole=True) for _, _, cluster in found]
         lanes = np.flatnonzero(found[0][2].lanes.exists).tolist()
-        heads, bodies = self.cut(ways[0], found[0][1], lanes)
-        grown = set().union(*(watch.grown for _, watch, _ in found))
+        heads, bodies = self.split_trace(ways[0], found[0][1], lanes)
+        grown = set().union(*(watch.growing_objects for _, watch, _ in found))
         memory, alike = ways[0].program.memory, None
         tails = []
         for way, (_, watch, _) in zip(ways, found, strict=True):
-            parts = [self.same(code, grown, memory) for group in self.cut(way, watch, lanes) for code in group]
+            parts = [
+                self.comparison_key(code, grown, memory)
+                for group in self.split_trace(way, watch, lanes)
+                for code in group
+            ]
             if alike is not None and parts != alike:
                 raise Aperiodic(f"operations before the loop that are not the same for all {self.name}")
             alike = parts
             tails.append(
                 tuple(
-                    t.code[watch.parts[lane][0] :] if lane in watch.parts else ()
+                    t.code[watch.trace_lengths[lane][0] :] if lane in watch.trace_lengths else ()
                     for t, lane in zip(way.program.threads, lanes, strict=True)
                 )
             )
-        self.unwritten(ways, grown)
+        self.require_unwritten(ways, grown)
         return PeriodicTrace(ways[0], tuple(n for n, _, _ in found), step, below, heads, bodies, tuple(tails), last)
 
-    def cut(
+    def split_trace(
         self, way: ClusterTrace, watch: ParameterWatch, lanes: list[int]
     ) -> tuple[tuple[tuple[Op, ...], ...], tuple[tuple[Op, ...], ...]]:
         """The operations of the threads before their loops, and in a period."""
         heads, bodies = [], []
         for thread, lane in zip(way.program.threads, lanes, strict=True):
-            first, last = watch.parts.get(lane, (len(thread.code),) * 2)
+            first, last = watch.trace_lengths.get(lane, (len(thread.code),) * 2)
             heads.append(thread.code[:first])
             bodies.append(thread.code[first:last])
         return tuple(heads), tuple(bodies)
 
-    def same(self, code: tuple[Op, ...], grown: set[int], memory: MemoryMap) -> tuple[object, ...]:
+    def comparison_key(self, code: tuple[Op, ...], grown: set[int], memory: MemoryMap) -> tuple[object, ...]:
         """The part of code that is compared: all except the places of reads in objects that are read at growing
         addresses.
         """
@@ -258,15 +264,15 @@ class Finder:
         for op in code:
             kept = self.exact.get(id(op))
             if kept is None:
-                bare = without_place(op) if objects_read(op, memory) <= grown else op
+                bare = drop_place(op) if read_objects(op, memory) <= grown else op
                 kept = self.exact[id(op)] = op, self.plain.setdefault((op.span, bare), len(self.plain))
             found.append(kept[1])
         return tuple(found)
 
-    def steps(self, start: int, marks: Mapping[int, LoopMark], step: int) -> dict[int, Step]:
+    def register_steps(self, start: int, marks: Mapping[int, LoopMark], step: int) -> dict[int, Step]:
         """The increments of registers in a period, and the registers whose increments vary."""
         visits = LoopVisits(marks)
-        self.runner(start + 2 * step).run(self.way, visits)
+        self.make_runner(start + 2 * step).run(self.way, visits)
         out = {}
         for lane in marks:
             states = visits.states.get(lane, [])
@@ -279,37 +285,37 @@ class Finder:
             out[lane] = gone[0], unsteady
         return out
 
-    def watched(
+    def run_watched(
         self, number: int, spare: int, step: int, marks: Mapping[int, LoopMark], steps: dict[int, Step]
     ) -> tuple[ParameterWatch, Cluster]:
         """Watch the execution of a number; registers found not to advance by their steps are added to those
         that vary.
         """
-        least = min(ENOUGH, 1 << 8 * self.argument.size - 2) // step
+        least = min(MIN_COVERED, 1 << 8 * self.argument.size - 2) // step
         while True:
             most = ((1 << 8 * min(self.argument.size, 7)) - 1 - number) // step
             watch = ParameterWatch(Numbers(most, least, spare), self.argument, step, marks, steps=steps)
-            cluster = self.runner(number).run(self.way, watch)
-            watch.finish(cluster)
-            if not watch.unlike:
+            cluster = self.make_runner(number).run(self.way, watch)
+            watch.check_result(cluster)
+            if not watch.irregular_registers:
                 return watch, cluster
-            for lane, rows in watch.unlike.items():
+            for lane, rows in watch.irregular_registers.items():
                 steps[lane][1][sorted(rows)] = True
 
-    def below(self, start: int) -> Iterator[int]:
+    def find_differing(self, start: int) -> Iterator[int]:
         """The numbers below one that differ from their predecessors."""
         number = count = 0
         while number < start:
             yield number
             watch = ParameterWatch(Numbers(0, 0, start - 1 - number), self.argument)
-            cluster = self.runner(number).run(self.way, watch)
-            watch.finish(cluster)
+            cluster = self.make_runner(number).run(self.way, watch)
+            watch.check_result(cluster)
             number += watch.numbers.spare + 1
             count += 1
-            if count > MOST_SMALL:
-                raise Aperiodic(f"more than {MOST_SMALL} numbers below {start} that differ")
+            if count > MAX_SMALL:
+                raise Aperiodic(f"more than {MAX_SMALL} numbers below {start} that differ")
 
-    def unwritten(self, ways: list[ClusterTrace], grown: set[int]) -> None:
+    def require_unwritten(self, ways: list[ClusterTrace], grown: set[int]) -> None:
         """Raises ``Aperiodic`` if an object is both read at growing addresses and written."""
         from mcheck.effects.unwritten_objects import find_unwritten_objects
 
@@ -320,7 +326,7 @@ class Finder:
                 raise Aperiodic(f"addresses in {name}, which the program writes, grow with the iterations")
 
 
-def without_place(op: Op) -> Op:
+def drop_place(op: Op) -> Op:
     """An operation without the place in global memory that it reads."""
     match op:
         case ops.BulkCopy() | ops.CpAsync() if _is_global(op.src):
@@ -332,7 +338,7 @@ def without_place(op: Op) -> Op:
     return op
 
 
-def objects_read(op: Op, memory: MemoryMap) -> set[int | None]:
+def read_objects(op: Op, memory: MemoryMap) -> set[int | None]:
     """The objects in global memory, by address, to which ``without_place`` may apply in an operation."""
     match op:
         case ops.BulkCopy() | ops.CpAsync():

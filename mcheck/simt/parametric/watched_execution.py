@@ -28,11 +28,11 @@ from mcheck.simt.execution.cluster import EXITED, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.loop_visits import BeforeStep, jump_target, statements, with_action
-from mcheck.simt.parametric.affine import Value, logical, rule_of, select
-from mcheck.simt.parametric.growing_addresses import Growing
+from mcheck.simt.parametric.affine import Value, logical_rule, rule_of, select_rule
+from mcheck.simt.parametric.growing_addresses import GrowingAddresses
 from mcheck.simt.parametric.invariant_registers import AFTER, INSIDE, deciding_registers
 
-REFUSED = frozenset(
+UNSUPPORTED = frozenset(
     ("call", "tcgen05", "tensormap", "clusterlaunchcontrol", "alloca", "stacksave", "stackrestore", "multimem", "wmma")
 )
 """Instructions whose effects on later ones are not analysed."""
@@ -40,15 +40,15 @@ IGNORED = frozenset(("nanosleep", "setmaxnreg", "griddepcontrol", "pmevent", "br
 
 
 @dataclass(slots=True)
-class ParameterWatch(Growing):
+class ParameterWatch(GrowingAddresses):
     """The watch for what other numbers would change. ``steps`` are, by lane, the increments of its registers in a
     period, and the registers whose increments vary.
     """
 
     steps: Mapping[int, tuple[NDArray[np.int64], Mask]] = field(default_factory=dict)
-    parts: dict[int, list[int]] = field(default_factory=dict)
+    trace_lengths: dict[int, list[int]] = field(default_factory=dict)
     """By lane, the length of its trace at its mark and at the end of the period."""
-    unlike: dict[int, set[int]] = field(default_factory=dict)
+    irregular_registers: dict[int, set[int]] = field(default_factory=dict)
     """By lane, registers that have not advanced by their steps at the end of the period."""
     widths: NDArray[np.int64] = field(init=False)
     entered: dict[int, tuple[object, ...]] = field(default_factory=dict)
@@ -61,7 +61,9 @@ class ParameterWatch(Growing):
         )
         out = list(steps)
         for at, statement, unit in statements(compiler):
-            out[at] = with_action(compiler, unit, statement, self._before(unit, statement, at), steps[at], self._sure)
+            out[at] = with_action(
+                compiler, unit, statement, self._before(unit, statement, at), steps[at], self._require_invariant
+            )
         return out
 
     def _before(self, unit: Unit, statement: ptx.Statement, at: int) -> BeforeStep | None:
@@ -75,13 +77,13 @@ class ParameterWatch(Growing):
             return self._jump(jump_target(unit, statement), at)
         if name in IGNORED:
             return None
-        if name in REFUSED:
+        if name in UNSUPPORTED:
             return _refusing(statement)
         if name in ("ld", "ldu"):
             return self._load(unit, statement)
         if name == "cp" and "prefetch" not in statement.opcode:
             return self._copy(unit, statement)
-        return self._effect(unit, statement, deciding_registers(statement))
+        return self._require_operands(unit, statement, deciding_registers(statement))
 
     # --- loops ----------------------------------------------------------------------------------------------------
 
@@ -107,7 +109,7 @@ class ParameterWatch(Growing):
         slopes[0] = _reduced(slopes[1] + step, self.widths)
         self.bad[unsteady, lane] = True
         self.part[lane] = INSIDE
-        self.parts[lane] = [len(c.trace.code[lane])]
+        self.trace_lengths[lane] = [len(c.trace.code[lane])]
         self.entered[lane] = (
             slopes.copy(), self.bad[:, lane].copy(), c.lanes.values[:, lane].copy(), c.assumed_failures.get(lane),
             list(c.return_stacks[lane]),
@@ -121,14 +123,14 @@ class ParameterWatch(Growing):
         same = (_reduced(now, self.widths) == _reduced(slopes, self.widths)).all(axis=0)  # type: ignore[arg-type]
         unlike = ~bad & (self.bad[:, lane] | ~same | (gone != step))  # type: ignore[operator]
         if unlike.any():
-            self.unlike.setdefault(lane, set()).update(np.flatnonzero(unlike).tolist())
+            self.irregular_registers.setdefault(lane, set()).update(np.flatnonzero(unlike).tolist())
         if peeks != c.assumed_failures.get(lane) or returns != c.return_stacks[lane]:
             raise Aperiodic("a poll in one iteration on which the next one depends", c.span)
         now[1] = 0
         self.part[lane] = AFTER
-        self.parts[lane].append(len(c.trace.code[lane]))
+        self.trace_lengths[lane].append(len(c.trace.code[lane]))
 
-    def finish(self, c: Cluster) -> None:
+    def check_result(self, c: Cluster) -> None:
         """Check the result of the execution; raises ``Aperiodic``."""
         for gap in c.trace.gaps.values():
             raise Aperiodic(gap.reason, gap.span)
@@ -163,13 +165,13 @@ class ParameterWatch(Growing):
         def before(_: Cluster, mine: Mask) -> None:
             lanes = np.flatnonzero(mine)
             given = [self._value(unit, o, f, lanes) for o, f in fetches]
-            still = np.logical_and.reduce([np.ones(len(lanes), np.bool_), *(v.still for v in given)])
+            still = np.logical_and.reduce([np.ones(len(lanes), np.bool_), *(v.invariant for v in given)])
             if still.all():
                 self._set(targets, lanes, statement, 0, bad=False)
                 return
             slopes, bad = np.zeros((3, len(lanes)), np.int64), ~still
             if predicates or name == "selp":
-                mixed = logical(name, *given) if predicates else select(*given)
+                mixed = logical_rule(name, *given) if predicates else select_rule(*given)
                 slopes, bad = mixed.slopes, mixed.bad & ~still
             elif rule is not None:
                 some = np.flatnonzero(~still & ~np.logical_or.reduce([v.bad for v in given]))

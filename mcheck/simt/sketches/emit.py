@@ -10,9 +10,9 @@ from mcheck.base.errors import InputError, InternalError, Span, Unsupported
 from mcheck.frontend.ptx.module import SourceLine
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
-from mcheck.simt.sketches.formulas import Number, Writer, stages_of
+from mcheck.simt.sketches.formulas import Number, Writer, ring_stages
 from mcheck.simt.sketches.objects import declare_objects
-from mcheck.simt.sketches.roles import Role, roles
+from mcheck.simt.sketches.roles import Role, find_roles
 from mcheck.simt.sketches.rolling import Line, Loop, Node, When
 from mcheck.simt.sketches.spelling import INDEX, NUMBER, OFFSET
 from mcheck.simt.trace_extraction import ClusterTrace
@@ -22,16 +22,16 @@ WIDTH = 120
 STUCK = "a wait at the end of a role did not end in the order that was followed; what comes after it is not known"
 
 
-def sketch(way: ClusterTrace, sources: Sources) -> str:
+def emit_sketch(way: ClusterTrace, sources: Sources) -> str:
     """The sketch of one path of a cluster, readable by ``mcheck check``.
 
     Raises ``Unsupported``, naming the line of the module, for operations that a sketch cannot express.
     """
     program = way.program
-    waits = [_ends(thread.code) for thread in program.threads]
+    waits = [_ends_blocked(thread.code) for thread in program.threads]
     known = declare_objects(program)
-    found = roles(program, known)
-    writer = Writer(_stages(found))
+    found = find_roles(program, known)
+    writer = Writer(_most_common_stages(found))
     body = [line for role in found for line in _role(role, writer, sources, program.clustered)]
     head = [f"PTX {program.name}", f'"The synchronisation of {program.name}, as followed in {_file(program.path)}"']
     if program.target is not None:
@@ -40,12 +40,12 @@ def sketch(way: ClusterTrace, sources: Sources) -> str:
         head += [f"const STAGES = {writer.stages};", "def stage(k) = k % STAGES;", "def parity(k) = k / STAGES % 2;"]
     said = [*way.assumptions, *(gap.reason for gap in way.gaps), *([STUCK] if any(waits) else [])]
     notes = [f"// {text}" for text in dict.fromkeys(said)]
-    text = "\n".join([*head, *notes, "{", *known.lines(), "}", *body]) + "\n"
+    text = "\n".join([*head, *notes, "{", *known.declaration_lines(), "}", *body]) + "\n"
     _check(text)
     return text
 
 
-def _ends(code: Sequence[Op]) -> bool:
+def _ends_blocked(code: Sequence[Op]) -> bool:
     """Whether a thread ends at a blocked wait; raises ``Unsupported`` where it was lost elsewhere."""
     for before, op in pairwise((None, *code)):
         if isinstance(op, ops.UnknownContinuation):
@@ -69,9 +69,9 @@ def _check(text: str) -> None:
         raise InternalError(f"the sketch does not parse: {error.message}: {where}") from error
 
 
-def _stages(found: Sequence[Role]) -> int | None:
+def _most_common_stages(found: Sequence[Role]) -> int | None:
     """The most frequent number of stages of ring formulas."""
-    count: Counter[int] = Counter(n for role in found for number in _numbers(role.code) for n in stages_of(number))
+    count: Counter[int] = Counter(n for role in found for number in _numbers(role.code) for n in ring_stages(number))
     common = count.most_common(1)
     return common[0][0] if common and common[0][1] > 1 else None
 

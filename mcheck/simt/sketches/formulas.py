@@ -27,13 +27,13 @@ class Formula:
 Number = int | Formula
 
 
-def fit(values: Sequence[Number], var: str, places: Sequence[int]) -> Number | None:
+def fit_formula(values: Sequence[Number], var: str, places: Sequence[int]) -> Number | None:
     """Fit a formula in ``var`` that is ``values[k]`` where ``var`` is ``places[k]``; ``None`` if there is none."""
     first = values[0]
     if all(v == first for v in values):
         return first
     if all(isinstance(v, int) for v in values):
-        return _fit([v for v in values if isinstance(v, int)], var, places)
+        return _fit_integers([v for v in values if isinstance(v, int)], var, places)
     if not all(isinstance(v, Formula) for v in values):
         return None
     formulas = [v for v in values if isinstance(v, Formula)]
@@ -41,23 +41,23 @@ def fit(values: Sequence[Number], var: str, places: Sequence[int]) -> Number | N
     if any((f.kind, f.var) != (one.kind, one.var) for f in formulas):
         return None
     columns = zip(*(f.parameters for f in formulas), strict=True)
-    inner = [fit(column, var, places) for column in columns]
+    inner = [fit_formula(column, var, places) for column in columns]
     if any(p is None for p in inner):
         return None
     return Formula(one.kind, one.var, tuple(p for p in inner if p is not None))
 
 
-def _fit(values: list[int], var: str, places: Sequence[int]) -> Number | None:
+def _fit_integers(values: list[int], var: str, places: Sequence[int]) -> Number | None:
     step, rest = divmod(values[1] - values[0], places[1] - places[0])
     start = values[0] - step * places[0]
     if not rest and all(v == start + step * x for v, x in zip(values, places, strict=True)):
         return Formula("line", var, (start, step))
     if list(places) != list(range(len(places))):
         return None
-    return _ring(values, var) or _turn(values, var) or _walk(values, var)
+    return _fit_ring(values, var) or _fit_turn(values, var) or _fit_walk(values, var)
 
 
-def _ring(values: list[int], var: str) -> Number | None:
+def _fit_ring(values: list[int], var: str) -> Number | None:
     count = len(values)
     for stages in range(2, min(count, MOST_STAGES)):
         if any(values[k] != values[k - stages] for k in range(stages, count)):
@@ -71,7 +71,7 @@ def _ring(values: list[int], var: str) -> Number | None:
     return None
 
 
-def _turn(values: list[int], var: str) -> Number | None:
+def _fit_turn(values: list[int], var: str) -> Number | None:
     kinds = sorted(set(values))
     if len(kinds) != 2:
         return None
@@ -86,7 +86,7 @@ def _turn(values: list[int], var: str) -> Number | None:
     return Formula("turn", var, (low, high - low, offset % (2 * stages), stages))
 
 
-def _walk(values: list[int], var: str) -> Number | None:
+def _fit_walk(values: list[int], var: str) -> Number | None:
     count = len(values)
     for stages in range(2, min(count // 2, MOST_STAGES) + 1):
         start, inner, outer = values[0], values[1] - values[0], values[stages] - values[0]
@@ -98,15 +98,15 @@ def _walk(values: list[int], var: str) -> Number | None:
 # --- lanes ----------------------------------------------------------------------------------------------------
 
 
-def over_lanes(values: Sequence[int], lanes: Sequence[int]) -> Number | None:
+def fit_lanes(values: Sequence[int], lanes: Sequence[int]) -> Number | None:
     """Fit a formula in the lane: a sum, or an exclusive or, of its bits times numbers."""
     if all(v == values[0] for v in values):
         return values[0]
     by_lane = dict(zip(lanes, values, strict=True))
-    return _of_bits(by_lane, exclusive=False) or _of_bits(by_lane, exclusive=True)
+    return _fit_bits(by_lane, exclusive=False) or _fit_bits(by_lane, exclusive=True)
 
 
-def _of_bits(by_lane: dict[int, int], *, exclusive: bool) -> Number | None:
+def _fit_bits(by_lane: dict[int, int], *, exclusive: bool) -> Number | None:
     weights: list[int] = []
     for bit in range(BITS):
         pair = next(((k, k ^ 1 << bit) for k in by_lane if not k >> bit & 1 and k ^ 1 << bit in by_lane), None)
@@ -128,17 +128,17 @@ def _of_bits(by_lane: dict[int, int], *, exclusive: bool) -> Number | None:
         start = by_lane[first] - made(first)
         if any(v != start + made(k) for k, v in by_lane.items()):
             return None
-        return Formula(_parts(weights, " + "), "lane", (start,))
+        return Formula(_join_bits(weights, " + "), "lane", (start,))
     start = by_lane[first] ^ made(first)
     if any(v != start ^ made(k) for k, v in by_lane.items()):
         return None
     width = max(weights).bit_length()
     low = start & (1 << width) - 1
-    text = _parts(weights, " ^ ")
+    text = _join_bits(weights, " ^ ")
     return Formula(f"({low} ^ {text})" if low else f"({text})", "lane", (start - low,))
 
 
-def _parts(weights: list[int], sign: str) -> str:
+def _join_bits(weights: list[int], sign: str) -> str:
     """Join bits whose weights double into one term."""
     parts: list[str] = []
     bit = 0
@@ -229,11 +229,11 @@ def _closed(text: str) -> bool:
     return text.isalnum() or (text.endswith(")") and (text.startswith(("stage(", "parity(")) or text[0] == "("))
 
 
-def stages_of(number: Number) -> list[int]:
+def ring_stages(number: Number) -> list[int]:
     """The numbers of stages of the ring formulas in a number."""
     if isinstance(number, int):
         return []
-    out = [n for p in number.parameters for n in stages_of(p)]
+    out = [n for p in number.parameters for n in ring_stages(p)]
     last = number.parameters[-1]
     if number.kind in ("ring", "turn") and isinstance(last, int) and last > 1:
         out.append(last)

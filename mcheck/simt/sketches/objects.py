@@ -15,7 +15,7 @@ from mcheck.ir.memory import Instance, TensorMapSpec
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 from mcheck.ir.type_sizes import type_size
-from mcheck.simt.traces.mbarrier_roles import Bar, index_roles, numbers, uses
+from mcheck.simt.traces.mbarrier_roles import Bar, find_uses, index_roles, operand_values
 
 MBARRIER = 8
 LARGE = 1 << 20
@@ -32,7 +32,7 @@ class Declarations:
     names: dict[tuple[str, str], str] = field(default_factory=dict)
     bars: dict[Bar, tuple[str, int]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
-    used: dict[int, int] = field(default_factory=dict)
+    used_bytes: dict[int, int] = field(default_factory=dict)
     """By the base of a buffer, the bytes up to the last one that is accessed."""
 
     def instance(self, address: int) -> Instance:
@@ -42,7 +42,7 @@ class Declarations:
             raise Unsupported(f"an access of {address:#x}, which is outside all objects")
         return found
 
-    def near(self, address: int) -> Instance:
+    def nearest_instance(self, address: int) -> Instance:
         """The object at an address, or the last one before it."""
         found = self.objects.at(address)
         if found is not None:
@@ -52,7 +52,7 @@ class Declarations:
             raise Unsupported(f"{address:#x} is outside all objects")
         return max(before, key=lambda i: i.base)
 
-    def name(self, instance: Instance) -> str:
+    def object_name(self, instance: Instance) -> str:
         """The name of an object, which is that of the module if it is a valid name."""
         item = instance.object
         key = item.space if item.space == "shared" else "global", item.name
@@ -67,7 +67,7 @@ class Declarations:
             self.names[key] = found
         return found
 
-    def lines(self) -> list[str]:
+    def declaration_lines(self) -> list[str]:
         """The lines of the declarations."""
         out: list[str] = []
         seen: set[str] = set()
@@ -90,7 +90,7 @@ class Declarations:
         instance = self.objects.at(address)
         if instance is None or instance.base != address:
             raise Unsupported("a tensor map that points into the middle of a buffer")
-        return self.name(instance)
+        return self.object_name(instance)
 
     def _variable(self, instance: Instance, name: str) -> str:
         item = instance.object
@@ -98,7 +98,7 @@ class Declarations:
         align = min(MOST_ALIGNED, instance.base & -instance.base)
         size = item.size
         if space == "global" and size > LARGE:
-            size = min(size, -(-self.used.get(instance.base, 16) // 16) * 16)
+            size = min(size, -(-self.used_bytes.get(instance.base, 16) // 16) * 16)
         return f"  .{space} .align {align} .b8 {name}[{max(size, 1)}];"
 
 
@@ -110,14 +110,16 @@ def declare_objects(program: Program) -> Declarations:
         for address, size in accessed_ranges(op):
             instance = out.objects.at(address)
             if instance is not None:
-                out.used[instance.base] = max(out.used.get(instance.base, 0), address + size - instance.base)
+                out.used_bytes[instance.base] = max(
+                    out.used_bytes.get(instance.base, 0), address + size - instance.base
+                )
     for instance in program.memory.instances:
         for spec in instance.object.tensor_map:
             rows = sum((n - 1) * t for n, t in zip(spec.global_dim[1:], spec.global_stride, strict=False))
             end = rows + spec.global_dim[0] * 16
             at = out.objects.at(spec.global_address)
             if at is not None:
-                out.used[at.base] = max(out.used.get(at.base, 0), min(end, at.object.size))
+                out.used_bytes[at.base] = max(out.used_bytes.get(at.base, 0), min(end, at.object.size))
     return out
 
 
@@ -128,15 +130,15 @@ def accessed_ranges(op: Op) -> Iterator[tuple[int, int]]:
         case ops.Load() | ops.Store() | ops.Atomic() | ops.AsyncStore():
             several = inner.dsts if isinstance(inner, ops.Load) else inner.srcs
             count = 1 if isinstance(inner, ops.Atomic) else len(several)
-            yield from ((at, type_size(inner.type) * count) for at in numbers(inner.address))
+            yield from ((at, type_size(inner.type) * count) for at in operand_values(inner.address))
         case ops.CpAsync(size=Const(size)):
-            yield from ((at, size) for at in (*numbers(inner.dst), *numbers(inner.src)))
+            yield from ((at, size) for at in (*operand_values(inner.dst), *operand_values(inner.src)))
         case ops.BulkCopy(size=Const(size)):
-            yield from ((at, size) for at in (*numbers(inner.dst), *numbers(inner.src)))
+            yield from ((at, size) for at in (*operand_values(inner.dst), *operand_values(inner.src)))
         case ops.Wgmma():
             for start, length in inner.reads:
                 if isinstance(length, Const):
-                    yield from ((at, length.value) for at in numbers(start))
+                    yield from ((at, length.value) for at in operand_values(start))
 
 
 def _name_barriers(out: Declarations, code: Iterable[Op]) -> None:
@@ -149,7 +151,7 @@ def _name_barriers(out: Declarations, code: Iterable[Op]) -> None:
     }
     roles = {
         bar: use.role
-        for bar, use in uses(out.objects, (t.code for t in out.program.threads)).items()
+        for bar, use in find_uses(out.objects, (t.code for t in out.program.threads)).items()
         if not any(n == bar[0] and at < bar[1] + MBARRIER and bar[1] < at + size for n, at, size in data)
     }
     out.bars = index_roles(roles)

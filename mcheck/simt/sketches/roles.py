@@ -12,14 +12,14 @@ from mcheck.base.records import dataclass
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
-from mcheck.simt.sketches.formulas import Number, over_lanes
+from mcheck.simt.sketches.formulas import Number, fit_lanes
 from mcheck.simt.sketches.objects import Declarations
 from mcheck.simt.sketches.rolling import Line, Node, When, merge_codes, roll_loops
 from mcheck.simt.sketches.spelling import Speller, Statement
 
 WARP = "%warpid"
 RANK = "%cluster_ctarank"
-MEETINGS = (ops.Barrier, ops.ClusterBarrier, ops.WarpSync, ops.Collective, ops.Wgmma, ops.WgmmaFence)
+CONVERGENT = (ops.Barrier, ops.ClusterBarrier, ops.WarpSync, ops.Collective, ops.Wgmma, ops.WgmmaFence)
 """Operations at which lanes of a warp synchronise and must execute one statement."""
 
 
@@ -34,7 +34,7 @@ class Role:
     code: tuple[Node, ...]
 
 
-def roles(program: Program, declared: Declarations) -> list[Role]:
+def find_roles(program: Program, declared: Declarations) -> list[Role]:
     """Find all roles, in the order of their first threads; raises ``Unsupported`` for what a sketch cannot express."""
     warps: dict[tuple[int, int], list[Thread]] = {}
     for thread in program.threads:
@@ -43,10 +43,10 @@ def roles(program: Program, declared: Declarations) -> list[Role]:
     for (rank, warp), threads in warps.items():
         lanes = tuple(sorted(t.place.lane for t in threads))
         does = [op for code in {id(t.code): t.code for t in threads}.values() for op in code]
-        found.append(Role(_called(does), (rank,), (warp,), lanes, _of_warp(threads, declared)))
-    found = _joined(found, WARP)
-    found = _joined(found, RANK)
-    return _named([Role(r.name, r.ranks, r.warps, r.lanes, roll_loops(r.code)) for r in found])
+        found.append(Role(_role_name(does), (rank,), (warp,), lanes, _warp_code(threads, declared)))
+    found = _join_roles(found, WARP)
+    found = _join_roles(found, RANK)
+    return _name_roles([Role(r.name, r.ranks, r.warps, r.lanes, roll_loops(r.code)) for r in found])
 
 
 # --- the lanes of a warp ----------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ class Item:
         return tuple(sorted(lane for lanes, _ in self.members for lane in lanes))
 
 
-def _of_warp(threads: Sequence[Thread], declared: Declarations) -> tuple[Node, ...]:
+def _warp_code(threads: Sequence[Thread], declared: Declarations) -> tuple[Node, ...]:
     """The code of a warp; statements of some lanes only are in an ``if``, so that all synchronise at one statement."""
     alike: dict[tuple[int, ...], list[Thread]] = {}
     for thread in threads:
@@ -75,12 +75,12 @@ def _of_warp(threads: Sequence[Thread], declared: Declarations) -> tuple[Node, .
     for same in sorted(alike.values(), key=len, reverse=True):
         lanes = tuple(t.place.lane for t in same)
         speller = Speller(declared, same[0].place.cta, lanes)
-        own = [_item(lanes, s, isinstance(op, MEETINGS)) for op in same[0].code for s in speller.statements(op)]
-        code = _woven(code, own) if code else own
+        own = [_item(lanes, s, isinstance(op, CONVERGENT)) for op in same[0].code for s in speller.statements(op)]
+        code = _weave(code, own) if code else own
     everyone = tuple(sorted(t.place.lane for t in threads))
     out: list[Node] = []
     known: Known = {}
-    for lanes, items in groupby(_apart(code, known), key=lambda item: item.lanes):
+    for lanes, items in groupby(_split_items(code, known), key=lambda item: item.lanes):
         lines = tuple(_line(item, known) for item in items)
         out += lines if lanes == everyone else [When(lanes, roll_loops(lines))]
     return tuple(out)
@@ -91,7 +91,7 @@ def _item(lanes: tuple[int, ...], statement: Statement, meets: bool) -> Item:
     return Item((tuple(statement.text), span and (span.line, span.column)), ((lanes, statement),), meets)
 
 
-def _woven(one: list[Item], other: list[Item]) -> list[Item]:
+def _weave(one: list[Item], other: list[Item]) -> list[Item]:
     """Merge two codes, with common statements once: first where lanes synchronise, then in between."""
     out: list[Item] = []
     i = k = 0
@@ -99,7 +99,7 @@ def _woven(one: list[Item], other: list[Item]) -> list[Item]:
     for a, b in _common([one[n] for n in meetings[0]], [other[n] for n in meetings[1]]):
         at, there = meetings[0][a], meetings[1][b]
         out += _between(one[i:at], other[k:there])
-        out.append(_both(one[at], other[there]))
+        out.append(_merge_items(one[at], other[there]))
         i, k = at + 1, there + 1
     return out + _between(one[i:], other[k:])
 
@@ -108,12 +108,12 @@ def _between(one: list[Item], other: list[Item]) -> list[Item]:
     out: list[Item] = []
     i = k = 0
     for a, b in _common(one, other):
-        out += [*one[i:a], *other[k:b], _both(one[a], other[b])]
+        out += [*one[i:a], *other[k:b], _merge_items(one[a], other[b])]
         i, k = a + 1, b + 1
     return [*out, *one[i:], *other[k:]]
 
 
-def _both(one: Item, other: Item) -> Item:
+def _merge_items(one: Item, other: Item) -> Item:
     return Item(one.shape, one.members + other.members, one.meets)
 
 
@@ -128,7 +128,7 @@ def _common(one: list[Item], other: list[Item]) -> Iterator[tuple[int, int]]:
 Known = dict[tuple[tuple[int, ...], tuple[int, ...]], "Number | None"]
 
 
-def _apart(code: Iterable[Item], known: Known) -> Iterator[Item]:
+def _split_items(code: Iterable[Item], known: Known) -> Iterator[Item]:
     """The items; those whose numbers follow no pattern over all lanes are split by class, or into lanes that do."""
     for item in code:
         if None not in _numbers(item, known):
@@ -139,10 +139,10 @@ def _apart(code: Iterable[Item], known: Known) -> Iterator[Item]:
             if None not in _numbers(one, known) or item.meets:
                 yield one
             else:
-                yield from _runs(one, known)
+                yield from _split_runs(one, known)
 
 
-def _runs(item: Item, known: Known) -> Iterator[Item]:
+def _split_runs(item: Item, known: Known) -> Iterator[Item]:
     """Split an item of one class where the pattern of its numbers ends."""
     ((lanes, statement),) = item.members
     start = 0
@@ -168,7 +168,7 @@ def _numbers(item: Item, known: Known) -> list[Number | None]:
         flat = [v for column in columns for v in column]
         key = tuple(flat[k] for k in order), ordered
         if key not in known:
-            known[key] = over_lanes(key[0], ordered)
+            known[key] = fit_lanes(key[0], ordered)
         out.append(known[key])
     return out
 
@@ -185,7 +185,7 @@ def _line(item: Item, known: Known) -> Line:
 # --- warps and CTAs ---------------------------------------------------------------------------------------------
 
 
-def _joined(found: Sequence[Role], var: str) -> list[Role]:
+def _join_roles(found: Sequence[Role], var: str) -> list[Role]:
     """Merge roles of several warps, or of several CTAs, where their code agrees."""
     groups: dict[object, list[Role]] = {}
     for role in found:
@@ -215,7 +215,7 @@ def _over(members: Sequence[Role], var: str, code: tuple[Node, ...]) -> Role:
 # --- names ------------------------------------------------------------------------------------------------------
 
 
-def _called(code: Sequence[Op]) -> str:
+def _role_name(code: Sequence[Op]) -> str:
     """The name of a role by its operations."""
     inner = [ops.performed_operation(op) for op in code]
     if any(isinstance(op, ops.BulkCopy | ops.TensorCopy) and op.mbar is not None for op in inner):
@@ -227,7 +227,7 @@ def _called(code: Sequence[Op]) -> str:
     return "worker" if any(isinstance(op, ops.Load | ops.Store | ops.CpAsync | ops.Atomic) for op in inner) else "rest"
 
 
-def _named(found: Sequence[Role]) -> list[Role]:
+def _name_roles(found: Sequence[Role]) -> list[Role]:
     count: dict[str, int] = {}
     for role in found:
         count[role.name] = count.get(role.name, 0) + 1

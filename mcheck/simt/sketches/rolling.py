@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
-from mcheck.simt.sketches.formulas import Number, fit
+from mcheck.simt.sketches.formulas import Number, fit_formula
 
 LONGEST = 400
 """Maximum lines of a loop's body, before its inner loops have been found."""
@@ -63,7 +63,7 @@ def merge_nodes(nodes: Sequence[Node], var: str, places: Sequence[int]) -> Node 
     first = nodes[0]
     if isinstance(first, Line):
         lines = [n for n in nodes if isinstance(n, Line)]
-        numbers = [fit(column, var, places) for column in zip(*(n.numbers for n in lines), strict=True)]
+        numbers = [fit_formula(column, var, places) for column in zip(*(n.numbers for n in lines), strict=True)]
         if any(n is None for n in numbers):
             return None
         return Line(first.text, tuple(n for n in numbers if n is not None), first.span)
@@ -87,13 +87,13 @@ def roll_loops(nodes: Sequence[Node]) -> tuple[Node, ...]:
     code = list(nodes)
     for var in VARIABLES:
         before = len(code)
-        code = _rolled(code, var)
+        code = _roll(code, var)
         if len(code) == before:
             break
     return tuple(code)
 
 
-def _rolled(code: list[Node], var: str) -> list[Node]:
+def _roll(code: list[Node], var: str) -> list[Node]:
     numbers: dict[object, int] = {}
     shapes = [numbers.setdefault(node.shape, len(numbers)) for node in code]
     taken = [False] * len(code)
@@ -108,7 +108,7 @@ def _rolled(code: list[Node], var: str) -> list[Node]:
             if taken[at] or rounds < (3 if period == 1 else 2):
                 at = max(end, at) + 1 if end > at and rounds < 2 else at + 1
                 continue
-            step = _best(code, at, period, rounds, var)
+            step = _best_loop(code, at, period, rounds, var)
             if step is None:
                 at += 1
                 continue
@@ -129,7 +129,7 @@ def _rolled(code: list[Node], var: str) -> list[Node]:
     return out
 
 
-def _best(code: list[Node], at: int, period: int, rounds: int, var: str) -> tuple[int, int, Loop] | None:
+def _best_loop(code: list[Node], at: int, period: int, rounds: int, var: str) -> tuple[int, int, Loop] | None:
     """A loop of these iterations, or of all but the first or the last; its start and its number of nodes."""
     for first, count in ((0, rounds), (1, rounds - 1), (0, rounds - 1)):
         if count < 2 or (count == 2 and (period == 1 or rounds > 2)):

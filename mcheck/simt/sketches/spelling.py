@@ -73,7 +73,7 @@ class Speller:
 
     # --- operands ------------------------------------------------------------------------------------------------
 
-    def values(self, expr: Expr) -> Column:
+    def operand_values(self, expr: Expr) -> Column:
         """The values of an operand by lane."""
         match expr:
             case Const(value):
@@ -82,19 +82,21 @@ class Speller:
                 return tuple(values[lane] for lane in self.lanes)
         raise Unsupported("an operand is not a number")
 
-    def number(self, made: Statement, expr: Expr, bits: int = 64) -> None:
+    def write_number(self, made: Statement, expr: Expr, bits: int = 64) -> None:
         """Write a number; all ones is written as -1."""
         top = (1 << bits) - 1
         made.text.append(NUMBER)
-        made.columns.append(tuple(-1 if v & top in (top, FULL) else v for v in self.values(expr)))
+        made.columns.append(tuple(-1 if v & top in (top, FULL) else v for v in self.operand_values(expr)))
 
-    def address(self, made: Statement, expr: Expr, *, brackets: bool = True, reads: bool = True) -> None:
+    def write_address(self, made: Statement, expr: Expr, *, brackets: bool = True, reads: bool = True) -> None:
         """Write an address: an object and an offset, or an element of an array of mbarriers. If nothing is read or
         written there, the object may be another one.
         """
-        found = tuple(widened(v) for v in self.values(expr))
+        found = tuple(widened(v) for v in self.operand_values(expr))
         instances = (
-            [self.declared.instance(v) for v in found] if reads else [self.declared.near(min(found))] * len(found)
+            [self.declared.instance(v) for v in found]
+            if reads
+            else [self.declared.nearest_instance(min(found))] * len(found)
         )
         first = instances[0]
         if any(i.object is not first.object for i in instances):
@@ -109,7 +111,7 @@ class Speller:
             made.columns.append(tuple(index for _, index in named))
             self._rank(made, ranks)
         else:
-            made.text.append(self.declared.name(first))
+            made.text.append(self.declared.object_name(first))
             self._rank(made, ranks)
             made.text.append(OFFSET)
             made.columns.append(offsets)
@@ -126,9 +128,9 @@ class Speller:
             made.text.append("{%r0, %r1, %r2, %r3}, ")
         for k, (at, size) in enumerate(reads):
             made.text.append(", [" if k else "[")
-            self.address(made, at, brackets=False)
+            self.write_address(made, at, brackets=False)
             made.text.append(", ")
-            self.number(made, size)
+            self.write_number(made, size)
             made.text.append("]")
         made.text.append(";")
         return made
@@ -178,7 +180,7 @@ ZEROS = {"f32": "0f00000000", "f64": "0d0000000000000000"}
 """Stored values do not matter; a register that is never written would cause a warning."""
 
 
-def _several(word: str, count: int) -> str:
+def _repeat(word: str, count: int) -> str:
     return word if count == 1 else "{" + ", ".join([word] * count) + "}"
 
 
@@ -187,15 +189,15 @@ def _load(s: Speller, made: Statement, op: Op, waits: bool) -> None:
     assert isinstance(op, ops.Load)
     if waits:
         raise Unsupported("it waits for a value")
-    made.text.append(_several(DATA, len(op.dsts)) + ", ")
-    s.address(made, op.address)
+    made.text.append(_repeat(DATA, len(op.dsts)) + ", ")
+    s.write_address(made, op.address)
 
 
 @_spells(ops.Store)
 def _store(s: Speller, made: Statement, op: Op, _: bool) -> None:
     assert isinstance(op, ops.Store)
-    s.address(made, op.address)
-    made.text.append(", " + _several(ZEROS.get(op.type, "0"), len(op.srcs)))
+    s.write_address(made, op.address)
+    made.text.append(", " + _repeat(ZEROS.get(op.type, "0"), len(op.srcs)))
 
 
 @_spells(ops.Atomic)
@@ -205,11 +207,11 @@ def _atomic(s: Speller, made: Statement, op: Op, waits: bool) -> None:
         raise Unsupported("it waits for a value")
     if not op.is_red:
         made.text.append(f"{DATA}, ")
-    s.address(made, op.address)
+    s.write_address(made, op.address)
     for src in op.srcs:
         made.text.append(", ")
         if isinstance(src, Const | Lanes):
-            s.number(made, src)
+            s.write_number(made, src)
         else:
             made.text.append(ZEROS.get(op.type, "0"))
 
@@ -223,9 +225,9 @@ def _bare(s: Speller, made: Statement, op: Op, _: bool) -> None:
 def _proxy_fence(s: Speller, made: Statement, op: Op, _: bool) -> None:
     assert isinstance(op, ops.ProxyFence)
     if op.address is not None and op.size is not None:
-        s.address(made, op.address)
+        s.write_address(made, op.address)
         made.text.append(", ")
-        s.number(made, op.size)
+        s.write_number(made, op.size)
 
 
 @_spells(ops.Barrier)
@@ -233,10 +235,10 @@ def _barrier(s: Speller, made: Statement, op: Op, _: bool) -> None:
     assert isinstance(op, ops.Barrier) and op.barrier is not None
     if op.kind == "red":
         made.text.append("r0, " if op.red_op in (None, "popc") else "%p0, ")
-    s.number(made, op.barrier)
+    s.write_number(made, op.barrier)
     if op.count is not None:
         made.text.append(", ")
-        s.number(made, op.count)
+        s.write_number(made, op.count)
     if op.kind == "red":
         made.text.append(", %p1")
 
@@ -244,7 +246,7 @@ def _barrier(s: Speller, made: Statement, op: Op, _: bool) -> None:
 @_spells(ops.WarpSync)
 def _warp_sync(s: Speller, made: Statement, op: Op, _: bool) -> None:
     assert isinstance(op, ops.WarpSync)
-    s.number(made, op.mask, 32)
+    s.write_number(made, op.mask, 32)
 
 
 @_spells(ops.Collective)
@@ -263,29 +265,29 @@ def _collective(s: Speller, made: Statement, op: Op, _: bool) -> None:
         made.text.append(forms[kind])
     else:
         raise Unsupported("it has no block form")
-    s.number(made, op.mask, 32)
+    s.write_number(made, op.mask, 32)
 
 
 @_spells(ops.MbarrierInit)
 def _init(s: Speller, made: Statement, op: Op, _: bool) -> None:
     assert isinstance(op, ops.MbarrierInit)
-    s.address(made, op.address)
+    s.write_address(made, op.address)
     made.text.append(", ")
-    s.number(made, op.count)
+    s.write_number(made, op.count)
 
 
 @_spells(ops.MbarrierInval)
 def _inval(s: Speller, made: Statement, op: Op, _: bool) -> None:
     assert isinstance(op, ops.MbarrierInval)
-    s.address(made, op.address)
+    s.write_address(made, op.address)
 
 
 @_spells(ops.MbarrierTx)
 def _tx(s: Speller, made: Statement, op: Op, _: bool) -> None:
     assert isinstance(op, ops.MbarrierTx)
-    s.address(made, op.address)
+    s.write_address(made, op.address)
     made.text.append(", ")
-    s.number(made, op.tx)
+    s.write_number(made, op.tx)
 
 
 @_spells(ops.MbarrierArrive)
@@ -299,11 +301,11 @@ def _arrive(s: Speller, made: Statement, op: Op, _: bool) -> None:
         made.text.append(name + ", ")
     else:
         made.text.append("_, ")
-    s.address(made, op.address)
+    s.write_address(made, op.address)
     for more in (op.count, op.tx):
         if more is not None:
             made.text.append(", ")
-            s.number(made, more)
+            s.write_number(made, more)
 
 
 @_spells(ops.MbarrierWait)
@@ -311,10 +313,10 @@ def _wait(s: Speller, made: Statement, op: Op, waits: bool) -> None:
     assert isinstance(op, ops.MbarrierWait)
     if not waits:
         raise Unsupported("it is a poll")
-    s.address(made, op.address)
+    s.write_address(made, op.address)
     made.text.append(", ")
     if op.parity is not None:
-        s.number(made, op.parity)
+        s.write_number(made, op.parity)
     else:
         name = s.tokens.get(getattr(op.state, "name", ""))
         if name is None:
@@ -326,93 +328,93 @@ def _wait(s: Speller, made: Statement, op: Op, waits: bool) -> None:
 def _wait_group(s: Speller, made: Statement, op: Op, _: bool) -> None:
     assert isinstance(op, ops.WaitGroup)
     if not op.commits:
-        s.number(made, op.pending)
+        s.write_number(made, op.pending)
 
 
 @_spells(ops.CpAsyncArrive)
 def _copies_arrive(s: Speller, made: Statement, op: Op, _: bool) -> None:
     assert isinstance(op, ops.CpAsyncArrive)
-    s.address(made, op.address)
+    s.write_address(made, op.address)
 
 
 @_spells(ops.CpAsync)
 def _copy(s: Speller, made: Statement, op: Op, _: bool) -> None:
     assert isinstance(op, ops.CpAsync)
-    if op.ignore_src is not None and any(s.values(op.ignore_src)):
+    if op.ignore_src is not None and any(s.operand_values(op.ignore_src)):
         raise Unsupported("it ignores its source")
-    s.address(made, op.dst)
+    s.write_address(made, op.dst)
     made.text.append(", ")
-    s.address(made, op.src, reads=op.src_size is None or all(s.values(op.src_size)))
+    s.write_address(made, op.src, reads=op.src_size is None or all(s.operand_values(op.src_size)))
     made.text.append(", ")
-    s.number(made, op.size)
+    s.write_number(made, op.size)
     if op.src_size is not None:
         made.text.append(", ")
-        s.number(made, op.src_size)
+        s.write_number(made, op.src_size)
 
 
 @_spells(ops.BulkCopy)
 def _bulk(s: Speller, made: Statement, op: Op, _: bool) -> None:
     assert isinstance(op, ops.BulkCopy)
     for expr in (op.dst, op.src):
-        s.address(made, expr)
+        s.write_address(made, expr)
         made.text.append(", ")
-    s.number(made, op.size)
+    s.write_number(made, op.size)
     if op.mbar is not None:
         made.text.append(", ")
-        s.address(made, op.mbar)
+        s.write_address(made, op.mbar)
     for mask in (op.cta_mask, op.byte_mask):
         if mask is not None:
             made.text.append(", ")
-            s.number(made, mask)
+            s.write_number(made, mask)
 
 
 @_spells(ops.TensorCopy)
 def _tensor(s: Speller, made: Statement, op: Op, _: bool) -> None:
     assert isinstance(op, ops.TensorCopy)
     if op.kind == "load":
-        s.address(made, op.shared)
+        s.write_address(made, op.shared)
         made.text.append(", ")
     made.text.append("[")
-    s.address(made, op.tensor_map, brackets=False)
+    s.write_address(made, op.tensor_map, brackets=False)
     made.text.append(", {")
     for k, coord in enumerate(op.coords):
         made.text.append(", " if k else "")
         made.text.append(NUMBER)
-        made.columns.append(tuple((v & 0xFFFFFFFF ^ 0x80000000) - 0x80000000 for v in s.values(coord)))
+        made.columns.append(tuple((v & 0xFFFFFFFF ^ 0x80000000) - 0x80000000 for v in s.operand_values(coord)))
     made.text.append("}]")
     if op.kind != "load":
         made.text.append(", ")
-        s.address(made, op.shared)
+        s.write_address(made, op.shared)
     if op.mbar is not None:
         made.text.append(", ")
-        s.address(made, op.mbar)
+        s.write_address(made, op.mbar)
     if op.im2col_info:
         made.text.append(", {")
         for k, info in enumerate(op.im2col_info):
             made.text.append(", " if k else "")
-            s.number(made, info)
+            s.write_number(made, info)
         made.text.append("}")
     if op.cta_mask is not None:
         made.text.append(", ")
-        s.number(made, op.cta_mask)
+        s.write_number(made, op.cta_mask)
 
 
 @_spells(ops.AsyncStore)
 def _async_store(s: Speller, made: Statement, op: Op, _: bool) -> None:
     assert isinstance(op, ops.AsyncStore)
-    s.address(made, op.address)
-    made.text.append(", " + _several(ZEROS.get(op.type, "0"), len(op.srcs)))
+    s.write_address(made, op.address)
+    made.text.append(", " + _repeat(ZEROS.get(op.type, "0"), len(op.srcs)))
     if op.mbar is not None:
         made.text.append(", ")
-        s.address(made, op.mbar)
+        s.write_address(made, op.mbar)
 
 
 @_spells(ops.Fill)
 def _fill(s: Speller, made: Statement, op: Op, _: bool) -> None:
     assert isinstance(op, ops.Fill)
-    s.address(made, op.address)
+    s.write_address(made, op.address)
     made.text.append(", ")
-    s.number(made, op.size)
+    s.write_number(made, op.size)
     made.text.append(", 0")
 
 

@@ -10,7 +10,7 @@ from mcheck.ir import ops
 from mcheck.ir.memory import Instance, MemoryMap
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Thread
-from mcheck.simt.traces.mbarrier_roles import Bar, Use, index_roles, numbers, stages, uses
+from mcheck.simt.traces.mbarrier_roles import Bar, Use, find_stages, find_uses, index_roles, operand_values
 
 
 class KernelTerms:
@@ -32,7 +32,7 @@ class KernelTerms:
 
     def slot(self, op: Op) -> str:
         """The stage of a ring that a copy fills, from the mbarrier on which it completes; empty if there is no ring."""
-        signalled = numbers(getattr(ops.performed_operation(op), "mbar", None))
+        signalled = operand_values(getattr(ops.performed_operation(op), "mbar", None))
         said = {self._stage(_bar(i, at)) if (i := self._objects.at(at)) is not None else "" for at in signalled}
         return said.pop() if len(said) == 1 else ""
 
@@ -42,7 +42,7 @@ class KernelTerms:
 
     @cached_property
     def _uses(self) -> dict[Bar, Use]:
-        return uses(self._objects, (t.code for t in self._threads))
+        return find_uses(self._objects, (t.code for t in self._threads))
 
     @cached_property
     def _names(self) -> dict[Bar, str]:
@@ -53,7 +53,7 @@ class KernelTerms:
 
     @cached_property
     def _stages(self) -> dict[Bar, tuple[int, int]]:
-        return stages(self._uses)
+        return find_stages(self._uses)
 
     def _stage(self, bar: Bar) -> str:
         found = self._stages.get(bar)

@@ -40,7 +40,7 @@ class Early:
     wait: ptx.Statement
 
 
-def look_back(c: Cluster, mask: Mask, wait: ptx.Statement) -> None:
+def record_early_accesses(c: Cluster, mask: Mask, wait: ptx.Statement) -> None:
     """Record the accesses of these lanes before their wait, each pair of places in the code once."""
     seen: set[int] = set()
     for lane in np.flatnonzero(mask).tolist():
@@ -93,7 +93,7 @@ def _accesses(c: Cluster, op: Op, lane: int) -> Iterator[tuple[str, int, int]]:
                 yield "read" if op.kind == "load" else "write", spec.global_address, 0
 
 
-def finding_of(early: Early, program: Program, width: int, profile: str) -> Finding:
+def early_finding(early: Early, program: Program, width: int, profile: str) -> Finding:
     """The finding of an early access; a CTA has ``width`` lanes."""
     entry = catalogue.get(CODE)
     found = program.memory.find(early.address)

@@ -14,18 +14,18 @@ from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.warp_convergence import SECTIONS
 
 
-def end(c: Cluster) -> None:
+def check_end(c: Cluster) -> None:
     """Check that all lanes have executed the same aligned instructions, and their early uses of registers."""
     if not c.trace.order_is_possible or c.chosen_spans:
         return
     for statement, lane in c.convergence.divergences():
-        _wrong(c, statement, "UB307", explain_divergent_wgmma(None), SECTIONS[statement.opcode[0]], lane)
+        _append_violation(c, statement, "UB307", explain_divergent_wgmma(None), SECTIONS[statement.opcode[0]], lane)
     c.async_writes.check_uses(c.lanes.exists, WAITS)
     for statement, code, text, lane in c.async_writes.early_findings():
-        _wrong(c, statement, code, text, "", lane)
+        _append_violation(c, statement, code, text, "", lane)
 
 
-def _wrong(c: Cluster, statement: Statement, code: str, text: str, section: str, lane: int) -> None:
+def _append_violation(c: Cluster, statement: Statement, code: str, text: str, section: str, lane: int) -> None:
     op = ops.TensorCore(
         kind="end", reads=(), writes=(), wrong=(code, text), span=statement.span, text="the end of the thread",
         section=section,

@@ -19,7 +19,7 @@ from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
 
 Code = tuple[Op, ...]
-OF_A_WARP = (ops.WarpSync, ops.Collective)
+WARP_OPERATIONS = (ops.WarpSync, ops.Collective)
 """Operations that synchronise the lanes of a warp, invisible to others."""
 FENCES = (ops.ProxyFence, ops.Fence)
 """Operations that order what a thread does and has observed, without other effects."""
@@ -42,12 +42,12 @@ def drop_idle_waiters(program: Program) -> tuple[Program, tuple[int, ...]]:
     lighter: dict[int, Code] = {}
     for _, several in groupby(program.threads, key=lambda t: t.place.cta):
         threads = list(several)
-        shared = _of_all(threads)
+        shared = _full_barriers(threads)
         different = list({tuple(map(id, t.code)): t.code for t in threads}.values())
         for _, lanes in groupby(threads, key=lambda t: t.place.warp):
             warp = list(lanes)
-            found = _lighter(warp, different, ended)
-            lighter |= found | _until_they_meet(warp, found, different, ended, shared)
+            found = _without_idle_waits(warp, different, ended)
+            lighter |= found | _idle_until_barrier(warp, found, different, ended, shared)
     if not lighter:
         return program, ()
     lines: set[int] = set()
@@ -56,13 +56,15 @@ def drop_idle_waiters(program: Program) -> tuple[Program, tuple[int, ...]]:
         if thread.index in lighter:
             out[k] = replace(thread, code=lighter[thread.index])
             kept = set(map(id, out[k].code))
-            lines |= {op.span.line for op in thread.code if op.span is not None and id(op) not in kept and _key(op)}
+            lines |= {
+                op.span.line for op in thread.code if op.span is not None and id(op) not in kept and _wait_key(op)
+            }
     return replace(program, threads=tuple(out)), tuple(sorted(lines))
 
 
-def _lighter(warp: Sequence[Thread], others: Sequence[Code], ended: set[Expr]) -> dict[int, Code]:
+def _without_idle_waits(warp: Sequence[Thread], others: Sequence[Code], ended: set[Expr]) -> dict[int, Code]:
     """The idle waiters of a warp, by index, each with its code without the waits."""
-    starts = {t.index: start for t in warp if (start := _start(t.code, ended)) is not None}
+    starts = {t.index: start for t in warp if (start := _idle_from(t.code, ended)) is not None}
     if len(starts) == len(warp):  # all of them only wait
         whole = {t.index: t.code[: starts[t.index]] for t in warp}
         if all(any(_outlasts(other, t.code, starts[t.index]) for other in others) for t in warp):
@@ -71,14 +73,14 @@ def _lighter(warp: Sequence[Thread], others: Sequence[Code], ended: set[Expr]) -
     different = list({tuple(map(id, t.code)): t.code for t in warp}.values())
     for thread in warp:
         if (start := starts.get(thread.index)) is not None:
-            made = (_in_step(other, thread.code, start) for other in different if other != thread.code)
+            made = (_redundant_waits(other, thread.code, start) for other in different if other != thread.code)
             code = next((c for c in made if c is not None), None)
             if code is not None:
                 found[thread.index] = code
     return found
 
 
-def _until_they_meet(
+def _idle_until_barrier(
     warp: Sequence[Thread], at_the_end: dict[int, Code], others: Sequence[Code], ended: set[Expr], shared: set[int]
 ) -> dict[int, Code]:
     """Those that are idle until they reach a barrier, by index, each with its code without the waits; and, for some,
@@ -88,76 +90,76 @@ def _until_they_meet(
     met: dict[tuple[int, int], Op] = {}
     for code in {tuple(map(id, t.code)): t.code for t in warp}.values():
         met |= {(k, sum(op is end for op in code[:k])): end for k, end in enumerate(code) if id(end) in shared
-                and k and (_key(code[k - 1]) or isinstance(code[k - 1], OF_A_WARP + FENCES))}  # fmt: skip
+                and k and (_wait_key(code[k - 1]) or isinstance(code[k - 1], WARP_OPERATIONS + FENCES))}  # fmt: skip
     for (_, count), end in sorted(met.items(), key=lambda item: item[0], reverse=True):
-        parts = [replace(t, code=part) for t in warp if (part := _before(t.code, end, count)) is not None]
-        if len(parts) < len(warp) or not any(_falls_behind(t.code, ended) for t in parts):
+        parts = [replace(t, code=part) for t in warp if (part := _code_before(t.code, end, count)) is not None]
+        if len(parts) < len(warp) or not any(_may_fall_behind(t.code, ended) for t in parts):
             continue
-        there = [part for code in others if (part := _before(code, end, count)) is not None]
-        for index, code in _lighter(parts, there, ended).items():
+        there = [part for code in others if (part := _code_before(code, end, count)) is not None]
+        for index, code in _without_idle_waits(parts, there, ended).items():
             part = next(t.code for t in parts if t.index == index)
             found[index] = code + found[index][len(part) :]
     return {t.index: found[t.index] for t in warp if len(found[t.index]) < len(t.code)}
 
 
-def _before(code: Code, end: Op, count: int) -> Code | None:
+def _code_before(code: Code, end: Op, count: int) -> Code | None:
     """The code of a thread before it reaches a barrier more than ``count`` times."""
     places = [k for k, op in enumerate(code) if op is end]
     return code[: places[count]] if count < len(places) else None
 
 
-def _falls_behind(code: Code, ended: set[Expr]) -> bool:
+def _may_fall_behind(code: Code, ended: set[Expr]) -> bool:
     """Whether a thread that only waits does so for several phases of an mbarrier."""
-    start = _start(code, ended)
-    places = [key[0] for op in code[start:] if (key := _key(op)) is not None] if start is not None else []
+    start = _idle_from(code, ended)
+    places = [key[0] for op in code[start:] if (key := _wait_key(op)) is not None] if start is not None else []
     return len(set(places)) < len(places)
 
 
-def _start(code: Code, ended: set[Expr]) -> int | None:
+def _idle_from(code: Code, ended: set[Expr]) -> int | None:
     """Where a thread begins to do nothing but wait, after a point where it synchronises with others."""
     start = len(code)
-    while start and (_key(code[start - 1]) is not None or isinstance(code[start - 1], OF_A_WARP + FENCES)):
+    while start and (_wait_key(code[start - 1]) is not None or isinstance(code[start - 1], WARP_OPERATIONS + FENCES)):
         start -= 1
-    waits = [key for op in code[start:] if (key := _key(op)) is not None]
+    waits = [key for op in code[start:] if (key := _wait_key(op)) is not None]
     if not waits or not start or any(Const(place) in ended for place, _ in waits):
         return None
-    return start if _meets(code[start - 1]) else None
+    return start if _synchronises(code[start - 1]) else None
 
 
 def _outlasts(other: Code, code: Code, start: int) -> bool:
     """Whether a thread of another warp, from the same point on, waits for as much and does something else."""
-    rest = _behind(other, code, start)
-    return _waits_for(rest, code[start:]) and any(map(_does, rest))
+    rest = _code_after(other, code, start)
+    return _waits_for(rest, code[start:]) and any(map(_is_observable, rest))
 
 
-def _in_step(other: Code, code: Code, start: int) -> Code | None:
+def _redundant_waits(other: Code, code: Code, start: int) -> Code | None:
     """The code without the waits for which another lane of the warp waits too, before the two synchronise again, and
     then does something else; ``None`` if there are none.
     """
-    rest = _behind(other, code, start)
-    mine, theirs = list(_parts(code[start:])), list(_parts(rest))
+    rest = _code_after(other, code, start)
+    mine, theirs = list(_split_at_convergence(code[start:])), list(_split_at_convergence(rest))
     if [meeting for _, meeting in mine] != [meeting for _, meeting in theirs]:
         return None
     out: list[Op] = list(code[:start])
     for (waits, meeting), (there, _) in zip(mine, theirs, strict=True):
-        first = next((k for k, op in enumerate(there) if _key(op) is not None), len(there))
-        covered = _waits_for(there, waits) and any(map(_does, there[first:]))
-        out += (op for op in waits if not covered or _key(op) is None)
+        first = next((k for k, op in enumerate(there) if _wait_key(op) is not None), len(there))
+        covered = _waits_for(there, waits) and any(map(_is_observable, there[first:]))
+        out += (op for op in waits if not covered or _wait_key(op) is None)
         out += () if meeting is None else (meeting,)
     return tuple(out) if len(out) < len(code) else None
 
 
-def _parts(code: Code) -> Iterator[tuple[Code, Op | None]]:
+def _split_at_convergence(code: Code) -> Iterator[tuple[Code, Op | None]]:
     """The code before each synchronisation of the warp, with that operation, and after the last one."""
     begun = 0
     for k, op in enumerate(code):
-        if isinstance(op, OF_A_WARP):
+        if isinstance(op, WARP_OPERATIONS):
             yield code[begun:k], op
             begun = k + 1
     yield code[begun:], None
 
 
-def _behind(other: Code, code: Code, start: int) -> Code:
+def _code_after(other: Code, code: Code, start: int) -> Code:
     """The code of another thread after it has synchronised with this one just before ``start``; empty if it
     does not.
     """
@@ -170,15 +172,15 @@ def _behind(other: Code, code: Code, start: int) -> Code:
 def _waits_for(code: Code, waits: Code) -> bool:
     """Whether code has these waits, in their order."""
     left = iter(code)
-    return all(any(_key(op) == key for op in left) for wait in waits if (key := _key(wait)) is not None)
+    return all(any(_wait_key(op) == key for op in left) for wait in waits if (key := _wait_key(wait)) is not None)
 
 
-def _does(op: Op) -> bool:
+def _is_observable(op: Op) -> bool:
     """Whether other threads can observe an operation."""
-    return _key(op) is None and not isinstance(op, OF_A_WARP + FENCES)
+    return _wait_key(op) is None and not isinstance(op, WARP_OPERATIONS + FENCES)
 
 
-def _meets(op: Op) -> bool:
+def _synchronises(op: Op) -> bool:
     match op:
         case ops.Barrier(kind=kind):
             return kind != "arrive"
@@ -187,7 +189,7 @@ def _meets(op: Op) -> bool:
     return False
 
 
-def _of_all(threads: Sequence[Thread]) -> set[int]:
+def _full_barriers(threads: Sequence[Thread]) -> set[int]:
     """The barriers, by identity, at which all threads of a CTA that reach one of their number wait for each other: no
     generation of them completes without one of these.
     """
@@ -206,7 +208,7 @@ def _of_all(threads: Sequence[Thread]) -> set[int]:
     }  # fmt: skip
 
 
-def _key(op: Op) -> tuple[int, int] | None:
+def _wait_key(op: Op) -> tuple[int, int] | None:
     """The mbarrier and the parity of a wait without other effects."""
     match op:
         case ops.Await(inner=ops.MbarrierWait(address=Const(address), dst=None, parity=Const(parity))):

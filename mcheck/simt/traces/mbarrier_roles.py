@@ -34,7 +34,7 @@ class Use:
         return EMPTY if {"arrive", "feeds"} <= self.words else OTHER
 
 
-def numbers(expr: Expr | None) -> tuple[int, ...]:
+def operand_values(expr: Expr | None) -> tuple[int, ...]:
     """The values of an operand of a trace, as addresses."""
     match expr:
         case Const(value):
@@ -44,7 +44,7 @@ def numbers(expr: Expr | None) -> tuple[int, ...]:
     return ()
 
 
-def uses(objects: Objects, codes: Iterable[Sequence[Op]]) -> dict[Bar, Use]:
+def find_uses(objects: Objects, codes: Iterable[Sequence[Op]]) -> dict[Bar, Use]:
     """The mbarriers that some thread initialises, in the order of their places; ``codes`` are those of the threads."""
     found: dict[Bar, Use] = {}
     known: dict[int, tuple[str, tuple[Bar, ...]]] = {}
@@ -53,7 +53,7 @@ def uses(objects: Objects, codes: Iterable[Sequence[Op]]) -> dict[Bar, Use]:
         for op in code:
             act = known.get(id(op))
             if act is None:
-                act = known[id(op)] = _act(objects, op)
+                act = known[id(op)] = _classify(objects, op)
                 for bar in act[1]:
                     use = found.setdefault(bar, Use())
                     use.words.add(act[0])
@@ -79,7 +79,7 @@ def index_roles(roles: Mapping[Bar, str]) -> dict[Bar, tuple[str, int]]:
     return found
 
 
-def stages(found: Mapping[Bar, Use]) -> dict[Bar, tuple[int, int]]:
+def find_stages(found: Mapping[Bar, Use]) -> dict[Bar, tuple[int, int]]:
     """The stage, from 0, and the number of stages of each mbarrier of a ring: several of one role at equal distances,
     on which the same instructions operate in turn.
     """
@@ -101,10 +101,10 @@ def stages(found: Mapping[Bar, Use]) -> dict[Bar, tuple[int, int]]:
     return out
 
 
-def _act(objects: Objects, op: Op) -> tuple[str, tuple[Bar, ...]]:
+def _classify(objects: Objects, op: Op) -> tuple[str, tuple[Bar, ...]]:
     """The kind of an operation on mbarriers, and the mbarriers."""
     word, expr = _operand(ops.performed_operation(op))
-    there = [(objects.at(address), address) for address in numbers(expr)]
+    there = [(objects.at(address), address) for address in operand_values(expr)]
     bars = [(i.object.name, at - i.base) for i, at in there if i is not None and i.object.space == "shared"]
     return word, tuple(dict.fromkeys(bars))
 

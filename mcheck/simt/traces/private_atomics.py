@@ -17,20 +17,20 @@ from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 from mcheck.ir.type_sizes import type_size
 
-FEW = 64
+MIN_DROPPED = 64
 """Number of atomics that are kept in any case."""
 
 
 def drop_private_atomics(program: Program) -> Program:
     """The program without the atomics of buffers that only atomics access, where a word has one thread."""
     different = program.operations
-    if sum(isinstance(op, ops.Atomic) for op in different) <= FEW:
+    if sum(isinstance(op, ops.Atomic) for op in different) <= MIN_DROPPED:
         return program
     if any(isinstance(op, ops.TensormapReplace | ops.TensormapCopyFence) for op in different):
         return program  # a map may be made for any buffer
-    if any(True for op in different for part in op.decisive for _ in _names(getattr(op, part))):
+    if any(True for op in different for part in op.decisive for _ in _register_names(getattr(op, part))):
         return program  # an address that is computed may be any
-    busy = set(_busy(program.memory, different))
+    busy = set(_shared_buffers(program.memory, different))
     owners: dict[int, set[int]] = {}
     for thread in program.threads:
         for op in thread.code:
@@ -51,16 +51,16 @@ def drop_private_atomics(program: Program) -> Program:
     return replace(program, threads=kept)
 
 
-def _busy(memory: MemoryMap, different: Iterable[Op]) -> Iterator[int]:
+def _shared_buffers(memory: MemoryMap, different: Iterable[Op]) -> Iterator[int]:
     """The buffers, by address, that other operations access, or atomics of several sizes, or atomics with results."""
     sizes: dict[int, int] = {}
     for instance in memory.instances:
         for spec in instance.object.tensor_map:
-            yield from _begin(memory, spec.global_address)
+            yield from _base_of(memory, spec.global_address)
     for op in different:
-        if not isinstance(op, ops.Atomic) or not _plain(op):
-            for number in _constants(op):
-                yield from _begin(memory, number)
+        if not isinstance(op, ops.Atomic) or not _is_plain(op):
+            for number in _numbers_in(op):
+                yield from _base_of(memory, number)
             continue
         at, size = op.address.value, type_size(op.type)  # type: ignore[union-attr]
         found = memory.find(at)
@@ -68,7 +68,7 @@ def _busy(memory: MemoryMap, different: Iterable[Op]) -> Iterator[int]:
             yield found.base
 
 
-def _plain(op: ops.Atomic) -> bool:
+def _is_plain(op: ops.Atomic) -> bool:
     known = isinstance(op.address, Const) and GLOBAL_BASE <= op.address.value < SHARED_BASE
     return known and op.dst is None and len(op.srcs) == 1 and op.proxy == "generic"
 
@@ -78,22 +78,22 @@ def _fits(instance: Instance, at: int, size: int) -> bool:
     return at % size == 0 and at + size <= instance.base + instance.object.size
 
 
-def _begin(memory: MemoryMap, number: int) -> Iterator[int]:
+def _base_of(memory: MemoryMap, number: int) -> Iterator[int]:
     if GLOBAL_BASE <= number < SHARED_BASE and (found := memory.find(number)) is not None:
         yield found.base
 
 
-def _names(value: object) -> Iterator[str]:
+def _register_names(value: object) -> Iterator[str]:
     """The registers in an operand."""
     match value:
         case tuple():
             for item in value:
-                yield from _names(item)
+                yield from _register_names(item)
         case Const() | Lanes() | Reg() | Special() | Name() | Unary() | Binary():
             yield from registers_of(value)
 
 
-def _constants(value: object) -> Iterator[int]:
+def _numbers_in(value: object) -> Iterator[int]:
     """The numbers in an operation: the bases of all pointers."""
     match value:
         case Const(number):
@@ -102,7 +102,7 @@ def _constants(value: object) -> Iterator[int]:
             yield from numbers
         case tuple():
             for item in value:
-                yield from _constants(item)
+                yield from _numbers_in(item)
         case Unary() | Binary() | Op():
             for f in fields(value):
-                yield from _constants(getattr(value, f.name))
+                yield from _numbers_in(getattr(value, f.name))

@@ -27,14 +27,14 @@ def batch_wgmma(program: Program) -> Program:
     for thread in program.threads:
         key = tuple(map(id, thread.code))
         if key not in code:
-            code[key] = _batched(thread.code, made)
+            code[key] = _batch(thread.code, made)
         threads.append(replace(thread, code=code[key]))
     return replace(program, threads=tuple(threads))
 
 
 def batch_code(code: tuple[Op, ...]) -> tuple[Op, ...]:
     """A part of a thread's code with each run of wgmma as one; equal runs become equal operations."""
-    return _batched(code, {})
+    return _batch(code, {})
 
 
 def has_batches(program: Program) -> bool:
@@ -46,7 +46,7 @@ def has_batches(program: Program) -> bool:
     )
 
 
-def _batched(code: tuple[Op, ...], made: dict[tuple[int, ...], Op]) -> tuple[Op, ...]:
+def _batch(code: tuple[Op, ...], made: dict[tuple[int, ...], Op]) -> tuple[Op, ...]:
     out: list[Op] = []
     for product, run in groupby(code, key=lambda op: isinstance(op, ops.Wgmma)):
         if not product:
@@ -55,12 +55,12 @@ def _batched(code: tuple[Op, ...], made: dict[tuple[int, ...], Op]) -> tuple[Op,
         several = tuple(run)
         key = tuple(map(id, several))
         if key not in made:
-            made[key] = _one(several)
+            made[key] = _merge(several)
         out.append(made[key])
     return tuple(out)
 
 
-def _one(several: Sequence[Op]) -> Op:
+def _merge(several: Sequence[Op]) -> Op:
     first = several[0]
     if len(several) == 1:
         return first
