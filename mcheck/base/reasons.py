@@ -199,9 +199,7 @@ def _clause(reason: Reason) -> str:
     what = reason.what
     match reason.cause:
         case Cause.TIME if not what:
-            within = (
-                "no answer in the time given" if reason.seconds is None else f"no answer within {reason.seconds:g} s"
-            )
+            within = "no answer in time" if reason.seconds is None else f"no answer within {reason.seconds:g} s"
             return f"{within}; {reason.amid}" if reason.amid else within
         case Cause.MEMORY if not what:
             return "out of memory"
@@ -214,7 +212,7 @@ def _clause(reason: Reason) -> str:
         case Cause.UNROLLING if not what:
             return "a loop whose state does not repeat was cut at the unrolling bound"
         case Cause.LEFT_OUT | Cause.FIRST_ERRORS if not what:
-            return "not every execution was looked at"
+            return "not every execution was explored"
         case Cause.ENDLESS if not what:
             return "some execution never ends"
         case Cause.UNDEFINED:

@@ -119,7 +119,7 @@ def _racy(program: Program, found: EngineFindings) -> Heard:
 
 
 def _late(found: EngineFindings) -> Heard:
-    """No answer in the time given."""
+    """No answer in time."""
     return Heard(verdict="unknown", undefined=None, kinds=None, codes=None, states=None, reason=found.reason)
 
 
