@@ -47,7 +47,7 @@ def family_of(op: Op) -> str:
 
 def pending_groups_note(later: int | None) -> str:
     """A note for the advice to leave ``later`` groups pending; empty if that is 0."""
-    return "In rounds with fewer groups behind the one waited for, as a loop's last, leave fewer." if later else ""
+    return "Leave fewer groups pending where fewer follow, as in the last iterations of a loop." if later else ""
 
 
 def wait_for_completion(op: Op, *, write: bool, later: int | None) -> str | None:
@@ -74,8 +74,8 @@ def order_before_issue(first: int, second: int, *, fence: bool = False) -> str:
     ``fence``: the two use different proxies, so a proxy fence is needed as well.
     """
     way = "a barrier, or a release that the issuing thread acquires"
-    over = ", with fence.proxy.async before it" if fence else ""
-    return f"Hand line {first} over before the operation at line {second} is issued: {way}{over}."
+    over = ", with fence.proxy.async before that" if fence else ""
+    return f"Order line {first} before the issue of the operation at line {second}: {way}{over}."
 
 
 def order_before_wgmma(first: int, second: int, *, own: bool) -> str:
@@ -114,7 +114,7 @@ def explain_insufficient_wait(op: Op, waits: Iterable[Wait], *, write: bool) -> 
         if wait.op.read and write:
             return f"{where} has .read: it waits until the source has been read, not for the writes."
         if wait.later is None and not wait.op.commits:
-            return f"{where} does not cover the operation, which no commit_group precedes it for."
+            return f"{where} does not cover the operation: no commit_group stands between them."
         pending = wait.op.pending.value if isinstance(wait.op.pending, Const) else 0
         if pending > (wait.later or 0):
             latest = "the latest group pending, which is this one"

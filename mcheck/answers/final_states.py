@@ -145,7 +145,7 @@ class States:
         except Undetermined:
             return UNKNOWN
         except CircularValue:
-            raise Unsupported("a final value that justifies itself") from None
+            raise Unsupported("a final value that depends on itself") from None
 
     def _table(self, term: Term) -> tuple[int, list[Value]] | None:
         """The choice that alone decides a term, with the term's value for each option; ``None`` if there is no such

@@ -57,7 +57,7 @@ def explain_unproved(
     """
     clean = [number for number, given in found.items() if is_whole(given)]
     what = "nothing else" if any(given.findings for given in found.values()) else "nothing"
-    said = f"{what} was found with {listed(clean)}" if clean else f"no {one} was looked at to its end"
+    said = f"{what} was found with {listed(clean)}" if clean else f"no {one} was checked completely"
     said = f"{names} is any number: {said}"
     first = next(((number, given) for number, given in found.items() if not is_whole(given)), None)
     if first is not None:

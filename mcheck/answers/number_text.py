@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 UNKNOWN = "unknown"
-MEANING = "unknown: nothing has written it, or a division by zero gave it; shared memory starts with whatever was there"
+MEANING = "unknown: uninitialised, or the result of a division by zero; shared memory starts with arbitrary contents"
 """Explanation of the word ``unknown`` where it is shown."""
 _PLAIN = 8
 """The largest size in bytes of a value that is shown as one number."""

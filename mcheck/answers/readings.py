@@ -9,7 +9,7 @@ from mcheck.ir.ops import Barrier, Branch, ClusterBarrier, Exit, Op
 from mcheck.ir.program import Program, Thread
 
 EXITED = (
-    "threads of a warp that exit are not waited for at an aligned barrier (9.7.13.1, open question Q33), line {}: "
+    "an aligned barrier does not wait for threads of its warp that have exited (9.7.13.1, open question Q33), line {}: "
     "compute-sanitizer's synccheck may report it"
 )
 

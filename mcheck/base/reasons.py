@@ -198,11 +198,7 @@ def _clause(reason: Reason) -> str:
     what = reason.what
     match reason.cause:
         case Cause.TIME if not what:
-            within = (
-                "no answer within the time limit"
-                if reason.seconds is None
-                else f"no answer within {reason.seconds:g} s"
-            )
+            within = "no answer in time" if reason.seconds is None else f"no answer within {reason.seconds:g} s"
             return f"{within}; {reason.during}" if reason.during else within
         case Cause.MEMORY if not what:
             return "out of memory"
@@ -215,7 +211,7 @@ def _clause(reason: Reason) -> str:
         case Cause.UNROLLING if not what:
             return "a loop whose state does not repeat was cut at the unrolling bound"
         case Cause.LEFT_OUT | Cause.FIRST_ERRORS if not what:
-            return "not every execution was checked"
+            return "not every execution was explored"
         case Cause.ENDLESS if not what:
             return "some execution never ends"
         case Cause.UNDEFINED:

@@ -121,7 +121,7 @@ def _racy(program: Program, found: EngineFindings) -> EngineAnswer:
 
 
 def _late(found: EngineFindings) -> EngineAnswer:
-    """No answer in the time given."""
+    """No answer in time."""
     return EngineAnswer(verdict="unknown", undefined=None, kinds=None, codes=None, states=None, reason=found.reason)
 
 

@@ -152,7 +152,7 @@ def test_a_sketch_with_any_number_of_rounds_has_the_answer_of_check(
         (tmp_path / f"{name}.litmus").write_text(text)
     assert main(["check", str(tmp_path / "late.litmus"), str(tmp_path / "whole.litmus")]) == 1
     told = capsys.readouterr().out
-    smallest = "found with N = 5, the smallest that shows it"
+    smallest = "found with N = 5, the smallest such value"
     proof = "for every number of rounds from 0 on: from N = "
     assert smallest in told
     assert proof in told

@@ -75,7 +75,7 @@ def test_what_is_wrong_with_an_answer_is_said() -> None:
     assert "of the processor" in str(fuzz.wrong(result, 5.0 + 2 * fuzz.GRACE, 5.0))
     for cause, text in (
         (Cause.MEMORY, "more than 1 GiB of memory"),
-        (Cause.DIED, "the process that ran the test ended with signal 9"),
+        (Cause.DIED, "the process that ran the test died with signal 9"),
     ):
         assert fuzz.wrong(replace(result, verdict="unknown", reasons=(Reason(cause, text),)), seconds, 5.0) == text
     assert fuzz.wrong(replace(result, verdict="unknown", reasons=()), seconds, 5.0) is not None

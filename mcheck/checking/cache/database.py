@@ -88,7 +88,7 @@ class Store:
             if not os.path.exists(self.path):
                 _create(folder, self.path)
             if not os.path.isfile(self.path):
-                raise self.unusable_error("it is no file")
+                raise self.unusable_error("it is not a regular file")
             self._file = sqlite3.connect(self.path, timeout=lock_timeout, isolation_level=None)
         try:
             with self._explained():
@@ -131,7 +131,7 @@ class Store:
                     self._file.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?)", row)
         except Unavailable as away:
             self._writes = False
-            self._say(f"nothing more is kept in the cache {self.path}: {away}")
+            self._say(f"no more results are stored in the cache {self.path}: {away}")
 
     def remove(self, key: bytes) -> None:
         """Removes an answer that turned out to be invalid."""
@@ -149,7 +149,7 @@ class Store:
                 row = self._file.execute(asked, (key,)).fetchone()
         except Unavailable as away:
             self._reads = self._writes = False
-            self._say(f"going on without the cache {self.path}: {away}")
+            self._say(f"continuing without the cache {self.path}: {away}")
             return None
         return None if row is None or row[1] != _seal(key, row[0]) else (row[0], row[2])
 
@@ -204,13 +204,13 @@ class Store:
         (application,) = self._file.execute("PRAGMA application_id").fetchone()
         (layout,) = self._file.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION:
-            raise self.unusable_error("it is no store of answers of mcheck")
+            raise self.unusable_error("it is not an mcheck cache")
         if layout != LAYOUT:
-            raise self.unusable_error(f"its layout is {layout}, and this version of mcheck knows {LAYOUT}")
+            raise self.unusable_error(f"its layout is {layout}, but this version of mcheck uses {LAYOUT}")
         # A view or a trigger of somebody else would be run by what is asked here.
         there = self._file.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 2").fetchall()
         if there != [(_SCHEMA.strip(),)]:
-            raise self.unusable_error("it has other tables than a store of answers of mcheck")
+            raise self.unusable_error("its tables are not those of an mcheck cache")
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -254,7 +254,7 @@ def open_store(
     try:
         store = Store(folder, version(), lock_timeout=lock_timeout(timeout), say=say)
     except Unavailable as away:
-        say(f"going on without the cache {os.path.join(folder, FILE)}: {away}")
+        say(f"continuing without the cache {os.path.join(folder, FILE)}: {away}")
         yield None
         return
     with closing(store):

@@ -67,7 +67,7 @@ def unpack_entry(data: bytes) -> tuple[KeyInputs, bytes]:
     start = 2 * _LENGTH + length
     end = start + count * SIZE
     if count <= MODEL or end > len(data):
-        raise InvalidAnswer("an entry is cut off")
+        raise InvalidAnswer("an entry is truncated")
     try:
         head = data[2 * _LENGTH : start].decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:

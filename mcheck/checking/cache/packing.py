@@ -86,7 +86,7 @@ def _json(data: bytes) -> Any:
     unpacked = zlib.decompressobj()
     text = unpacked.decompress(data, MAX_SIZE)
     if unpacked.unconsumed_tail or not unpacked.eof or unpacked.unused_data or text.count(b"[") > MAX_LISTS:
-        raise InvalidAnswer("it is too long, or cut off")
+        raise InvalidAnswer("it is too long, or truncated")
     return json.loads(text.decode("utf-8", "surrogatepass"), object_pairs_hook=_refuse, parse_constant=_refuse)
 
 

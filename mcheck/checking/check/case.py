@@ -114,7 +114,7 @@ class Checked:
         if not self.ignored:
             return ""
         said = f"{len(self.ignored)} ignored: {', '.join(sorted({f.code for f in self.ignored}))}"
-        return f"no finding but {said}" if self.all_ignored else f"besides {said}"
+        return f"no finding except {said}" if self.all_ignored else f"besides {said}"
 
     @property
     def as_expected(self) -> bool:

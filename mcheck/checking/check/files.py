@@ -34,8 +34,8 @@ def read_launch_beside(module: str) -> LaunchText | None:
 
     path = launch_file(module)
     if path is not None and not is_in_folder_of(path, module):
-        said = f"{path} is a link to a file in another folder, where no launch of this module is looked for"
-        raise InputError(said, hint="--launch FILE.json takes one from anywhere")
+        said = f"{path} is a link to a file in another folder; the launch file must be in the folder of the module"
+        raise InputError(said, hint="--launch FILE.json names one anywhere")
     return None if path is None else LaunchText(text=read_source(path), path=path)
 
 
@@ -67,7 +67,7 @@ def collect_files(paths: Sequence[str], *, launched: bool = False) -> tuple[list
 def explain_skipped_modules(bare: Sequence[str]) -> str:
     """The message about modules that are skipped."""
     more = f" and {len(bare) - SHOWN} more" if len(bare) > SHOWN else ""
-    return f"no launch lies beside {', '.join(bare[:SHOWN])}{more}"
+    return f"no launch file beside {', '.join(bare[:SHOWN])}{more}"
 
 
 def has_any_constant(case: Case) -> bool:

@@ -93,7 +93,7 @@ def assumptions(launch: Launch) -> tuple[str, ...]:
     ]
     unknown = [a.name for a in launch.arguments if not a.is_given]
     if unknown:
-        found.append(f"not given, so unknown: {', '.join(unknown)}")
+        found.append(f"not given, treated as unknown: {', '.join(unknown)}")
     buffers = [
         place.name
         for argument in launch.arguments
@@ -101,7 +101,7 @@ def assumptions(launch: Launch) -> tuple[str, ...]:
         if isinstance(place, Buffer) and place.size is None
     ]
     if buffers:
-        found.append(f"buffers of unknown size are as large as every access needs: {', '.join(buffers)}")
+        found.append(f"buffers of unknown size are assumed large enough for every access: {', '.join(buffers)}")
     return tuple(found)
 
 

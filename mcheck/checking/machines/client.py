@@ -95,7 +95,7 @@ def _certificates(address: str, folder: str | None) -> Mapping[str, str]:
     if folder is None:
         return {}
     if not address.startswith("tls://"):
-        raise InputError(f"--tls is for a scheduler at tls://..., and not {address}")
+        raise InputError(f"--tls needs a scheduler at tls://..., not {address}")
     files = {name: os.path.join(folder, f"{name}.pem") for name in ("ca", "cert", "key")}
     for path in files.values():
         if not os.path.isfile(path):
@@ -154,10 +154,10 @@ class _Cluster:
                     warnings.simplefilter("ignore")  # versions that differ: mcheck's own are looked at
                     return Client(self.address, set_as_default=False, timeout=5, **secure)
             except ValueError as error:
-                raise InputError(f"{self.address} is no address of a scheduler: {error}") from None
+                raise InputError(f"{self.address} is not a scheduler address: {error}") from None
             except (OSError, TimeoutError) as error:
                 if time.monotonic() > until:
-                    raise InputError(f"no scheduler answers at {self.address}: {error}") from None
+                    raise InputError(f"no scheduler responds at {self.address}: {error}") from None
                 if not told:
                     self._say(f"waiting for the scheduler at {self.address}")
                     told = True
@@ -310,14 +310,16 @@ class _Run(Generic[T]):
         assert batch.future is not None
         problem = batch.future.exception()
         if isinstance(problem, ModuleNotFoundError):
-            raise InputError(f"a worker has no mcheck: {problem}", hint="install mcheck wherever a worker runs")
+            raise InputError(
+                f"mcheck is not installed on a worker: {problem}", hint="install mcheck wherever a worker runs"
+            )
         if not isinstance(problem, KilledWorker):
             raise problem
         if len(batch.items) > 1:
             self._again += [_Batch([i], batch.attempt + 1) for i in reversed(batch.items)]
             return
         (only,) = batch.items
-        reason = Reason(Cause.DIED, "every worker that ran the test died; it is not tried again")
+        reason = Reason(Cause.DIED, "every worker that ran the test died; giving up")
         yield only.index, self._job.lost(only.case, self._job.settings, reason, 0.0)
 
     def _reconnect(self) -> None:

@@ -143,7 +143,7 @@ def _end() -> int:
 
 def _given_up(parcel: Parcel, case: Case, status: int, seconds: float) -> bytes:
     why = f"signal {-status}" if status < 0 else f"status {status}"
-    ended = f"{DEATHS} processes that ran the test ended, the last one with {why}; it is not tried again"
+    ended = f"{DEATHS} processes died while running the test, the last one with {why}; giving up"
     reason = Reason(Cause.DIED, ended)
     return pickle.dumps(parcel.lost(case, parcel.settings, reason, seconds), pickle.HIGHEST_PROTOCOL)
 

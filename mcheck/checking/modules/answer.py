@@ -30,7 +30,7 @@ from mcheck.simt.traces.wgmma_batches import batch_wgmma, has_batches
 MOST_REASONS = 4
 """The maximum number of gaps that a reason lists."""
 ONE_CLUSTER = "one cluster of the grid was checked, that of CTA {}; others are assumed not to touch its memory"
-ALL_ALIKE = "one cluster of the grid was checked, that of CTA {}; the others do the same and share no bytes with it"
+ALL_ALIKE = "one cluster of the grid was checked, that of CTA {}; the others behave alike and do not conflict with it"
 BUFFERS = "buffers do not overlap; accesses to buffers of unknown size are assumed in bounds"
 WHY = "the default for modules"
 """Why the protocol engine is used if no engine is named."""
@@ -119,7 +119,7 @@ def _by_leader(way: ClusterTrace, other: Answer) -> ClusterTrace:
     first = next(f for f in other.findings if f.severity == "error")
     lines = [f"line {access.span.line}" for access in first.accesses if access.span is not None]
     there = f" ({', '.join(dict.fromkeys(lines))})" if lines else ""
-    said = f"elect.sync elects the first lane of its mask: with the last one there is {first.code}{there}"
+    said = f"elect.sync elects the first lane of its mask; if it elected the last, there would be {first.code}{there}"
     return replace(way, assumptions=(*(a for a in way.assumptions if a != LEADERS), said))
 
 

@@ -66,7 +66,7 @@ def _of_one(given: Answer, module: Module, launch: Launch) -> Answer:
     if only_reads(module, launch.entry):
         covers = replace(covers, clusters=covers.total)
     if covers.clusters < covers.total and given.verdict is Verdict.PROVED:
-        said = Reason(Cause.CLUSTERS, f"one of {covers.total} clusters of the grid was looked at, for every number")
+        said = Reason(Cause.CLUSTERS, f"one of {covers.total} clusters of the grid was checked, for every number")
         verdict, bound = verdict_of(given.findings, covered=False, reasons=(said,))
         return replace(given, verdict=verdict, reasons=(*bound, *given.reasons), covered=False, covers=covers)
     return replace(given, covers=covers, covered=given.covered and covers.clusters == covers.total)
@@ -87,7 +87,7 @@ class _Every:
         """The answer for all numbers."""
         self.limit = Limit(self.question.timeout)
         self.checked = CheckedNumbers(self.question.excused)
-        why: Reasons = (Reason(Cause.NUMBERS, "several parameters are any number"),)
+        why: Reasons = (Reason(Cause.NUMBERS, "more than one parameter is any number"),)
         try:
             if len(self.names) == 1:
                 given = self.prove_single()
@@ -110,7 +110,7 @@ class _Every:
     def prove_single(self) -> Answer | Reasons:
         """The answer for a single such parameter: a proof or an error for some number, or why there is neither."""
         if self.engine not in ("auto", "protocol"):
-            return (Reason(Cause.NUMBERS, f"the {self.engine} engine looks at single numbers"),)
+            return (Reason(Cause.NUMBERS, f"the {self.engine} engine cannot prove all numbers"),)
         ways = attempt_proof(self.limit, self.find_periodic_traces)
         return ways.why if isinstance(ways, Unproved) else self.answer_from_proofs(ways)
 
@@ -148,7 +148,7 @@ class _Every:
         often = f"every {rounds}" if rounds > 1 else "with every one"
         said = (
             f"for every number of rounds from 0 on: from {name} = {first} on, the state repeats {often}"
-            f" ({name} up to {last}: beyond that a register may overflow)"
+            f" ({name} up to {last}: above that a register may overflow)"
         )
         executions = self.checked.executions + sum(p.executions for p in proofs)
         given = replace(answers[0], assumptions=merge_assumptions(answers))
@@ -238,7 +238,7 @@ class _Every:
             return Answer(verdict=Verdict.UNKNOWN, engine="protocol", covered=False, reasons=why)
         left = explain_unproved(
             " and ".join(self.names), "number", found, lambda clean: "; ".join(map(_listed, zip(*clean, strict=True))),
-            self.format_numbers, Reason(Cause.NOT_PERIODIC, "that others add nothing is not proved", because=why),
+            self.format_numbers, Reason(Cause.NOT_PERIODIC, "other values are not proved safe", because=why),
         )  # fmt: skip
         answers = list(found.values())
         return replace(

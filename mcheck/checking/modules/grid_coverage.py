@@ -71,7 +71,7 @@ class Coverage:
         why = [Reason(Cause.GAP, text, span=span) for span, text in self.reasons]
         more = len(why) - MOST_REASONS
         why = why[:MOST_REASONS] + ([Reason(Cause.GAP, f"{more} more")] if more > 0 else [])
-        said = f"one of {self.covers.total} clusters of the grid was looked at"
+        said = f"one of {self.covers.total} clusters of the grid was checked"
         return (Reason(Cause.CLUSTERS, said, because=tuple(why)),)
 
 
@@ -88,11 +88,11 @@ def compute_coverage(footprints: Sequence[Footprint], cluster: Extent, limit: Li
     found: list[tuple[Span | None, str]] = []
     clashes: list[Clash] = []
     if any(not _same(first, other) for other in footprints[1:]):
-        found.append((None, "it can go several ways, and what they access is not compared"))
+        found.append((None, "its paths may access different bytes"))
     for footprint in footprints:
         found += _unlike(footprint.space, cluster)
         found += [
-            (span, f"other clusters may leave {footprint.buffer_name(buffer)} here")
+            (span, f"in another cluster this may be outside {footprint.buffer_name(buffer)}")
             for buffer, span in footprint.outside
         ]
         found += _meetings(footprint, cluster, limit, clashes, whole=not found)
@@ -120,9 +120,9 @@ def _unlike(space: Space, cluster: Extent) -> Iterator[tuple[Span | None, str]]:
         alone = Space(space.low, space.high, space.first, space.quotients, conditions={condition.slopes: condition})
         other = next((c for c in islice(space.all_clusters(), MOST_CLUSTERS) if not alone.contains(c)), None)
         if other is not None:
-            yield condition.span, f"{_cta(space, other, cluster)} and others go another way here"
+            yield condition.span, f"{_cta(space, other, cluster)} and others take another branch here"
     if space.cluster_count > MOST_CLUSTERS and all(map(space.contains, islice(space.all_clusters(), MOST_CLUSTERS))):
-        yield None, f"the first {MOST_CLUSTERS} clusters go the same way, nobody has looked at the others"
+        yield None, f"the first {MOST_CLUSTERS} clusters take the same path; the others were not examined"
 
 
 def _cta(space: Space, cluster: Sequence[int], extent: Extent) -> str:
@@ -166,7 +166,7 @@ def _meetings(
             if form not in regions:
                 regions[form] = footprint.regions(form)
         if whole and (_clipped(footprint, a) or _clipped(footprint, b)):
-            said = "part of this box is outside of the tensor in the cluster that was looked at, and not in others"
+            said = "part of this box is outside of the tensor in the cluster that was checked, but not in others"
             yield next(iter(footprint.beginnings[a if _clipped(footprint, a) else b])), said
         found = find_overlap(space, regions[a], regions[b], limit, apart=True, solve=whole)
         if found is None and a.slopes != b.slopes:
@@ -213,10 +213,10 @@ def _told(footprint: Footprint, cluster: Extent, a: Form, b: Form, found: Answer
     line = f"line {there.line}" if there is not None and there != here else "the same line"
     does = f"{_DOES[a.kind]} bytes of {name} that {line} {_DOES[b.kind]}"
     if isinstance(found, Pair) and found.first == found.second:
-        return here, f"this {does}, in {_cta(space, found.first, cluster)} and not in the cluster that was looked at"
+        return here, f"this {does}, in {_cta(space, found.first, cluster)} but not in the cluster that was checked"
     if isinstance(found, Pair):
         return here, f"{_cta(space, found.first, cluster)} {does} in {_cta(space, found.second, cluster)}"
-    return here, f"another cluster may be one in which this {does}"
+    return here, f"there may be a cluster in which this {does}"
 
 
 def _places(footprint: Footprint, a: Form, b: Form, found: Answer) -> tuple[Span | None, Span | None]:

@@ -32,10 +32,10 @@ def _race(clash: Clash, texts: dict[Span, str], profile: str) -> Finding:
     first, second = clash.sides
     message = (
         f"{first.cta} {_DONE[first.kind]} bytes of {clash.object} that {second.cta} {_DONE[second.kind]}, "
-        "and nothing in the kernel can order two clusters of the grid"
+        "and nothing in the kernel orders the two clusters"
     )
     return Finding(
         code=CODE, kind=entry.kind, severity=entry.severity(profile), message=message, accesses=accesses,
-        missing="let each cluster write to bytes of its own, or hand over with a release and an acquire at scope gpu",
+        missing="let each cluster write its own bytes, or order the accesses by a release and an acquire at scope gpu",
         section=entry.section,
     )  # fmt: skip

@@ -33,7 +33,7 @@ def agree_on_findings(given: list[Answer]) -> Answer:
     if len(full) < 2:
         best = next(iter(full), None) or next((a for a in given if a.verdict is not Verdict.UNKNOWN), given[0])
         others = "; ".join(f"{a.engine}: {format_reasons(a.reasons)}" for a in given if a is not best)
-        note = f"only the {best.engine} engine answers this in full ({others})"
+        note = f"only the {best.engine} engine has a complete answer ({others})"
         return replace(best, assumptions=(*best.assumptions, note))
     first, *rest = full
     for other in rest:

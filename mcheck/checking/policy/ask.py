@@ -38,7 +38,7 @@ def ask(
     """
     if program.parameter is not None:
         if question.about is not Completeness.FINDINGS:
-            raise Unsupported(f"{program.parameter} is any number; `mcheck check` asks about all of them")
+            raise Unsupported(f"{program.parameter} is any number; use `mcheck check`, which checks all of them")
         late = set()
         return check_every_number(
             program,
@@ -91,7 +91,7 @@ def ask(
         answers.append(given)
     best = _best_findings(answers) if question.about is Completeness.FINDINGS else _best(answers)
     first = answers[0].engine
-    why = chosen.why if best.engine == first else f"the {first} engine left something open"
+    why = chosen.why if best.engine == first else f"the {first} engine gave no complete answer"
     return replace(told(best), chosen=why, cut=_cut(answers if hurried else _last(answers)))
 
 

@@ -50,13 +50,13 @@ class Plan:
         left = tuple(a for a in self.attempts if a.seconds is None or a.engine not in engines)
         if len(left) == len(self.attempts):
             return self
-        return Plan(left, f"the {' and the '.join(sorted(engines))} engine took too long for a smaller one")
+        return Plan(left, f"the {' and the '.join(sorted(engines))} engine timed out for a smaller instance")
 
 
 def plan_attempts(program: Program, question: Question, engine: str) -> Plan:
     """The plan for ``engine``: a name, or ``auto``."""
     if engine != "auto":
-        return Plan((Attempt(engine),), "as requested")
+        return Plan((Attempt(engine),), "selected by the user")
     match question.about:
         case Completeness.LIVENESS:
             return Plan((Attempt(choose_enumerator(program, verdict_only=False)),), "it models waits exactly")
@@ -74,11 +74,11 @@ def _for_findings(program: Program, question: Question) -> Plan:
     if not is_litmus(program):
         return Plan(
             (Attempt("protocol"), Attempt("explicit", BESIDE)),
-            "for kernels: its work grows with the program, not with the number of executions",
+            "its work grows with the program, not with its executions",
         )
     first = PATIENCE if question.timeout is None else min(PATIENCE, question.timeout / 2)
     attempts = (Attempt("protocol", first), Attempt("explicit", BESIDE), Attempt("protocol"))
-    return Plan(attempts, "for litmus tests: if it finds nothing, the explicit engine enumerates all executions")
+    return Plan(attempts, "a litmus test: without a finding, all executions are enumerated too")
 
 
 def _for_states(program: Program, question: Question) -> Plan:
@@ -91,7 +91,7 @@ def _for_states(program: Program, question: Question) -> Plan:
     classic = is_classic(program)
     lister = choose_enumerator(program, verdict_only=question.about is Completeness.VERDICT, classic=classic)
     short = FIRST if question.timeout is None else min(FIRST, question.timeout / 3)
-    why = f"a litmus test of {size} operations: enumerating engines are tried first"
+    why = f"a litmus test of {size} operations: the enumerating engines are tried first"
     if classic and lister == "z3":
         first = ALONE if question.timeout is None else min(ALONE, question.timeout * 2 / 3)
         return Plan((Attempt("z3", first), Attempt("protocol", short), Attempt("z3")), why)

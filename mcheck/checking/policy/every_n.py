@@ -178,8 +178,8 @@ def check_written_loops(
     except TimeOut:
         return Answer(verdict=Verdict.UNKNOWN, covered=False, complete=False, reasons=(timeout_reason(seconds),))
     said = (
-        f"the state repeats every {_often(proof)}: what is not among the first {proof.first}"
-        " and the last ones adds nothing"
+        f"the state repeats every {_often(proof)}: iterations other than the first {proof.first}"
+        " and the last ones show nothing new"
     )
     return merge_proved(proof.answer, [proof.answer], proof.executions, Reason(Cause.PERIODIC, said))
 
@@ -276,10 +276,10 @@ def _wrong(program: Program, looked: CheckedNumbers[int], wrong: int, others: _O
     found = looked.found
     given = found[wrong]
     missed = [k for k in range(wrong) if k not in found]
-    gap = f"{missed[0]} was not looked at" if len(missed) == 1 else ""
+    gap = f"{missed[0]} was not checked" if len(missed) == 1 else ""
     if len(missed) > 1:
-        gap = f"{missed[0]} to {missed[-1]} were not all looked at"
-    smallest = gap or "the smallest that shows it"
+        gap = f"{missed[0]} to {missed[-1]} were not all checked"
+    smallest = gap or "the smallest such value"
     said = f"found with {program.parameter} = {wrong}, {smallest}"
     earliest = _earliest(program, wrong) if wrong > 1 and not missed else 0
     if earliest > 0:

@@ -44,7 +44,7 @@ def attempt_proof(limit: Limit, prove: Callable[[Limit], T]) -> T | Unproved:
         return Unproved((error_reason(error),))
     except TimeOut:
         limit.check()
-        return Unproved((Reason(Cause.TIME, "a proof takes longer than half of the time"),))
+        return Unproved((Reason(Cause.TIME, "a proof takes more than half of the time limit"),))
 
 
 @dataclass(slots=True)

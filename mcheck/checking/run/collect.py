@@ -83,9 +83,9 @@ def read_expectations(path: str) -> dict[str, str]:
         file = os.path.normpath(os.path.join(folder, name))
         if rows.setdefault(file, _VERDICTS[value]) != _VERDICTS[value]:
             span = Span(path, number, line.rindex(value) + 1, 1)
-            raise InputError(f"{name} is expected to pass and to fail", span)
+            raise InputError(f"{name} is expected both to pass and to fail", span)
     if not rows:
-        raise InputError(f"no row in {path}", expected="path,1 (pass) or path,0 (fail)")
+        raise InputError(f"{path} has no rows", expected="path,1 (pass) or path,0 (fail)")
     return rows
 
 

@@ -133,7 +133,7 @@ class _Pool(Generic[T]):
         try:
             pid = os.fork()
         except OSError as error:
-            raise InputError(f"cannot start a process: {error.strerror}", hint="--jobs 1 takes fewer") from None
+            raise InputError(f"cannot start a process: {error.strerror}", hint="--jobs 1 needs fewer") from None
         if pid == 0:
             status = 1
             try:
@@ -177,11 +177,11 @@ class _Pool(Generic[T]):
         why = f"signal {-status}" if status < 0 else f"status {status}"
         memory = self._settings.memory
         hint = (
-            "is memory short?"
+            "the machine may be out of memory"
             if memory is None
-            else f"{worker_limits.format_size(memory)} of memory may not have been enough"
+            else f"{worker_limits.format_size(memory)} of memory may be too little"
         )
-        ended = Reason(Cause.DIED, f"the process that ran the test ended with {why}; {hint}")
+        ended = Reason(Cause.DIED, f"the process that ran the test died with {why}; {hint}")
         return index, self._without(worker, ended)
 
     def _overdue(self) -> Iterator[tuple[int, T]]:

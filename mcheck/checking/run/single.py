@@ -81,7 +81,7 @@ def run_case(case: Case, settings: Settings) -> Result:
         model = settings.model or program.model or DEFAULT_MODEL
         if settings.warnings_as_errors and program.warnings:
             message, span = program.warnings[0]
-            raise InputError(message, span, hint="a warning, which --warnings-as-errors makes an error")
+            raise InputError(message, span, hint="a warning, treated as an error by --warnings-as-errors")
         named = choose_model(settings.model, program.model, program.path, program.model_span)
         asked = make_question(program, replace(settings, timeout=remaining_time(settings.timeout, started)))
         given = ask(program, named, asked, settings.engine)

@@ -95,11 +95,11 @@ def _array_in(file: BinaryIO, path: str, room: int) -> bytes:
         if size > room:
             return bytes(room + 1)
         if len(data) < size:
-            raise ValueError(f"it is cut off: {len(data)} bytes of {size}")
+            raise ValueError(f"it is truncated: {len(data)} of {size} bytes")
         array = frombuffer(data, kind) if size else frombuffer(b"", "u1")
         return as_bytes(array.reshape(shape, order="F" if by_columns else "C") if size else array)
     except _DAMAGE as error:
-        raise InputError(f"{path} is no array of plain numbers: {str(error) or type(error).__name__}") from None
+        raise InputError(f"{path} is not an array of plain numbers: {str(error) or type(error).__name__}") from None
 
 
 def dump(program: Program, execution: Execution, name: str, path: str) -> bytes:
@@ -108,7 +108,9 @@ def dump(program: Program, execution: Execution, name: str, path: str) -> bytes:
     """
     found = instances(program, name)
     if len(found) > 1:
-        raise InputError(f"{name} is in several CTAs", hint=f"name one: {', '.join(_labels(program, found))}")
+        raise InputError(
+            f"{name} has an instance in several CTAs", hint=f"name one: {', '.join(_labels(program, found))}"
+        )
     instance = found[0]
     label = labels(program)[instance.base]
     data = next(o.data for o in execution.objects if o.label == label)

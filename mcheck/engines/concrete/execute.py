@@ -150,7 +150,7 @@ def _atomic(m: Machine, runner: Runner, op: Op) -> None:
         if op.op != "div" or known[0]:
             new = reduce_atomic(op.op, op.type, old, known, flush_subnormals=space != "shared")
     elif op.op == "cas" and old is None:
-        m.notes.add(f"'{op.text}' compares with contents that nothing has written")
+        m.notes.add(f"'{op.text}' compares with uninitialised contents")
     if m.memory.store(address, size, new):
         m.changes += 1
     _set(runner, op.dst, typed(op.type, old))

@@ -171,7 +171,7 @@ class Machine:
         value = self.value(runner, expr)
         if value is None:
             op = runner.thread.code[runner.pc]
-            raise Unsupported(f"the {what} of '{op.text}' depends on contents that nothing has written", op.span)
+            raise Unsupported(f"the {what} of '{op.text}' depends on uninitialised contents", op.span)
         return value
 
     def optional_value(self, runner: Runner, expr: Expr | None, what: str = "operand") -> int | None:
@@ -286,8 +286,8 @@ class Machine:
     # --- threads --------------------------------------------------------------------------------------
 
     def choose(self, what: str) -> int:
-        """A random decision that depends on contents that nothing has written."""
-        self.notes.add(f"{what} depends on contents that nothing has written; the seed decided")
+        """A random decision that depends on uninitialised contents."""
+        self.notes.add(f"{what} depends on uninitialised contents; the seed decided")
         return self.rng.getrandbits(1)
 
     def end_thread(self, runner: Runner) -> None:

@@ -117,7 +117,7 @@ class Solver(Prepared):
             try:
                 valuation.term(term)
             except CircularValue:
-                raise Unsupported("a value that justifies itself, which this model does not forbid") from None
+                raise Unsupported("a value that depends on itself, which this model does not forbid") from None
             except Unknown:
                 continue
 

@@ -13,7 +13,7 @@ from mcheck.base.reasons import Cause, Reason, error_reason, timeout_reason
 from mcheck.engines.search.search import Run
 from mcheck.events.event import Path
 
-STOPPED = Reason(Cause.NONE_ENDS, "no execution ends: every one stops at what is undefined")
+STOPPED = Reason(Cause.NONE_ENDS, "no execution ends: every one reaches undefined behaviour")
 
 
 def why_none_ends(run: Run) -> Reason | None:
@@ -33,7 +33,7 @@ def why_none_ends(run: Run) -> Reason | None:
             run.search_deadlocks(every, first=True)
     except (TimeOut, Unsupported) as error:
         why = timeout_reason(run.limit.seconds) if isinstance(error, TimeOut) else error_reason(error)
-        return Reason(Cause.NONE_ENDS, "it was not settled whether any execution ends", because=(why,))
+        return Reason(Cause.NONE_ENDS, "it is not known whether any execution ends", because=(why,))
     found = sorted(run.findings.values(), key=lambda f: (f.kind != "deadlock", f.code, f.message))
     if found and found[0].kind in ("deadlock", "undefined"):
         return Reason(Cause.NONE_ENDS, f"no execution ends: {found[0].code}, {found[0].message}")
@@ -44,7 +44,7 @@ def why_none_ends(run: Run) -> Reason | None:
     if any(True for combination in product(*complete) for _ in run.structures(combination)):
         axioms = f" ({', '.join(sorted(run.failed))})" if run.failed else ""
         return Reason(Cause.NONE_ENDS, f"no execution ends: the model forbids all of them{axioms}")
-    raise InternalError("the program has no execution at all, and nothing explains why")
+    raise InternalError("the program has no execution, for no known reason")
 
 
 def some_end(run: Run) -> bool:

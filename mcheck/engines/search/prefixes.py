@@ -100,7 +100,7 @@ def combinations_of(every: list[list[Path]], cut: Cut) -> Iterator[tuple[Path, .
             if key not in tried and not short.isdisjoint(key):
                 tried.add(key)
                 if len(tried) > MAX_COMBINATIONS:
-                    raise Unsupported("too many ways to go on beside what is undefined")
+                    raise Unsupported("too many combinations of paths beside undefined behaviour")
                 yield found
 
 

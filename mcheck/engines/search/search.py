@@ -411,7 +411,7 @@ class Run(ABC):
         """
         candidates = [[p for p in paths if p.end in ("end", "stuck")] for paths in every]
         if prod(len(paths) for paths in candidates) > MAX_COMBINATIONS:
-            text = "executions that never end were not looked at: too many ways to wait for each other"
+            text = "executions that never end were not explored: too many combinations of waiting threads"
             self.note = (Reason(Cause.LEFT_OUT, text),)
             if self.findings_wanted or self.prop == "liveness":
                 raise Unsupported(text)

@@ -98,7 +98,7 @@ def _check_values(prepared: Prepared, candidate: Candidate) -> None:
                 ) from None
         except CircularValue:
             if not misused:
-                raise Unsupported("a value that justifies itself, which this model does not forbid") from None
+                raise Unsupported("a value that depends on itself, which this model does not forbid") from None
 
 
 def _least_coherence(prepared: Prepared, bases: dict[str, Masks], ordered: Ordered) -> Evaluation:

@@ -96,7 +96,7 @@ def test_what_is_left_out_is_in_every_headline(
     for form in ("text", "json", "sarif", "github", "junit"):
         assert main(["check", "--format", form, *options, str(file)]) == 0
         said[form] = capsys.readouterr().out
-        assert "no finding but 1 ignored: RACE001" in said[form]
+        assert "no finding except 1 ignored: RACE001" in said[form]
     assert said["text"].startswith("ignored ")
     document = json.loads(said["json"])
     (result,) = document["results"]

@@ -123,7 +123,7 @@ def test_a_test_that_kills_twice_is_given_up(litmus: Callable, tmp_path: Path) -
     paths = [litmus(name) for name in ("a", "falls", "b", "stumbles", "c")]
     said = results(work(pickle.dumps(parcel(paths, task=crashing_tasks.falls)), always))
     assert [r.verdict for r in said] == ["pass", "unknown", "pass", "pass", "pass"]
-    assert said[1].reason == "2 processes that ran the test ended, the last one with signal 9; it is not tried again"
+    assert said[1].reason == "2 processes died while running the test, the last one with signal 9; giving up"
     assert said[1].cut
     attempts = (tmp_path / "tests" / "attempts").read_text().split()
     assert attempts == ["a", "falls", "falls", "b", "stumbles", "stumbles", "c"]
@@ -287,7 +287,7 @@ def test_no_scheduler_there(litmus: Callable, monkeypatch: pytest.MonkeyPatch) -
     process = mcheck("run", litmus("a"), "--scheduler", "nonsense://x")
     out, err = process.communicate()
     assert (process.returncode, out) == (2, "")
-    assert "is no address of a scheduler" in err
+    assert "is not a scheduler address" in err
 
 
 def test_resume_keeps_what_limits_cut(litmus: Callable, tmp_path: Path) -> None:

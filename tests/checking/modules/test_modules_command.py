@@ -228,12 +228,12 @@ def test_modules_of_a_folder_are_checked_where_their_launch_lies_beside_them(
 ) -> None:
     status, _, error = run(capsys, ".")
     assert status == 2
-    assert error == "error: no .litmus file in ., and no launch lies beside hand_over.ptx, racy.ptx\n"
+    assert error == "error: no .litmus file in ., and no launch file beside hand_over.ptx, racy.ptx\n"
     (folder / "racy.json").write_text(json.dumps(LAUNCH))
     (folder / "test.litmus").write_text("PTX a\n{ }\nP@cta 0 { bar.sync 0; }\n")
     status, out, error = run(capsys, ".", "-v")
     assert status == 1
-    assert error.startswith("warning: no launch lies beside hand_over.ptx: skipped\n")
+    assert error.startswith("warning: no launch file beside hand_over.ptx: skipped\n")
     assert "finding  racy.ptx" in out
     assert "2 files: 1 proved, 1 with findings" in out
 

@@ -130,7 +130,7 @@ def test_the_first_round_that_shows_it_is_counted_in_the_loop(bounds: tuple[str,
     assert codes(given) == ["RACE006"]
     assert (
         given.reason
-        == f"found with {smallest}, the smallest that shows it, so not before round 2 of a loop (the first is 0)"
+        == f"found with {smallest}, the smallest such value, so not before round 2 of a loop (the first is 0)"
     )
 
 
@@ -212,7 +212,7 @@ def test_errors_of_other_kinds_that_larger_numbers_have_are_told_too() -> None:
     """Without rounds nobody arrives; the race takes two."""
     given = about(TWO)
     assert codes(given) == ["DEAD003", "RACE003"]
-    assert given.reason == "found with N = 0, the smallest that shows it; RACE003 with N = 2"
+    assert given.reason == "found with N = 0, the smallest such value; RACE003 with N = 2"
     program = parse(TWO, "any.litmus", every=True)
     assert program.instance is not None
     alone = [

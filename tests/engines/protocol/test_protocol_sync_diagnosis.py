@@ -132,7 +132,7 @@ A@cta 0, warp 0, lane 0 {
 
 def test_a_wait_is_told_to_leave_a_group_only_if_there_is_one() -> None:
     opened = missing(GROUPS.replace("COMMIT", "").replace("WAIT", ""))
-    assert "The wait at line 8 does not cover the operation, which no commit_group precedes it for." in opened
+    assert "The wait at line 8 does not cover the operation: no commit_group stands between them." in opened
     closed = missing(GROUPS.replace("COMMIT", "cp.async.commit_group;").replace("WAIT", ""))
     assert "The wait at line 8 leaves the latest group pending, which is this one." in closed
 

@@ -81,7 +81,7 @@ def test_what_is_not_shown_is_bounded(name: str) -> None:
     assert covers(found) == (1, 4)
     if why:
         assert found.verdict == "bounded"
-        assert "one of 4 clusters of the grid was looked at" in (found.reason or "")
+        assert "one of 4 clusters of the grid was checked" in (found.reason or "")
         assert why in (found.reason or "")
     assert checked(body, grid=1).covers is not None
 

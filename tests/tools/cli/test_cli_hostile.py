@@ -105,7 +105,7 @@ def test_a_locked_cache_is_waited_for_within_the_limit(
         with within(30):
             done = mcheck(command, path, "--timeout", 2, "--cache", tmp_path / "c", *site)
     assert done.status == 0
-    assert "going on without the cache" in done.err
+    assert "continuing without the cache" in done.err
     assert "locked" in done.err
 
 
@@ -118,7 +118,7 @@ def test_a_writer_that_stays(mcheck: Callable, litmus: Callable, tmp_path: Path)
         with within(30):
             done = mcheck("run", *paths, "--timeout", 4, "--cache", tmp_path / "c")
     assert (first.status, done.status) == (0, 0)
-    assert done.err.count("nothing more is kept in the cache") == 1
+    assert done.err.count("no more results are stored in the cache") == 1
 
 
 # --- a full disk --------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def test_a_full_disk_costs_the_cache_alone(
     done = mcheck("run", *paths, option, tmp_path / "c", "--jobs", 1)
     assert done.status == 0
     assert done.err.count("warning") == 1
-    assert "nothing more is kept in the cache" in done.err
+    assert "no more results are stored in the cache" in done.err
     assert "full" in done.err
 
 
@@ -158,7 +158,7 @@ def test_no_room_for_a_cache(
     monkeypatch.setattr("tempfile.mkstemp", full)
     done = mcheck("run", litmus("a", text=CLEAN), "--cache", tmp_path / "c", "--jobs", 1)
     assert done.status == 0
-    assert "going on without the cache" in done.err
+    assert "continuing without the cache" in done.err
     assert "No space left on device" in done.err
 
 

@@ -293,7 +293,7 @@ def test_warnings_are_shown_and_errors_on_request(mcheck: Callable, litmus: Call
         ("a.litmus,2\n", "bad row 'a.litmus,2'"),
         ("a.litmus,pass\n", "expected: path,1 (pass) or path,0 (fail)"),
         (",1\n", "bad row ',1'"),
-        ("a.litmus,1\na.litmus,0\n", "a.litmus is expected to pass and to fail"),
+        ("a.litmus,1\na.litmus,0\n", "a.litmus is expected both to pass and to fail"),
         ("\x00\x01,1,\n", "bad row"),
         ("a.lit\x00mus,1\n", "bad row"),
     ],
