@@ -80,7 +80,7 @@ HORIZONS = (5, 12), (8, 40)
 MOST_ROUNDS = 400
 RECENT_WRITES = 3
 """Number of latest writes of a word that are tracked: the model has to order all others before."""
-READS = "the model may hold reads against each other, and those of what nothing writes grow with the rounds"
+READS = "the model may relate reads to each other, and reads of unwritten memory accumulate with the rounds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def prove(
     Raises ``Aperiodic`` with the obstacle, ``TimeOut`` and ``Unsupported``.
     """
     if program.rounds is None or program.sized is None:
-        raise Aperiodic("the program is of one size")
+        raise Aperiodic("the program has a fixed size")
     return _with_mode(_Prover(program, model, profile, unroll, limit, program.rounds(), suffices), _Prover.prove_all)
 
 
@@ -145,7 +145,7 @@ def _with_retries(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Pr
             prover.in_step = False
             return _whole(prover, prove, most)
     except Split:
-        raise Aperiodic("lanes that part ways in a later round") from None
+        raise Aperiodic("lanes that diverge in a later round") from None
     except NewWord as word:
         if len(prover.words) >= MOST_WORDS:
             raise Aperiodic(WORDS) from None

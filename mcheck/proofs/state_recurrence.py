@@ -28,9 +28,9 @@ from mcheck.proofs.streaming_writes import Loop, StreamingWrites, find_streaming
 
 SEVERAL = "steps whose order may vary or change the result"
 FOUND = "something is found"
-WORDS = "words that something else than loads and stores writes, and that something depends on or is strong"
+WORDS = "words that operations other than loads and stores write, and that matter or are strong"
 REPEATABLE_WRITES = frozenset(("write",))
-GROWING = "every round leaves something behind that later ones may still meet"
+GROWING = "every round leaves state behind that later rounds may still observe"
 
 
 class NoRecurrence(Aperiodic):
@@ -316,9 +316,9 @@ def _describe_difference(m: Machine, seen: Sequence[tuple[Form, int | None]]) ->
     one, other = seen[-2][0], seen[-1][0]
     for agent, before, after in zip(m.agents, one.agents, other.agents, strict=True):
         if before.place != after.place:
-            return f"how far {m.name(agent)} is, beside the others"
+            return f"the progress of {m.name(agent)} relative to the others"
         for lane, (first, then) in enumerate(zip(before.lanes, after.lanes, strict=True)):
             for (name, value), (_, changed) in zip(first.registers, then.registers, strict=False):
                 if value != changed:
                     return f"register {name} of {m.name(agent, lane)}, which is {value} and a period later {changed}"
-    return "the state of the program, of which no two are alike at the ends of periods"
+    return "the state of the program, which differs at the ends of all periods"

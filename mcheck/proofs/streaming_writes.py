@@ -103,7 +103,7 @@ def _writes(op: Op, low: int, high: int, name: str) -> Iterator[tuple[int, int]]
         elif isinstance(op, ops.Store) and operand == "address" and op.sem == "weak":
             size = type_size(op.type) * len(op.srcs)
         if size is None or not isinstance(expr, Const):
-            raise Aperiodic(f"a use of {name} that is no plain write", op.span)
+            raise Aperiodic(f"a use of {name} other than a plain write", op.span)
         yield expr.value, size
 
 

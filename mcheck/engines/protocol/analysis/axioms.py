@@ -78,7 +78,7 @@ def check_axioms(program: Program, tape: Tape) -> None:
     demands: list[tuple[str, list[tuple[str, ...]]]] = []
     code = list(map(ops.performed_operation, program.operations))
     if (text := _find_missing_acyclicity(tape, code)) is not None:
-        raise Unsupported(f"the protocol engine does not follow what the model demands of causes: {text}")
+        raise Unsupported(f"the protocol engine does not support what the model requires of causes: {text}")
     if not tape.total_co:
         demands.append(("coherence", [COHERENCE, TOTAL_COHERENCE]))
     if "same-access" in tape.bases and _may_tear(code):
@@ -90,11 +90,11 @@ def check_axioms(program: Program, tape: Tape) -> None:
         demands.append(("mbarriers", [MBARRIER]))
     for what, ways in demands:
         if not any(all(_has_axiom(tape, form) for form in way) for way in ways):
-            raise Unsupported(f"the protocol engine does not follow what the model demands of {what}: {ways[0][0]}")
+            raise Unsupported(f"the protocol engine does not support what the model requires of {what}: {ways[0][0]}")
     for axiom in (
         () if is_equivalent(tape) else _unknown_emptiness_axioms(tape, frozenset() if updates else frozenset(("rmw",)))
     ):
-        raise Unsupported(f"the protocol engine does not follow the axiom {axiom.name} of the model")
+        raise Unsupported(f"the protocol engine does not support the axiom {axiom.name} of the model")
 
 
 def _find_missing_acyclicity(tape: Tape, code: list[ops.Op]) -> str | None:

@@ -27,7 +27,7 @@ class Split(Exception):
     """The lanes of an agent must not run as one; ``groups`` are the agents to replace it by."""
 
     def __init__(self, groups: Sequence[tuple[int, ...]]) -> None:
-        super().__init__("lanes part ways")
+        super().__init__("lanes diverge")
         self.groups = tuple(groups)
 
 

@@ -41,17 +41,17 @@ def _explain_failed_test(m: Machine, owner: Agent, old: Record) -> str:
     line, access = line_of(wait), line_of(old.event.op)
     if line >= access:
         return ""
-    return f" The look at line {line} may answer false, and line {access} then comes too early."
+    return f" The test at line {line} may answer false, and line {access} then comes too early."
 
 
 def _explain_missing_half(m: Machine, issuer: Agent, owner: Agent, old: Record, last: Entry) -> str:
     """Explain which half is missing, where the other agent knows of the step ``last`` after the access."""
     if isinstance(last.op, ops.CpAsyncArrive):
-        return "it tells of the cp.async before it, and of nothing else"
+        return "it tracks the cp.async before it, and nothing else"
     if isinstance(last.op, NOT_CUMULATIVE):
-        return "its completion tells of its own accesses, and of nothing before them"
+        return "its completion covers its own accesses, and nothing before them"
     if isinstance(last.op, ops.Collective):
-        return "lanes wait for each other there, and hand nothing over; bar.warp.sync does"
+        return "lanes only wait for each other there; bar.warp.sync also orders memory"
     fences = [
         e for e in m.trace[old.position :] if e.agent == owner.index and e.signal < 0 and is_releasing_fence(e.op)
     ]

@@ -52,7 +52,7 @@ def _suggest_move_wait(m: Machine, op: ops.TensorMove, old: Entry, new: Entry, i
     if own:
         return ""
     there = any(e.agent == old.agent and e.step > old.step and isinstance(e.op, ops.WaitGroup) for e in m.trace)
-    first = f"Behind the wait for line {line_of(old.op)}" if there else f"Execute {wait.text} {where}; then"
+    first = f"After the wait for line {line_of(old.op)}" if there else f"Execute {wait.text} {where}; then"
     return (
         f"{first} hand over to line {line_of(new.op)}: tcgen05.fence::before_thread_sync, a barrier or an mbarrier, "
         f"tcgen05.fence::after_thread_sync."
