@@ -1,1 +1,1 @@
-"""Proofs for every N: recurrence of states, executions of several programs at once, rotation symmetry."""
+"""Proofs for every N: recurrence of states, shared prefixes of executions, rotation symmetry."""

@@ -1,4 +1,7 @@
-"""The numbers whose programs are followed as one, as far as they do the same (``mcheck.proofs.prefix_sharing``)."""
+"""Instances of a program for several values of N, executed together as far as they agree.
+
+``mcheck.proofs.prefix_sharing`` has the argument.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +23,15 @@ from mcheck.proofs.program_diff import ProgramDiff, next_visible
 from mcheck.proofs.setup_reuse import SetupReuse
 
 Suffices = Callable[[Program, Answer], Answer | None]
-"""What is to be said of a program, from the answer that says that nothing was found; ``None`` if others are asked."""
+"""The answer about an instance, from the answer that no error was found; ``None`` if other engines have to be asked."""
 
 
 MAX_PENDING = 24
-"""So many executions are kept where they part from larger numbers; the first ones are brought to their ends before."""
+"""Executions kept at the point where they diverge from larger instances; the oldest are then run to their ends."""
 
 
 class HorizonReached(Exception):
-    """The execution has been followed far enough, and is not over."""
+    """The execution has been followed as far as the largest instance allows, and is not over."""
 
     def __init__(self, m: Machine) -> None:
         super().__init__()
@@ -37,23 +40,23 @@ class HorizonReached(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CodePositions:
-    """Where agents stand in the code of a program, which that of a machine may be the beginning and the end of."""
+    """Positions of agents in the code of a program whose first and last operations a machine's program may have."""
 
     code: list[tuple[Op, ...]]
     at: Callable[[Agent], int] = lambda agent: agent.pc
 
     @staticmethod
     def in_program(setup: Setup) -> CodePositions:
-        """In a program by itself."""
+        """Return the positions in a program itself."""
         return CodePositions([setup.program.threads[group[0]].code for group in setup.partition])
 
     def next_visible(self, agent: Agent) -> int:
-        """Where the next operation of an agent stands that is not local."""
+        """Return the position of the agent's next operation that other agents may observe."""
         return next_visible(self.code[agent.index], self.at(agent))
 
 
 class Family(Protocol):
-    """Programs that differ in a number."""
+    """The programs that differ in N."""
 
     rounds: LoopPeriodicity
     suffices: Suffices | None
@@ -70,7 +73,7 @@ class Family(Protocol):
 
 
 class Instances:
-    """The numbers whose executions are one so far (``mcheck.proofs.prefix_sharing``), up to ``most``."""
+    """The instances up to ``most`` whose executions agree so far (``mcheck.proofs.prefix_sharing``)."""
 
     def __init__(self, family: Family, whole: Setup, fewest: int, most: int) -> None:
         self.family, self.most = family, most
@@ -87,12 +90,12 @@ class Instances:
         """The answers of those that are over."""
 
     def start(self) -> Setup:
-        """What is to be executed first."""
+        """Return the first program to execute."""
         self._shared, self._marks, self._ended = SharedPrefixes(self.diff, self.smallest), [], {}
         return self.setup(self.smallest)
 
     def positions(self, whole: Setup) -> CodePositions:
-        """Where agents stand in the program with a large number, while they are in that with a small one."""
+        """Return the positions of agents in a large instance while they execute a small one."""
         of_whole = CodePositions.in_program(whole)
 
         def at(agent: Agent) -> int:
@@ -102,7 +105,7 @@ class Instances:
         return replace(of_whole, at=at)
 
     def before_step(self, m: Machine, agent: Agent) -> None:
-        """Is told of every step before it is made."""
+        """Hook that is called before every step."""
         self._shared.before_step(m, agent)
         kept = self._shared.kept
         while len(kept) > MAX_PENDING:
@@ -112,7 +115,7 @@ class Instances:
             raise HorizonReached(m)
 
     def setup(self, number: int) -> Setup:
-        """The program with a number as the engine runs it."""
+        """Return the setup of an instance."""
         found = self._setups.get(number)
         if found is None:
             program = self.family.build_instance(number)
@@ -120,14 +123,15 @@ class Instances:
         return found
 
     def diff(self, number: int) -> ProgramDiff | None:
-        """The diff of a number and the next one."""
+        """Return the difference between an instance and the next one."""
         if number not in self._diffs:
             self._diffs[number] = ProgramDiff.compare(self.setup(number), self.setup(number + 1))
         return self._diffs[number]
 
     def _smallest(self, number: int) -> int:
-        """The smallest number from which on, up to this one, each is joined to the next one; where nobody asks about
-        small ones, this one.
+        """Return the smallest N from which on each instance up to this one is comparable with the next.
+
+        That is this one if nobody asks about smaller ones.
         """
         if self.family.suffices is None:
             return number
@@ -142,14 +146,15 @@ class Instances:
         return number
 
     def mark_places(self, places: dict[int, int]) -> int:
-        """A mark for where agents stand now."""
+        """Record the current positions of the agents and return the mark."""
         self._marks.append((places, self._shared.number))
         return len(self._marks) - 1
 
     def find_first(self, distance: int, steps: int) -> int | None:
-        """The smallest number in whose execution all agents are in their loops in the first of the two states, and with
-        ``distance`` more rounds in the second one; ``None`` as long as that is one that is not known yet, or some of
-        the numbers up to ``steps`` more have not parted.
+        """Return the smallest N for which all agents are in their loops at both equal states.
+
+        They are there at the first state with N, and with ``distance`` more rounds at the second. ``None`` while that
+        is not known yet, or while some of the instances up to ``steps`` more have not diverged.
         """
         earlier, later = (self._first_at(mark) for mark in self.between)
         if earlier is None or later is None:
@@ -167,7 +172,9 @@ class Instances:
         return None
 
     def answer(self, number: int) -> Answer | None:
-        """The answer of a number, from where it parted; ``None`` if it has to be run from its beginning."""
+        """Return the answer of an instance, run from where it diverged; ``None`` if it has to be run from its
+        beginning.
+        """
         if number in self._ended:
             return self._ended[number]
         return self._end(number) if number in self._shared.kept else None
@@ -180,7 +187,7 @@ class Instances:
             return None
 
     def answers_below(self, first: int) -> dict[int, Answer]:
-        """The answers of those below a number of which nothing else has to be asked."""
+        """Return the answers of the instances below N about which nothing else has to be asked."""
         found: dict[int, Answer] = {}
         suffices = self.family.suffices
         if suffices is None:

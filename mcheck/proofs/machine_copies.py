@@ -1,7 +1,7 @@
-"""A second machine in the state of a first one, which may go on without it.
+"""Deep copies of a machine: a second machine in the same state, which may continue independently.
 
-What changes as an execution goes on is made anew, each object once, so that what was one object is one object again.
-Everything else is shared: events, operations, vectors of time, the steps of the trace.
+Mutable objects are copied, each once, so that aliases remain aliases. Everything immutable is shared: events,
+operations, vector clocks, the steps of the trace.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mcheck.engines.protocol.state.sync_objects import BarrierState, Mbarrier, S
 
 
 def copy_machine(m: Machine) -> Machine:
-    """A machine between two steps once more; nobody watches the copy."""
+    """Return a copy of a machine between two steps, without its watcher."""
     return _Copies().machine(m)
 
 
@@ -28,17 +28,17 @@ SHALLOW = (
     "program_order", "control_sources", "polls", "exits", "fences", "blocked_steps", "unordered_finds", "reported",
     "agents_to_split", "tokens", "guessed_truths",
 )  # fmt: skip
-"""The sets and mappings of a machine that hold nothing that has to be copied itself."""
+"""Sets and mappings of a machine that are copied shallowly."""
 
 
 class _Copies:
-    """What has been copied, by the identity of the original. The originals live on meanwhile."""
+    """The copies made so far, by the identity of the original, which lives on meanwhile."""
 
     def __init__(self) -> None:
         self.made: dict[int, object] = {}
 
     def machine(self, m: Machine) -> Machine:
-        """A machine with all that it holds."""
+        """Copy a machine with everything that it holds."""
         out = Machine.__new__(Machine)
         vars(out).update(vars(m))
         out.window = self.window(m.window)
@@ -66,7 +66,7 @@ class _Copies:
     # --- events -----------------------------------------------------------------------------------------------
 
     def live(self, e: Live) -> Live:
-        """An event of the window; one that is no longer live, with the one that stands for it."""
+        """Copy an event of the window; one that was merged, with the event that represents it."""
         found = self.made.get(id(e))
         if found is None:
             last = e.stand_in
@@ -187,7 +187,7 @@ class _Copies:
     # --- agents -----------------------------------------------------------------------------------------------
 
     def agent(self, a: Agent) -> Agent:
-        """An agent, but for its emitters."""
+        """Copy an agent except for its emitters."""
         return replace(
             a,
             lanes=[lane.fork() for lane in a.lanes],
@@ -208,7 +208,7 @@ class _Copies:
         )
 
     def where(self, where: object) -> object:
-        """What an agent waits for: an object, which the machine has, or the name of one."""
+        """Copy what an agent waits for: an object of the machine, or the name of one."""
         match where:
             case Mbarrier() | Word():
                 return self.made[id(where)]

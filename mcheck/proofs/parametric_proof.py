@@ -1,34 +1,33 @@
-"""Proofs for every number of rounds: a program with a constant N that is any number, at all numbers from one on.
+"""Parametric proofs: a program with a constant N that may be any number, for all N from one on.
 
 The text says that code is alike in rounds a period apart (``mcheck.ir.loop_unrolling``). One execution is followed
-until, at the end of a period of one agent, it is in the same canonical form
+until, at the end of a period of one agent, it has the same canonical form
 (``mcheck.engines.protocol.reduction.canonical_form``) as some periods before, all agents standing in their loops, as
-many rounds further on. So far nothing could have gone another way: no reversal and no choice was noted. Let p be the
-rounds between the two, and M a number for which all agents are still in their loops at the earlier one.
+many rounds further on. Up to there nothing could have gone another way: no reversal and no choice was noted. Let p be
+the number of rounds between the two, and M an N for which all agents are still in their loops at the earlier one.
 
-The programs with M, M + 1, ... M + p - 1 are run to their ends, epilogues included, from where they part from larger
-ones: what all have in common is executed once (``mcheck.proofs.prefix_sharing``), and smaller numbers are followed
-besides. Where that cannot be, each is run from its beginning.
+The programs with M, M + 1, ... M + p - 1 are run to their ends, epilogues included, from where they diverge from larger
+ones: what all have in common is executed once (``mcheck.proofs.prefix_sharing``), and smaller N are followed as well.
+Where that is impossible, each is run from its beginning.
 
-Where each of them has this one execution, without a finding, so has the program with any larger number N, by induction:
-up to the later one of the two states it does what was seen, whatever N is, for no agent leaves its loop before. From
-there on it has before it what the program with N - p has before it at the earlier one: code alike, in a form alike. So
-it goes on as that one does, which has one execution without a finding.
+If each of them has only this execution, without a finding, so has the program with any larger N, by induction: up to
+the later of the two states it does what was seen, whatever N is, because no agent leaves its loop before. From there on
+it has to execute what the program with N - p has to execute from the earlier one: equal code, from an equal form. So it
+continues as that one does, which has one execution without a finding.
 
-In which order the steps are taken that could come in any makes no difference to the argument either. Mostly the first
-agent that can go does, which goes no further ahead than the others let it. Agents that wait for nobody would run
-through one after the other, and what the first ones leave behind would grow: where no state repeats, all are kept in
-step.
+The argument does not depend on the order in which independent steps are taken. Mostly the first agent that can run
+does, which gets no further ahead than the others let it. Agents that wait for nobody would run to their ends one after
+the other, and the state that the first ones leave would grow: where no state repeats, all agents are kept in step.
 
-Mostly rounds are alike but for a *turn* of names that are closer than a period of the text
-(``mcheck.proofs.rotation_symmetry``): then forms are compared in the names of before the turns, and p is the number of
-rounds between two that are alike. What is said of N - p above is said of it with the names turned. Where what comes
-behind the loops is not the same with the names turned, p is as many rounds as leave all names as they are.
+Mostly rounds closer than a period of the text are equal up to a *rotation* of names
+(``mcheck.proofs.rotation_symmetry``): then forms are compared with the rotation undone, and p is the number of rounds
+between two equal ones. What is said of N - p above is said of it with the names rotated. If the code after the loops is
+not invariant under the rotation, p is the number of rounds after which the rotation is the identity.
 
-An execution is followed as always, but that at the end of every period, before the last operation of it that others may
-notice, the window is at ``rest``, so that nothing but what a form shows is carried over. Which operation of a period it
+The execution is an ordinary one, except that at the end of every period, before its last operation that others may
+observe, the window is normalised, so that nothing but what a form shows is carried over. Which operation of a period it
 is makes no difference to the argument. Before the last one M is smallest: the agent is still in its loop there with as
-many rounds as it has begun, and behind it only with more.
+many rounds as it has begun, and after it only with more.
 """
 
 from __future__ import annotations
@@ -77,19 +76,19 @@ from mcheck.proofs.streaming_writes import Loop, find_streaming_writes
 from mcheck.semantics.tensor_footprint import extent
 
 HORIZONS = (5, 12), (8, 40)
-"""So many periods, and rounds ahead of them, are followed: where no state repeats among the few, more."""
+"""Pairs (periods, rounds ahead of them) to follow: first few, and more where no state repeats among these."""
 MOST_ROUNDS = 400
 RECENT_WRITES = 3
-"""So many of the latest writes of a word are followed: of all others the model has to say that they are over."""
-READS = "the model may hold reads against each other, and those of what nothing writes grow with the rounds"
+"""Number of latest writes of a word that are tracked: the model has to order all others before."""
+READS = "the model may relate reads to each other, and reads of unwritten memory accumulate with the rounds"
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """For every number from ``first`` on, or for one, nothing was found but what ``answer`` has for review; the state
-    repeats every ``period`` rounds.
+    """A proof for every N from ``first`` on, or for one: no finding except those in ``answer``, which are for review.
 
-    ``answer`` is that of the programs that were run to their ends, ``executions`` how many were run.
+    The state repeats every ``period`` rounds. ``answer`` is that of the instances that were run to their ends,
+    ``executions`` is their number.
     """
 
     first: int
@@ -97,27 +96,27 @@ class Proof:
     answer: Answer
     executions: int
     smaller: Mapping[int, Answer] = field(default_factory=dict)
-    """What was found out on the way about numbers below ``first``: those without a finding."""
+    """Answers about instances below ``first`` that the proof came across: those without a finding."""
     turns: bool = False
-    """Whether the state repeats but for a turn of names alone (``mcheck.proofs.rotation_symmetry``)."""
+    """Whether the state repeats only up to a rotation of names (``mcheck.proofs.rotation_symmetry``)."""
 
 
 def prove(
     program: Program, model: Model, profile: str, unroll: int, limit: Limit, suffices: Suffices | None = None
 ) -> Proof:
-    """The proof for all numbers from one on; for smaller ones, their answers where they are at hand and ``suffices``
-    says so.
+    """Prove a program for all N from one on; smaller N have answers where ``suffices`` accepts them.
 
-    Raises ``Aperiodic`` with what is in the way, ``TimeOut`` and ``Unsupported``.
+    Raises ``Aperiodic`` with the obstacle, ``TimeOut`` and ``Unsupported``.
     """
     if program.rounds is None or program.instance is None:
-        raise Aperiodic("the program is of one size")
+        raise Aperiodic("the program has a fixed size")
     return _with_mode(_Prover(program, model, profile, unroll, limit, program.rounds(), suffices), _Prover.prove_all)
 
 
 def prove_long(program: Program, model: Model, profile: str, unroll: int, limit: Limit) -> Proof:
-    """The proof for a program whose loops run often (``Program.long``); ``first`` is a round from which on the state
-    repeats. Raises as ``prove``.
+    """Prove a program whose loops have many iterations (``Program.long``).
+
+    ``first`` of the proof is a round from which on the state repeats. Raises as ``prove``.
     """
     assert program.shortened is not None
     return _with_mode(_Prover(program, model, profile, unroll, limit, program.shortened.rounds), _Prover.prove_long)
@@ -146,7 +145,7 @@ def _with_retries(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Pr
             prover.in_step = False
             return _whole(prover, prove, most)
     except Split:
-        raise Aperiodic("lanes that part ways in a later round") from None
+        raise Aperiodic("lanes that diverge in a later round") from None
     except NewWord as word:
         if len(prover.words) >= MAX_TRACKED_WORDS:
             raise Aperiodic(WORDS) from None
@@ -166,7 +165,7 @@ def _whole(prover: _Prover, prove: Callable[[_Prover, int], Proof], count: int) 
 
 
 class _NoRotation(Exception):
-    """With registers as constants there is no turn from a round to the next one: nothing is won by them."""
+    """With registers as constants there is no rotation from a round to the next one: they do not help."""
 
 
 @dataclass(slots=True)
@@ -179,21 +178,21 @@ class _Prover:
     rounds: LoopPeriodicity
     suffices: Suffices | None = None
     in_step: bool = False
-    """Whether no agent goes on to its next period while others can go on in theirs."""
+    """Whether no agent enters its next period while others can continue in theirs."""
     turns: bool = True
-    """Whether rounds are looked for that are alike but for a turn (``mcheck.proofs.rotation_symmetry``)."""
+    """Whether to look for rounds that are equal up to a rotation (``mcheck.proofs.rotation_symmetry``)."""
     folding: Folding | None = None
-    """What registers go round in the loops, which are constants then."""
+    """The periodic registers of the loops, replaced by constants."""
     periods: Periods = field(init=False)
-    """How the rounds are followed."""
+    """The division of the rounds into periods."""
     circles: dict[int, Ring] = field(default_factory=dict)
-    """What goes round in them (``Setup.rings``)."""
+    """The rings that the rotation acts on (``Setup.rings``)."""
     words: dict[int, int] = field(default_factory=dict)
-    """The words that have turned out to be followed (``exploration.Search.extra_words``)."""
+    """The words that have turned out to need tracking (``exploration.Search.extra_words``)."""
     first: exploration.Search = field(init=False)
 
     def prove_all(self, count: int) -> Proof:
-        """The proof for all numbers."""
+        """Prove all N."""
         count += self.rounds.least
         try:
             return self._prove_all(count)
@@ -240,7 +239,7 @@ class _Prover:
         return Proof(first, steps, answer, len(answers) + 1, smaller, turns=steps % rounds.period > 0)
 
     def prove_long(self, count: int) -> Proof:
-        """The proof for loops that are as long as they are written: what is left out of them adds nothing."""
+        """Prove a program with long loops: the rounds that are left out add nothing."""
         rounds, period = self.rounds, self.rounds.period
         kept = rounds.ahead + count
         whole = self.leave_out_rounds(kept, period)
@@ -259,8 +258,9 @@ class _Prover:
         return Proof(kept, steps, answer, 2)
 
     def judge_continuation(self, m: Machine, setup: Setup) -> Answer | None:
-        """The answer about a program that an execution of another one, so far, is one of, too; ``None`` if it has to be
-        run from its beginning.
+        """Return the answer about a program of which another program's execution is a prefix.
+
+        ``None`` if it has to be run from its beginning.
         """
         diff = ProgramDiff.compare(m.setup, setup)
         if diff is None or not diff.is_straight or not diff.applies_to(m, set()):
@@ -270,8 +270,9 @@ class _Prover:
         return None if m.problems else self.judge(m)
 
     def prepare_whole(self, small: Program, whole: Program) -> Setup:
-        """What is to be executed of ``whole``, with the agents of one execution of a ``small`` program of its family;
-        raises ``Aperiodic`` where that says that more than a state may decide.
+        """Return the setup of ``whole``, with the agents of one execution of a ``small`` program of its family.
+
+        Raises ``Aperiodic`` if that execution shows that more than the state may decide.
         """
         self.first = exploration.Search(small, self.model, self.profile, self.unroll, 1, time_limit=self.limit)
         self.first.run()
@@ -295,21 +296,22 @@ class _Prover:
         return setup
 
     def explain_non_interleaving(self, setup: Setup) -> str | None:
-        """Why there may be executions of a program that are no interleaving of its steps."""
+        """Return why a program may have executions that are no interleaving of its steps."""
         program, needed = setup.program, setup.needed_registers
         return find_non_interleaving(program, needed, setup.partition, setup.tape) or explain_delayed_waits(
             program, needed
         )
 
     def build_instance(self, number: int) -> Program:
-        """The program with a number, under the same assumptions."""
+        """Return the program for an N, under the same assumptions."""
         self.limit.check()
         assert self.program.instance is not None
         return self._of_family(self.program.instance(number))
 
     def leave_out_rounds(self, kept: int, every: int, least: int | None = None) -> Program:
-        """The program without as many rounds as can be left out behind the first ones, in multiples of a number, and
-        before the last ones, which are a period or as many as ``least``.
+        """Return the program without as many rounds as possible, in multiples of ``every``.
+
+        The first ``kept`` rounds remain, and the last ones, which are a period or at least ``least``.
         """
         self.limit.check()
         assert self.program.shortened is not None
@@ -320,7 +322,7 @@ class _Prover:
         return found if self.folding is None else self.folding.program(found)
 
     def extend_period(self) -> LoopPeriodicity:
-        """The rounds with a period after which the stored values that may decide something are the same."""
+        """Return the rounds with a period after which the stored values that matter are the same."""
         rounds = self.rounds
         uneven = {name: every for name, every in rounds.aperiodic_values().items() if every is not None}
         if not uneven:
@@ -335,7 +337,7 @@ class _Prover:
         return rounds.with_period(lcm(rounds.period, *(every for name, every in uneven.items() if name in names)))
 
     def fold_registers(self) -> _Prover | None:
-        """The same with what registers keep as constants, where the rounds have a longer period then."""
+        """Return a prover with periodic registers as constants, where that gives the rounds a longer period."""
         rounds = self.rounds
         if rounds.place is not None or not may_fold(self.program):
             return None
@@ -347,7 +349,7 @@ class _Prover:
         return None if folding is None else replace(self, rounds=folding.rounds, folding=folding)
 
     def prepare(self, program: Program) -> Setup:
-        """A program of this family with the agents that the smallest of it has."""
+        """Return the setup of a program of this family with the agents of the smallest one."""
         known = self.first.setup
         assert known is not None
         whole = {t: k for k, group in enumerate(partition_lanes(program)) for t in group}
@@ -362,7 +364,9 @@ class _Prover:
         return out
 
     def find_loops(self, setup: Setup, loops_by: Callable[[int], dict[int, Loop]]) -> dict[int, Loop]:
-        """The loops cut into as few rounds as go into the next ones by a turn, or into the periods of the text."""
+        """Return the loops, divided into the shortest periods that a rotation maps to each other, or else those of the
+        text.
+        """
         self.periods = Periods(self.rounds, self.rounds, in_step=self.in_step)
         setup.rings = self.circles = {}
         period = self.rounds.period
@@ -383,8 +387,9 @@ class _Prover:
         return loops_by(period)
 
     def loop_ends(self, setup: Setup, number: int) -> list[int]:
-        """Where the rounds that are alike end in the code of each agent; raises ``Aperiodic`` where a loop does not
-        run on with the number.
+        """Return where the rounds that are alike end in the code of each agent.
+
+        Raises ``Aperiodic`` where a loop does not grow with N.
         """
         out = []
         for group in setup.partition:
@@ -400,7 +405,7 @@ class _Prover:
         return out
 
     def given_loops(self, setup: Setup, number: int) -> dict[int, Loop]:
-        """The loops of the agents, where the program says for each thread and number where they are."""
+        """Return the loops of the agents, where the program itself says for each thread and N where they are."""
         assert self.rounds.place is not None
         out = {}
         for k, group in enumerate(setup.partition):
@@ -411,8 +416,10 @@ class _Prover:
     def build_loops(
         self, setup: Setup, every: int, small: Program | None = None, more: int = 0, kept: int = 0
     ) -> dict[int, Loop]:
-        """The loops of the agents, so many rounds for a period: those that are alike, of the first ``kept`` where it is
-        given. Where there is a ``small`` program they have as many rounds ``more`` as it has.
+        """Return the loops of the agents, ``every`` rounds to a period: the rounds that are alike, of the first
+        ``kept`` if given.
+
+        Compared with a ``small`` program they have ``more`` rounds.
         """
         cuts = self.rounds.loops
         missing = (kept, self.rounds.left_out(kept, self.rounds.period)) if kept else (0, 0)
@@ -434,8 +441,9 @@ class _Prover:
         return out
 
     def check_growth(self, one: Program, more: Program) -> None:
-        """Raises ``Aperiodic`` if addresses grow into objects that are written, or that do not grow as much, from one
-        program to the one with a period more, which may be one and the same.
+        """Raise ``Aperiodic`` if addresses grow into objects that are written, or that do not grow as much.
+
+        ``one`` and ``more`` are programs a period apart, possibly the same.
         """
         read_only = find_unwritten_objects(one) if self.rounds.growing or self.rounds.coordinates else frozenset()
         for name, by in self.periods.unit.growing.items():
@@ -450,12 +458,13 @@ class _Prover:
             _check_tile_independence(one, read_only)
 
     def judge_alone(self, setup: Setup, loop: Loop, lead: int, which: str) -> Answer:
-        """The answer about one of the programs, from its one execution; raises ``Aperiodic`` if it has an error.
+        """Return the answer about one instance from its only execution; raise ``Aperiodic`` if it has an error.
 
-        What is for review stops no agent, so that it shows with every larger number as it shows here.
+        Findings for review stop no agent, so that they occur with every larger N as they do here.
         """
         at_rest = pause_each_period(
-            CodePositions.in_program(setup), {lead: loop}, lead, lambda *_: None,
+            CodePositions.in_program(setup), {lead: loop}, lead,
+            lambda *_: None,
             lambda _, turn: self.periods.is_compared(turn), set(),
         )  # fmt: skip
         given = self.judge(execute(setup, before_step=at_rest, choose_agent=first_runnable))
@@ -464,8 +473,9 @@ class _Prover:
         return given
 
     def judge(self, m: Machine) -> Answer | None:
-        """The answer about a program from its one execution, ``None`` if that has an error; raises ``Aperiodic`` if it
-        could have gone another way.
+        """Return the answer about a program from its only execution, ``None`` if that has an error.
+
+        Raises ``Aperiodic`` if the execution could have taken another course.
         """
         check_deterministic(m)
         search = exploration.Search(m.program, self.model, self.profile, self.unroll)
@@ -485,9 +495,7 @@ NO_LOOP = Loop(0, 0, 0)
 
 
 def _build_loop(code: tuple[ops.Op, ...], alike: tuple[int, ...], period: int) -> Loop:
-    """A loop whose rounds begin at these places in the code; raises ``Aperiodic`` where that is not what the text
-    says.
-    """
+    """Return a loop whose rounds begin at these places in the code; raise ``Aperiodic`` if the text disagrees."""
     if len(alike) < 2 * period + 1:
         raise Aperiodic("a loop that does not run on")
     first, length = alike[0], alike[period] - alike[0]
@@ -506,7 +514,7 @@ def _build_loop(code: tuple[ops.Op, ...], alike: tuple[int, ...], period: int) -
 
 
 def _check_tile_independence(program: Program, read_only: frozenset[int]) -> None:
-    """Raises ``Aperiodic`` unless a load by a tensor map is legal, and in nobody's way, wherever its tile is."""
+    """Raise ``Aperiodic`` unless a load by tensor map is legal and conflicts with nothing, whichever tile it loads."""
     for op in program.operations:
         if not isinstance(op, ops.TensorCopy):
             continue

@@ -1,12 +1,13 @@
-"""Registers that go round in a loop, as constants: a stage and a phase that a thread keeps for itself.
+"""Constant folding of periodic registers: a stage and a phase that a thread keeps in registers.
 
-A loop that counts in registers (``add s, s, 1; setp.eq w, s, S; @w mov s, 0``) says the same in every round, and does
-the same every so many rounds alone. What such registers hold follows from constants, so it can be said where it is
-used: then the text of the loop is as if it had been written with ``k % S``, and its period is the one of what it does.
+A loop that counts in registers (``add s, s, 1; setp.eq w, s, S; @w mov s, 0``) has the same text in every round, and
+does the same only every so many rounds. The values of such registers follow from constants, so they can be substituted
+where they are used: the loop then reads as if it had been written with ``k % S``, and its period is that of its
+effects.
 
-A register is *kept* if it comes round: what it holds at the beginning of every round follows from what the kept ones
-held at the beginning of the round before. So what is known of a round depends on them alone, and they repeat forever
-once they have repeated. Of others nothing is said in the loop and behind it.
+A register is *kept* if it is periodic: its value at the beginning of every round follows from those of the kept
+registers at the beginning of the round before. So the known state of a round depends on them alone, and they repeat
+forever once they have repeated. Nothing is known of other registers in the loop and after it.
 """
 
 from __future__ import annotations
@@ -28,31 +29,32 @@ from mcheck.ir.program import Program, Thread
 from mcheck.ir.resolve import Undefined, checked_binary, resolve
 
 MAX_PERIOD = 45
-"""The longest period that anybody makes use of."""
+"""The longest period that any proof makes use of."""
 PROBED_ROUNDS = 2 * MAX_PERIOD
-"""So many rounds show whether what is kept comes round."""
+"""Number of rounds that show whether the kept registers are periodic."""
 LOCAL = (ops.Alu, ops.Label, ops.Branch)
 
 Values = tuple[tuple[str, int], ...]
-"""What the registers that an operation reads hold, as far as it is known."""
+"""Known values of the registers that an operation reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountedLoop:
-    """What a thread's loop keeps in registers: it comes round after ``period`` rounds, from round ``ahead`` on."""
+    """The registers that a thread's loop keeps: periodic with ``period`` rounds, from round ``ahead`` on."""
 
     span: Span
     ahead: int
     kept: frozenset[str] = frozenset()
     period: int = 1
     behind: bool = False
-    """Whether something behind the loop is asked of them."""
+    """Whether anything after the loop reads them."""
 
 
 @dataclass(slots=True)
 class _Longest:
-    """The longest code of a thread so far, what became of it, and what is known at the beginning of its rounds.
-    ``live`` are the registers that something is still asked of.
+    """The longest code of a thread so far, its folded form, and what is known at the beginning of its rounds.
+
+    ``live`` are the registers that something still reads.
     """
 
     code: tuple[Op, ...]
@@ -63,9 +65,9 @@ class _Longest:
 
 @dataclass(slots=True)
 class Folding:
-    """Programs of one family with what their threads keep in registers as constants; ``rounds`` is how they repeat.
+    """Programs of one family with periodic registers as constants; ``rounds`` is how they repeat.
 
-    What only computes such registers computes nothing any more.
+    Computations of such registers alone become no-ops.
     """
 
     rounds: LoopPeriodicity
@@ -74,7 +76,7 @@ class Folding:
     _longest: dict[int, _Longest] = field(default_factory=dict)
 
     def program(self, program: Program) -> Program:
-        """The program, in which these registers decide nothing."""
+        """Return the program in which these registers decide nothing."""
         walks: dict[object, _Walk | None] = {}
         return replace(program, threads=tuple(self._thread(t, walks) for t in program.threads))
 
@@ -109,7 +111,7 @@ class Folding:
 def _walk(
     thread: Thread, texts: _Texts, counting: CountedLoop, start: int = 0, known: Known | None = None
 ) -> _Walk | None:  # fmt: skip
-    """What is known where of what a loop keeps; ``None`` for ways that nobody follows."""
+    """Return the known values where a loop keeps registers; ``None`` for control flow that is not supported."""
     try:
         return _Walk(thread, texts, counting, counting.kept, start, known)
     except _Irreducible:
@@ -117,14 +119,15 @@ def _walk(
 
 
 def may_fold(program: Program) -> bool:
-    """Whether registers decide anything in the loops of a program."""
+    """Return whether registers decide anything in the loops of a program."""
     texts = _Texts()
     return any(texts.names(op) for op in program.operations)
 
 
 def find_folding(program: Program, rounds: LoopPeriodicity) -> Folding | None:
-    """How to say what registers of the program and of others of its family keep, which it has enough rounds to show;
-    ``None`` if nothing is to be said.
+    """Return the folding of a program's family, which must have enough rounds to show it.
+
+    ``None`` if no register can be folded.
     """
     texts = _Texts()
     counting: dict[int, CountedLoop] = {}
@@ -147,7 +150,7 @@ def find_folding(program: Program, rounds: LoopPeriodicity) -> Folding | None:
 
 
 def _find_counted_loop(thread: Thread, texts: _Texts, span: Span, rounds: LoopPeriodicity) -> CountedLoop | None:
-    """What the loop of a thread keeps, if something is asked of it."""
+    """Return the registers that the loop of a thread keeps, if anything reads them."""
     loop = CountedLoop(span, rounds.loops[span].ahead)
     try:
         starts = _Walk(thread, texts, loop, None).starts[loop.ahead :]
@@ -172,12 +175,12 @@ def _find_counted_loop(thread: Thread, texts: _Texts, span: Span, rounds: LoopPe
 
 
 def _always_known(starts: Sequence[Known]) -> set[str]:
-    """The registers that are known at the beginning of all rounds."""
+    """Return the registers that are known at the beginning of all rounds."""
     return set.intersection(*map(set, starts)) if starts else set()
 
 
 def _find_period(values: Sequence[int], least: int) -> int | None:
-    """After how many rounds, in multiples of a number, the values repeat; ``None`` if they have not done so twice."""
+    """Return the period of the values, a multiple of ``least``; ``None`` if they have not repeated twice."""
     for period in range(least, min(MAX_PERIOD, len(values) // 2) + 1, least):
         if values[period:] == values[:-period]:
             return period
@@ -186,7 +189,7 @@ def _find_period(values: Sequence[int], least: int) -> int | None:
 
 @dataclass(slots=True)
 class _Texts:
-    """Operations, which threads and rounds share, and what there is to say of them."""
+    """Operations, which threads and rounds share, with cached facts about them."""
 
     _names: dict[int, frozenset[str]] = field(default_factory=dict)
     _steps: dict[int, object] = field(default_factory=dict)
@@ -194,10 +197,10 @@ class _Texts:
     _read: dict[int, frozenset[str]] = field(default_factory=dict)
     _nothing: dict[int, Op] = field(default_factory=dict)
     _held: list[Op] = field(default_factory=list)
-    """The operations of which something is noted, so that no other one has their identity."""
+    """The operations of the caches, kept alive so that no other one gets their identity."""
 
     def names(self, op: Op) -> frozenset[str]:
-        """The registers that decide what an operation does which others may notice."""
+        """Return the registers that decide what an operation does that others may observe."""
         found = self._names.get(id(op))
         if found is None:
             self._held.append(op)
@@ -205,7 +208,7 @@ class _Texts:
         return found
 
     def path(self, thread: Thread) -> object:
-        """What decides what the registers of a thread hold, and where that is asked for."""
+        """Return what determines the register values of a thread, and where they are read."""
         steps = self._steps
         found = []
         for pc, op in enumerate(thread.code):
@@ -220,7 +223,7 @@ class _Texts:
         return tuple(found), tuple(thread.init.items()), tuple(thread.rounds.items()), len(thread.code)
 
     def put(self, code: Sequence[Op], held: Sequence[Values]) -> tuple[Op, ...]:
-        """A code with what is known of registers in their place."""
+        """Return the code with known values substituted for registers."""
         out = list(code)
         for pc, values in enumerate(held):
             if values and (names := self.names(out[pc])):
@@ -228,7 +231,7 @@ class _Texts:
         return tuple(out)
 
     def asked(self, code: Sequence[Op]) -> frozenset[str]:
-        """The registers that are read by what is no computation."""
+        """Return the registers that operations other than computations read."""
         return frozenset().union(*map(self._reads, {id(op): op for op in code if type(op) is not ops.Alu}.values()))
 
     def _reads(self, op: Op) -> frozenset[str]:
@@ -239,7 +242,7 @@ class _Texts:
         return found
 
     def live(self, code: Sequence[Op]) -> frozenset[str]:
-        """The registers that are read by something else than computations of registers that nothing else reads."""
+        """Return the live registers: those read by anything except computations of dead registers."""
         live = set(self.asked(code))
         todo = [op for op in {id(op): op for op in code}.values() if type(op) is ops.Alu]
         while needed := [op for op in todo if _is_live(op, live)]:
@@ -248,7 +251,7 @@ class _Texts:
         return frozenset(live)
 
     def bare(self, code: Sequence[Op], live: Collection[str]) -> tuple[Op, ...]:
-        """A code without the computations of what is not ``live``: in their places stands what does nothing."""
+        """Return the code with the computations of dead registers replaced by no-ops."""
         idle = {id(op): self._idle(op) for op in code if type(op) is ops.Alu and not _is_live(op, live)}
         return tuple([idle.get(id(op), op) for op in code])
 
@@ -260,7 +263,7 @@ class _Texts:
         return found
 
     def folded(self, op: Op, values: Values) -> Op:
-        """The operation with registers in place of which their values stand; the same one for the same."""
+        """Return the operation with values substituted for registers; the same object for the same values."""
         if not values:
             return op
         found = self._folded.get((id(op), values))
@@ -271,7 +274,7 @@ class _Texts:
 
 
 def _is_live(op: Op, live: Collection[str]) -> bool:
-    """Whether a computation computes something that is live, or does something else than that."""
+    """Return whether a computation defines a live register, or has another effect."""
     assert isinstance(op, ops.Alu)
     if not op.dsts or any(reg is None for reg in op.dsts) or op.op in ("mapa", "activemask", "div", "rem"):
         return True
@@ -284,7 +287,7 @@ def _deciding_registers(op: Op) -> frozenset[str]:
 
 
 def _substitute(op: Op, known: Known) -> Op:
-    """An operation with values in the place of registers; a guard that holds is left out."""
+    """Return the operation with known values in the place of registers; a guard that holds is removed."""
     out = resolve(op, lambda expr: _value(expr, known))
     return replace(out, guard=None) if op.guard is not None and evaluate_guard(op.guard, known) else out
 
@@ -310,17 +313,18 @@ def _value(expr: Expr, known: Known) -> Expr:
 
 
 class _Irreducible(Exception):
-    """A way into the loop, out of it, or from one round to another that is not the end of the one."""
+    """A jump into the loop, out of it, or between rounds elsewhere than at the end of one."""
 
 
 class _Walk:
-    """A thread's code to its end, from some place on where so much is ``known``: ``held`` is what is known of the
-    registers that decide what each operation does, ``starts`` what is known at the beginning of each
-    round and behind the last one.
+    """An abstract execution of a thread's code from a place where ``known`` registers are known.
 
-    From round ``ahead`` of the loop on nothing is known at the beginning of a round but of those that are ``kept``,
-    unless that is ``None``, and nothing else behind the last one. Where ways meet it is what is known on all of them;
-    in a loop that is not unrolled, nothing of what it writes. Raises ``_Tangled``.
+    ``held`` are the known registers that decide what each operation does, ``starts`` what is known at the beginning of
+    each round and after the last one.
+
+    From round ``ahead`` of the loop on only the ``kept`` registers are known at the beginning of a round, unless that
+    is ``None``, and nothing else after the last one. At a join only what is known on all paths remains; in a loop that
+    is not unrolled, nothing that it writes. Raises ``_Irreducible``.
     """
 
     def __init__(
@@ -362,7 +366,7 @@ class _Walk:
             self.starts.append({name: held for name, held in here.items() if kept is None or name in kept})
 
     def _behind(self, pc: int, op: Op, known: Known) -> Known | None:
-        """What is known behind an operation, ``None`` if nobody comes there; what goes elsewhere is noted there."""
+        """Return what is known after an operation, ``None`` if it is not reached; branch targets are updated."""
         runs = evaluate_guard(op.guard, known)
         if runs is False:
             return known
@@ -383,7 +387,7 @@ class _Walk:
         return known
 
     def _goes(self, pc: int, there: int, known: Known) -> None:
-        """Somebody goes on elsewhere."""
+        """Record a jump to another place."""
         if bisect_right(self._begins, pc) != bisect_right(self._begins, there):
             raise _Irreducible
         if there > pc:
@@ -393,7 +397,7 @@ class _Walk:
 
 
 def _rewritten_registers(thread: Thread, start: int) -> dict[int, set[str]]:
-    """By the places that something behind them leads back to, the registers that are written in between."""
+    """Return, by the target of each back edge, the registers that its loop writes."""
     found: dict[int, set[str]] = {}
     for pc, op in enumerate(thread.code[start:], start):
         if isinstance(op, ops.Branch) and (head := thread.labels[op.target]) <= pc:

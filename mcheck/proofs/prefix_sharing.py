@@ -1,11 +1,11 @@
-"""One execution of ever larger numbers: what all programs do alike is done once.
+"""Shared prefixes: what the executions of all instances have in common is executed once.
 
-Programs that differ in a number are followed as the one with the smallest of them, as long as its steps are those of
-the next one, too. Where a step is not, the execution is kept as it is, to be brought to its end some time, and goes on
-as one of the next number (``mcheck.proofs.program_diff``). So each number costs what it alone does, its last rounds.
+Programs that differ in N are executed as the smallest of them as long as its steps are those of the next one, too. At a
+step that differs, a copy of the execution is kept, to be run to its end later, and the execution continues as that of
+the next N (``mcheck.proofs.program_diff``). So each N costs only what is its own, its last rounds.
 
-That is an execution of each number from its beginning, and all there are of it if neither what they have in common nor
-what is its own could have gone another way, which is for those to see who ask.
+The result is an execution of each N from its beginning. It is the only one if neither the common part nor the own part
+could have taken another course, which the caller has to check.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from mcheck.proofs.program_diff import ProgramDiff
 
 
 class Unshared(Exception):
-    """Some number is not alike so far: each has to be followed from its beginning."""
+    """Some N differs from the beginning: each instance has to be executed separately."""
 
 
 @dataclass(slots=True)
 class SharedPrefixes:
-    """What numbers from ``number`` on have in common; ``diff`` is that of a number and the next one."""
+    """What the instances from ``number`` on have in common; ``diff`` gives the difference between N and N + 1."""
 
     diff: Callable[[int], ProgramDiff | None]
     number: int
     kept: dict[int, Machine] = field(default_factory=dict)
-    """By number, the execution where it parts from that of larger ones."""
+    """By N, the execution at the point where it diverges from larger instances."""
     behind: set[int] = field(default_factory=set)
-    """The agents that are past all that numbers differ in."""
+    """The agents that are past everything that the instances differ in."""
     _diff: ProgramDiff | None = None
     _branch: tuple[int, int] | None = None
-    """An agent that may have gone there just now, and where that is."""
+    """An agent that may just have branched there, and the place."""
 
     def before_step(self, m: Machine, agent: Agent) -> None:
-        """Is told of every step before it is made; makes the machine one of the next numbers if they part here."""
+        """Hook before every step: continues as the next instance if they diverge here."""
         if self._diff is None:
             self._diff = self._found()
         if self._branch is not None:
@@ -63,7 +63,7 @@ class SharedPrefixes:
         return found
 
     def run_instance(self, number: int) -> Machine:
-        """The execution of a number, to its end."""
+        """Run the execution of an instance to its end."""
         m = self.kept.pop(number)
         run_to_end(m)
         return m

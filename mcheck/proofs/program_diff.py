@@ -1,11 +1,11 @@
-"""Two programs that are alike up to some place, and executions that may be of either.
+"""Comparison of two programs with a common prefix, and transfer of executions from one to the other.
 
-An execution in which every thread has done what both programs say is one of the second as well as of the first
-(``ProgramDiff.transfer``). What both say is compared operation by operation: the first ones of every thread, and the
-last ones, which a thread comes to by a branch past what lies between. Everything else that an execution looks at has to
-be the same: who the threads and the agents are, where objects lie and what they hold, and what is read off the code as
-a whole (``mcheck.engines.protocol.execution.setup``). Objects may be larger in the second program, as what is within
-the smaller ones is within the larger ones.
+An execution in which every thread has executed only code of both programs is one of the second as well as of the first
+(``ProgramDiff.transfer``). The code is compared operation by operation: the first ones of every thread, and the
+ones, which a thread reaches by a branch past what lies between. Everything else that an execution depends on has to be
+the same: the threads and agents, where objects lie and what they hold, and what is derived from the code as a whole
+(``mcheck.engines.protocol.execution.setup``). Objects may be larger in the second program, as accesses in bounds of the
+smaller ones are in bounds of the larger ones.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
 
 LOCAL = ops.Label | ops.Alu
-"""What no other agent notices."""
+"""Operations that no other agent can observe."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommonCode:
-    """How many operations of an agent are the same in both programs: its first ones, and of the others its last ones.
+    """The operations of an agent that both programs have: the ``first`` ones, and of the others the ``last`` ones.
 
-    ``end`` is how many the first program has, ``more`` how many the second one has besides.
+    ``end`` is the number of operations in the first program, ``more`` how many the second one has in addition.
     """
 
     first: int
@@ -50,7 +50,7 @@ class CommonCode:
 
 @dataclass(slots=True)
 class ProgramDiff:
-    """Two programs as the engine runs them, ``one`` and the ``other``, and how far their agents are the same."""
+    """Two prepared programs, ``one`` and the ``other``, and how far the code of their agents is the same."""
 
     one: Setup
     other: Setup
@@ -58,13 +58,13 @@ class ProgramDiff:
 
     @staticmethod
     def compare(one: Setup, other: Setup) -> ProgramDiff | None:
-        """The diff of two programs; none where an execution of the one could show that it is none of the other."""
+        """Compare two programs; ``None`` if an execution could tell them apart otherwise than by their code."""
         if not _same_frame(one, other):
             return None
         return ProgramDiff(one, other, [_common_code(one, other, k) for k in range(len(one.partition))])
 
     def continues_alike(self, agent: Agent, behind: bool) -> bool:
-        """Whether the next step of an agent is the same in both programs; ``behind`` if it is among the last ones."""
+        """Return whether the next step of an agent is the same in both; ``behind`` if it is among the last ones."""
         reach = self.reach[agent.index]
         if reach.whole:
             return True
@@ -76,9 +76,7 @@ class ProgramDiff:
         return self._same_ways(agent, at, behind=behind)
 
     def _same_ways(self, agent: Agent, at: int, *, behind: bool) -> bool:
-        """Whether an operation that both programs have goes on alike in both: what it looks for further on is the same,
-        and so is where it leads.
-        """
+        """Return whether a common operation continues alike in both programs: same successors, same code ahead."""
         reach, op = self.reach[agent.index], agent.code[at]
         there = at + reach.more if behind else at
         thread, other = self._threads(agent)
@@ -99,7 +97,7 @@ class ProgramDiff:
         return target != at + 1 and self._is_last(reach, target) and same == target + reach.more
 
     def find_exit_target(self, agent: Agent) -> int | None:
-        """The place among the last operations that the next step of an agent may branch to."""
+        """Return the place among the last operations that the next step of an agent may branch to."""
         reach = self.reach[agent.index]
         at = next_visible(agent.code, agent.pc)
         op = agent.code[at] if at < len(agent.code) else None
@@ -111,7 +109,7 @@ class ProgramDiff:
 
     @property
     def is_straight(self) -> bool:
-        """Whether what stands where the programs differ, or behind that, shows nowhere before an agent comes there."""
+        """Whether code where the programs differ, or after it, has no influence before an agent reaches it."""
         for k, reach in enumerate(self.reach):
             thread = self.one.program.threads[self.one.partition[k][0]]
             for at, op in enumerate(thread.code if not reach.whole else ()):
@@ -123,8 +121,9 @@ class ProgramDiff:
         return True
 
     def applies_to(self, m: Machine, behind: set[int]) -> bool:
-        """Whether all agents stand where both programs are the same. Who has come to the end of the one where the other
-        one goes on has ended.
+        """Return whether all agents stand where both programs are the same.
+
+        An agent at the end of the one program where the other one continues has terminated.
         """
         return all(
             self._is_last(reach, a.pc) if a.index in behind else a.pc <= reach.first and a.status != "done"
@@ -133,7 +132,7 @@ class ProgramDiff:
         ) and all(self._same_loops(a) for a in m.agents)
 
     def transfer(self, m: Machine, behind: set[int]) -> None:
-        """Makes an execution of the one program one of the other; all agents stand where both are the same."""
+        """Turn an execution of the one program into one of the other; all agents stand where both are the same."""
         other = self.other
         m.setup, m.program = other, other.program
         m.memory = m.memory.copy_into(other.program)
@@ -159,13 +158,13 @@ class ProgramDiff:
         return place >= reach.end - reach.last
 
     def _same_loops(self, agent: Agent) -> bool:
-        """Whether what is carried round the loops that an agent has come to is the same."""
+        """Return whether the loop-carried state of the loops that an agent has entered is the same."""
         deciding = self.one.deciding_registers, self.other.deciding_registers
         return all(deciding[0](agent.index, at) == deciding[1](agent.index, at) for at in agent.loop_visits)
 
 
 def next_visible(code: tuple[Op, ...], pc: int) -> int:
-    """Where the next operation stands that others may notice, from a place on; behind the last one if there is none."""
+    """Return the position of the next operation that others may observe; the end of the code if there is none."""
     while pc < len(code) and isinstance(code[pc], LOCAL):
         pc += 1
     return pc
@@ -188,7 +187,7 @@ def _same_frame(one: Setup, other: Setup) -> bool:
 
 
 def _frame(setup: Setup) -> tuple[object, ...]:
-    """What is read off a program as a whole, and shows as soon as it is run."""
+    """Return what is derived from a program as a whole and matters as soon as it runs."""
     return (
         setup.partition, setup.mbarriers, setup.needed_registers, setup.placements, setup.clock_size,
         setup.single_representative, setup.mbarriers_may_end,
@@ -207,7 +206,7 @@ def _same_threads(a: Program, b: Program) -> bool:
 
 
 def _contains(small: Instance, large: Instance) -> bool:
-    """Whether an object lies where another one does, and holds what that one holds, with more behind it or not."""
+    """Return whether an object lies at the same address as another one and holds the same, perhaps followed by more."""
     a, b = small.object, large.object
     if (small.base, small.physical, small.cta) != (large.base, large.physical, large.cta) or a.size > b.size:
         return False
@@ -229,7 +228,7 @@ def _same_reading(one: CodeFacts, other: CodeFacts) -> bool:
 
 
 def _common_code(one: Setup, other: Setup, agent: int) -> CommonCode:
-    """How far the code of an agent is the same, that of all its threads."""
+    """Return how far the code of an agent's threads is the same."""
     group = one.partition[agent]
     pairs = [(one.program.threads[t], other.program.threads[t]) for t in group]
     end, more = len(pairs[0][0].code), len(pairs[0][1].code) - len(pairs[0][0].code)
@@ -249,7 +248,7 @@ def _common_code(one: Setup, other: Setup, agent: int) -> CommonCode:
 
 
 def _common_prefix(a: Sequence[Op], b: Sequence[Op], most: int) -> int:
-    """How many operations two threads begin with together, at most so many: of the same statements, too."""
+    """Return how many first operations two threads share, at most ``most``; their statements are the same, too."""
     shared = bytes(map(is_, a[:most], b[:most]))  # nearly all are
     k = shared.find(0)
     while k >= 0:

@@ -1,16 +1,17 @@
-"""Rounds that are alike but for a turn: each does to the next stage of every buffer what the one before did to its own.
+"""Rotation symmetry: rounds that are equal up to a rotation of the stages of every buffer.
 
-The text says that code is alike in rounds a period apart (``mcheck.ir.loop_unrolling``). Of a ring with four stages and
-a phase bit that is a period of eight rounds, though any two neighbours say the same: of ``full[2]`` what the other says
-of ``full[1]``, with the parity that belongs to it. Such a change of names is a *turn*: the bytes of some objects go
-round in a circle, some mbarriers change the parity of their phase, all else stays as it is. Where the operations of
-every round are those of the round before with the turn applied, so is all that the model and the engine make of them.
-For they ask of addresses which bytes are the same ones, and of a phase whether it is the one with a parity.
+The text says that code is alike in rounds a period apart (``mcheck.ir.loop_unrolling``). For a ring with four stages
+and a phase bit that is a period of eight rounds, although any two neighbours do the same: to ``full[2]`` what the other
+does to ``full[1]``, with the corresponding parity. Such a renaming is a *rotation*: the bytes of some objects are
+permuted cyclically, some mbarriers change the parity of their phase, everything else stays as it is. Where the
+operations of every round are those of the round before with the rotation applied, so is everything that the model and
+the engine derive from them. For these depend on addresses only by which bytes are the same, and on a phase only by
+whether it has a given parity.
 
-That needs three things of the code, which are looked at operation by operation over a whole period: operands that
-decide what is touched are constants; they differ as the turn says, or not at all, and then they are not among what it
-moves; no access runs over the end of a stage (``History.splits_ring_block``), as the halves would come apart. Whether
-an address is legal may depend on it, so that each stage has to have been used before a turn is argued with.
+The code has to satisfy three conditions, which are checked operation by operation over a whole period: operands that
+decide which bytes are accessed are constants; they differ as the rotation says, or not at all, and then it does not
+move them; no access crosses the end of a stage (``History.splits_ring_block``), as its halves would be separated.
+Whether an address is legal may depend on it, so each stage has to have been used before a rotation is argued with.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from mcheck.ir.resolve import expr_fields, expressions
 from mcheck.proofs.streaming_writes import Loop
 
 MBARRIER = 8
-"""Bytes of an mbarrier object."""
+"""Size of an mbarrier object in bytes."""
 RANGE_OPERANDS = frozenset(("reads", "writes"))
 """Operands that are pairs of an address and a size."""
 ADDRESS_OPERANDS = frozenset(("address", "dst", "src", "mbar", "shared", "tensor_map", *RANGE_OPERANDS))
@@ -42,8 +43,9 @@ TEXT_FIELDS = ("span", "text", "section")
 
 
 def find_rotation(setup: Setup, loops: Mapping[int, Loop], rounds: LoopPeriodicity, every: int) -> Rotation | None:
-    """The turn from a round to the one that comes ``every`` rounds later, ``loops`` being those of the agents cut into
-    so many; ``None`` if they differ in more. ``rounds`` has the period of the text.
+    """Return the rotation from a round to the one ``every`` rounds later; ``None`` if they differ in more.
+
+    ``loops`` are those of the agents, divided into so many rounds; ``rounds`` has the period of the text.
     """
     if any(i.base != i.physical for i in setup.program.memory.instances):  # two names for one byte
         return None
@@ -55,8 +57,9 @@ def find_rotation(setup: Setup, loops: Mapping[int, Loop], rounds: LoopPeriodici
 
 
 def is_fixed_behind(rotation: Rotation, setup: Setup, loops: Mapping[int, Loop], places: Mapping[int, int]) -> bool:
-    """Whether a turn leaves all as it is that comes behind the loops, and what agents have still to do that are in
-    none, but stand at these ``places``.
+    """Return whether a rotation changes nothing of the code after the loops.
+
+    Nor of what agents outside of any loop, which stand at these ``places``, have still to execute.
     """
     return all(
         _is_fixed(rotation, op)
@@ -67,25 +70,25 @@ def is_fixed_behind(rotation: Rotation, setup: Setup, loops: Mapping[int, Loop],
 
 
 def _is_fixed(rotation: Rotation, op: Op) -> bool:
-    """Whether a turn leaves an operation as it is, whatever the registers hold."""
+    """Return whether a rotation leaves an operation as it is, whatever the registers hold."""
     return not any(at is None or rotation.affects(at) for at in _addresses(ops.performed_operation(op)))
 
 
 @dataclass(slots=True)
 class _RoundComparison:
-    """Compares the operations of rounds; collects the addresses that take the places of each other."""
+    """A comparison of the operations of two rounds; collects the pairs of corresponding addresses."""
 
     setup: Setup
     rounds: LoopPeriodicity
     every: int
     pairs: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
-    """By the base of an object, what takes the place of what in the later round."""
+    """By the base of an object, pairs of addresses that correspond in the two rounds."""
     flips: dict[int, int] = field(default_factory=dict)
-    """By the address of an mbarrier, whether those who wait for it change the parity in the later round."""
+    """By the address of an mbarrier, whether waits for it change parity in the later round."""
     compared: dict[tuple[int, int], tuple[Op, Op]] = field(default_factory=dict)
 
     def loop(self, thread: Thread, loop: Loop, periods: int) -> bool:
-        """Whether the rounds of a period of the text go into the next ones."""
+        """Return whether the rounds of a period of the text correspond to the next ones."""
         if not loop.length:
             return True
         code, length = thread.code, loop.length
@@ -107,7 +110,7 @@ class _RoundComparison:
         return True
 
     def _same(self, one: Op, other: Op) -> bool:
-        """Whether the one may become the other."""
+        """Return whether one operation may correspond to the other."""
         self.compared[id(one), id(other)] = one, other
         if type(one) is not type(other):
             return False
@@ -143,7 +146,7 @@ class _RoundComparison:
         return len(one_by_one[0]) == len(one_by_one[1]) and all(map(self._address, *one_by_one))
 
     def _address(self, before: int | None, after: int | None) -> bool:
-        """Whether an address may take the place of another one."""
+        """Return whether one address may correspond to the other."""
         if before is None or after is None:
             return False
         instance = self.setup.program.memory.find(before)
@@ -153,7 +156,7 @@ class _RoundComparison:
         return True
 
     def _parities(self, wait: ops.MbarrierWait, x: Expr, y: Expr) -> bool:
-        """Whether the parity that is waited for fits what others wait for."""
+        """Return whether the parity of a wait is consistent with those of other waits."""
         if not (isinstance(x, Const) and isinstance(y, Const)):
             return False
         flip = (x.value ^ y.value) & 1
@@ -178,13 +181,13 @@ class _RoundComparison:
         return found if self._comes_round(found) else None
 
     def _grows(self, instance: Instance, pairs: set[tuple[int, int]]) -> bool:
-        """Whether addresses that grow do so evenly."""
+        """Return whether addresses that grow do so evenly."""
         step, left = divmod(self.rounds.growing[instance.object.name] * self.every, self.rounds.period)
         steps = {after - before for before, after in pairs}
         return not left and steps <= ({step} if instance.object.name in self.rounds.written else {0, step})
 
     def _comes_round(self, found: Rotation) -> bool:
-        """Whether a period of the text brings all back, and no mbarrier lies on the border of a block."""
+        """Return whether a period of the text is the identity, and no mbarrier crosses the border of a block."""
         often = self.rounds.period // self.every
         turned = RotatedNames(found, often)
         for circle in found.rings:
@@ -200,7 +203,7 @@ class _RoundComparison:
 
 
 def _find_ring(instance: Instance, pairs: set[tuple[int, int]]) -> Ring | None:
-    """The circle in which the first of each pair goes to the second: forwards by one step, or back to the beginning."""
+    """Return the ring in which the first of each pair moves to the second: forward by one step, or to the start."""
     steps = sorted({after - before for before, after in pairs})
     if len(steps) != 2 or not steps[0] < 0 < steps[1]:
         return None
@@ -213,8 +216,9 @@ def _find_ring(instance: Instance, pairs: set[tuple[int, int]]) -> Ring | None:
 
 
 def _addresses(op: Op) -> Iterator[int | None]:
-    """The addresses that decide what an operation touches, one or one of each lane: ``None`` for one in which a
-    register has a part. What else decides has to be a constant, too.
+    """Return the addresses that decide which bytes an operation accesses, one or one for each lane.
+
+    ``None`` stands for one that depends on a register. Other deciding operands have to be constants, too.
     """
     for name in decisive_fields(op):
         for k, expr in enumerate(leaves(getattr(op, name))):

@@ -1,9 +1,9 @@
-"""The set-up of a program whose threads do nothing that those of another one, which is set up, do not do as well.
+"""Reuse of the setup of a program for programs that do nothing that it does not do.
 
-What is read off a program as a whole (``mcheck.engines.protocol.execution.setup``) says which operations there are
-somewhere: that some register decides something, that some object is written, that an order matters. With fewer
-operations less of it may be so, and to take it for so is to look at more than has to be looked at. So what is known of
-the one program serves for the other; what is read off the places in a thread's code is read off anew.
+The facts that are derived from a program as a whole (``mcheck.engines.protocol.execution.setup``) say which operations
+exist somewhere: that a register matters, that an object is written, that an order matters. With fewer operations fewer
+of them may hold, and to assume them is only to explore more than necessary. So the facts about the one program serve
+for the other; what is derived from positions in a thread's code is derived anew.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from mcheck.ir.program import Program, Thread
 
 @dataclass(slots=True)
 class SetupReuse:
-    """Sets up programs that do nothing that the ``whole`` one does not do."""
+    """Setups of programs that do nothing that the ``whole`` program does not do."""
 
     whole: Setup
     _does: dict[int, frozenset[Op]] = field(default_factory=dict)
-    """What the threads do, as far as somebody has asked."""
+    """The operations of the threads, as far as they have been needed."""
     _alike: CodeComparison = field(default_factory=CodeComparison)
 
     def setup(self, program: Program) -> Setup | None:
-        """The program as the engine runs it; ``None`` if it is none of these."""
+        """Return the setup of a program; ``None`` if it does more than the whole one."""
         whole = self.whole
         if not self._fits(program):
             return None
@@ -52,7 +52,7 @@ class SetupReuse:
         return all(self._group_fits(program, group) for group in self.whole.partition)
 
     def _group_fits(self, program: Program, group: tuple[int, ...]) -> bool:
-        """Whether the threads of an agent do nothing new, and run as one as they do in the whole program."""
+        """Return whether the threads of an agent do nothing new, and may be grouped as in the whole program."""
         lead = program.threads[group[0]]
         same = self._same(lead)
         for t in group:
@@ -71,7 +71,7 @@ class SetupReuse:
         return True
 
     def _same(self, thread: Thread) -> int:
-        """How many operations a thread begins with as it does in the whole program."""
+        """Return the length of the code prefix that a thread shares with its counterpart in the whole program."""
         known = self.whole.program.threads[thread.index].code
         pairs = enumerate(zip(thread.code, known, strict=False))
         return next((k for k, (x, y) in pairs if x is not y and x != y), min(len(thread.code), len(known)))

@@ -1,6 +1,6 @@
-"""Executions of loops that run on and on: after which of their periods they are in one form twice.
+"""Recurrence of states: the periods of a loop after which an execution has the same canonical form twice.
 
-Who asks why, and what follows from that: ``mcheck.proofs.parametric_proof``.
+``mcheck.proofs.parametric_proof`` says why that is of interest, and what follows from it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from mcheck.proofs.streaming_writes import Loop, StreamingWrites, find_streaming
 
 SEVERAL = "steps whose order may vary or change the result"
 FOUND = "something is found"
-WORDS = "words that something else than loads and stores writes, and that something depends on or is strong"
+WORDS = "words that operations other than loads and stores write, and that matter or are strong"
 REPEATABLE_WRITES = frozenset(("write",))
-GROWING = "every round leaves something behind that later ones may still meet"
+GROWING = "every round leaves state behind that later rounds may still observe"
 
 
 class NoRecurrence(Aperiodic):
@@ -38,20 +38,21 @@ class NoRecurrence(Aperiodic):
 
 
 class _RecurrenceFound(Exception):
-    """The execution has come to a form that it was in before."""
+    """The execution has reached a canonical form for the second time."""
 
 
 class SplitAccess(Exception):
-    """An access runs over the end of what a turn moves together."""
+    """An access crosses the end of a block that a rotation moves as one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """An execution is in one form ``earlier``, after so many periods of the agent ``lead``, and ``distance`` rounds
-    later but for a turn; ``steps`` rounds are to be added for the same state.
+    """Two equal states of an execution, after ``earlier`` periods of the agent ``lead`` and ``distance`` rounds later.
 
-    ``mark`` is how many periods less would have done, or of an execution of many numbers the smallest one for which it
-    is the same up to the first of the two.
+    They are equal up to a rotation; after ``steps`` more rounds the state is the same.
+
+    ``mark`` is how many periods fewer would have sufficed, or, for an execution of many instances, the smallest N for
+    which it is the same up to the first of the two.
     """
 
     earlier: int
@@ -63,22 +64,24 @@ class Recurrence:
 
 @dataclass(frozen=True, slots=True)
 class Periods:
-    """The rounds of a program: as the ``text`` says, and as they are followed, which is with fewer for a period
-    (``unit``) where there is a ``rotation`` from these to the next ones.
+    """The rounds of a program, and how they are followed.
+
+    ``text`` is their period in the code, ``unit`` a shorter one that ``rotation`` maps to the next.
     """
 
     text: LoopPeriodicity
     unit: LoopPeriodicity
     rotation: Rotation | None = None
     in_step: bool = False
-    """Whether no agent goes on to its next period while others can go on in theirs."""
+    """Whether no agent enters its next period while others can continue in theirs."""
 
     def find_recurrence(
         self, setup: Setup, loops: Mapping[int, Loop], numbers: Instances | None = None,
         states: dict[int, Machine] | None = None,
     ) -> Recurrence:  # fmt: skip
-        """After which periods the execution is twice in one form. The ``states`` after periods are kept where they are
-        asked for.
+        """Find two periods of an execution with the same canonical form.
+
+        The ``states`` after periods are stored if a mapping is given.
         """
         contents = memory_matters(setup.program)
         if contents and self._decides(setup):
@@ -95,7 +98,7 @@ class Periods:
         raise Aperiodic("no thread has a loop that runs on")
 
     def _decides(self, setup: Setup) -> bool:
-        """Whether something may depend on values that are stored and are others in every period."""
+        """Return whether anything may depend on stored values that differ between periods."""
         uneven, asked = self.text.aperiodic_values(), setup.find_deciding_objects()
         if asked is None:
             return bool(uneven) or (bool(self.text.values) and maps_may_change(setup.program))
@@ -105,7 +108,7 @@ class Periods:
         self, setup: Setup, loops: Mapping[int, Loop], lead: int, stripes: list[StreamingWrites], forms: Forms,
         numbers: Instances | None, states: dict[int, Machine] | None,
     ) -> Recurrence | None:  # fmt: skip
-        """``find_recurrence`` by the periods of one agent; ``None`` if it does not come to its loop."""
+        """Find a recurrence by the periods of one agent; ``None`` if it does not reach its loop."""
         seen: dict[int, tuple[Form, int | None]] = {}
         rotation, events, looked = self.rotation, 0, False
         found: list[Recurrence] = []
@@ -178,18 +181,21 @@ class Periods:
 
     @property
     def whole(self) -> int:
-        """How many of the periods that are followed one of the text is."""
+        """Number of followed periods in a period of the text."""
         return self.text.period // self.unit.period
 
     def is_compared(self, turn: int) -> bool:
-        """Whether the state after so many periods is looked at. Of several that are a period of the text, two
-        neighbours every half of that: mostly states are alike from some round on.
+        """Return whether the state after so many periods is compared.
+
+        If several make up a period of the text, two neighbours every half of it: mostly states are equal from some
+        round on.
         """
         return turn % max(self.whole // 2, 1) < 2
 
     def rounds_to_add(self, m: Machine, distance: int, setup: Setup, loops: Mapping[int, Loop]) -> int:
-        """How many rounds more go on as before, where so many lead to the same state but for a turn: as many, if that
-        leaves alone what comes behind the loops.
+        """Return how many more rounds lead to the same state, where ``distance`` rounds lead to it up to a rotation.
+
+        The same number, if the rotation leaves the code after the loops unchanged.
         """
         if self.rotation is None:
             return distance
@@ -202,11 +208,11 @@ def pause_each_period(
     stand: CodePositions, loops: Mapping[int, Loop], lead: int, watch: Callable[[Machine, int], None],
     due: Callable[[Machine, int], bool], entered: set[int],
 ) -> Callable[[Machine, Agent], None]:  # fmt: skip
-    """What puts a machine at rest when the leading agent comes to the last operation of a period that others may
-    notice, if it is one that is ``due``, and shows it then; adds the agents that have come to their loops to
-    ``entered``.
+    """Return a hook that normalises the window at the last visible operation of each period of the leading agent.
 
-    It stands in the loop of a program without the next period, too, as the first operation of that does not.
+    It then calls ``watch`` if the period is ``due``, and adds the agents that have reached their loops to ``entered``.
+
+    The agent is in its loop there also in the program without the next period, as its first operation is not local.
     """
     periods = 0
     loop = loops[lead]
@@ -230,7 +236,9 @@ def pause_each_period(
 
 
 def _pick_in_step(stand: CodePositions, loops: Mapping[int, Loop]) -> ChooseAgent:
-    """Who goes next where all go on period by period: who is in the earliest one, those before their loops first."""
+    """Return the scheduler that runs agents period by period: the earliest period first, agents before their loops
+    first.
+    """
 
     def period(agent: Agent) -> float:
         loop, at = loops[agent.index], stand.at(agent)
@@ -245,7 +253,7 @@ def _pick_in_step(stand: CodePositions, loops: Mapping[int, Loop]) -> ChooseAgen
 
 
 def _last_visible(code: tuple[ops.Op, ...], loop: Loop) -> int:
-    """The last operation of the first period of a loop that is not local; it may be one that is skipped."""
+    """Return the last operation of a loop's first period that is not local; it may be one that is skipped."""
     end = loop.first + loop.length
     return next(pc for pc in range(end - 1, loop.start - 1, -1) if not isinstance(code[pc], LOCAL))
 
@@ -253,8 +261,9 @@ def _last_visible(code: tuple[ops.Op, ...], loop: Loop) -> int:
 def _places_in_loops(
     m: Machine, stand: CodePositions, loops: Mapping[int, Loop], entered: set[int]
 ) -> dict[int, int] | None:
-    """Where the agents stand in their loops; ``None`` if some are not in theirs, but for those that have not
-    ``entered`` one and are past it.
+    """Return the positions of the agents in their loops; ``None`` if some agent is not in its loop.
+
+    Agents that have not ``entered`` their loop and are past it do not count.
     """
     places: dict[int, int] = {}
     for agent in m.agents:
@@ -270,14 +279,14 @@ def _places_in_loops(
 
 
 def _spare_periods(places: Mapping[int, int], loops: Mapping[int, Loop]) -> int:
-    """How many periods less would have left all agents in their loops."""
+    """Return how many periods fewer would have left all agents in their loops."""
     return min((loops[k].end - at - 1) // loops[k].length for k, at in places.items())
 
 
 def _completed_periods(
     m: Machine, stand: CodePositions, loops: Mapping[int, Loop], entered: set[int]
 ) -> Iterator[tuple[Loop, int]]:  # fmt: skip
-    """The loops of the agents that are in theirs, or may come there, and how many periods of them are done."""
+    """Yield the loops of agents that are in them or may reach them, with the number of completed periods."""
     for agent in m.agents:
         loop = loops[agent.index]
         if loop.length and (agent.index in entered or stand.at(agent) < loop.end):
@@ -285,12 +294,12 @@ def _completed_periods(
 
 
 def _oldest_period(m: Machine, stand: CodePositions, loops: Mapping[int, Loop], period: int, entered: set[int]) -> int:
-    """The earliest period that some agent is still in."""
+    """Return the earliest period that some agent is still in."""
     return min(done + (x.cut.low + x.cut.ahead) // period for x, done in _completed_periods(m, stand, loops, entered))
 
 
 def check_deterministic(m: Machine) -> None:
-    """Raises ``Aperiodic`` if an execution could have gone another way, or has found something that decides."""
+    """Raise ``Aperiodic`` if an execution could have taken another course, or has a finding that decides."""
     if m.reversals or m.guess_count or m.agents_to_split or any(entry.choices for entry in m.trace):
         raise Aperiodic(SEVERAL)
     if any(w.kind not in REPEATABLE_WRITES for word in m.tracked_words.values() for w in word.writes[1:]):
@@ -303,13 +312,13 @@ def check_deterministic(m: Machine) -> None:
 
 
 def _describe_difference(m: Machine, seen: Sequence[tuple[Form, int | None]]) -> str:
-    """In what the last two of the states differ, in words."""
+    """Describe how the last two of the states differ."""
     one, other = seen[-2][0], seen[-1][0]
     for agent, before, after in zip(m.agents, one.agents, other.agents, strict=True):
         if before.place != after.place:
-            return f"how far {m.name(agent)} is, beside the others"
+            return f"the progress of {m.name(agent)} relative to the others"
         for lane, (first, then) in enumerate(zip(before.lanes, after.lanes, strict=True)):
             for (name, value), (_, changed) in zip(first.registers, then.registers, strict=False):
                 if value != changed:
                     return f"register {name} of {m.name(agent, lane)}, which is {value} and a period later {changed}"
-    return "the state of the program, of which no two are alike at the ends of periods"
+    return "the state of the program, which differs at the ends of all periods"

@@ -1,7 +1,7 @@
-"""Objects that a loop writes on and on, each period behind what the one before has written.
+"""Streaming writes: objects that a loop writes sequentially, each period after the bytes of the one before.
 
-The addresses in such an object go on by as many bytes in every period as all threads together write in one, or more. So
-what is written in different periods never overlaps, and what is done with is out of the way of all that is to come.
+The addresses in such an object advance in every period by at least as many bytes as all threads together write in one.
+So the writes of different periods never overlap, and no later period touches what is written.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from mcheck.ir.type_sizes import type_size
 
 @dataclass(slots=True)
 class Loop:
-    """An agent's loop in a program, those of its rounds that are alike: its first operation that others may notice,
-    behind its last one, the operations of a period, and its first one at all. ``length`` is 0 where there is no loop.
+    """The rounds of an agent's loop that are alike.
+
+    ``start`` is its first operation that others may observe, ``end`` is after its last one, ``length`` is the number of
+    operations in a period (0 without a loop), ``first`` its first operation of any kind.
     """
 
     start: int
@@ -32,13 +34,13 @@ class Loop:
     length: int
     first: int = 0
     begins: tuple[int, ...] = ()
-    """Where each of its rounds begins, and behind the last one, those that are like no others included."""
+    """Where each round begins, and the end of the last one, including rounds that are like no others."""
     cut: LongLoop = field(default_factory=LongLoop)
     missing: tuple[int, int] = (0, 0)
-    """Behind how many rounds how many are left out."""
+    """How many rounds are left out, after how many."""
 
     def find_round(self, pc: int) -> int | None:
-        """Which round an operation is in, if it is in one."""
+        """Return the round of an operation, if it is in one."""
         index = bisect_right(self.begins, pc) - 1
         if not 0 <= index < len(self.begins) - 1:
             return None
@@ -48,9 +50,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class StreamingWrites:
-    """An object from ``low`` to ``high`` of which period k writes bytes from ``first + k * step`` on, up to as many as
-    ``step``.
-    """
+    """An object from ``low`` to ``high``: period k writes at most ``step`` bytes from ``first + k * step`` on."""
 
     low: int
     high: int
@@ -58,14 +58,14 @@ class StreamingWrites:
     step: int
 
     def moving(self, turn: int, oldest: int) -> StreamedObject:
-        """The object in a period, no thread being in one before the ``oldest``."""
+        """Return the object in a period, no thread being in a period before ``oldest``."""
         return StreamedObject(self.low, self.high, turn * self.step, self.first + oldest * self.step)
 
 
 def find_streaming_writes(
     program: Program, setup: Setup, loops: Mapping[int, Loop], rounds: LoopPeriodicity
 ) -> list[StreamingWrites]:
-    """The objects that are written on and on; raises ``Aperiodic`` if that is not all that is done with one."""
+    """Return the objects with streaming writes; raise ``Aperiodic`` if one of them is used otherwise."""
     out = []
     loop_of = {t: loops[k] for k, group in enumerate(setup.partition) for t in group}
     for name, step in rounds.written.items():
@@ -93,7 +93,7 @@ def find_streaming_writes(
 
 
 def _writes(op: Op, low: int, high: int, name: str) -> Iterator[tuple[int, int]]:
-    """What an operation writes to an object, as (address, bytes); raises ``Aperiodic`` if it uses it otherwise."""
+    """Yield what an operation writes to an object, as (address, bytes); raise ``Aperiodic`` for any other use."""
     for operand, expr in expressions(op):
         if not any(low <= value < high for value in _constants(expr)):
             continue
@@ -103,7 +103,7 @@ def _writes(op: Op, low: int, high: int, name: str) -> Iterator[tuple[int, int]]
         elif isinstance(op, ops.Store) and operand == "address" and op.sem == "weak":
             size = type_size(op.type) * len(op.srcs)
         if size is None or not isinstance(expr, Const):
-            raise Aperiodic(f"a use of {name} that is no plain write", op.span)
+            raise Aperiodic(f"a use of {name} other than a plain write", op.span)
         yield expr.value, size
 
 

@@ -50,7 +50,7 @@ class Seen:
         monkeypatch.setattr(Periods, "follow", followed)
 
     @property
-    def turning(self) -> Rotation | None:
+    def rotation(self) -> Rotation | None:
         return self.periods[-1].rotation
 
 

@@ -15,8 +15,8 @@ def read(body: str) -> CodeFacts:
 
 def test_waits_for_reads_reach_less_deep_than_those_for_all() -> None:
     found = read("cp.async.bulk.wait_group.read 3; cp.async.bulk.wait_group 1; cp.async.wait_all;")
-    assert found.depths("bulk") == PendingDepths(1, 3)
-    assert found.depths("cp.async") == PendingDepths(0, 0)
+    assert found.pending_depths("bulk") == PendingDepths(1, 3)
+    assert found.pending_depths("cp.async") == PendingDepths(0, 0)
 
 
 def test_an_arrive_tells_of_copies() -> None:

@@ -106,7 +106,7 @@ B@cta 0 {
 
 def test_an_arrive_for_copies_publishes_nothing_else() -> None:
     told = missing(ASYNC)
-    assert "it tells of the cp.async before it, and of nothing else" in told
+    assert "it tracks the cp.async before it, and nothing else" in told
     assert "ends with" not in told
 
 
@@ -318,7 +318,7 @@ B@cta 0 {
 @pytest.mark.parametrize("guard", ["", "@!%p1"], ids=["none", "inverted"])
 def test_a_look_whose_answer_nothing_waits_for_is_named(guard: str) -> None:
     told = missing(LOOK.replace("GUARD", guard))
-    assert "The look at line 11 may answer false, and line 12 then comes too early." in told
+    assert "The test at line 11 may answer false, and line 12 then comes too early." in told
     assert missing(LOOK.replace("GUARD", "@%p1")) == ""
 
 

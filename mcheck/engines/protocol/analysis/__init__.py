@@ -1,1 +1,1 @@
-"""What is found in a program or a model before any execution: axioms, polling loops, slices."""
+"""Static analyses of a program and of a model: axioms, polling loops, slicing, grouping of lanes."""

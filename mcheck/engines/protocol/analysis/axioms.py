@@ -1,9 +1,9 @@
-"""Axioms that the engine assumes, and how to tell that a model has them.
+"""Axioms that the protocol engine relies on, and a check that a model has them.
 
-Executions grow in the order in which things happen: what is read has been written, what was waited for is there, a
-write to a shared word goes on top of the others or, stale, below some, an atomic reads the newest one, an mbarrier has
-one state. What a model demands of all that has to fit; what it makes of causality, of moral strength and of all else is
-its own affair.
+Execution graphs grow in the order in which things happen: what is read has been written, what was waited for has
+happened, a write to a shared word is the newest or, stale, below some others, an atomic reads the newest one, an
+mbarrier has one state. The axioms of a model about all that have to fit; whatever else it says, of causality or moral
+strength, is free.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from mcheck.ir.type_sizes import type_size
 
 BARRIERS = ops.Barrier | ops.ClusterBarrier | ops.WarpSync
 LANE_SYNC = ops.Collective | ops.Wgmma
-"""Where lanes meet: the instructions of a mask, and the groups that a warpgroup commits together."""
+"""Operations in which lanes synchronise: the instructions with a mask, and the groups that a warpgroup commits
+together.
+"""
 COHERENCE = ("empty (W * W & X & loc) \\ co", "empty (W * W & X \\ id) \\ (co | co^-1)")
 TOTAL_COHERENCE = ("empty (W * W & loc \\ id) \\ (co | co^-1)",)
 ATOMICITY = ("empty rmw & ((X & (rf^-1; co)); (X & co))",)
@@ -35,10 +37,10 @@ SINGLE_COPY = (
     "irreflexive (X & co); same-access; (X & co); same-access",
 )
 MBARRIER = ("irreflexive (phase | phase-order | phase-fr)+; X",)
-"""Axioms, ``X`` being whatever relation the model has there; each tuple stands for all of its members."""
+"""Forms of axioms; ``X`` is whatever relation the model has there, and each tuple stands for all of its members."""
 
 THIN_AIR = ("acyclic rf | addr | data | ctrl", "acyclic rf | po")
-"""What no circle may consist of, so that no value comes from what depends on it; one of the two is enough."""
+"""What must be acyclic so that no value is read out of thin air; one of the two is enough."""
 WAIT_ORDERS: tuple[tuple[type[ops.Op] | UnionType, str], ...] = (
     (ops.MbarrierInit, "acyclic phase | (phase-order \\ (INIT * _))"),
     (BARRIERS, "acyclic barrier"),
@@ -47,33 +49,36 @@ WAIT_ORDERS: tuple[tuple[type[ops.Op] | UnionType, str], ...] = (
     (BARRIERS | LANE_SYNC, "acyclic exited | (po & (_ * EXIT))"),
     (ops.TensorCommit, "acyclic [COMMIT]; issue^-1; po; issue; [COMMIT]"),
 )
-"""What else, by the same axiom, in models that speak of asynchronous operations, where the program has operations of a
-kind: nobody goes on before what is waited for.
+"""What the same axiom must contain in models of asynchronous operations, for programs with operations of a kind.
+
+Nobody continues before what is waited for.
 """
 
 BARRIER_ROUNDS = "irreflexive rounds; (po | rf)+"
-"""In such models, of programs with barriers that have counts: arrivals fall into rounds as they come, all of the above
-being what puts them in order.
+"""In such models, for programs with barriers that have counts: rounds are in the order of the arrivals.
+
+That order is made of everything above.
 """
 
 ANY_RELATION = COHERENCE[:1]
-"""Those whose ``X`` may be anything: where a write stands is asked of the model."""
+"""Forms whose ``X`` may be any relation: the engine asks the model for the coherence position of a write."""
 LOCATION_RELATIONS = frozenset(("loc", "vloc", "overlap", "complete-overlap", "sr"))
-"""What ``X`` may be in of the others: the engine has one order of the strong writes of a word, whoever makes them."""
+"""What ``X`` may consist of in the others: the engine has one order of the strong writes of a word, by whatever thread.
+"""
 
 EMPTINESS_AXIOMS = (*COHERENCE, *TOTAL_COHERENCE, *ATOMICITY, *PLAIN_ATOMICITY)
-"""Those that say what has to be empty."""
+"""The forms that say that a relation is empty."""
 
 PLACEHOLDER = "sr"
-"""The base name that stands for ``X`` in a tape of these."""
+"""The base name that stands for ``X`` in a tape of these forms."""
 
 
 def check_axioms(program: Program, tape: Tape) -> None:
-    """Raises ``Unsupported`` if the model lacks an axiom that the engine assumes."""
+    """Raise ``Unsupported`` if the model lacks an axiom that the engine relies on."""
     demands: list[tuple[str, list[tuple[str, ...]]]] = []
     code = list(map(ops.performed_operation, program.operations))
     if (text := _find_missing_acyclicity(tape, code)) is not None:
-        raise Unsupported(f"the protocol engine does not follow what the model demands of causes: {text}")
+        raise Unsupported(f"the protocol engine does not support what the model requires of causes: {text}")
     if not tape.total_co:
         demands.append(("coherence", [COHERENCE, TOTAL_COHERENCE]))
     if "same-access" in tape.bases and _may_tear(code):
@@ -85,15 +90,15 @@ def check_axioms(program: Program, tape: Tape) -> None:
         demands.append(("mbarriers", [MBARRIER]))
     for what, ways in demands:
         if not any(all(_has_axiom(tape, form) for form in way) for way in ways):
-            raise Unsupported(f"the protocol engine does not follow what the model demands of {what}: {ways[0][0]}")
+            raise Unsupported(f"the protocol engine does not support what the model requires of {what}: {ways[0][0]}")
     for axiom in (
         () if is_equivalent(tape) else _unknown_emptiness_axioms(tape, frozenset() if updates else frozenset(("rmw",)))
     ):
-        raise Unsupported(f"the protocol engine does not follow the axiom {axiom.name} of the model")
+        raise Unsupported(f"the protocol engine does not support the axiom {axiom.name} of the model")
 
 
 def _find_missing_acyclicity(tape: Tape, code: list[ops.Op]) -> str | None:
-    """The axiom that the model lacks for nothing to come from what comes only after it, in a program of this code."""
+    """Return the axiom that the model lacks to exclude cycles through reads and waits, for a program with this code."""
     waits = [text for kinds, text in WAIT_ORDERS if any(isinstance(op, kinds) for op in code)]
     if "issue" not in tape.bases:
         waits = []
@@ -105,7 +110,7 @@ def _find_missing_acyclicity(tape: Tape, code: list[ops.Op]) -> str | None:
 
 
 def _forbids_cycles(tape: Tape, texts: tuple[str, ...]) -> bool:
-    """Whether one axiom forbids all circles of what these say together."""
+    """Return whether one axiom forbids all cycles of the union of these relations."""
     return any(
         (a.test, a.negated, a.role) == ("irreflexive", False, "forbid")
         and tape.code[a.node].op == "plus"
@@ -115,7 +120,7 @@ def _forbids_cycles(tape: Tape, texts: tuple[str, ...]) -> bool:
 
 
 def _orders_rounds(tape: Tape, waits: list[str]) -> bool:
-    """Whether an axiom keeps rounds of barriers in the order of program order, of reads and of what is waited for."""
+    """Return whether an axiom keeps the rounds of barriers in the order of po, rf and waits."""
     for a in tape.axioms:
         i = tape.code[a.node]
         if (a.test, a.negated, a.role, i.op) != ("irreflexive", False, "forbid", "seq"):
@@ -127,7 +132,7 @@ def _orders_rounds(tape: Tape, waits: list[str]) -> bool:
 
 
 def _includes_union(tape: Tape, n: int, text: str) -> bool:
-    """Whether all members of the union that an axiom of this text speaks of are members of another one."""
+    """Return whether all members of the union in an axiom of this text are members of another union."""
     form, wanted = _compile_form(text)
     given = _members(tape, n, "or")
     parts = _members(form, form.code[wanted.node].a, "or")
@@ -137,28 +142,29 @@ def _includes_union(tape: Tape, n: int, text: str) -> bool:
 
 
 def _with_minuend(form: Tape, n: int) -> tuple[int, ...]:
-    """A node, and what it leaves something out of."""
+    """Return a node, and the minuend if it is a difference."""
     return (n, form.code[n].a) if form.code[n].op == "sub" else (n,)
 
 
 BYTE_GRANULAR = (
     ops.TensorCopy | ops.TensormapReplace | ops.TensormapCopyFence | ops.Wgmma | ops.TensorCore | ops.TensorMove
 )  # fmt: skip
-"""Accesses that may begin or end anywhere; bulk copies and ``st.bulk`` do so at multiples of 8 bytes, if not of 16."""
+"""Accesses that may begin or end at any byte; bulk copies and ``st.bulk`` do so at multiples of 8 bytes, if not of 16.
+"""
 DEFAULT_GRANULARITY = 8
-"""Bytes of a scalar access that no such copy cuts."""
+"""Size of the scalar accesses that no such copy splits."""
 CP_ASYNC_GRANULARITY = 4
-"""Bytes of which a ``cp.async`` copies a power of two that its addresses are multiples of (9.7.9.25.3.1)."""
+"""Granularity of ``cp.async``: it copies a power of two bytes, at least these, aligned (9.7.9.25.3.1)."""
 
 
 def _may_tear(code: list[ops.Op]) -> bool:
-    """Whether an access may cover a part of a scalar one, so that the scalar one has parts (8.2.2)."""
+    """Return whether an access may cover a part of a scalar one, which is then split (8.2.2)."""
     scalars = (type_size(op.type) for op in code if isinstance(op, ops.Load | ops.Store | ops.Atomic))
     return max(scalars, default=0) > min(map(_granularity, code), default=DEFAULT_GRANULARITY)
 
 
 def _granularity(op: ops.Op) -> int:
-    """The bytes at multiples of which the parts of an access begin and end."""
+    """Return the bytes at multiples of which the parts of an access begin and end."""
     match op:
         case ops.Load() | ops.Store() | ops.Atomic() | ops.AsyncStore():
             return type_size(op.type)
@@ -178,7 +184,7 @@ def _has_axiom(tape: Tape, text: str) -> bool:
 
 
 def _matches_form(tape: Tape, axiom: Axiom, text: str) -> bool:
-    """Whether an axiom is of a form."""
+    """Return whether an axiom has a form."""
     form, wanted = _compile_form(text)
     same = (axiom.test, axiom.negated, axiom.role) == (wanted.test, wanted.negated, wanted.role)
     bound: dict[str, frozenset[int]] = {}
@@ -188,13 +194,14 @@ def _matches_form(tape: Tape, axiom: Axiom, text: str) -> bool:
 
 
 def _depends_on_threads(tape: Tape, n: int) -> bool:
-    """Whether a relation that ``X`` has to be in leaves pairs out by where their threads are."""
+    """Return whether a relation that ``X`` is in excludes pairs by the places of their threads."""
     return tape.code[n].op == "base" and tape.code[n].name not in LOCATION_RELATIONS
 
 
 def _unknown_emptiness_axioms(tape: Tape, absent: frozenset[str]) -> Iterator[Axiom]:
-    """The axioms that say what has to be empty in other words than those above, and can be broken: which pairs of weak
-    accesses there are in rf and co is not followed, nor where two of them that are not known to overlap stand.
+    """Yield the emptiness axioms of other forms that can be violated.
+
+    The engine tracks neither rf and co of weak accesses, nor the order of two of them that are not known to overlap.
     """
     suspects = [a for a in tape.axioms if a.role != "flag" and a.test == "empty"]
     other = [a for a in suspects if not any(_matches_form(tape, a, form) for form in EMPTINESS_AXIOMS)]
@@ -213,7 +220,7 @@ def _compile_form(text: str) -> tuple[Tape, Axiom]:
 
 
 def _matches(form: Tape, f: int, tape: Tape, n: int, bound: dict[str, frozenset[int]]) -> bool:
-    """Whether a node is of a form; ``bound`` is what stands for X, as the members of an intersection."""
+    """Return whether a node matches a form; ``bound`` is what X stands for, as the members of an intersection."""
     i, j = form.code[f], tape.code[n]
     if i.name == PLACEHOLDER:
         return _bind_placeholder(frozenset(_members(tape, n, "and")), bound)
@@ -235,11 +242,11 @@ def _matches(form: Tape, f: int, tape: Tape, n: int, bound: dict[str, frozenset[
 
 
 def _bind_placeholder(members: frozenset[int], bound: dict[str, frozenset[int]]) -> bool:
-    """Whether an intersection may stand for X."""
+    """Return whether X may stand for an intersection, and bind it."""
     return bound.setdefault(PLACEHOLDER, members) == members
 
 
 def _members(tape: Tape, n: int, op: str) -> list[int]:
-    """The members of a union or an intersection of several."""
+    """Return the members of a nested union or intersection."""
     i = tape.code[n]
     return [*_members(tape, i.a, op), *_members(tape, i.b, op)] if i.op == op else [n]

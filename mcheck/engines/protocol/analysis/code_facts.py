@@ -1,5 +1,5 @@
-"""What the code of a thread says of executions, once read: how deep its waits reach, what its registers hold, where its
-branches lead back to.
+"""Facts about the code of a thread, computed once: how many groups its waits leave pending, state registers, back
+edges.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from mcheck.ir.reachability import earliest_reachable, last_barrier_position, la
 
 @dataclass(frozen=True, slots=True)
 class PendingDepths:
-    """How many groups the waits of a thread let be pending at most: those that end all of a group, and all waits."""
+    """The largest numbers of groups that the waits of a thread leave pending.
+
+    ``writes`` counts waits that complete all of a group, ``reads`` all waits.
+    """
 
     writes: int = 0
     reads: int = 0
@@ -25,14 +28,14 @@ class PendingDepths:
 
 @dataclass
 class CodeFacts:
-    """The code of a thread; ``ends`` is whether mbarriers of the program may end, and phases be counted anew."""
+    """Facts about the code of a thread; ``ends``: mbarriers of the program may end, and phases be counted anew."""
 
     thread: Thread
     ends: bool
     _depths: dict[str, PendingDepths | None] = field(default_factory=dict, init=False)
 
     def pending_depths(self, family: str) -> PendingDepths | None:
-        """The depths of a family of groups; ``None`` if a number is not written there."""
+        """Return the depths of a family of groups; ``None`` if some number is not constant."""
         if family not in self._depths:
             self._depths[family] = self._read_depths(family)
         return self._depths[family]
@@ -49,7 +52,7 @@ class CodeFacts:
 
     @cached_property
     def arrives_on_cp_async(self) -> bool:
-        """Whether the thread has an arrive that tells of all of its ``cp.async``."""
+        """Whether the thread has an arrive that tracks all of its ``cp.async``."""
         return any(isinstance(op, ops.CpAsyncArrive) for op in self.thread.code)
 
     @cached_property
@@ -59,8 +62,9 @@ class CodeFacts:
 
     @cached_property
     def state_registers(self) -> frozenset[str]:
-        """The registers that hold what arrives return of the state of their object, and are used as such alone; none
-        where mbarriers may end.
+        """The registers that hold states returned by arrives and are used as such alone.
+
+        None where mbarriers may end.
         """
         if self.ends:
             return frozenset()
@@ -80,7 +84,7 @@ class CodeFacts:
 
     @cached_property
     def earliest_reachable(self) -> list[int]:
-        """For each place, the first one that can be come to from there."""
+        """For each place, the first place that is reachable from it."""
         return earliest_reachable(self.thread)
 
     @cached_property
@@ -88,12 +92,12 @@ class CodeFacts:
         return last_barrier_positions(self.thread)
 
     def may_reach_barrier(self, pc: int, number: int) -> bool:
-        """Whether the thread, at a place, may still come to a barrier of the CTA with this number."""
+        """Return whether the thread, at a place, may still reach a barrier of the CTA with this number."""
         return last_barrier_position(self._barriers, number) >= self.earliest_reachable[pc]
 
 
 def may_end_mbarriers(program: Program) -> bool:
-    """Whether mbarriers of a program may end, and phases be counted anew."""
+    """Return whether mbarriers of a program may end, and phases be counted anew."""
     return any(isinstance(op, ops.MbarrierInval) for op in program.operations)
 
 

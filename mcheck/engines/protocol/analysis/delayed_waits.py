@@ -1,13 +1,13 @@
-"""Whether a look at an mbarrier may see what comes only of what its thread does behind it.
+"""Delayed waits: tests of an mbarrier that may observe effects of their thread's later operations.
 
-A look takes effect late, and what does not depend on its answer need not come after it (open questions, Q29): the
-completion of a copy that its thread issues next, or the signal or arrival of another thread that has learnt of what
-this one did next; behind a ``try_wait`` the thread's own operations on the same mbarrier, too. No interleaving shows
-that. It cannot be where the thread first waits for the answer, or an acquire fence stands behind the look, or what
-comes next depends on the answer.
+A test takes effect late, and what does not depend on its result need not come after it (open questions, Q29): it may
+observe the completion of a copy that its thread issues next, or the signal or arrival of another thread that has
+observed what this one did next; after a ``try_wait`` the thread's own operations on the same mbarrier, too. No
+interleaving shows that. It is impossible where the thread first waits for the result, or an acquire fence follows the
+test, or the next operations depend on the result.
 
-That a look orders nothing of what does not wait for it is for the model to say: the window has
-what is ``regardless`` of which look (``Machine.polls``).
+That a test orders nothing that does not wait for its result is for the model to say: the window has what is
+``regardless`` of which test (``Machine.polls``).
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ _PUBLISHES = (
     ops.Store, ops.Atomic, ops.MbarrierArrive, ops.MbarrierTx, ops.Barrier, ops.ClusterBarrier, ops.WarpSync,
     ops.Collective,
 )  # fmt: skip
-"""By these other threads may learn that the thread has come so far."""
+"""Operations by which other threads may observe how far the thread has come."""
 _DEPENDS = ops.Branch | ops.Await | ops.Load | ops.Store | ops.Atomic
-"""What depends on an answer by one of these is ordered behind the look, and with it all that comes later."""
+"""What depends on a result by one of these is ordered after the test, and so is everything later."""
 _BARRIERS = ops.Barrier | ops.ClusterBarrier | ops.WarpSync | ops.Collective
 _ON_MBARRIERS = ops.MbarrierArrive | ops.MbarrierTx | ops.MbarrierWait | ops.CpAsyncArrive
 _OBSERVES = ops.Load | ops.Atomic | ops.MbarrierWait
-"""By these a thread learns of another one, but for meetings."""
+"""Operations by which a thread observes another one, except barriers."""
 
 
 def explain_delayed_waits(program: Program, needed: list[frozenset[str]]) -> str | None:
-    """The reason why interleavings are not all, if some look whose answer decides something may do so, or one at an
-    object that ends: by then it may be gone (9.7.13.15.3).
+    """Return why interleavings do not cover all executions, if a test whose result matters may be delayed.
+
+    So may one of an object that ends: by then the object may be gone (9.7.13.15.3).
     """
     done = map(ops.performed_operation, program.operations)
     ended = {word_of(op.address) for op in done if isinstance(op, ops.MbarrierInval)}
@@ -49,7 +50,7 @@ def explain_delayed_waits(program: Program, needed: list[frozenset[str]]) -> str
 
 
 def find_delayed_waits(program: Program, needed: list[frozenset[str]]) -> frozenset[tuple[int, int]]:
-    """The looks that may see it, each as (thread, place in its code)."""
+    """Return the tests that may be delayed, each as (thread, place in its code)."""
     if not any(isinstance(op, ops.MbarrierWait) for op in program.operations):
         return frozenset()
     codes: dict[tuple[frozenset[str], tuple[int, ...]], list[Thread]] = {}
@@ -68,7 +69,7 @@ def find_delayed_waits(program: Program, needed: list[frozenset[str]]) -> frozen
 
 
 def _signals(op: Op) -> int | None:
-    """The word of the mbarrier that the completion of an asynchronous operation signals."""
+    """Return the word of the mbarrier that the completion of an asynchronous operation signals."""
     op = ops.performed_operation(op)
     if isinstance(op, ops.CpAsyncArrive | ops.TensorCommit):
         address = op.address
@@ -81,15 +82,17 @@ def _signals(op: Op) -> int | None:
 
 
 def _may_relay(thread: Thread) -> bool:
-    """Whether the thread may learn something before it meets others."""
+    """Return whether the thread may observe something before its first barrier."""
     code = [ops.performed_operation(thread.code[pc]) for pc in unroll_loops_twice(thread)]
     first = next((k for k, op in enumerate(code) if isinstance(op, _OBSERVES)), len(code))
     return any(isinstance(op, _BARRIERS) for op in code[first:])
 
 
 def _signalled_mbarriers(thread: Thread, *, relayed: bool) -> set[int]:
-    """The mbarriers that an operation of the thread signals, or at which it arrives when it may have learnt of what
-    another one does behind a look: in a meeting behind the first one, or in any where that may be ``relayed``.
+    """Return the mbarriers that the thread signals, or arrives at when it may have observed a later operation of
+    another.
+
+    It may have after the first barrier, or anywhere if the observation may be ``relayed``.
     """
     found = {word for word in map(_signals, thread.code) if word is not None}
     learnt = met = False
@@ -107,12 +110,12 @@ def _result_is_needed(look: ops.MbarrierWait, needed: frozenset[str]) -> bool:
 
 
 def _may_continue(thread: Thread, pc: int) -> bool:
-    """Whether the thread may go on behind the look without having waited for the phase."""
+    """Return whether the thread may continue after the test without having waited for the phase."""
     return not is_spin_loop(thread, pc) and not is_redundant_poll(thread.code, thread.labels, pc)
 
 
 def _may_overtake(thread: Thread, look: int, others: set[int]) -> bool:
-    """Whether a copy that signals the mbarrier, or what others learn from who do, may come before the look's answer."""
+    """Return whether a copy that signals the mbarrier, or an observer of it, may come before the test's result."""
     op = thread.code[look]
     assert isinstance(op, ops.MbarrierWait)
     word, tainted = word_of(op.address), defined_and_used(op)[0]

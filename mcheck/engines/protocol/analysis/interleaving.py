@@ -1,18 +1,18 @@
-"""Whether interleavings show every execution of a program: reads may be stale in them, writes never late.
+"""Check whether interleavings show every final state of a program: in them reads may be stale, writes are never late.
 
-In an execution that no interleaving shows, events follow each other in a circle through program order, through a write
-that is read (rf) and through a write that comes after another in coherence order (co): two threads read shared words
-and write others first (load buffering), or write the same words in opposite orders. Such a circle enters a thread at
-an access to one word, goes on in program order, or over a barrier, to a write of another word, and so returns.
+In an execution that no interleaving shows, events form a cycle of program order, reads-from and coherence: two threads
+read shared words and write others first (load buffering), or write the same words in opposite orders. Such a cycle
+enters a thread at an access to one word, continues in program order, or over a barrier, to a write of another word, and
+so returns.
 
-A thread is entered *tightly* where the model puts the write that it comes from, and all before it, causally before
-what follows: a read in an acquire pattern, all writes of its word being in release patterns (PTX ISA 9.0 section
-8.8), a barrier, a wait on an mbarrier that only releases arrive at. It is entered *loosely* otherwise. A circle with
-at most one loose entry is against the Causality and Coherence axioms (8.10.1, 8.10.6). So the program is shown by
-interleavings unless two threads have loose entries that lie on one circle.
+A thread is entered *tightly* where the model orders the write that it comes from, and all before it, in causality order
+before what follows: a read in an acquire pattern, all writes of its word being in release patterns (PTX ISA 9.0 section
+8.8), a barrier, a wait on an mbarrier that only releases arrive at. It is entered *loosely* otherwise. A cycle with at
+most one loose entry violates the Causality and Coherence axioms (8.10.1, 8.10.6). So interleavings cover the program
+unless two threads have loose entries on one cycle.
 
-This is decided on the text: words that computed addresses may name are any word, and what a branch may skip neither
-releases nor acquires.
+The analysis is syntactic: a computed address may be that of any word, and what a branch may skip neither releases nor
+acquires.
 """
 
 from __future__ import annotations
@@ -29,18 +29,20 @@ from mcheck.ir.type_sizes import type_size
 
 REASON = "threads access several shared words in an order that no interleaving need show ({first} and {second})"
 MAX_EDGES = 4_000
-"""Edges that are looked at."""
+"""Edges that are examined."""
 
 Node = tuple[str, object]
-"""A shared word, or what threads meet at: ("word", address), ("mbarrier", address), ("barrier", …), ("wgmma", …),
-("sc", None).
+"""A shared word or a synchronisation object: ("word", address), ("mbarrier", address), ("barrier", ...), ("wgmma",
+...), ("sc", None).
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one operation does to a node. ``tight`` says that coming in by it is causal, ``None`` if one cannot come in
-    by it at all; ``out`` that another thread may go on from it.
+    """The effect of one operation on a node.
+
+    ``tight``: entering here is causal, ``None`` if no cycle can enter here; ``out``: a cycle may leave here to another
+    thread.
     """
 
     at: int
@@ -61,7 +63,7 @@ class Edge:
 
 
 def explain_non_interleaving(program: Program) -> str | None:
-    """Why there may be executions that no interleaving shows, ``None`` if there are none."""
+    """Return why there may be executions that no interleaving shows, ``None`` if there are none."""
     if not shares_words(program):
         return None
     edges: dict[Edge, set[int]] = {}
@@ -79,7 +81,7 @@ def explain_non_interleaving(program: Program) -> str | None:
 
 
 def shares_words(program: Program) -> bool:
-    """Whether threads use strong reads and writes."""
+    """Return whether threads use strong reads and writes."""
     codes = {id(t.code): t.code for t in program.threads}
     return any(_strong(op) for code in codes.values() for op in code)
 
@@ -94,7 +96,7 @@ def _strong(op: Op) -> bool:
 
 @dataclass(slots=True)
 class _Facts:
-    """What holds of the whole program: which words only releases write, which mbarriers only releases arrive at."""
+    """Facts about the whole program: words that only releases write, mbarriers that only releases arrive at."""
 
     rank: int
     released: dict[Node, bool]
@@ -114,7 +116,7 @@ class _Facts:
         return facts
 
     def _modified_nodes(self, op: Op) -> Iterable[tuple[Node, bool]]:
-        """The nodes that an operation changes, and whether by a release."""
+        """Yield the nodes that an operation modifies, and whether by a release."""
         op = ops.performed_operation(op)
         released = getattr(op, "sem", "") in ("release", "acq_rel") and self._covers_all_threads(
             getattr(op, "scope", None)
@@ -129,7 +131,7 @@ class _Facts:
         return WIDTH.get(scope or "cta", 0) >= self.rank
 
     def steps(self, thread: Thread) -> Iterable[Step]:
-        """The steps of a thread, in the order of its code."""
+        """Return the steps of a thread, in the order of its code."""
         fenced = _followed_by_acquire_fence(thread, self.rank)
         for k, whole in enumerate(thread.code):
             op = ops.performed_operation(whole)
@@ -171,7 +173,7 @@ SIGNALLING = ops.BulkCopy | ops.TensorCopy | ops.AsyncStore | ops.CpAsyncArrive
 
 
 def _nodes_of_operation(op: Op) -> list[Node]:
-    """The shared words and mbarriers that an operation names."""
+    """Return the shared words and mbarriers that an operation names."""
     op = ops.performed_operation(op)
     if isinstance(op, ops.Load | ops.Store | ops.Atomic) and _strong(op):
         count = len(getattr(op, "dsts", getattr(op, "srcs", ()))) if not isinstance(op, ops.Atomic) else 1
@@ -188,7 +190,7 @@ def _node(kind: str, address: Expr, offset: int = 0) -> Node:
 
 
 def _fences(thread: Thread, rank: int, kinds: set[str]) -> list[int]:
-    """The places of fences of these kinds, wide enough for all threads, that every run through the code executes."""
+    """Return the places of fences of these kinds and of sufficient scope that every path through the code executes."""
     code = thread.code
     jumps = [(k, thread.labels[op.target]) for k, op in enumerate(code) if isinstance(op, ops.Branch)]
     return [
@@ -204,7 +206,7 @@ def _fences(thread: Thread, rank: int, kinds: set[str]) -> list[int]:
 
 
 def _preceded_by_release_fence(thread: Thread, rank: int) -> set[int]:
-    """The places that a release fence lies right before: nothing that another thread could come in by is between."""
+    """Return the places directly after a release fence: no cycle can enter the thread in between."""
     code = thread.code
     back = _back_edges(thread)
     found: set[int] = set()
@@ -219,7 +221,7 @@ def _preceded_by_release_fence(thread: Thread, rank: int) -> set[int]:
 
 
 def _followed_by_acquire_fence(thread: Thread, rank: int) -> set[int]:
-    """The places that an acquire fence lies behind, with nothing between that another thread could go on from."""
+    """Return the places that an acquire fence follows, with no place in between where a cycle can leave the thread."""
     code = thread.code
     back = _back_edges(thread)
     found: set[int] = set()
@@ -244,13 +246,13 @@ def _only_reads(op: Op) -> bool:
 
 
 def _back_edges(thread: Thread) -> list[tuple[int, int]]:
-    """The branches back, from where to where."""
+    """Return the back edges, as (from, to)."""
     found = [(k, thread.labels[op.target]) for k, op in enumerate(thread.code) if isinstance(op, ops.Branch)]
     return [(k, target) for k, target in found if target <= k]
 
 
 def _earliest_reachable(at: int, back: list[tuple[int, int]]) -> int:
-    """The first place that a thread may come to again from ``at``."""
+    """Return the first place that a thread may reach again from ``at``."""
     low = at
     while True:
         lower = min([low, *(target for k, target in back if k >= low)])
@@ -263,7 +265,7 @@ def _earliest_reachable(at: int, back: list[tuple[int, int]]) -> int:
 
 
 def _find_edges(thread: Thread, steps: tuple[Step, ...]) -> tuple[Edge, ...]:
-    """Each edge once, in the order of the code: which circle is named does not depend on anything else."""
+    """Return each edge once, in the order of the code, so that the reported cycle is deterministic."""
     back = _back_edges(thread)
     exits = [s for s in steps if s.out]
     found: dict[Edge, None] = {}

@@ -1,8 +1,8 @@
-"""Threads that run together.
+"""Lane groups: threads that execute as one agent.
 
-Lanes of one warp with the same code but for data addresses are one agent: one clock component, one step per
-operation, arrivals counted as many at a time as there are lanes. Lanes of an agent are unordered among themselves
-between operations that all of them wait for. Where lanes would part ways, the engine starts again with smaller agents
+Lanes of one warp with the same code up to data addresses are one agent: one component of the vector clocks, one step
+per operation, and arrivals count for all lanes at once. Lanes of an agent are unordered among themselves between
+operations that all of them wait for. Where lanes would diverge, the engine starts again with smaller agents
 (``Split``).
 """
 
@@ -24,10 +24,10 @@ Partition = tuple[tuple[int, ...], ...]
 
 
 class Split(Exception):
-    """The lanes of an agent must not run as one; ``groups`` are the agents to make of it."""
+    """The lanes of an agent must not run as one; ``groups`` are the agents to replace it by."""
 
     def __init__(self, groups: Sequence[tuple[int, ...]]) -> None:
-        super().__init__("lanes part ways")
+        super().__init__("lanes diverge")
         self.groups = tuple(groups)
 
 
@@ -39,7 +39,7 @@ PER_LANE: dict[type[Op], tuple[str, ...]] = {
     ops.TensorMove: ("address",),
     ops.Alu: ("srcs",),
 }
-"""The operands in which lanes of one agent may differ."""
+"""Operands in which lanes of one agent may differ."""
 
 GROUPABLE = (
     ops.Alu, ops.Label, ops.Branch, ops.Exit, ops.Await, ops.Load, ops.Store, ops.Fence, ops.ProxyFence, ops.Barrier,
@@ -47,11 +47,11 @@ GROUPABLE = (
     ops.MbarrierArrive, ops.MbarrierWait, ops.CpAsync, ops.Commit, ops.WaitGroup, ops.CpAsyncArrive, ops.Wgmma,
     ops.WgmmaFence, ops.Prefetch, ops.AsyncStore, ops.TensorCore, ops.TensorMove,
     ops.TensorCommit, ops.UnknownContinuation, ops.AssumedValue, ops.DivergentAligned, )  # fmt: skip
-"""Operations that an agent of several lanes may execute; a thread that comes to any other one is an agent by itself."""
+"""Operations that an agent of several lanes may execute; a thread with any other one is an agent by itself."""
 
 
 def partition_lanes(program: Program) -> Partition:
-    """The largest agents: neighbours in a warp whose code has the same shape."""
+    """Return the largest agents: neighbours in a warp whose code has the same shape."""
     found: list[list[int]] = []
     where: dict[tuple[int, int, str], list[list[int]]] = {}
     mergeable, alike = _find_mergeable(program), CodeComparison()
@@ -74,19 +74,19 @@ def partition_lanes(program: Program) -> Partition:
 
 @dataclass(frozen=True, slots=True)
 class Mergeable:
-    """Which threads of a program may be lanes of an agent; operations are named by their identity."""
+    """The threads of a program that may be lanes of an agent; operations are keyed by identity."""
 
     alone: frozenset[int]
-    """Those that only one lane may execute at once."""
+    """Operations that only one lane may execute at a time."""
     states: dict[int, str]
-    """Of arrives that return a state, the register that it goes to."""
+    """The destination register of each arrive that returns a state."""
     shown: bool
-    """Whether final values are asked for, of which the state operands of lanes are different ones."""
+    """Whether final values are asked for; the state operands of lanes differ in them."""
 
     def may_merge(self, thread: Thread) -> bool:
-        """Whether every operation of the thread may be executed by several lanes at once.
+        """Return whether several lanes may execute every operation of the thread at once.
 
-        What is guarded is executed by those whom the guard lets, mostly one of them: who they are shows on the way.
+        Guarded operations are executed by the lanes whose guard holds, mostly one: which ones shows at run time.
         """
         return not thread.init and self.alone.isdisjoint(map(id, thread.code)) and self._only_waited_for(thread)
 
@@ -117,19 +117,19 @@ def _find_mergeable(program: Program) -> Mergeable:
 
 @dataclass(slots=True)
 class CodeComparison:
-    """Compares code; remembers what it has compared."""
+    """A memoised comparison of code."""
 
     known: dict[tuple[int, int], bool] = field(default_factory=dict)
     kept: list[Op] = field(default_factory=list)
 
     def same(self, a: Thread, b: Thread) -> bool:
-        """Whether two threads have the same code but for the operands of ``PER_LANE``."""
+        """Return whether two threads have the same code up to the operands of ``PER_LANE``."""
         if len(a.code) != len(b.code) or a.labels != b.labels:
             return False
         return all(x is y or self.same_op(x, y) for x, y in zip(a.code, b.code, strict=True))
 
     def same_op(self, x: Op, y: Op) -> bool:
-        """Whether two operations are the same but for these operands."""
+        """Return whether two operations are the same up to these operands."""
         key = (id(x), id(y))
         found = self.known.get(key)
         if found is None:
@@ -139,7 +139,7 @@ class CodeComparison:
 
 
 def may_group(op: Op, ordered: bool) -> bool:
-    """Whether several lanes may execute an operation at once; ``ordered``: the order of the fence.sc matters."""
+    """Return whether several lanes may execute an operation at once; ``ordered``: the order of fence.sc matters."""
     if not isinstance(op, GROUPABLE):
         return False
     if isinstance(op, ops.Await):
@@ -167,7 +167,7 @@ IN_COMMON: dict[type[Op], tuple[str, ...]] = {}
 
 
 def _common_fields(kind: type[Op]) -> tuple[str, ...]:
-    """The fields of an operation in which lanes that execute it together do not differ; found once."""
+    """Return the fields of an operation in which lanes that execute it together do not differ (memoised)."""
     found = IN_COMMON.get(kind)
     if found is None:
         free = {*PER_LANE.get(kind, ()), "text", "section"}

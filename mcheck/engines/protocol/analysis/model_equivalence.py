@@ -1,7 +1,7 @@
-"""How far a model says the same as those that are shipped: some of what the engine leaves out, it leaves out for these.
+"""Equivalence of a model with the shipped ones; some reductions are sound only for these.
 
-Compared is what checks mean, not how they are written: names, the order of definitions and of the sides of a union or
-an intersection make no difference.
+The comparison is semantic: names, the order of definitions and of the operands of a union or an intersection make no
+difference.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from mcheck.cat.algebra.tape import Axiom, Tape
 
 SHIPPED = ("ptx-9.0", "ptx-9.3")
 OLDER = ("ptx-7.5", "ptx-6.0", "sc")
-"""Shipped as well, and with less to say."""
+"""Older shipped models, with fewer axioms."""
 NO_ORDERS = frozenset(("Atomicity", "SingleCopyRead", "SingleCopyWrite", "Mbarrier", "Rounds", "NoThinAir"))
-"""Axioms about other things than which orders of strong accesses there are; what is needed of them is asked for."""
+"""Axioms that do not constrain the orders of strong accesses."""
 Wanted = Callable[[Axiom], bool]
 
 
 def has_equivalent_checks(tape: Tape, wanted: Wanted = lambda _: True, names: tuple[str, ...] = SHIPPED) -> bool:
-    """Whether the checks that are ``wanted`` are those of a shipped model, of one with these ``names``."""
+    """Return whether the ``wanted`` checks are those of a shipped model, one of ``names``."""
     for shipped in map(_shipped, names):
         if (tape.code, tape.axioms) == (shipped.code, shipped.axioms):
             return True
@@ -39,29 +39,32 @@ def _shipped(name: str) -> Tape:
 
 @once_per_tape
 def is_equivalent(tape: Tape) -> bool:
-    """Whether all checks are those of a shipped model."""
+    """Return whether all checks are those of a shipped model."""
     return has_equivalent_checks(tape)
 
 
 @once_per_tape
 def has_equivalent_orders(tape: Tape) -> bool:
-    """Whether the axioms that forbid orders of strong accesses are those of a shipped model, new or old."""
+    """Return whether the axioms that forbid orders of strong accesses are those of a shipped model."""
     return has_equivalent_checks(tape, lambda a: a.role != "flag" and a.name not in NO_ORDERS, (*SHIPPED, *OLDER))
 
 
 @once_per_tape
 def has_equivalent_coherence(tape: Tape) -> bool:
-    """Whether accesses to one word keep their order as in a shipped model (PTX ISA 9.0 section 8.10.5)."""
+    """Return whether accesses to one word are ordered as in a shipped model (PTX ISA 9.0 section 8.10.5)."""
     return has_equivalent_checks(tape, lambda a: a.name in ("ScPerLocation", "SC"), (*SHIPPED, *OLDER))
 
 
 def is_race_check(axiom: Axiom) -> bool:
-    """The checks that make weak reads of programs without races have one value each: the axioms, and what a race is."""
+    """Return whether a check is an axiom or the definition of a race.
+
+    These make the weak reads of race-free programs deterministic.
+    """
     return axiom.role != "flag" or axiom.name.startswith("RACE")
 
 
 def _checks(tape: Tape, wanted: Wanted, forms: dict[object, int]) -> tuple[frozenset[object], list[int]]:
-    """What is checked, and the recursive definitions; ``forms`` numbers the expressions of all models compared."""
+    """Return the checks and recursive definitions; ``forms`` numbers the expressions of all models compared."""
     groups = [[(v, body) for v, body, kind in group if kind == 0] for group in tape.groups]
     variables = {v: (g, k) for g, group in enumerate(groups) for k, (v, _) in enumerate(group)}
     numbers: list[int] = []

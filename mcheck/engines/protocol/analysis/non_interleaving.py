@@ -1,23 +1,24 @@
-"""Whether a program has executions that are no interleaving of its steps, and that something depends on.
+"""Check whether a program has executions that are no interleaving of its steps, and that matter.
 
 A strong read returns what has been written before it in the order of the steps, and the writes to a word are in that
 order too. An execution of the model that is none of these has a cycle of program order, reads-from and coherence
-between strong accesses: load buffering, 2+2W, S and their kin. Such a cycle goes through at least two threads, each of
-which it enters at one access and leaves at a later one, a *passage* here. The model forbids it (PTX ISA 9.0 sections
+between strong accesses: load buffering, 2+2W, S and similar tests. Such a cycle goes through at least two threads, each
+of which it enters at one access and leaves at a later one, a *passage* here. The model forbids it (PTX ISA 9.0 sections
 8.10.1, 8.10.2, 8.10.4)
 
 * if it is made of reads-from alone, and each passage is a dependency or each of these synchronises;
 * if it has one coherence edge, and each reads-from synchronises;
 * if each passage has a fence.sc of a sufficient scope.
 
-Any other cycle is taken for possible. Only those count whose reads decide something, and coherence counts on words that
-such a read looks at. What blocks (an awaited value, a wait for a phase) is a dependency for all that follows.
+Any other cycle is assumed to be possible. Only cycles whose reads decide something count, and coherence counts on words
+that such a read observes. What blocks (an awaited value, a wait for a phase) is a dependency for everything that
+follows.
 
-Of a model that is not shipped only that is known which its axioms have in common with one that is: if those about
-orders are others, no cycle is forbidden but those of dependencies (``mcheck.engines.protocol.analysis.axioms`` asks for
+Of a model that is not shipped only those axioms are used that it has in common with a shipped one: if those about
+orders differ, no cycle is forbidden except those of dependencies (``mcheck.engines.protocol.analysis.axioms`` requires
 their axiom) and, by an axiom that is the same, those of one word.
 
-``mcheck.engines.protocol.analysis.interleaving`` asks the same of final states, for which every value counts.
+``mcheck.engines.protocol.analysis.interleaving`` is the same check for final states, for which every value counts.
 """
 
 from __future__ import annotations
@@ -40,16 +41,18 @@ from mcheck.ir.program import Program, Thread
 REASON = "strong accesses may be reordered in ways that no interleaving shows (load buffering, 2+2W)"
 
 MAX_STEPS = 20_000
-"""Parts of cycles that are looked at."""
+"""Parts of cycles that are examined."""
 ANY_WORD = -1
-"""The word at an address that is not constant: any."""
+"""The word at an address that is not constant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """How a cycle may lead through a thread. ``reads``: it enters at a read, else at a store; ``acquires`` and
-    ``releases``: the scope at which the entry, the exit take part in synchronisation, if they do; ``depends``: the exit
-    depends on what the entry reads; ``fenced``: the scope of a fence.sc in between.
+    """The part of a cycle in one thread.
+
+    ``reads``: it enters at a read, else at a store; ``acquires`` and ``releases``: the scope at which the entry and the
+    exit synchronise, if they do; ``depends``: the exit depends on what the entry reads; ``fenced``: the scope of a
+    fence.sc in between.
     """
 
     place: Placement
@@ -64,7 +67,7 @@ class Passage:
 
 @dataclass(slots=True)
 class _OpenEntry:
-    """An entry that later writes of its thread may leave from: what depends on it, and the release fences since."""
+    """An entry that a later write of its thread may leave from: its dependants, and the release fences since."""
 
     passage: Passage
     tainted: frozenset[str]
@@ -78,8 +81,9 @@ def find_non_interleaving(
     tape: Tape,
     ordered: frozenset[int] = frozenset(),
 ) -> str | None:
-    """Why the executions that are interleavings may not be all that count; ``None`` if they are. Of the ``ordered``
-    words it counts in which order their atomics come.
+    """Return why interleavings may not cover all executions that matter; ``None`` if they do.
+
+    On ``ordered`` words the order of atomics matters.
     """
     threads = [(program.threads[group[0]], len(group)) for group in partition]
     looked_at = {word for t, _ in threads for word in _observed_words(t, needed[t.index])} | ordered
@@ -96,12 +100,12 @@ def find_non_interleaving(
 
 
 def word_of(address: Expr) -> int:
-    """The word at an address."""
+    """Return the word at an address."""
     return address.value if isinstance(address, Const) else ANY_WORD
 
 
 def _observed_word(thread: Thread, pc: int, needed: frozenset[str]) -> tuple[int, bool] | None:
-    """The word whose value decides something at ``pc``, and whether it is waited for; ``None`` if there is none."""
+    """Return the word whose value matters at ``pc``, and whether it is awaited; ``None`` if there is none."""
     op = thread.code[pc]
     inner = ops.performed_operation(op)
     waits = isinstance(op, ops.Await)
@@ -128,7 +132,7 @@ def _observed_words(thread: Thread, needed: frozenset[str]) -> Iterator[int]:
 
 
 def _written_word(op: Op) -> int | None:
-    """The word that an operation writes for others to see; a copy writes the mbarrier that it signals."""
+    """Return the word that an operation writes; a copy writes the mbarrier that it signals."""
     op = ops.performed_operation(op)
     if (isinstance(op, ops.Store) and op.sem != "weak") or isinstance(op, ops.Atomic):
         return word_of(op.address)
@@ -139,7 +143,7 @@ def _written_word(op: Op) -> int | None:
 
 
 def _may_have_cycle(threads: list[tuple[Thread, int]], needed: list[frozenset[str]], looked_at: set[int]) -> bool:
-    """Whether there is a read that does not wait, or a word that several threads store to: else there is no cycle."""
+    """Return whether there is a read that does not wait, or a word that several threads store to."""
     stores: dict[int, int] = {}
     for thread, many in threads:
         own = {_written_word(op) for op in thread.code if isinstance(op, ops.Store)} - {None}
@@ -156,12 +160,12 @@ def _may_have_cycle(threads: list[tuple[Thread, int]], needed: list[frozenset[st
 
 
 def may_contain(word: int, words: set[int]) -> bool:
-    """Whether a word may be one of some."""
+    """Return whether a word may be one of ``words``."""
     return word in words or ANY_WORD in words or (word == ANY_WORD and bool(words))
 
 
 def unroll_loops_twice(thread: Thread) -> Iterator[int]:
-    """The operations in program order, the body of every loop twice."""
+    """Return the operations in program order, the body of every loop twice."""
     repeated: set[int] = set()
     pc = 0
     while pc < len(thread.code):
@@ -175,7 +179,7 @@ def unroll_loops_twice(thread: Thread) -> Iterator[int]:
 
 
 def _find_passages(thread: Thread, needed: frozenset[str], looked_at: set[int]) -> set[Passage]:
-    """The passages of a thread, each once."""
+    """Return the passages of a thread, each once."""
     cta = thread.place.cta
     place = (cta.gpu, cta.cluster, cta.number)
     found: set[Passage] = set()
@@ -217,7 +221,7 @@ def _find_passages(thread: Thread, needed: frozenset[str], looked_at: set[int]) 
 
 
 def _advance_entry(e: _OpenEntry, op: Op, defined: set[str], used: set[str]) -> _OpenEntry:
-    """An open entry after an operation: fences make it synchronise, branches make all that follows depend on it."""
+    """Return an open entry after an operation: fences make it synchronise, branches add dependencies."""
     passage, tainted, released = e.passage, e.tainted, e.released
     if isinstance(op, ops.Fence) and op.restrict is None and op.guard is None:
         if op.sem in ("acquire", "acq_rel", "sc") and passage.reads:
@@ -240,7 +244,7 @@ def _advance_entry(e: _OpenEntry, op: Op, defined: set[str], used: set[str]) -> 
 
 
 def _has_possible_cycle(found: dict[Passage, set[int]], tape: Tape) -> bool:
-    """Whether some cycle of passages through different threads is not forbidden."""
+    """Return whether some cycle of passages through different threads is not forbidden."""
     into: dict[int, list[Passage]] = {}
     for passage in found:
         into.setdefault(passage.entry, []).append(passage)
@@ -254,7 +258,10 @@ def _has_possible_cycle(found: dict[Passage, set[int]], tape: Tape) -> bool:
 
 @dataclass(slots=True)
 class _CycleSearch:
-    """``after`` are the passages that a cycle may go on by, ``number`` orders them: a cycle starts at its first one."""
+    """A search for cycles.
+
+    ``after`` are the successors of each passage; a cycle starts at the passage with the smallest ``number``.
+    """
 
     found: dict[Passage, set[int]]
     after: dict[Passage, list[Passage]]
@@ -263,7 +270,7 @@ class _CycleSearch:
     steps: int = 0
 
     def can_close(self, start: Passage, path: list[Passage], used: set[int]) -> bool:
-        """Whether the path can be made a cycle that is not forbidden; so too if there are too many to look at."""
+        """Return whether the path extends to a cycle that is not forbidden, or the search exceeds its limit."""
         self.steps += 1
         if self.steps > MAX_STEPS:
             return True
@@ -278,7 +285,7 @@ class _CycleSearch:
 
 
 def _may_be_consistent(cycle: list[Passage], tape: Tape) -> bool:
-    """Whether it is not known that an axiom of the model forbids the cycle."""
+    """Return whether no axiom of the model is known to forbid the cycle."""
     if all(p.entry == p.exit != ANY_WORD for p in cycle) and has_equivalent_coherence(tape):
         return False  # accesses to one word keep their order (8.10.5)
     if not has_equivalent_orders(tape):
@@ -296,7 +303,7 @@ def _may_be_consistent(cycle: list[Passage], tape: Tape) -> bool:
 
 
 def _synchronises(a: Passage, b: Passage) -> bool:
-    """Whether what leaves by ``a`` and enters by ``b`` is a release that an acquire observes."""
+    """Return whether the exit of ``a`` is a release that the entry of ``b`` acquires."""
     if a.releases is None or b.acquires is None:
         return False
     return scopes_are_mutual(a.releases, a.place, b.acquires, b.place)

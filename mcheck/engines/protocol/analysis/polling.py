@@ -1,7 +1,7 @@
-"""Waits that are written out: spin loops that mean ``await``, and polls whose answer only saves a wait.
+"""Polling loops: loops that are equivalent to ``await``, and polls whose result only saves a wait.
 
-A loop that does nothing but poll leaves with the answer true, whenever it was asked; a poll whose answer only decides
-whether a wait for the same phase follows leads to the same state either way. Neither needs a second execution.
+A loop that only polls leaves with the result true, however often it polled; a poll whose result only decides whether a
+wait for the same phase follows leads to the same state either way. Neither needs a second execution.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from mcheck.ir.program import Thread
 NEGATED = {"eq": "!=", "ne": "==", "lt": ">=", "le": ">", "gt": "<=", "ge": "<"}
 PLAIN = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 MAX_DISTANCE = 64
-"""How far behind a poll its use is looked for."""
+"""How far after a poll its use is searched."""
 
 
 def is_spin_loop(thread: Thread, pc: int, asked: frozenset[str] = frozenset()) -> bool:
-    """Whether the poll at ``pc`` is asked again, to the same effect, for as long as its answer is false.
+    """Return whether the poll at ``pc`` is repeated without side effects as long as its result is false.
 
-    Nothing but local computation may lie on the way back, which must follow from the answer alone and leave behind no
-    register that is used before it is written again, or whose final value is ``asked`` for.
+    Only local computation may lie on the path back. The branch must depend on the result alone, and no register that
+    the path writes may be read before it is written again, or have a final value that is ``asked`` for.
     """
     op = thread.code[pc]
     if not isinstance(op, ops.MbarrierWait) or op.dst is None or op.guard is not None:
@@ -35,8 +35,9 @@ def is_spin_loop(thread: Thread, pc: int, asked: frozenset[str] = frozenset()) -
 
 
 def _loop_registers(thread: Thread, pc: int, known: dict[str, int]) -> set[str] | None:
-    """The registers that are written on the way from behind ``pc`` back to it, ``None`` if it does not lead there; but
-    for those that have the same value whenever ``pc`` is come to, as an address that each round fetches anew.
+    """Return the registers written on the path from ``pc`` back to it, ``None`` if there is no such path.
+
+    Registers that have the same value in every iteration do not count.
     """
     code = thread.code
     written = set(known)
@@ -70,19 +71,17 @@ def _loop_registers(thread: Thread, pc: int, known: dict[str, int]) -> set[str] 
 
 
 def _dominates(code: tuple[Op, ...], k: int, pc: int) -> bool:
-    """Whether who comes to ``pc`` has come from ``k``."""
+    """Return whether every path to ``pc`` leads through ``k``."""
     return k <= pc and not any(isinstance(op, ops.Label | ops.Branch) for op in code[k:pc])
 
 
 def _is_loop_invariant(expr: Expr, same: set[str]) -> bool:
-    """Whether an operand is a constant, or one of the registers that have the same value in every round."""
+    """Return whether an operand is a constant, or a register with the same value in every iteration."""
     return isinstance(expr, Const) or (isinstance(expr, Reg) and expr.name in same)
 
 
 def find_awaited_value(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> tuple[str, Expr, str | None] | None:
-    """What the loop around the load at ``pc`` waits for, if it holds but load and test: an operator, a value, and the
-    type that the value is brought into, if it is.
-    """
+    """Return what a loop of a load and a test waits for: an operator, a value, and the type of a conversion, if any."""
     op = code[pc]
     if not isinstance(op, ops.Load) or len(op.dsts) != 1 or op.dsts[0] is None or pc + 2 >= len(code):
         return None
@@ -107,7 +106,7 @@ def find_awaited_value(code: tuple[Op, ...], labels: dict[str, int], pc: int) ->
 def _find_compared_value(
     code: tuple[Op, ...], labels: dict[str, int], pc: int, name: str
 ) -> tuple[str, Expr, None] | None:
-    """The same for a branch that compares the register itself, as the table dialect has it."""
+    """Return the same for a branch that compares the register itself, as in the table form."""
     back = _back_edge(code, labels, pc, pc + 1)
     if back is None or back.guard is not None or not isinstance(back.condition, Binary):
         return None
@@ -119,7 +118,7 @@ def _find_compared_value(
 
 
 def _back_edge(code: tuple[Op, ...], labels: dict[str, int], pc: int, at: int) -> ops.Branch | None:
-    """The branch at ``at`` if it goes to a label right before ``pc``."""
+    """Return the branch at ``at`` if it goes to a label directly before ``pc``."""
     back = code[at]
     if not isinstance(back, ops.Branch):
         return None
@@ -130,7 +129,7 @@ def _back_edge(code: tuple[Op, ...], labels: dict[str, int], pc: int, at: int) -
 
 
 def _taken_when(branch: ops.Branch, name: str) -> bool | None:
-    """The value of predicate ``name`` for which the branch is taken, ``None`` if it is about something else."""
+    """Return the value of predicate ``name`` for which the branch is taken, ``None`` for another predicate."""
     if branch.guard is not None:
         if branch.guard.reg.name != name or branch.condition is not None:
             return None
@@ -144,7 +143,7 @@ def _taken_when(branch: ops.Branch, name: str) -> bool | None:
 
 
 def is_redundant_poll(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> bool:
-    """Whether the answer of the poll at ``pc`` only decides if a wait for the same phase is executed."""
+    """Return whether the result of the poll at ``pc`` only decides if a wait for the same phase is executed."""
     op = code[pc]
     if not isinstance(op, ops.MbarrierWait) or op.dst is None or op.parity is None:
         return False
@@ -176,7 +175,7 @@ def is_redundant_poll(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> 
 
 
 def _is_equivalent_wait(poll: ops.MbarrierWait, code: tuple[Op, ...], labels: dict[str, int], places: range) -> bool:
-    """Whether all that stands in some places is a wait for the phase that is polled, written out as a loop or not."""
+    """Return whether some places hold only a wait for the polled phase, possibly written as a loop."""
     at = [k for k in places if not isinstance(code[k], ops.Label)]
     if len(at) == 1:
         return _is_same_wait(poll, code[at[0]])
@@ -195,7 +194,7 @@ def _is_same_wait(poll: ops.MbarrierWait, other: Op) -> bool:
 
 
 def _test_same_phase(one: ops.MbarrierWait, other: ops.MbarrierWait) -> bool:
-    """Whether two operations ask for one phase of one object."""
+    """Return whether two operations test the same phase of the same object."""
     return (
         isinstance(one.address, Const)
         and isinstance(one.parity, Const)

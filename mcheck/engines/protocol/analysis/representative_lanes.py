@@ -1,9 +1,16 @@
-"""Agents of which one thread stands for all lanes in the window: those that wait, meet others and read.
+"""Agents that one thread can represent in the window: those that only wait, synchronise and read.
 
-What two lanes of an agent may do to each other takes a write; the lanes of an agent without one need not be tracked
-apart, where the model allows it (``mcheck.engines.protocol.incremental.lane_representatives``). Its reads are plain
-ones, of bytes that are neither an mbarrier, nor a tensor map, nor a word that is followed: which event of which lane
-they are is then of no consequence.
+<<<<<<< found What two lanes of an agent may do to each other takes a write; the lanes of an agent without one need not
+be tracked apart, where the model allows it (``mcheck.engines.protocol.incremental.lane_representatives``). Its reads
+are plain ones, of bytes that are neither an mbarrier, nor a tensor map, nor a word that is followed: which event of
+which lane they are is then of no consequence. ||||||| expected What two lanes of an agent may do to each other takes a
+write; the lanes of an agent without one need not be tracked apart, where the model allows it
+(``mcheck.engines.protocol.incremental.lane_representatives``). Its reads are plain ones, of bytes that are neither an
+mbarrier, nor a tensor map, nor a word that is followed: which event of which lane they are is then of no consequence.
+======= A conflict between two lanes of an agent takes a write; the lanes of an agent without one need not be
+distinguished, where the model allows it (``mcheck.engines.protocol.incremental.lane_representatives``). Its reads are
+weak ones, of bytes that belong neither to an mbarrier, nor to a tensor map, nor to a tracked word: then it does not
+matter which lane an event belongs to. >>>>>>> replacement
 """
 
 from __future__ import annotations
@@ -24,11 +31,11 @@ PLAIN = (
 )  # fmt: skip
 
 Ranges = Iterable[tuple[int, int]]
-"""Bytes, each from the first one to the one behind the last."""
+"""Byte ranges, each from its first byte to the one after its last."""
 
 
 class TrackedBytes:
-    """Bytes whose accesses are tracked from each other."""
+    """Bytes whose accesses have to be distinguished."""
 
     def __init__(self, ranges: Ranges) -> None:
         found = sorted(set(ranges))
@@ -37,7 +44,7 @@ class TrackedBytes:
         self._highs = [high for _, high in found]
 
     def overlaps(self, low: int, high: int) -> bool:
-        """Whether some of them are among those from ``low`` to ``high``."""
+        """Return whether any of them is in the range from ``low`` to ``high``."""
         k = bisect_left(self._lows, low - self._longest)
         while k < len(self._lows) and self._lows[k] < high:
             if self._highs[k] > low:
@@ -49,7 +56,7 @@ class TrackedBytes:
 def find_representable(
     program: Program, partition: Sequence[tuple[int, ...]], tracked: TrackedBytes
 ) -> tuple[bool, ...]:
-    """For each agent, whether one of its threads stands for all."""
+    """Return for each agent whether one of its threads can represent all."""
     if all(len(group) == 1 for group in partition):
         return (False,) * len(partition)
     more = {id(op) for op in program.operations if not _is_harmless(op, tracked)}
@@ -57,7 +64,7 @@ def find_representable(
 
 
 def _only_reads(program: Program, group: tuple[int, ...], more: set[int]) -> bool:
-    """Whether all that the lanes do is to wait, to meet and to read: ``more`` are the operations that do more."""
+    """Return whether the lanes only wait, synchronise and read; ``more`` are the operations that do more."""
     return all(more.isdisjoint(map(id, program.threads[thread].code)) for thread in group)
 
 
@@ -80,7 +87,7 @@ def _is_harmless(op: Op, tracked: TrackedBytes) -> bool:
 
 
 def _reads_untracked_bytes(op: ops.Load, tracked: TrackedBytes) -> bool:
-    """Whether a read is known to be of bytes of which nobody is tracked anything."""
+    """Return whether a load is known to read no tracked bytes."""
     size = type_size(op.type) * len(op.dsts)
     match op.address:
         case Const(value):

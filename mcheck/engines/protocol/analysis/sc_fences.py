@@ -1,10 +1,10 @@
-"""Whether the order of the ``fence.sc`` decides anything (PTX ISA 9.0 section 8.10.2).
+"""Check whether the order of ``fence.sc`` matters (PTX ISA 9.0 section 8.10.2).
 
-Where nothing observed fixes it, it decides what a strong load behind a fence may return. A load that waits for a value
-only waits longer, and atomics read the latest write whatever the fences do. Of weak accesses the order would only hide
+Where no observation fixes it, it decides what a strong load after a fence may return. A load that waits for a value
+only waits longer, and atomics read the latest write whatever the fences do. For weak accesses the order would only hide
 races that the opposite order has: a pair that no other causality orders is unordered with the fences the other way
-round. So a program without a strong load that reads once has no need to follow both orders, unless it is to be told
-which races lack a fence of a proxy alone in one of them.
+round. So a program without a strong load that reads once need not be explored in both orders, unless races that lack
+only a proxy fence in one of the orders are to be reported as such.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from mcheck.ir.program import Program, Thread
 
 
 def sc_order_matters(program: Program) -> bool:
-    """Whether the program has ``fence.sc`` and a strong load that returns what it finds."""
+    """Return whether the program has ``fence.sc`` and a strong load that does not wait for a value."""
     threads = list({id(t.code): t for t in program.threads}.values())
     return has_sc_fence(program) and any(_is_single_read(t, pc) for t in threads for pc in range(len(t.code)))
 
 
 def has_sc_fence(program: Program) -> bool:
-    """Whether the program has ``fence.sc`` at all: under models of which the above is not known."""
+    """Return whether the program has ``fence.sc`` at all, for models without the property above."""
     return any(isinstance(op, ops.Fence) and op.sem == "sc" for op in program.operations)
 
 

@@ -1,6 +1,6 @@
-"""Which registers decide anything: branches, addresses, counts, awaited values.
+"""Slicing: the registers that matter for branches, addresses, counts and awaited values.
 
-The value of a read that decides nothing need not be chosen; the read is explored as the one that learns the least.
+The value of a read that does not matter need not be chosen; the read is explored as the one that synchronises least.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
 
 COPIES = (ops.CpAsync, ops.BulkCopy, ops.TensorCopy, ops.TensormapCopyFence)
-"""What carries bytes from one place in memory to another."""
+"""Operations that copy bytes within memory."""
 Uses = tuple[set[str] | None, set[str]]
-"""The registers that a computation defines, and those that it uses; of what is no computation those that decide."""
+"""The registers that a computation defines, and those that it uses; for other operations those that matter."""
 Watched = dict[int, frozenset[str]]
 """By thread, registers whose final values are asked for."""
 
 
 def needed_registers(program: Program, watched: Watched | None = None) -> list[frozenset[str]]:
-    """For each thread, the registers whose values decide something, or end up in what is ``watched`` or in memory."""
+    """Return for each thread the registers whose values matter, or reach ``watched`` registers or memory."""
     if watched is None:
         found = _needed_by_threads(program, watched, stores=False)
         if not _contents_decide(program, found):
@@ -32,12 +32,13 @@ def needed_registers(program: Program, watched: Watched | None = None) -> list[f
 
 
 def memory_matters(program: Program) -> bool:
-    """Whether anything may depend on what memory holds, that of mbarriers left aside."""
+    """Return whether anything may depend on the contents of memory, apart from mbarriers."""
     return maps_may_change(program) or _contents_decide(program, _needed_by_threads(program, None, stores=False))
 
 
 def needed_objects(program: Program, found: list[frozenset[str]]) -> frozenset[int] | None:
-    """The addresses of the objects whose contents may decide something, with what has been ``found`` to be needed;
+    """Return the addresses of objects whose contents may matter, given the ``found`` needed registers.
+
     ``None`` where only an execution shows which they are, or asynchronous copies write them.
     """
     if maps_may_change(program) or _maps_are_moved(program):
@@ -63,12 +64,12 @@ def needed_objects(program: Program, found: list[frozenset[str]]) -> frozenset[i
 
 
 def object_names(program: Program, objects: frozenset[int]) -> set[str]:
-    """The names of the objects at some addresses."""
+    """Return the names of the objects at some addresses."""
     return {i.object.name for i in program.memory.instances if i.base in objects}
 
 
 def _objects_read_by(op: Op, names: frozenset[str], objects: Objects) -> set[int] | None:
-    """The objects that an operation reads to decide something."""
+    """Return the objects that an operation reads to decide something."""
     inner = ops.performed_operation(op)
     if isinstance(inner, ops.Atomic) or (
         isinstance(inner, ops.Load) and (isinstance(op, ops.Await) or _defined_registers(inner) & names)
@@ -78,13 +79,13 @@ def _objects_read_by(op: Op, names: frozenset[str], objects: Objects) -> set[int
 
 
 def _objects_at(address: Expr, objects: Objects) -> set[int] | None:
-    """The objects that an address may be in; ``None`` for any."""
+    """Return the objects that may contain an address; ``None`` for any."""
     found = [None if place is None else objects.at(place) for place in places_of(address)]
     return None if None in found else {i.base for i in found if i is not None}
 
 
 def maps_may_change(program: Program) -> bool:
-    """Whether some copy goes by a tensor map that is not known from the declarations alone."""
+    """Return whether some copy uses a tensor map that is not known from the declarations."""
     kept = (
         find_unwritten_objects(program) if any(i.object.tensor_map for i in program.memory.instances) else frozenset()
     )
@@ -102,7 +103,7 @@ def _contents_decide(program: Program, found: list[frozenset[str]]) -> bool:
 
 
 def _needed_by_threads(program: Program, watched: Watched | None, *, stores: bool) -> list[frozenset[str]]:
-    """The registers of each thread that decide something, or end up in what is stored."""
+    """Return the registers of each thread that matter, or reach what is stored."""
     found = []
     by_code: dict[tuple[frozenset[str], tuple[int, ...]], frozenset[str]] = {}
     uses = _register_uses(program, stores=stores)
@@ -116,7 +117,7 @@ def _needed_by_threads(program: Program, watched: Watched | None, *, stores: boo
 
 
 def copied_data_matters(program: Program) -> bool:
-    """Whether anything can depend on what copies move: a value that is read, or waited for, or the fields of a map."""
+    """Return whether anything can depend on what copies move: values that are read or awaited, fields of maps."""
     return (
         _maps_are_moved(program)
         or _awaits_values(program)
@@ -125,13 +126,13 @@ def copied_data_matters(program: Program) -> bool:
 
 
 def _maps_are_moved(program: Program) -> bool:
-    """Whether tensor maps are changed or copied at run time: loads and stores may have brought their bytes there."""
+    """Return whether tensor maps are modified or copied at run time, possibly by loads and stores."""
     kinds = ops.TensormapReplace | ops.TensormapCopyFence
     return any(isinstance(op, kinds) for op in program.operations)
 
 
 def _awaits_values(program: Program) -> bool:
-    """Whether a value of memory is waited for: what is stored there decides if the wait ends."""
+    """Return whether a value of memory is awaited: what is stored there decides if the wait ends."""
     code = program.operations
     return any(isinstance(op, ops.Await) and isinstance(op.inner, ops.Load | ops.Atomic) for op in code)
 
@@ -151,13 +152,13 @@ def _defined_registers(op: Op) -> set[str]:
 
 
 def _register_uses(program: Program, *, stores: bool) -> dict[int, Uses]:
-    """The operations that name registers, by their identity."""
+    """Return the uses of registers, by the identity of the operation."""
     found = {id(op): _find_uses(op, stores=stores) for op in program.operations}
     return {k: uses for k, uses in found.items() if uses != (None, set())}
 
 
 def _find_uses(op: Op, *, stores: bool) -> Uses:
-    """What an operation has to do with registers; unless ``stores``, what is stored decides nothing."""
+    """Return how an operation uses registers; unless ``stores``, what is stored does not matter."""
     _, used = defined_and_used(op)
     if isinstance(op, ops.Alu):
         return {r.name for r in op.dsts if r is not None}, used
@@ -172,7 +173,7 @@ def _guard_register(op: Op) -> set[str]:
 
 
 def _needed_by_thread(thread: Thread, watched: frozenset[str], uses: dict[int, Uses]) -> frozenset[str]:
-    """The registers of one thread; ``uses`` are those of the operations that name any."""
+    """Return the registers of one thread that matter; ``uses`` are those of the operations that use any."""
     wanted: set[str] = set(watched)
     flows: list[tuple[set[str], set[str]]] = []
     for op in {id(op): op for op in thread.code if id(op) in uses}.values():

@@ -1,1 +1,1 @@
-"""Findings in words: which order is missing, why, where it happens, and what would fix it."""
+"""Diagnosis of findings: which order is missing, why, where it happens, and what would fix it."""

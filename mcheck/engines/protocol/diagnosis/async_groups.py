@@ -1,4 +1,6 @@
-"""The groups of asynchronous operations in an execution: what waits for one, and whether a thread does (9.7.9.25)."""
+"""Groups of asynchronous operations in an execution: the wait that completes one, and whether it was executed
+(9.7.9.25).
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,9 @@ from mcheck.ir.ops import Commit, Op, WaitGroup
 
 
 def is_modification(old: Record) -> bool:
-    """Whether an access is one to what its operation changes, which ``.read`` does not wait for: a reduction reads that
-    as well.
+    """Return whether an access is to what its operation modifies, which ``.read`` does not wait for.
+
+    A reduction also reads that.
     """
     op = old.event.op
     reduces = isinstance(op, ops.BulkCopy | ops.TensorCopy) and op.reduce is not None
@@ -23,19 +26,19 @@ def is_modification(old: Record) -> bool:
 
 
 def count_later_groups(m: Machine, old: Record, until: int) -> int | None:
-    """How many groups were closed behind that of an operation before a step of the trace, ``None`` if it was open."""
+    """Return how many groups were committed after an operation's own before a step, ``None`` if it was open."""
     behind = (e.op for e in m.trace[old.position : until] if e.agent == old.agent and e.signal < 0)
     return count_closed_groups(behind, old.event.op)
 
 
 def wait_of_group(m: Machine, old: Record, until: int) -> tuple[str, int | None]:
-    """What waits, before a step of the trace, for an operation of a group, and how many later groups that leaves."""
+    """Return the wait for an operation of a group before a step, and how many later groups it leaves pending."""
     later = count_later_groups(m, old, until)
     return wait_for_completion(old.event.op, write=is_modification(old), later=later) or "", later
 
 
 def find_group_wait(m: Machine, issuer: Agent, old: Record) -> Op | None:
-    """The wait of the issuing thread that completes an operation of a group, be it that it is still to come."""
+    """Return the wait of the issuing thread that completes an operation of a group, even if it is still to come."""
     done = entry_at_step(m, issuer, next((step for agent, step in old.waits if agent == issuer.index), 0))
     if done is not None:
         return done.op
@@ -53,7 +56,7 @@ def find_group_wait(m: Machine, issuer: Agent, old: Record) -> Op | None:
 
 
 def explain_late_wait(m: Machine, issuer: Agent, old: Record, over: TraceEntry) -> str:
-    """That the issuing thread's next wait for the groups of an operation comes after it has handed the bytes over."""
+    """Explain that the issuing thread's next wait for the group comes after it has released the bytes."""
     family = family_of(old.event.op)
     for k, op in enumerate(issuer.code[m.trace[old.position].pc + 1 :], m.trace[old.position].pc + 1):
         if isinstance(op, ops.Branch):
@@ -64,12 +67,12 @@ def explain_late_wait(m: Machine, issuer: Agent, old: Record, over: TraceEntry) 
 
 
 def is_committed(m: Machine, old: Record) -> bool:
-    """Whether the issuing thread closed a group behind the operation."""
+    """Return whether the issuing thread committed a group after the operation."""
     family = family_of(old.event.op)
     behind = (e.op for e in m.trace[old.position :] if e.agent == old.agent)
     return any(isinstance(op, Commit) and op.family == family for op in behind)
 
 
 def has_waited(m: Machine, issuer: Agent, old: Record, position: int) -> bool:
-    """Whether the issuing thread had waited for an operation of a group before a step of the trace."""
+    """Return whether the issuing thread had waited for an operation of a group before a step of the trace."""
     return any(agent == issuer.index and step < m.trace[position].step for agent, step in old.waits)

@@ -1,4 +1,4 @@
-"""Problems as findings, with the steps that lead to them."""
+"""Conversion of problems to findings, with the relevant steps of the trace."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 
 MAX_TRACE_STEPS = 16
-"""Steps of a trace."""
+"""Maximum number of steps in a trace."""
 
 
 def finding_key(problem: Problem | Finding) -> tuple[str, object]:
-    """Problems with the same key are one finding."""
+    """Return the key of a problem; problems with the same key are one finding."""
     ends = ((a.span, a.access, a.object.partition("@")[0]) for a in problem.accesses)
     return problem.code, frozenset(ends) if problem.code.startswith("RACE") else tuple(ends)
 
 
 def repeats_deadlock(problem: Problem, findings: Iterable[Finding]) -> bool:
-    """Whether a deadlock is one that was found already, perhaps with others who stand elsewhere."""
+    """Return whether a deadlock has been found already, perhaps with other agents in other places."""
     if not problem.code.startswith("DEAD"):
         return False
     waits = {a.span for a in problem.accesses}
@@ -35,7 +35,7 @@ def repeats_deadlock(problem: Problem, findings: Iterable[Finding]) -> bool:
 
 
 def build_finding(m: Machine, problem: Problem, profile: str) -> Finding:
-    """The finding of a problem, with the steps that lead to it."""
+    """Return the finding of a problem, with the steps that lead to it."""
     entry = catalogue.get(problem.code)
     return Finding(
         code=problem.code,
@@ -50,8 +50,10 @@ def build_finding(m: Machine, problem: Problem, profile: str) -> Finding:
 
 
 def build_trace(m: Machine, problem: Problem) -> Trace:
-    """The steps that matter, numbered as in the whole execution: both accesses, what is done to the mbarriers that they
-    signal or wait for, what else orders something, the nearest to the accesses first.
+    """Return the relevant steps, numbered as in the whole execution.
+
+    Those are both accesses, the operations on the mbarriers that they signal or wait for, and what else orders
+    something, the nearest to the accesses first.
     """
     last = min(problem.last_step, len(m.trace))
     bars = _find_mbarriers(m, problem, last)
@@ -72,7 +74,7 @@ def build_trace(m: Machine, problem: Problem) -> Trace:
 
 
 def _find_mbarriers(m: Machine, problem: Problem, last: int) -> set[int]:
-    """The addresses of the mbarriers that decide: what is waited for, or signalled by an access."""
+    """Return the addresses of the mbarriers that matter: those waited for, or signalled by an access."""
     if problem.code.startswith("DEAD"):
         waited = (m.agents[a].blocked_on for a in problem.agents)
         return {where.address for where in waited if isinstance(where, Mbarrier)}
@@ -90,7 +92,7 @@ def _uses_address(op: Op, addresses: set[int]) -> bool:
 
 
 def _operand_addresses(op: Op) -> Iterator[int]:
-    """What an operation names as its object, or as what it signals."""
+    """Yield the addresses of the object of an operation, and of what it signals."""
     inner = ops.performed_operation(op)
     for name in ("address", "mbar"):
         expr = getattr(inner, name, None)
@@ -99,7 +101,7 @@ def _operand_addresses(op: Op) -> Iterator[int]:
 
 
 def build_step(m: Machine, k: int, *, skipped: int = 0) -> Step:
-    """A step of the machine's trace."""
+    """Return a step of the machine's trace."""
     entry = m.trace[k]
     part = StepPart(entry.note) if entry.note else StepPart.EXECUTES
     name, turn = m.name(m.agents[entry.agent]), iteration_at(m, k)
@@ -111,7 +113,7 @@ def _involves(m: Machine, problem: Problem, k: int) -> bool:
 
 
 def _matters(m: Machine, problem: Problem, k: int) -> bool:
-    """Whether a step is other than a weak access elsewhere, which orders nothing."""
+    """Return whether a step is anything but a weak access elsewhere, which orders nothing."""
     op = m.trace[k].op
     weak = isinstance(op, ops.Load | ops.Store) and op.sem == "weak"
     return not weak or any(a.span == op.span for a in problem.accesses)

@@ -1,4 +1,4 @@
-"""What would order two accesses, and where it may stand.
+"""Suggested fixes: what would order two accesses, and where to put it.
 
 A remedy names instructions and lines: ``Execute X after line N`` and ``Execute X before line N`` mean what they say,
 and the tests carry them out.
@@ -41,7 +41,7 @@ RELEASES = ops.MbarrierArrive | ops.Barrier | ops.ClusterBarrier | ops.WarpSync 
 
 
 def suggest_fix(m: Machine, code: str, old: Record, new: Record, low: int) -> str:
-    """The fix for two accesses to the byte ``low``; that of the catalogue if nothing is known of the place."""
+    """Return the fix for two accesses to the byte ``low``; the one of the catalogue by default."""
     match code:
         case "RACE004" | "RACE006":
             return _suggest_proxy_fence(m, old, new)
@@ -89,7 +89,7 @@ def _suggest_fence_after_wait(m: Machine, old: Record) -> str:
 
 
 def _suggest_tensormap_fences(m: Machine, old: Record, new: Record) -> str:
-    """The halves of the tensormap fence that are missing, or what is wrong with those that are there."""
+    """Return the missing halves of the tensormap fence, or what is wrong with the present ones."""
     writer, reader = (m.program.threads[m.agents[r.agent].threads[0]].place for r in (old, new))
     scope = max(narrowest_common_scope(writer, reader), "gpu", key=WIDTH.__getitem__)
     halves = [_suggest_tensormap_release(m, old, scope), _suggest_tensormap_acquire(m, old, new, scope)]
@@ -101,7 +101,7 @@ def _suggest_tensormap_fences(m: Machine, old: Record, new: Record) -> str:
 
 
 def _suggest_tensormap_release(m: Machine, old: Record, scope: str) -> str:
-    """What is wrong with the release half, empty if nothing is."""
+    """Return what is wrong with the release half, empty if nothing is."""
     there = [e.op for e in m.trace[old.position :] if e.agent == old.agent and _is_tensormap_fence(e.op, "release")]
     if isinstance(old.event.op, ops.TensormapCopyFence):
         there.append(old.event.op)
@@ -111,7 +111,7 @@ def _suggest_tensormap_release(m: Machine, old: Record, scope: str) -> str:
 
 
 def _suggest_tensormap_acquire(m: Machine, old: Record, new: Record, scope: str) -> str:
-    """The same of the acquire half: it comes after the write, and names the map."""
+    """Return what is wrong with the acquire half, which comes after the write and names the map."""
     there = [e for e in m.trace if e.agent == new.agent and _is_tensormap_fence(e.op, "acquire")]
     own = old.agent == new.agent
     behind = [e.op for e in there if (e.step > old.step if own else e.time[old.agent] >= old.step)]
@@ -129,7 +129,7 @@ def _suggest_tensormap_acquire(m: Machine, old: Record, new: Record, scope: str)
 
 
 def _suggest_tensormap_scope(fences: list[Op], scope: str) -> str:
-    """What is wrong with the scope of halves; empty if one of them is wide enough."""
+    """Return what is wrong with the scope of halves; empty if one of them is wide enough."""
     given = [scope_of(op) or "sys" for op in fences]
     if any(WIDTH[one] >= WIDTH[scope] for one in given):
         return ""
@@ -169,7 +169,7 @@ def _suggest_order(m: Machine, code: str, old: Record, new: Record, low: int) ->
 
 
 def only_wgmma_fence(m: Machine, old: Record, new: Record) -> bool:
-    """Whether an access comes before a wgmma, so that a wgmma.fence alone is missing for its reads (8.9.1.1)."""
+    """Return whether only a wgmma.fence is missing between an access and the reads of a wgmma (8.9.1.1)."""
     if not isinstance(new.event.op, ops.Wgmma) or not _is_known_complete(
         m, old, new.agent, m.agents[new.agent].time, new.step
     ):
@@ -179,7 +179,7 @@ def only_wgmma_fence(m: Machine, old: Record, new: Record) -> bool:
 
 
 def _is_known_complete(m: Machine, old: Record, agent: int, time: Vector, step: int) -> bool:
-    """Whether an access is over, in time, for an agent at a time and step of it."""
+    """Return whether an access happens before a step of an agent with this time."""
     if not old.asynchronous:
         return (old.agent == agent and old.step < step) or time[old.agent] >= old.step
     signalled = any(time[bar] > signal.clock_bound for bar, signal in _first_signals(m, old).items())
@@ -187,13 +187,13 @@ def _is_known_complete(m: Machine, old: Record, agent: int, time: Vector, step: 
 
 
 def _suggest_scope(m: Machine, old: Record, new: Record) -> str:
-    """The scope that two accesses lack."""
+    """Return the scope that two accesses need."""
     one, other = ((r.event, m.program.threads[m.agents[r.agent].threads[0]].place) for r in (old, new))
     return suggest_wider_scope(one, other)
 
 
 def _suggest_completion_wait(m: Machine, old: Record, new: Record, low: int) -> str:
-    """The wait for an asynchronous operation that something else comes too early for."""
+    """Return the wait for an asynchronous operation that a later access needs."""
     op = old.event.op
     second = line_of(new.event.op)
     mechanism, what = _completion_mechanism(m, old, new)
@@ -247,7 +247,7 @@ def _suggest_completion_wait(m: Machine, old: Record, new: Record, low: int) -> 
 
 
 def _suggest_acquire(m: Machine, old: Record, new: Record) -> str:
-    """What makes the thread's own relaxed wait for an operation acquire it."""
+    """Return the fence that turns the thread's own relaxed wait for an operation into an acquire."""
     agent = m.agents[new.agent]
     if not any(agent.time[bar] > signal.clock_bound for bar, signal in _first_signals(m, old).items()):
         return ""
@@ -259,7 +259,7 @@ def _suggest_acquire(m: Machine, old: Record, new: Record) -> str:
 
 
 def _completion_mechanism(m: Machine, old: Record, new: Record) -> tuple[str, str]:
-    """How to wait for an operation, and whether that is by a group, which belongs to the issuing thread."""
+    """Return how to wait for an operation, and whether by a group, which belongs to the issuing thread."""
     op = old.event.op
     if old.mbarrier_clocks:
         names = []
@@ -289,7 +289,7 @@ def _same_cta(m: Machine, address: int, record: Record) -> bool:
 
 
 def _first_signals(m: Machine, old: Record) -> dict[int, TraceEntry]:
-    """The first signal of an operation so far to each mbarrier, by the component of the object in time."""
+    """Return the first signal of an operation to each mbarrier, by the clock component of the object."""
     out: dict[int, TraceEntry] = {}
     for entry in m.trace[old.position :]:
         if entry.signal >= 0 and entry.agent == old.agent and entry.op is old.event.op:
@@ -298,7 +298,7 @@ def _first_signals(m: Machine, old: Record) -> dict[int, TraceEntry]:
 
 
 def _last_release_known(m: Machine, issuer: Agent, other: Agent, since: int, until: int) -> int | None:
-    """The last step of ``issuer`` in a part of the trace that hands its accesses over and that ``other`` knows of."""
+    """Return the last release of ``issuer`` in a part of the trace that ``other`` knows of."""
     for k in range(min(until, len(m.trace)) - 1, since, -1):
         entry = m.trace[k]
         if entry.agent == issuer.index and is_release(entry) and other.time[entry.agent] >= entry.step:
@@ -312,7 +312,7 @@ def is_release(entry: TraceEntry) -> bool:
 
 
 def _find_elected_lane(m: Machine, owner: Agent, issuer: Agent, old: Record) -> tuple[Agent, TraceEntry] | None:
-    """Another lane of the owner's warp that hands over to the issuer after the access."""
+    """Return another lane of the owner's warp that releases to the issuer after the access."""
     place = m.warp_of(owner)
     for k in m.setup.warp_mates[owner.index]:
         lane = m.agents[k]
@@ -330,12 +330,12 @@ def _find_elected_lane(m: Machine, owner: Agent, issuer: Agent, old: Record) -> 
 
 
 def _count_earlier_executions(m: Machine, record: Record) -> int:
-    """How often the statement of an access was executed before by its agent."""
+    """Return how often the agent of an access executed its statement before."""
     return _count_executions(m, m.agents[record.agent], record.event.op, record.step)
 
 
 def _count_executions(m: Machine, agent: Agent, op: Op, step: int) -> int:
-    """How often an agent has executed a statement before a step."""
+    """Return how often an agent has executed a statement before a step."""
     return sum(1 for e in m.trace if e.agent == agent.index and e.signal < 0 and e.step < step and e.op.span == op.span)
 
 
@@ -343,7 +343,7 @@ def _count_executions(m: Machine, agent: Agent, op: Op, step: int) -> int:
 
 
 def suggest_publication(m: Machine, agent: Agent, bar: Mbarrier, op: Op) -> str:
-    """What puts the initialisation of an object before an operation of another thread."""
+    """Return what orders the initialisation of an mbarrier before an operation of another thread."""
     began = bar.initialisation
     if began is None:
         return ""
@@ -379,9 +379,7 @@ def suggest_single_init(bar: Mbarrier, op: Op) -> str:
 
 
 def find_release(m: Machine, agent: Agent, position: int, step: int | None = None) -> Op | None:
-    """The first operation of the agent after a position of the trace (and before a step) that hands its accesses
-    over.
-    """
+    """Return the first release of the agent after a position of the trace (and before a step)."""
     for entry in m.trace[position + 1 :]:
         if entry.agent == agent.index and (step is None or entry.step < step) and is_release(entry):
             return entry.op

@@ -1,4 +1,4 @@
-"""Which round of its loops a step belongs to."""
+"""The loop iteration that a step belongs to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mcheck.engines.protocol.state.agent import Agent
 
 
 def iteration_at(m: Machine, k: int) -> str:
-    """That of a step of the trace; of a completion, that of its operation."""
+    """Return the iteration of a step of the trace; for a completion, that of its operation."""
     entry = m.trace[k]
     agent = m.agents[entry.agent]
     issued = entry if entry.pc >= 0 else entry_at_step(m, agent, entry.step)
@@ -16,8 +16,10 @@ def iteration_at(m: Machine, k: int) -> str:
 
 
 def iteration_of(m: Machine, agent: Agent, place: int) -> str:
-    """That of the operation at a place of an agent's code: the variables of the loops around it or, in a module, how
-    often the thread comes to the statement up to there. Empty where it comes there once, or nobody knows.
+    """Return the iteration of the operation at a place of an agent's code.
+
+    That is the variables of the loops around it or, in a module, how often the thread has reached the statement. Empty
+    where it is reached once, or nothing is known.
     """
     turns = m.program.threads[agent.threads[0]].iterations
     if turns is not None:

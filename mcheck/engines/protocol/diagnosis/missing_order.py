@@ -1,4 +1,4 @@
-"""What is missing between two accesses, and why what is there does not count."""
+"""Explanation of a missing order between two accesses, and of why the present synchronisation does not count."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNORDERED = frozenset(("RACE001", "RACE002", "RACE003"))
 
 
 def explain_missing_order(m: Machine, code: str, old: Record, new: Record, low: int) -> str:
-    """The remedy for accesses to the byte ``low``, with what is wrong with the fences and waits of this execution."""
+    """Return the fix for accesses to the byte ``low``, with what is wrong with the fences and waits present."""
     remarks = [suggest_fix(m, code, old, new, low)]
     if code in NEEDS_FENCE:
         remarks.append(_explain_idle_proxy_fences(m, old, new))
@@ -36,7 +36,7 @@ def explain_missing_order(m: Machine, code: str, old: Record, new: Record, low: 
 
 
 def _explain_idle_proxy_fences(m: Machine, old: Record, new: Record) -> str:
-    """Why no proxy fence of this execution lies on the path between the two."""
+    """Explain why no proxy fence of this execution lies on the path between the two."""
     space = "global" if "global" in old.spaces else "shared"
     writer, issuer = m.agents[old.agent], m.agents[new.agent]
     remarks: list[str] = []
@@ -73,9 +73,7 @@ def _covers_space(op: ops.ProxyFence, space: str) -> bool:
 
 
 def _explain_insufficient_wait(m: Machine, old: Record) -> str:
-    """Whether a wait of the issuing thread, or of another one if it has none, was meant for this operation and does not
-    cover it.
-    """
+    """Explain why a wait of the issuing thread, or else of another one, does not cover this operation."""
     op = old.event.op
     if not old.asynchronous or old.mbarrier_clocks:
         return ""
@@ -97,11 +95,11 @@ def _explain_insufficient_wait(m: Machine, old: Record) -> str:
 
 
 MAX_RELEASES = 2
-"""Handovers that a message names."""
+"""Maximum number of releases that a message names."""
 
 
 def find_narrow_releases(m: Machine, old: Record, new: Record) -> list[NarrowScope]:
-    """The handovers to the later access's thread whose scopes leave one of the two threads out."""
+    """Return the releases to the later access's thread whose scope excludes one of the two threads."""
     since = m.trace[old.position :]
     reader = m.agents[new.agent]
     place = m.program.threads[reader.threads[0]].place
@@ -125,13 +123,13 @@ def _place(m: Machine, entry: TraceEntry) -> Place:
 
 
 def _may_observe(write: Op, read: Op) -> bool:
-    """Whether a strong access may return what another one has written, as far as constant addresses tell."""
+    """Return whether a strong access may return what another one has written, by their constant addresses."""
     one, other = (getattr(ops.performed_operation(op), "address", None) for op in (write, read))
     return isinstance(one, Const) and one == other and scope_of(write) is not None and scope_of(read) is not None
 
 
 def _may_synchronise(release: Op, acquire: Op) -> bool:
-    """Whether the one may be what the other observes: an arrive and a wait, or two accesses to memory, or fences."""
+    """Return whether an acquire may observe a release: an arrive and a wait, two accesses to memory, or fences."""
     waits = ops.performed_operation(acquire)
     if isinstance(release, ops.MbarrierArrive) and isinstance(waits, ops.MbarrierWait):
         one, other = release.address, waits.address

@@ -1,4 +1,4 @@
-"""Where in the program, and in its execution, something was done."""
+"""Source lines of operations and steps."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from mcheck.ir.ops import Op
 
 
 def line_of(op: Op) -> int:
-    """The line of an instruction."""
+    """Return the line of an instruction."""
     return op.span.line if op.span is not None else 0
 
 
 def entry_at_step(m: Machine, agent: Agent, step: int) -> TraceEntry | None:
-    """What an agent did at a step."""
+    """Return what an agent did at a step."""
     if step <= 0:
         return None
     found = (e for e in reversed(m.trace) if e.agent == agent.index and e.signal < 0 and e.step == step)

@@ -1,4 +1,4 @@
-"""Whether a read meets the copy that overwrites what it reads: the next fill of a stage, not the one meant for it."""
+"""Classification of a read that conflicts with a copy: the copy meant for it, or the next fill of the stage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mcheck.engines.protocol.state.access_history import Record
 
 
 def classify_stage_read(m: Machine, old: Record, new: Record, low: int) -> ReadPhase:
-    """What the read ``new`` of the byte ``low`` comes to, while the copy ``old`` is under way."""
+    """Classify the read ``new`` of the byte ``low`` while the copy ``old`` is in flight."""
     if not old.asynchronous or old.mbarrier_clocks or not old.write or new.write or old.proxy != new.proxy:
         return ReadPhase.OWN
     if m.agents[new.agent].time[old.agent] >= old.step:
@@ -33,7 +33,7 @@ def classify_stage_read(m: Machine, old: Record, new: Record, low: int) -> ReadP
 
 
 def _is_complete_before(m: Machine, fill: Record, read: Record) -> bool:
-    """Whether a write is over before a read."""
+    """Return whether a write is complete before a read."""
     time = m.agents[read.agent].time
     if fill.asynchronous:
         return any(step <= time[agent] for agent, step in fill.waits)

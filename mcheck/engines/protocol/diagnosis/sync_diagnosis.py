@@ -1,4 +1,4 @@
-"""How far one thread knows what another one did, and which half of a hand-over that is there is missing (8.8)."""
+"""Diagnosis of incomplete synchronisation: what one thread knows of another, and which half is missing (8.8)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mcheck.ir.program import Place
 from mcheck.ir.scopes import WIDTH
 
 NOT_CUMULATIVE = (ops.BulkCopy, ops.TensorCopy, ops.AsyncStore)
-"""What is complete for others with its own accesses, and publishes nothing before them (8.9.1.1)."""
+"""Operations whose completion makes only their own accesses visible, and nothing before them (8.9.1.1)."""
 
 
 def explain_known_order(m: Machine, issuer: Agent, owner: Agent, old: Record) -> str:
-    """How far ``issuer`` knows what ``owner`` did, and why that is too little for the access ``old``."""
+    """Explain how far ``issuer`` knows what ``owner`` did, and why that is too little for the access ``old``."""
     one, other = m.name(issuer), m.name(owner)
     last = entry_at_step(m, owner, issuer.time[owner.index])
     if last is None:
@@ -33,7 +33,7 @@ def explain_known_order(m: Machine, issuer: Agent, owner: Agent, old: Record) ->
 
 
 def _explain_failed_test(m: Machine, owner: Agent, old: Record) -> str:
-    """That the last wait of an agent before an access was a look, which does not wait (9.7.13.15.16)."""
+    """Explain that the last wait of an agent before an access was a test, which does not block (9.7.13.15.16)."""
     behind = (e.op for e in reversed(m.trace[: old.position]) if e.agent == owner.index and e.signal < 0)
     wait = next((op for op in behind if isinstance(ops.performed_operation(op), ops.MbarrierWait)), None)
     if not isinstance(wait, ops.MbarrierWait):
@@ -41,17 +41,17 @@ def _explain_failed_test(m: Machine, owner: Agent, old: Record) -> str:
     line, access = line_of(wait), line_of(old.event.op)
     if line >= access:
         return ""
-    return f" The look at line {line} may answer false, and line {access} then comes too early."
+    return f" The test at line {line} may answer false, and line {access} then comes too early."
 
 
 def _explain_missing_half(m: Machine, issuer: Agent, owner: Agent, old: Record, last: TraceEntry) -> str:
-    """Which half is missing, where the other one knows of the step ``last`` behind the access."""
+    """Explain which half is missing, where the other agent knows of the step ``last`` after the access."""
     if isinstance(last.op, ops.CpAsyncArrive):
-        return "it tells of the cp.async before it, and of nothing else"
+        return "it tracks the cp.async before it, and nothing else"
     if isinstance(last.op, NOT_CUMULATIVE):
-        return "its completion tells of its own accesses, and of nothing before them"
+        return "its completion covers its own accesses, and nothing before them"
     if isinstance(last.op, ops.Collective):
-        return "lanes wait for each other there, and hand nothing over; bar.warp.sync does"
+        return "lanes only wait for each other there; bar.warp.sync also orders memory"
     fences = [
         e for e in m.trace[old.position :] if e.agent == owner.index and e.signal < 0 and is_releasing_fence(e.op)
     ]
@@ -66,7 +66,7 @@ def _explain_missing_half(m: Machine, issuer: Agent, owner: Agent, old: Record, 
 
 
 def _explain_missing_acquire(m: Machine, issuer: Agent, last: TraceEntry) -> str:
-    """What is wrong with the acquire of a release, the step ``last`` of another agent (8.9.2 and 8.8)."""
+    """Explain what is wrong with the acquire of a release, the step ``last`` of another agent (8.9.2 and 8.8)."""
     behind = m.trace[m.trace.index(last) + 1 :]
     taken = [e.op for e in behind if e.agent == issuer.index and e.signal < 0 and acquires(e.op)]
     if not taken:
@@ -78,7 +78,7 @@ def _explain_missing_acquire(m: Machine, issuer: Agent, last: TraceEntry) -> str
 
 
 def is_releasing_fence(op: Op) -> bool:
-    """Whether a fence releases, be it for another proxy (8.8, 9.7.13.4)."""
+    """Return whether a fence releases, possibly for another proxy (8.8, 9.7.13.4)."""
     return (isinstance(op, ops.Fence) and op.sem in RELEASES) or (
         isinstance(op, ops.ProxyFence) and op.half == "release"
     )
@@ -87,8 +87,9 @@ def is_releasing_fence(op: Op) -> bool:
 def explain_idle_fence(
     m: Machine, fence: TraceEntry, last: TraceEntry, address: int | None, writer: Place, reader: Place
 ) -> str:  # fmt: skip
-    """Why a fence that releases does not do it for a write of its thread; empty if it does. ``last`` is the step that
-    hands the bytes over.
+    """Explain why a releasing fence does not release a write of its thread; empty if it does.
+
+    ``last`` is the step that hands the bytes over.
     """
     op = fence.op
     assert isinstance(op, ops.Fence | ops.ProxyFence)

@@ -1,1 +1,1 @@
-"""Fixes that were tried: the program amended, run again, and free of the finding."""
+"""Search for fixes: the program is amended, run again, and has to be free of the finding."""

@@ -1,4 +1,4 @@
-"""Remedies that were tried, in place of those that are read off the accesses alone."""
+"""Fixes that were verified by a run, which replace those derived from the accesses alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcheck.engines.protocol.state.sync_objects import BarrierState, Mbarrier, W
 from mcheck.engines.protocol.state.trace import TraceEntry
 
 MAX_STEPS = 6_000
-"""Steps of an execution from which on nothing is tried."""
+"""Length of an execution from which on no fix is tried."""
 
 
 Strategy = Callable[[Machine, TraceEntry, TraceEntry, IsFix], str]
@@ -37,11 +37,11 @@ STRATEGIES: dict[str, tuple[Strategy, ...]] = {
         tensor_memory_waits.suggest_alloc_barrier,
     ),
 }
-"""What is tried for two accesses that race, one after the other."""
+"""Strategies to try for two accesses that race, in order."""
 
 
 def find_fix(m: Machine, problem: Problem, is_fix: IsFix) -> str:
-    """The fix of a problem, if one of those that were tried fixes it; empty otherwise."""
+    """Return the fix of a problem, if one of those tried fixes it; empty otherwise."""
     if len(m.trace) > MAX_STEPS:
         return ""
     if problem.code.startswith("DEAD"):
@@ -57,7 +57,7 @@ def find_fix(m: Machine, problem: Problem, is_fix: IsFix) -> str:
 
 
 def _find_deadlock_fix(m: Machine, is_fix: IsFix) -> str:
-    """What keeps threads from waiting forever, if it is one thing alone."""
+    """Return the fix of a deadlock, if a single change fixes it."""
     stuck = [a for a in m.agents if a.status in ("blocked", "standing")]
     said = [
         overwritten_values.suggest_preserving(m, a, a.blocked_on, is_fix)

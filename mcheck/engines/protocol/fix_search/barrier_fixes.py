@@ -1,7 +1,7 @@
-"""Barriers that would order two accesses, and those that were completed by others than they are meant for.
+"""Barriers that would order two accesses, and barriers that were completed by other threads than intended.
 
-A barrier with a count is complete once so many threads have arrived, whichever they are (PTX ISA 9.0 section
-9.7.13.1). What is missing is found by trying, as in ``mcheck.engines.protocol.fix_search.trials``.
+A barrier with a count is complete once so many threads have arrived, whichever they are (PTX ISA 9.0 section 9.7.13.1).
+Fixes are found by trials, as in ``mcheck.engines.protocol.fix_search.trials``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mcheck.ir.program import Place
 WARP = 32
 BARRIERS = range(1, 16)
 MAX_PLACES = 7
-"""Places of a barrier to try."""
+"""Number of places of a barrier to try."""
 
 
 # --- barriers with a count ----------------------------------------------------------------------------------------
@@ -41,12 +41,12 @@ class Round:
     arrivals: tuple[SyncOperation, ...]
 
     def arrival(self, agent: int) -> SyncOperation | None:
-        """The first arrival of an agent."""
+        """Return the first arrival of an agent."""
         return next((d for d in self.arrivals if d.agent == agent), None)
 
     @property
     def repeated_arrivals(self) -> tuple[SyncOperation, SyncOperation] | None:
-        """Two arrivals of one agent."""
+        """Two arrivals of one agent, if there are any."""
         for one, other in combinations(sorted(self.arrivals, key=lambda d: (d.agent, d.step)), 2):
             if one.agent == other.agent:
                 return one, other
@@ -54,12 +54,12 @@ class Round:
 
 
 def find_complete_rounds(m: Machine) -> list[Round]:
-    """The complete rounds of all barriers with a count, each barrier's in their order."""
+    """Return the complete rounds of all barriers with a count, in the order of each barrier."""
     return [Round(key, arrivals) for key, arrivals in m.completed_barriers]
 
 
 def explain_foreign_completion(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:
-    """That the barrier which the later access's thread has left was completed without the earlier one's."""
+    """Explain that the barrier that the later access's thread left was completed without the earlier one's."""
     every = find_complete_rounds(m)
     mine = [(d, r) for r in every for d in r.arrivals if d.agent == new.agent and d.step < new.step]
     mine = [(d, r) for d, r in mine if _waits(d.event.op)]
@@ -89,7 +89,7 @@ def _waits(op: Op) -> bool:
 
 
 def explain_double_arrival(m: Machine, passed: Round) -> str:
-    """That a warp has arrived for the second time before a round was over."""
+    """Explain that a warp has arrived for the second time before a round was complete."""
     if passed.repeated_arrivals is None:
         return ""
     warp = m.setup.warp_mates[passed.repeated_arrivals[0].agent]
@@ -102,7 +102,7 @@ def explain_double_arrival(m: Machine, passed: Round) -> str:
 
 
 def explain_double_arrival_at(m: Machine, at: BarrierState) -> str:
-    """The same of a barrier that some wait at forever: of its complete rounds, and of the one that is not."""
+    """Explain the same of a barrier where threads wait forever, by its complete and its incomplete rounds."""
     came = (*at.arrived.values(), *(d for more in at.repeated_arrivals.values() for d in more))
     mine = [r for r in find_complete_rounds(m) if r.key == at.key] + [Round(at.key, tuple(came))]
     which = next((r for r in mine if r.repeated_arrivals is not None), None)
@@ -110,13 +110,13 @@ def explain_double_arrival_at(m: Machine, at: BarrierState) -> str:
 
 
 def _describe_arrival(m: Machine, done: SyncOperation) -> str:
-    """The line of an arrival, and in which round of the loops."""
+    """Return the line of an arrival, and its loop iteration."""
     turn = iteration_at(m, done.position)
     return f"line {line_of(done.event.op)}" + (f" with {turn}" if turn else "")
 
 
 def _suggest_other_barrier(m: Machine, passed: Round, is_fix: IsFix) -> str:
-    """A number of its own for one role's uses of a barrier, or the count of all that come to it, if that is_fix it."""
+    """Suggest another barrier number for one role, or the count of all threads that arrive, if that is a fix."""
     users: dict[Span, set[str]] = {}
     warps: set[tuple[int, int]] = set()
     used: set[int] = set()
@@ -159,8 +159,9 @@ def _with_count(count: int) -> Callable[[Op], Op]:
 
 
 def suggest_barrier(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:
-    """A barrier that orders the two, if there is a place for it; not where they meet in time, at whatever there is, nor
-    where mbarriers are to do it.
+    """Suggest a barrier that orders two accesses, if there is a place for it.
+
+    Not where they are already ordered in time, nor where mbarriers are meant to order them.
     """
     one, other = (m.program.threads[m.agents[e.agent].threads[0]].place for e in (old, new))
     if one.cta != other.cta or _use_mbarriers(m, old, new):
@@ -178,26 +179,26 @@ def suggest_barrier(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix)
 
 
 def _executed_by_all(m: Machine, op: Op, place: Place, *, warp: bool) -> bool:
-    """Whether all threads of a CTA, or of a warp, come to a statement."""
+    """Return whether all threads of a CTA, or of a warp, execute a statement."""
     threads = [t for t in m.program.threads if t.place.cta == place.cta and (not warp or t.place.warp == place.warp)]
     codes = {id(t.code): t.code for t in threads}.values()
     return all(any(o.span == op.span for o in code) for code in codes)
 
 
 def _use_mbarriers(m: Machine, old: TraceEntry, new: TraceEntry) -> bool:
-    """Whether the threads of two steps have waited for an mbarrier."""
+    """Return whether the threads of two steps have waited for an mbarrier."""
     waits = (e for e in m.trace if isinstance(ops.performed_operation(e.op), ops.MbarrierWait))
     return any(e.agent in (old.agent, new.agent) for e in waits)
 
 
 def _warp_mask(m: Machine, place: Place) -> int:
-    """The lanes that there are of a warp."""
+    """Return the mask of the lanes that exist in a warp."""
     lanes = [t.place.lane for t in m.program.threads if t.place.own_warp == place.own_warp]
     return sum(1 << lane for lane in lanes)
 
 
 def _find_place(m: Machine, sync: Op, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:
-    """Where a barrier is_fix it: right before the later access, right behind the earlier one, or on the way there."""
+    """Return a place where a barrier is a fix: before the later access, after the earlier one, or in between."""
     place = m.program.threads[m.agents[new.agent].threads[0]].place
     for op, after in _candidate_places(m, old, new):
         assert op.span is not None
@@ -226,7 +227,7 @@ def _candidate_places(m: Machine, old: TraceEntry, new: TraceEntry) -> Iterator[
 
 
 def _explain_shuffle(m: Machine, old: TraceEntry, new: TraceEntry) -> str:
-    """That lanes exchanged values in between, which orders no memory (9.7.9.6)."""
+    """Explain that lanes exchanged values in between, which orders no memory (9.7.9.6)."""
     between = m.trace[m.trace.index(old) : m.trace.index(new)]
     met = [e.op for e in between if isinstance(e.op, ops.Collective) and e.agent in (old.agent, new.agent)]
     if not met:

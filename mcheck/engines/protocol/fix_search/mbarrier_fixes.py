@@ -1,4 +1,4 @@
-"""Counts of mbarriers that do not fit those who arrive, and signals that nobody gives, found by trying."""
+"""Fixes of mbarriers, found by trials: counts that do not match the arrivals, and missing signals."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 
 MAX_COUNTS = 4
-"""Counts to try."""
+"""Number of counts to try."""
 
 
 def suggest_count(m: Machine, bars: Iterable[Mbarrier], is_fix: IsFix) -> str:
-    """The count of an init that fits those who arrive on the object, if it does not and that is_fix it."""
+    """Suggest the count of an init that matches the arrivals on the object, if it differs and that is a fix."""
     tried = 0
     for bar in bars:
         init = bar.initialisation.event.op if bar.initialisation is not None else None
@@ -43,7 +43,7 @@ def suggest_count(m: Machine, bars: Iterable[Mbarrier], is_fix: IsFix) -> str:
 
 
 def _arrivals(program: Program, address: int) -> Iterator[tuple[int, Op]]:
-    """The threads that arrive on an object themselves, and where, as far as constant addresses tell."""
+    """Yield the threads that arrive on an object themselves, and where, by constant addresses."""
     for thread in program.threads:
         for op in thread.code:
             if isinstance(op, ops.MbarrierArrive) and op.address == Const(address):
@@ -55,7 +55,7 @@ def _with_count(number: int) -> Callable[[Op], Op]:
 
 
 def suggest_commit(m: Machine, bar: Mbarrier, is_fix: IsFix) -> str:
-    """The tcgen05.commit that lets an operation of the tensor core signal an object, if that is all that lacks."""
+    """Suggest the tcgen05.commit by which a tensor core operation signals an object, if that is a fix."""
     last: dict[int, ops.TensorCore] = {}
     for entry in m.trace:
         if isinstance(entry.op, ops.TensorCore) and entry.op.kind in ("mma", "cp"):

@@ -1,4 +1,4 @@
-"""Values that somebody waits for, which were there and were overwritten (PTX ISA 9.0 section 8.10.1)."""
+"""Awaited values that were written and overwritten before they were observed (PTX ISA 9.0 section 8.10.1)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from mcheck.ir import ops
 
 @dataclass(frozen=True, slots=True)
 class Overwritten:
-    """A write of a value that would end a wait, and the write behind it in coherence order that would not."""
+    """A write of a value that would end a wait, and the next write in coherence order, which would not."""
 
     wanted: Write
     over: Write
 
 
 def find_overwritten(m: Machine, agent: Agent, word: Word) -> Overwritten | None:
-    """What took away the last value that an agent waits for; ``None`` if there was none."""
+    """Return the overwritten write of the last value that an agent waits for; ``None`` if there was none."""
     op = agent.code[agent.pc]
     inner = ops.performed_operation(op)
     if not isinstance(op, ops.Await) or op.compare is None or not isinstance(inner, ops.Load | ops.Atomic):
@@ -42,7 +42,7 @@ def find_overwritten(m: Machine, agent: Agent, word: Word) -> Overwritten | None
 
 
 def describe_overwritten(m: Machine, found: Overwritten) -> str:
-    """Which write has overwritten which value."""
+    """Describe which write has overwritten which value."""
     assert found.over.event is not None
     op = found.over.event.op
     by = m.name(m.agents[found.over.agent])
@@ -50,8 +50,10 @@ def describe_overwritten(m: Machine, found: Overwritten) -> str:
 
 
 def suggest_preserving(m: Machine, agent: Agent, word: Word, is_fix: IsFix) -> str:
-    """What keeps a write from taking a value away: that it comes before, by a release and an acquire that were tried,
-    or that it waits until the value has been seen.
+    """Suggest how to preserve an awaited value.
+
+    The other write comes before, by a release and an acquire that were tried, or it waits until the value has been
+    observed.
     """
     found = find_overwritten(m, agent, word)
     if found is None or found.over.event is None:
@@ -73,7 +75,7 @@ def suggest_preserving(m: Machine, agent: Agent, word: Word, is_fix: IsFix) -> s
 
 
 def find_writers(m: Machine, stuck: list[Agent]) -> tuple[int, ...]:
-    """Those who wrote what the agents wait for, and those who took it away."""
+    """Return the agents that wrote what the agents wait for, and those that overwrote it."""
     found = (find_overwritten(m, a, a.blocked_on) for a in stuck if isinstance(a.blocked_on, Word))
     both = (w.agent for f in found if f is not None for w in (f.wanted, f.over))
     return tuple(dict.fromkeys(k for k in both if k >= 0))

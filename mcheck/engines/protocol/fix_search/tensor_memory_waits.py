@@ -1,5 +1,5 @@
-"""What waits for an operation on tensor memory, before another thread or instruction touches the same cells
-(PTX ISA 9.0 section 9.7.16.6).
+"""Waits that an operation on tensor memory needs before another one accesses the same cells (PTX ISA 9.0 section
+9.7.16.6).
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ MOVES = {"tcgen05.ld": "tcgen05.wait::ld.sync.aligned", "tcgen05.st": "tcgen05.w
 
 
 def suggest_wait(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:
-    """The wait for the earlier one of two operations, before the later one. Where the later step was handed what the
-    other thread had stored before, its operation is the earlier one, and that other thread has stored again too early.
+    """Suggest the wait for the earlier one of two operations, before the later one.
+
+    If the later step was ordered after an older store of the other thread, its operation is the earlier one, and that
+    other thread has stored again too early.
     """
     if _observes_older_store(m, old, new):
         old, new = new, old
@@ -30,7 +32,7 @@ def suggest_wait(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) ->
 
 
 def _observes_older_store(m: Machine, old: TraceEntry, new: TraceEntry) -> bool:
-    """Whether a step knows of an earlier store of the other one's thread to tensor memory, and not of this one."""
+    """Return whether a step knows of an older store of the other thread to tensor memory, and not of this one."""
     if old.agent == new.agent or not isinstance(old.op, ops.TensorMove) or not isinstance(new.op, ops.TensorCore):
         return False
     known = new.time[old.agent]
@@ -50,7 +52,7 @@ def _suggest_move_wait(m: Machine, op: ops.TensorMove, old: TraceEntry, new: Tra
     if own:
         return ""
     there = any(e.agent == old.agent and e.step > old.step and isinstance(e.op, ops.WaitGroup) for e in m.trace)
-    first = f"Behind the wait for line {line_of(old.op)}" if there else f"Execute {wait.text} {where}; then"
+    first = f"After the wait for line {line_of(old.op)}" if there else f"Execute {wait.text} {where}; then"
     return (
         f"{first} hand over to line {line_of(new.op)}: tcgen05.fence::before_thread_sync, a barrier or an mbarrier, "
         f"tcgen05.fence::after_thread_sync."
@@ -58,7 +60,7 @@ def _suggest_move_wait(m: Machine, op: ops.TensorMove, old: TraceEntry, new: Tra
 
 
 def _suggest_commit_wait(m: Machine, op: ops.TensorCore, old: TraceEntry, new: TraceEntry) -> str:
-    """Operations of one pipe are in order; for all others a commit tells of their completion."""
+    """Suggest a commit. Operations of one pipe are in order; for all others a commit signals completion."""
     code = m.agents[old.agent].code[old.pc + 1 :]
     commit = next((o for o in code if isinstance(o, ops.TensorCommit)), None)
     if isinstance(new.op, ops.TensorCore) and new.agent == old.agent and new.op.kind in ("mma", "cp", "shift"):
@@ -78,7 +80,7 @@ def _suggest_commit_wait(m: Machine, op: ops.TensorCore, old: TraceEntry, new: T
 
 
 def suggest_alloc_barrier(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:  # noqa: ARG001 - one signature
-    """What hands over the address that a tcgen05.alloc writes to shared memory."""
+    """Suggest a barrier after a tcgen05.alloc that writes its address to shared memory."""
     if not isinstance(old.op, ops.TensorCore) or old.op.kind != "alloc":
         return ""
     first, second = line_of(old.op), line_of(new.op)

@@ -1,9 +1,9 @@
-"""What would order two accesses that race, found by trying: the program with a fence, a wider scope or a barrier more.
+"""Fixes for a race, found by trials: the program with one more fence, scope or barrier is run again.
 
-A release is of the thread whose write is observed, an acquire of the thread that observes it (PTX ISA 9.0 section 8.8).
-So the places to try are read off the execution: right before each strong write, and right behind each strong read, by
-which the later access's thread has come to know of the earlier access in time. What does not have to be there is left
-out again, one piece after the other.
+A release belongs to the thread whose write is observed, an acquire to the thread that observes it (PTX ISA 9.0 section
+8.8). So the places to try are read off the execution: before each strong write, and after each strong read, by which
+the later access's thread knows of the earlier access in time. Changes that turn out to be unnecessary are removed, one
+after the other.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from mcheck.ir.program import Program
 from mcheck.ir.scopes import WIDTH
 
 IsFix = Callable[[Program], bool]
-"""Whether a program is rid of a finding, and has no other one in its place."""
+"""A test whether a program is free of a finding, and has no other one in its place."""
 MAX_PIECES = 10
-"""Places to try."""
+"""Maximum number of changes to try."""
 WRITES = ops.Store | ops.Atomic | ops.MbarrierArrive
 READS = ops.Load | ops.Atomic | ops.MbarrierWait
 
@@ -43,7 +43,7 @@ class Piece:
 
 
 def suggest_fences(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) -> str:
-    """The fences and scopes that order the accesses of two steps; empty where none do."""
+    """Suggest the fences and scopes that order the accesses of two steps; empty if there are none."""
     way = list(find_steps_between(m, old, new))
     scope = _common_scope(m, [old, *way, new])
     pieces = list(_candidate_pieces(way, scope))
@@ -58,7 +58,7 @@ def suggest_fences(m: Machine, old: TraceEntry, new: TraceEntry, is_fix: IsFix) 
 
 
 def find_access_steps(m: Machine, problem: Problem) -> tuple[TraceEntry, TraceEntry] | None:
-    """The steps of the two accesses of a problem."""
+    """Return the steps of the two accesses of a problem."""
     if not 0 <= problem.first_step < problem.last_step <= len(m.trace):
         return None
     old, new = m.trace[problem.first_step], m.trace[problem.last_step - 1]
@@ -66,7 +66,7 @@ def find_access_steps(m: Machine, problem: Problem) -> tuple[TraceEntry, TraceEn
 
 
 def find_steps_between(m: Machine, old: TraceEntry, new: TraceEntry) -> Iterator[TraceEntry]:
-    """The steps behind one that another one comes after in time."""
+    """Yield the steps that are after one step and before another one in time."""
     first, last = m.trace.index(old), m.trace.index(new)
     for entry in m.trace[first + 1 : last]:
         behind = entry.agent == old.agent or entry.time[old.agent] >= old.step
@@ -76,14 +76,14 @@ def find_steps_between(m: Machine, old: TraceEntry, new: TraceEntry) -> Iterator
 
 
 def _common_scope(m: Machine, entries: Sequence[TraceEntry]) -> str:
-    """The scope that has all the threads of some steps in it."""
+    """Return the narrowest scope that contains all threads of some steps."""
     places = {m.agents[e.agent].threads[0] for e in entries}
     first, *others = (m.program.threads[t].place for t in sorted(places))
     return max((narrowest_common_scope(first, other) for other in others), key=WIDTH.__getitem__, default="cta")
 
 
 def _candidate_pieces(way: Sequence[TraceEntry], scope: str) -> Iterator[Piece]:
-    """What may be tried on the way, each statement once."""
+    """Yield the changes to try between two steps, each statement once."""
     seen: set[object] = set()
     fence = ops.Fence(sem="acq_rel", scope=scope, text=f"fence.acq_rel.{scope}")
     for entry in way:
@@ -111,7 +111,7 @@ def _describe_fix(
     m: Machine, old: TraceEntry, new: TraceEntry, way: Sequence[TraceEntry], pieces: Sequence[Piece], scope: str,
     is_fix: IsFix
 ) -> str:  # fmt: skip
-    """What to do at each place, and why what is there is not enough."""
+    """Describe what to do at each place, and why what is there is not enough."""
     said: list[str] = []
     for piece in pieces:
         line = line_of(piece.at.op)
@@ -130,7 +130,7 @@ def _join_parts(parts: Sequence[str]) -> str:
 
 
 def _suggest_semantics(m: Machine, pieces: Sequence[Piece], scope: str, is_fix: IsFix) -> str:
-    """The semantics that the operations may have instead of fences beside them, if that does as well."""
+    """Suggest semantics of the operations instead of separate fences, if that is a fix as well."""
     if all(p.kind == "scope" for p in pieces):
         return ""
     halves: dict[object, set[str]] = {}
@@ -166,7 +166,7 @@ def _with_scope(scope: str) -> Callable[[Op], Op]:
 
 
 def _base_name(op: Op) -> str:
-    """What an instruction is called without its modifiers."""
+    """Return the name of an instruction without its modifiers."""
     match op:
         case ops.Atomic():
             return "red" if op.is_red else "atom"
@@ -178,7 +178,7 @@ def _base_name(op: Op) -> str:
 
 
 def _last_acquire(m: Machine, at: TraceEntry) -> TraceEntry | None:
-    """Where the agent of a step took over last before it."""
+    """Return the last acquire of an agent before a step."""
     behind = m.trace[: m.trace.index(at)]
     return next((e for e in reversed(behind) if e.agent == at.agent and e.signal < 0 and _may_acquire(e.op)), None)
 
@@ -188,7 +188,7 @@ def _may_acquire(op: Op) -> bool:
 
 
 def _explain_release(m: Machine, pieces: Sequence[Piece]) -> str:
-    """Who hands on what, where a release is missing behind what its thread took over."""
+    """Explain which thread passes on what, where a release is missing after an acquire."""
     gives = [p.at for p in pieces if p.kind == "release"]
     taken = _last_acquire(m, gives[0]) if len(gives) == 1 else None
     if taken is None:
@@ -200,8 +200,10 @@ def _explain_release(m: Machine, pieces: Sequence[Piece]) -> str:
 def _explain_present_fences(
     m: Machine, old: TraceEntry, new: TraceEntry, way: Sequence[TraceEntry], pieces: Sequence[Piece]
 ) -> Iterator[str]:
-    """Why the fences that are there do not do: one after the hand-over, or too narrow, or the one before a barrier, in
-    another thread than the one whose write is observed behind it.
+    """Explain why the present fences do not suffice.
+
+    One comes after the hand-over, or is too narrow, or is the one before a barrier, in another thread than the one
+    whose write is observed after it.
     """
     places = [m.program.threads[m.agents[e.agent].threads[0]].place for e in (old, new)]
     at = getattr(old.op, "address", None)

@@ -389,7 +389,7 @@ def checks_of(tape: Tape) -> tuple[Check, ...]:
                 raise Unsupported(f"the flag {a.name} of the model is not of the form `flag ~empty`")
             found.append(Check(a.name, a.node, "empty", "flag"))
         elif a.negated:
-            raise Unsupported(f"the axiom {a.name} of the model asks for something to be there")
+            raise Unsupported(f"the axiom {a.name} of the model requires a relation to be nonempty")
         else:
             found.append(Check(a.name, a.node, a.test, a.role, a.monotone and a.test == "irreflexive"))
     return tuple(found)

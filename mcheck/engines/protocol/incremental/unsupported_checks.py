@@ -69,8 +69,8 @@ def _explain_unsupported(tape: Tape, absent: frozenset[str]) -> str | None:
     for check in checks_of(tape):
         name = f"the {'flag' if check.role == 'flag' else 'axiom'} {check.name} of the model"
         if check.node in late and (check.role != "flag" or kinds[check.node] != SET):  # sets are looked at at the end
-            return f"{name} asks what later events make of earlier ones"
+            return f"{name} depends on later events"
         for what, is_unheard in UNSUPPORTED_PAIRS if check.role == "flag" else ():
             if any(map(is_unheard, bounds[check.node].may)):
-                return f"{name} may speak of {what}"
+                return f"{name} may relate {what}"
     return None

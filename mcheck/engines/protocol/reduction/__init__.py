@@ -1,1 +1,1 @@
-"""Which executions, states and events need no looking at: canonical forms, symmetry, merging."""
+"""Reductions: canonical forms, thread symmetry, merging of events."""

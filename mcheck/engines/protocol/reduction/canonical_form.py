@@ -1,27 +1,27 @@
-"""The state of an execution as far as what is to come can tell it from others, up to a renaming of events.
+"""Canonical form of an execution's state: what later steps can distinguish, up to a renaming of events.
 
-Two executions with equal forms go on alike: the same steps can be made, to the same effect, with the same findings, and
-the same of them could as well come in another order. What is compared, and what not:
+Two executions with equal forms continue alike: the same steps are enabled, with the same effect and the same findings,
+and the same of them could be reversed. What is compared, and what not:
 
 * Of the window, the events that a new edge may touch and the last one of each thread, in the order of their threads:
-  what the model asks of each (its sort), and every column, set and edge that is kept of it. Of all others, which kinds
-  there are: those of one thread and one sort that stand to these in the same relations will stand so to whatever comes,
-  which is why the window itself makes one of them (``mcheck.engines.protocol.incremental.indistinguishable``). Their
-  numbers make no difference. Nor does it which columns the window knows to be empty (``State.filled``): to look into
-  one adds nothing to a union.
+what the model asks of each (its sort), and every stored column, set and edge. Of all others, which kinds there are:
+those of one thread and one sort that are in the same relations to these will be in the same relations to whatever
+comes, which is why the window itself merges them (``mcheck.engines.protocol.incremental.indistinguishable``). Their
+numbers make no difference. Nor does it which columns the window knows to be empty (``State.filled``): to visit one adds
+nothing to a union.
 * Times are compared with the steps that could still come after something later, the *live* operations on objects: a
-  time is, by agent, how many of them it covers. That is all it is ever asked for, and joining two times keeps it.
-* Of a word that is followed, the latest writes, as many as anybody may still look at.
-* An operation that everybody is after, signals on their way included, is not live: none can come before it any more.
-  Those of the latest phases of an mbarrier are: where only time puts them before a look, another may come last.
+time is, by agent, how many of them it covers. That is all it is ever used for, and joining two times preserves it.
+* Of a tracked word, the latest writes, as many as anybody may still read.
+* An operation that everybody is after, signals in flight included, is not live: none can come before it any more. Those
+of the latest phases of an mbarrier are: where only time orders them before a test, another may come last.
 * Phases count from the present one of their object, with its parity, and so do those of the states that arrives have
-  returned; of registers those that decide anything, values that are not known being numbered by where they stand first.
-* Of copies whose completion will be learnt of together (``mcheck.engines.protocol.reduction.completion_classes``) it
-  matters which kinds there are; of
-  loops that are over for good nothing does (``mcheck.engines.protocol.reduction.loop_memo``).
-* What no later step looks at is left out: the trace, numbers of events, what has been reported.
+returned; of registers those that matter, unknown values being numbered by their first occurrence.
+* Of copies whose completion will be observed together (``mcheck.engines.protocol.reduction.completion_classes``) it
+matters which kinds there are; of loops that have been left for good nothing does
+(``mcheck.engines.protocol.reduction.loop_memo``).
+* What no later step depends on is left out: the trace, numbers of events, reported findings.
 
-Places in the code are given by whoever compares, and so are objects that are used up as the rounds go
+Places in the code are given by the caller, and so are objects that are used up as the rounds go
 (``StreamedObject``).
 """
 
@@ -59,14 +59,14 @@ from mcheck.semantics.terms import Term, Uid, reads_of
 
 
 class LaneForm(NamedTuple):
-    """What is kept of one lane: its registers by their names, and the rest."""
+    """The form of one lane: its registers by name, and the rest."""
 
     registers: tuple[tuple[str, object], ...]
     rest: Part
 
 
 class AgentForm(NamedTuple):
-    """What is kept of an agent: where it stands, its lanes, and the rest."""
+    """The form of an agent: its place in the code, its lanes, and the rest."""
 
     place: object
     lanes: tuple[LaneForm, ...]
@@ -74,21 +74,22 @@ class AgentForm(NamedTuple):
 
 
 class Form(NamedTuple):
-    """The canonical form of an execution; two of them are compared, and nothing else."""
+    """The canonical form of an execution; forms are compared for equality only."""
 
     agents: tuple[AgentForm, ...]
     rest: Part
 
 
 def normalise_window(m: Machine) -> None:
-    """Settles the window, and has what was gathered along the threads gathered again, from events that forms show."""
+    """Merge all events that can be merged, and recompute what was gathered along the threads from events in forms."""
     merge_events(m, every=True)
     m.window.memo = {}
 
 
 class Forms:
-    """Canonical forms of executions of programs that do nothing that the ``whole`` one does not do, to be compared with
-    each other; with the ``contents`` of memory where something depends on them.
+    """Comparable canonical forms of executions of programs that do nothing that the ``whole`` one does not do.
+
+    With ``contents`` the contents of memory are part of them.
     """
 
     def __init__(self, whole: Setup, *, contents: bool = True) -> None:
@@ -103,15 +104,18 @@ class Forms:
         moving: Sequence[StreamedObject] = (),
         turned: RotatedNames = UNROTATED,
     ) -> Form:
-        """The form of an execution between two steps, at ``settle_machine``; ``place`` is that of an agent in its code.
-        What has ``turned`` is called what it was called before.
+        """Return the form of an execution between two steps, after ``normalise_window``.
+
+        ``place`` gives the place of an agent in its code. Names in ``turned`` are replaced by those before the
+        rotation.
         """
         return _FormBuilder(m, self._whole, self._kinds, self._contents, AddressNames(moving, turned)).form(place)
 
 
 class _FormBuilder:
-    """What the parts of a form have in common: names of events, and live steps. ``kinds`` numbers the kinds of events
-    that have no names, and which sets are equal.
+    """What the parts of a form share: names of events, and live steps.
+
+    ``kinds`` numbers the kinds of events without names, and sets that are equal.
     """
 
     def __init__(
@@ -169,11 +173,11 @@ class _FormBuilder:
         return tuple(map(self.names.name, masks))
 
     def events(self, entries: Iterable[Entry]) -> Part:
-        """Events by their names, those that are forgotten by those that stand for them."""
+        """Return the names of events; those of merged ones are those of their representatives."""
         return tuple(self.names.name(e.bit) for e in entries)
 
     def time(self, v: Vector | None) -> tuple[int, ...] | None:
-        """How many of the live steps of each agent, and of the live signals of each object, a time covers."""
+        """Return how many live steps of each agent, and live signals of each object, a time covers."""
         if not v:
             return None
         return (
@@ -204,7 +208,7 @@ class _FormBuilder:
         yield from (done for _, done, _ in m.sc_fences)
 
     def open(self, dones: Iterable[SyncOperation]) -> list[SyncOperation]:
-        """Those of the operations that something to come might still come before."""
+        """Return the operations that something later might still come before."""
         return [d for d in dones if not self.m.is_past(d)]
 
     def _done(self, d: SyncOperation, phase: int) -> Part:
@@ -216,8 +220,10 @@ class _FormBuilder:
         )  # fmt: skip
 
     def _word(self, word: Word) -> Part:
-        """A word that loads and stores alone access: of its writes those that a read may still return or a store come
-        before, and those that operations have found which something may still come before.
+        """Return the form of a word that loads and stores alone access.
+
+        Its writes are those that a read may still return or a store precede; its operations those that something may
+        still precede.
         """
         count, done = len(word.writes), self.open(word.operations)
         first = min(count - self.m.setup.max_stale_writes - 1, *(d.phase - 1 for d in done), count)
@@ -288,8 +294,9 @@ class _FormBuilder:
         return tuple(out)
 
     def _established(self, lane: Lane) -> Part:
-        """What has been noted of values: of tensor maps alone, and those of reads that no register holds any more tell
-        nothing of what is to come where the contents of memory do not.
+        """Return the constraints on values of a lane.
+
+        Where the contents of memory do not matter, those on reads that no register holds any more are left out.
         """
         constraints, known = lane.constraints, lane.known
         if not self.contents:
@@ -299,8 +306,10 @@ class _FormBuilder:
         return constraints, known, lane.unequal, lane.facts, lane.fixed, lane.stuck, lane.misstep
 
     def _groups(self, a: Agent, lane: int, family: str, groups: Groups, waited: set[Uid]) -> Part:
-        """The groups of a lane: what a wait may end without the others, and of all else which copies there are. Where
-        copies write is asked while their group is open, until something tells of them.
+        """Return the groups of a lane: those that a wait may complete separately, and of all others the kinds of
+        copies.
+
+        The destination of copies matters while their group is open, until their completion is observed.
         """
         known = self.m.setup.facts_of(a.index).pending_depths(family)
         if known is None:
@@ -318,7 +327,7 @@ class _FormBuilder:
         )  # fmt: skip
 
     def _copies(self, a: Agent, lane: int, issued: Iterable[AsyncRecord], waited: set[Uid]) -> frozenset[Part]:
-        """Copies that are learnt of together: those that are alike have the same to come, however many they are."""
+        """Return copies that complete together: equal ones have the same future, however many there are."""
         return frozenset(self._issued(a, lane, r, waited) for r in issued)
 
     def _issued(self, a: Agent, lane: int, record: AsyncRecord, waited: set[Uid]) -> Part:
@@ -328,7 +337,9 @@ class _FormBuilder:
         )
 
     def _groups_of_warp(self, a: Agent) -> Part:
-        """Groups of wgmma: how many more than the other warps have, and those that somebody has still to wait for."""
+        """Return groups of wgmma: how many more than the other warps have, and those that somebody still has to wait
+        for.
+        """
         if not a.wgmma_groups and not a.open_wgmma:
             return (a.wgmma_fenced,)
         mine = self.m.program.threads[a.threads[0]].place.warpgroup
@@ -398,13 +409,14 @@ class _FormBuilder:
         )  # fmt: skip
 
     def _aligned(self, warp: tuple[int, int]) -> Part:
-        """The aligned barriers that some of the warp has executed, and others have still to."""
+        """Return the aligned barriers that some of the warp has executed, and others have not."""
         done = [a.aligned_count for a in self.m.agents if self.m.warp_of(a) == warp]
         return warp, tuple(self.m.aligned_statements[warp][min(done) :])
 
     def _state(self, term: Term) -> object:
-        """What an arrive has returned, as waits look at it (PTX ISA 9.7.13.15.16): of which object, and whether it is
-        of the present phase or the one before. What is older is nothing that a wait may be given.
+        """Return the state that an arrive returned, as waits use it (PTX ISA 9.7.13.15.16).
+
+        That is its object, and whether it is of the present phase or the one before. Waits cannot be given older ones.
         """
         if not isinstance(term, int):
             return "unknown"
@@ -413,7 +425,7 @@ class _FormBuilder:
         return tuple(self.at(bar.address) for bar in homes), tuple(behind), pending_before(term)
 
     def _tokens(self) -> frozenset[tuple[int, int]]:
-        """The states that some register still holds that is used otherwise too."""
+        """Return the states that some register still holds that is used otherwise too."""
         held = {
             v
             for a in self.m.agents
@@ -426,7 +438,7 @@ class _FormBuilder:
     # --- memory -----------------------------------------------------------------------------------------------
 
     def record(self, r: Record) -> Part:
-        """An access, as far as a later one can tell."""
+        """Return the form of an access, as far as a later one can distinguish it."""
         found = self.records.get(id(r))
         if found is None:
             e = r.event
@@ -455,7 +467,7 @@ class _FormBuilder:
         return lanes
 
     def _history(self, h: History) -> Part:
-        """The accesses to each byte of an object; where neighbours have the same ones, together."""
+        """Return the accesses to each byte of an object; equal neighbours are joined."""
         moving = self.addresses.streamed_object_at(h.starts[0])
         if moving is not None:
             cells = zip(h.starts, [*h.starts[1:], h.end], h.cells, strict=True)
@@ -471,7 +483,7 @@ class _FormBuilder:
         return tuple(out)
 
     def _cells(self, h: History) -> Iterable[tuple[int, list[Record]]]:
-        """The cells of an object in the order of what their bytes were called, each with its first byte."""
+        """Return the cells of an object in the order of the old names of their bytes, each with its first byte."""
         cells = zip(h.starts, h.cells, strict=True)
         if h.ring is None:
             return cells
@@ -484,7 +496,7 @@ class _FormBuilder:
         return sorted(((self.at(at), cell) for at, cell in pieces), key=_first)
 
     def _memory(self) -> Part:
-        """What is known of the objects whose contents may decide something."""
+        """Return what is known of the objects whose contents may matter."""
         if not self.contents:
             return ()
         asked = self.whole.find_deciding_objects()
@@ -497,17 +509,17 @@ def _first(pair: tuple[int, object]) -> int:
 
 
 def _count_completed_wgmma_groups(a: Agent) -> int:
-    """How many of its groups of wgmma are over for all."""
+    """Return how many of the agent's groups of wgmma are complete for all."""
     return next((k for k, (records, *_) in enumerate(a.wgmma_groups) if records), len(a.wgmma_groups))
 
 
 def _demanded_value(term: Term, bits: int, names: dict[object, int]) -> object:
-    """A value, of a number the bits that decide something."""
+    """Return a value; of a number only the bits that matter."""
     return term & bits if isinstance(term, int) else _term(term, names)
 
 
 def _term(term: Term, names: dict[object, int]) -> object:
-    """A value; what is not known is numbered."""
+    """Return a value, with unknown values numbered."""
     if isinstance(term, int):
         return term
     if term and term[0] in ("?", "e"):

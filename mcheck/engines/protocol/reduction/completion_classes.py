@@ -1,13 +1,13 @@
-"""Copies whose completion is learnt of together, so that nothing to come tells them apart by it.
+"""Completion classes: copies whose completion is observed together, so that no later step distinguishes them by it.
 
-A wait for groups ends all groups of its thread but the latest ones (PTX ISA 9.7.9.25.3.3), and an arrive for copies
-tells of all that its thread has issued (9.7.13.15.15). So what lies deeper among the committed groups than any wait of
-the thread lets be pending has one future, a later such wait, and so has all of the group that is still open. What an
-mbarrier tells of a phase, whoever learns of it learns all of.
+A wait for groups completes all groups of its thread except the latest ones (PTX ISA 9.7.9.25.3.3), and an arrive on
+copies tracks all that its thread has issued (9.7.13.15.15). So the committed groups that are older than any wait of the
+thread leaves pending have one future, a later such wait, and so has all of the group that is still open. Whoever
+observes a phase of an mbarrier observes all copies that signalled it.
 
-Events of these may become one although an edge from them is still to come
-(``mcheck.engines.protocol.incremental.indistinguishable``): it comes from all of them or from none. The groups above
-that depth are told apart, each by waits that end the ones before it alone.
+Events of such copies may be merged although an edge from them is still to come
+(``mcheck.engines.protocol.incremental.indistinguishable``): it comes from all of them or from none. More recent groups
+are kept apart: a wait may complete the groups before them alone.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from mcheck.engines.protocol.state.agent import Agent
 from mcheck.events.thread_state import AsyncRecord, Groups
 
 WGMMA = "wgmma"
-"""Groups of warps, of which each warp learns for itself (``Agent.wgmma_groups``)."""
+"""Groups of warps, which each warp waits for separately (``Agent.wgmma_groups``)."""
 
 
 @dataclass(slots=True)
 class CompletionClasses:
-    """Of the accesses of copies: ``alone`` are the events that an edge to come may touch without others, ``together``
-    the sets of those that it touches all or none of. ``records`` are those in such sets.
+    """The accesses of copies by how their completion is observed.
+
+    ``alone`` are the events that a later edge may touch separately, ``together`` the sets of which it touches all or
+    none, ``records`` the accesses in such sets.
     """
 
     alone: int = 0
@@ -36,13 +38,13 @@ class CompletionClasses:
     records: dict[int, Record] = field(default_factory=dict)
 
     def add_member(self, key: tuple[object, ...], record: Record) -> None:
-        """Adds a record to a set."""
+        """Add a record to a set."""
         self.together[key] = self.together.get(key, 0) | record.event_set
         self.records[id(record)] = record
 
 
 def find_completion_classes(m: Machine) -> CompletionClasses:
-    """Who learns of what, from here on."""
+    """Return the completion classes of an execution's copies."""
     out = CompletionClasses()
     for agent in m.agents:
         for lane, state in enumerate(agent.lanes):
@@ -99,6 +101,6 @@ def _classify_copy(
 
 
 def find_records(agent: Agent, lane: int, uids: Iterable[tuple[int, int]]) -> Iterable[Record]:
-    """The records of some events of a lane; what nothing conflicts with has none."""
+    """Return the records of some events of a lane; events without possible conflicts have none."""
     found = agent.records_by_event
     return (record for uid in uids if (record := found.get((lane, uid))) is not None)

@@ -1,4 +1,4 @@
-"""Forgetting what nothing can tell apart any more, and which live events a new edge may still touch."""
+"""Merging of indistinguishable events, and the live events that a new edge may still touch."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from mcheck.engines.protocol.reduction.completion_classes import CompletionClass
 from mcheck.engines.protocol.state.sync_objects import KEPT_PHASES
 
 GROWTH_FACTOR = 3
-"""It is done again when there are so many times as many events: it costs about what a third of the new ones do."""
+"""Merging is repeated when there are so many times as many events: it costs about a third of adding them."""
 
 
 SPARE_WRITES = 1
-"""So many writes of a word are kept besides those that are looked at."""
+"""Number of writes of a word that are kept besides those that may be read."""
 
 
 def find_pinned_events(m: Machine, known: CompletionClasses) -> int:
-    """Operations of phases that a wait may still find, barriers that are filling, shared words, and of copies in
-    flight those that are learnt of alone.
+    """Return the events that must not be merged.
+
+    Those are operations of phases that a wait may still observe, incomplete barriers, tracked words, and copies in
+    flight whose completion is observed separately.
     """
     out = known.alone
     for bar in m.mbarriers.values():
@@ -48,9 +50,7 @@ def find_pinned_events(m: Machine, known: CompletionClasses) -> int:
 
 
 def merge_events(m: Machine, *, every: bool = False) -> None:
-    """Forgets events that nothing can tell apart from others any more; where few could go, only if ``every`` one is
-    to.
-    """
+    """Merge events that nothing can distinguish from others; where few could go, only if ``every`` one is to."""
     known = find_completion_classes(m)
     together = tuple(known.together.values())
     gone = m.window.merge_indistinguishable(

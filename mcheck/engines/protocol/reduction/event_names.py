@@ -1,8 +1,7 @@
-"""Names for the events of a window, for forms: of those that what is to come may tell from others, and kinds of the
-others.
+"""Names for the events of a window in canonical forms.
 
 Events that a new edge may touch, and the last one of each thread, have numbers, in the order of their threads; of all
-others it is told which kinds there are (``mcheck.engines.protocol.reduction.canonical_form``).
+others only their kinds are recorded (``mcheck.engines.protocol.reduction.canonical_form``).
 """
 
 from __future__ import annotations
@@ -25,14 +24,15 @@ if TYPE_CHECKING:
 
 Part = tuple[object, ...]
 Named = tuple[int, frozenset[int]]
-"""A set of events: the numbers of those that have some, as bits, and the kinds of the others."""
+"""A set of events: the numbers of those that have one, as bits, and the kinds of the others."""
 CHUNK = 256
-"""Sets that are told apart by their members together: a bit is a byte for that while."""
+"""Number of sets whose members are compared together: a bit takes a byte meanwhile."""
 
 
 class EventNames:
-    """The names of a window's events; ``window`` is what is kept of all of them, and ``kinds`` numbers the kinds of
-    events without names, and which sets are equal, for all windows that are compared.
+    """The names of a window's events; ``window`` is the form of the window.
+
+    ``kinds`` numbers the kinds of events without names, and equal sets, for all windows that are compared.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class EventNames:
         self.window = self._window(watched)
 
     def name(self, mask: int) -> Named:
-        """A set of the window."""
+        """Return the name of a set of events."""
         out = 0
         kinds = set()
         for k in bits(mask & self._m.window.all):
@@ -75,7 +75,7 @@ class EventNames:
         return entry.thread, entry.event.order is None, entry.time
 
     def _window(self, watched: int) -> Part:
-        """The events with names in their order, with all that is kept of them; numbers the kinds of the others."""
+        """Return the form of the window: the named events in their order; the kinds of the others are numbered."""
         import numpy as np
 
         w = self._m.window
@@ -102,9 +102,7 @@ class EventNames:
         )  # fmt: skip
 
     def _kept_sets(self, columns: list[list[int]]) -> tuple[list[object], list[int]]:
-        """All sets of events that are kept, each with what it is a set of (of the columns once for all that have
-        names).
-        """
+        """Return all stored sets of events, each with what it is a set of."""
         w = self._m.window
         labels: list[object] = []
         rows: list[int] = []
@@ -126,7 +124,7 @@ class EventNames:
         return labels, rows
 
     def _grouped_sets(self) -> dict[Part, int]:
-        """The sets of live events of copies of which a new edge touches all or none."""
+        """Return the sets of live events of copies of which a new edge touches all or none."""
         signals = {key: n for n, key in enumerate(self._m.signals)}
         out: dict[Part, int] = {}
         for key, members in self._completion.together.items():
@@ -145,7 +143,7 @@ class EventNames:
     def _group_alike(
         self, others: list[int], watched: int, rows: list[int], columns: list[list[int]]
     ) -> list[list[int]]:
-        """The events without names, those together that are in the same of the sets and have the same in theirs."""
+        """Return the events without names, grouped by the sets that contain them and those stored for them."""
         import numpy as np
 
         rest = self._m.window.all & ~watched
@@ -158,7 +156,7 @@ class EventNames:
         return list(found.values())
 
     def _count_kinds(self) -> frozenset[tuple[int, int]]:
-        """The kinds that there are, and of which of them as many events as the window keeps of a kind."""
+        """Return the kinds, each with the number of its events, at most as many as the window keeps."""
         count: dict[int, int] = {}
         for kind in self._kind.values():
             count[kind] = min(count.get(kind, 0) + 1, KEPT_PER_KIND)
@@ -171,9 +169,7 @@ class EventNames:
 
 
 def _membership_table(rows: list[int], keep: int, which: list[int]) -> tuple[Members, list[int]]:
-    """For each of the different ones of some sets, and each of some events, whether the event is in the set; and for
-    each of the sets which of the different ones it is: many are one and the same.
-    """
+    """Return a table of the distinct sets by events (1 for a member), and the row of each set."""
     import numpy as np
 
     width = keep.bit_length() // 8 + 1

@@ -1,7 +1,7 @@
-"""What an agent remembers of loops that it may come to again: rounds that would repeat the last one are not made.
+"""Loop memo: the registers at loop heads, so that an iteration that would repeat the last one is not executed.
 
-A loop whose head no branch leads back to from where the agent stands is over for good, as a wait that is written out
-in a round of a longer loop is in the next one.
+A loop whose head is not reachable from where the agent stands is over for good, as a wait that is written out in an
+iteration of a longer loop is in the next one.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from mcheck.engines.protocol.state.agent import Agent
 
 
 def loop_state(m: Machine, agent: Agent) -> tuple[object, ...]:
-    """What decides whether the next round of a loop is made: which rounds would repeat one, and what else they wait
-    for, which a round that has had an effect does not. Places count from where the agent stands, and rounds up to where
-    a loop that nothing leaves is given up.
+    """Return the state that decides whether the next iteration of a loop is executed.
+
+    That is which iterations would repeat one, and what else they wait for, unless the iteration has had an effect.
+    Places are relative to the agent's, and iterations are counted up to the number at which a loop without exit is
+    given up.
     """
     first = m.setup.facts_of(agent.index).earliest_reachable[agent.pc]
     visits = {head: visit for head, visit in agent.loop_visits.items() if head >= first}
@@ -36,7 +38,7 @@ def loop_state(m: Machine, agent: Agent) -> tuple[object, ...]:
 
 
 def _registers_at_head(m: Machine, agent: Agent, state: object) -> tuple[object, ...]:
-    """Registers as they were when a head was come to: those of states of mbarriers by whether they are the same."""
+    """Return the registers at the last visit of a head; mbarrier states by whether they are unchanged."""
     assert isinstance(state, tuple)
     states, now = m.setup.facts_of(agent.index).state_registers, agent.lanes[0].registers
     return tuple(
@@ -46,7 +48,7 @@ def _registers_at_head(m: Machine, agent: Agent, state: object) -> tuple[object,
 
 
 def _tested_version(m: Machine, where: object, version: int) -> object:
-    """Whether an object is in the phase that it was found in: once over, a phase does not come again."""
+    """Return whether an object is still in the phase in which it was tested: a completed phase does not recur."""
     match where:
         case ("mbarrier", int() as address):
             state = m.mbarriers[address].state

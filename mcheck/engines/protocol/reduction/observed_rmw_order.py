@@ -1,9 +1,9 @@
-"""Atomics that change places without effect on what is left, and yet decide what comes after what.
+"""Commuting atomics whose order matters because a later one observes an earlier one.
 
-Two additions to a word leave the same, whichever comes first, and if nobody uses what they return they are not run in
+Two additions to a word leave the same value in either order, and if nobody uses what they return they are not run in
 both orders. But the later one observes the earlier one, and what follows it comes after what it observes in causality
-order (PTX ISA 9.0 section 8.9.5): an access of the same bytes may race in the one order and not in the other. Where
-the accesses so far show that an order may depend on that, the word's atomics are run in every order.
+order (PTX ISA 9.0 section 8.9.5): an access of the same bytes may race in the one order and not in the other. Where the
+accesses so far show that an order may matter in this way, the word's atomics are run in every order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORGOTTEN = "atomics of earlier rounds, whose order may decide what a later acce
 
 
 def note_rmw_orders(m: Machine, agent: Agent, new: Record, low: int, high: int) -> None:
-    """Notes in which other orders with atomics that commute an access, which has been entered, has to be looked at."""
+    """Note the reversals of commuting atomics after which a new access has to be examined."""
     for word in m.tracked_words.values():
         if low < word.address + word.size and word.address < high:
             _check_word(m, agent, new, word)
@@ -53,7 +53,7 @@ def _check_word(m: Machine, agent: Agent, new: Record, word: Word) -> None:
 
 
 def _is_morally_strong(m: Machine, agent: Agent, event: Event, word: Word, other: Write) -> bool:
-    """Whether an access is morally strong with an atomic (8.7.1), and so never races with it."""
+    """Return whether an access is morally strong with an atomic (8.7.1), and so never races with it."""
     if Tag.WEAK in event.tags or event.order is None or (event.address, event.size) != (word.address, word.size):
         return False
     theirs = other.event.scope if other.event is not None else None

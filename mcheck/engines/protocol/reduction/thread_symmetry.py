@@ -1,8 +1,8 @@
-"""Threads that may change places: those of one warp with the same code of which nothing is asked.
+"""Thread symmetry: threads of one warp with the same code, about which nothing is asked, are interchangeable.
 
-An execution and the one in which two such threads have changed places end in the same state as far as it is asked for,
-so one of them is enough: a counter that a whole warp increments has as many executions as the thread that is asked
-about has places among the others.
+An execution and the one with two such threads exchanged end in the same state as far as it is asked for, so one of them
+is enough: a counter that a whole warp increments then has as many executions as the thread that is asked about has
+positions among the others.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from mcheck.engines.protocol.state.trace import Prefix
 from mcheck.ir import ops
 
 PLAIN = (ops.Alu, ops.Label, ops.Branch, ops.Exit, ops.Await, ops.Load, ops.Store, ops.Atomic, ops.Fence)
-"""Operations in whose effect it makes no difference which lane executes them."""
+"""Operations whose effect does not depend on which lane executes them."""
 
 SymmetricThreads = dict[int, tuple[int, ...]]
-"""By agent, those that it may change places with."""
+"""By agent, the agents that it is interchangeable with."""
 
 
 def find_symmetric_threads(setup: Setup) -> SymmetricThreads:
-    """The agents that may change places, of those that are one thread."""
+    """Return the interchangeable agents among those of one thread."""
     found: dict[object, list[int]] = {}
     for k, group in enumerate(setup.partition):
         thread = setup.program.threads[group[0]]
@@ -34,7 +34,7 @@ def find_symmetric_threads(setup: Setup) -> SymmetricThreads:
 
 
 class ThreadRenaming:
-    """New names for agents: those of a class in the order in which they come."""
+    """A renaming of agents: those of a class are numbered in the order of their first occurrence."""
 
     def __init__(self, symmetric: SymmetricThreads) -> None:
         self._symmetric = symmetric
@@ -42,7 +42,7 @@ class ThreadRenaming:
         self._used: dict[tuple[int, ...], int] = {}
 
     def agent(self, k: int) -> int:
-        """The new name of an agent."""
+        """Return the new name of an agent."""
         members = self._symmetric.get(k)
         if members is None:
             return k
@@ -54,7 +54,7 @@ class ThreadRenaming:
 
 
 def canonical_plan(plan: Prefix, symmetric: SymmetricThreads) -> Prefix:
-    """The plan of which this one is a copy but for threads that have changed places."""
+    """Return the representative of a plan under exchanges of symmetric threads."""
     if not symmetric:
         return plan
     names = ThreadRenaming(symmetric)
@@ -74,7 +74,7 @@ def canonical_plan(plan: Prefix, symmetric: SymmetricThreads) -> Prefix:
 
 
 def execution_signature(m: Machine, symmetric: SymmetricThreads) -> object:
-    """What tells an execution from others, but for threads that have changed places."""
+    """Return a key that is equal for executions that differ by an exchange of symmetric threads only."""
     if not symmetric:
         return frozenset(m.decisions)
     names = ThreadRenaming(symmetric)
