@@ -116,7 +116,7 @@ class Run(ABC):
 
     def paths(self) -> list[list[Path]]:
         """The paths of each thread, found again until the values that operands may take no longer grow, and it
-        is known what reads of rounds in vain may race with.
+        is known what reads of failed attempts may race with.
         """
         wanted = self._wanted_registers()
         values, rounds = PossibleValues(self.program), FailedAttempts(self.program)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcheck.cat.algebra.compiled_models import once_per_tape
-from mcheck.cat.algebra.tape import Tape, dependencies, united
+from mcheck.cat.algebra.tape import Tape, dependencies, union_operands
 from mcheck.cat.tags import Tag
 
 ORDER = "phase-order"
@@ -42,7 +42,7 @@ def rules_of(tape: Tape) -> tuple[Rule, ...]:
         if axiom.role == "flag" or axiom.negated or axiom.test != "irreflexive" or node.op not in ("plus", "seq"):
             continue
         way = axiom.node if node.op == "plus" else node.a
-        members = list(united(tape, tape.code[way].a)) if tape.code[way].op == "plus" else []
+        members = list(union_operands(tape, tape.code[way].a)) if tape.code[way].op == "plus" else []
         unless = [source for n in members if (source := _unless(tape, n)) is not None]
         if unless:
             back = members if node.op == "plus" else [node.b]
