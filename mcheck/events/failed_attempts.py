@@ -46,8 +46,8 @@ class FailedAttempts:
     """The reads asked for, and whether they may race as far as the writes are known."""
 
     def can_race(self, events: Sequence[Event]) -> bool:
-        """Whether what a round in vain does may be wrong, though it is right in the last one: it reads what may race,
-        or looks at an mbarrier that may not be there yet. Of a look alone the last may come as early.
+        """Whether a failed attempt may have an error that the last one has not: a read that may race, or a test of an
+        mbarrier that may not exist yet. If it has only one test, the last one may come as early.
         """
         reads = [e for e in events if Tag.R in e.tags]
         looks = [e for e in events if Tag.WAIT in e.tags]

@@ -1,4 +1,4 @@
-"""``decode``: from an instruction as written to the operation that it is, or to an error that says what is legal."""
+"""Decoding: from an instruction as written to its operation, or to an error that says what is legal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An instruction as it is written: opcode with modifiers, operands, guard; no meaning yet."""
+"""The syntax of an instruction: opcode with modifiers, operands, guard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From an instruction as written to the one variant of the table that it is, or to the reason why it is none.
+"""Matching of an instruction as written against the table: to its variant, or to the reason why there is none.
 
 Only spelling and operand shapes take part here, so the result can be remembered per opcode and shape; constants and
 register types are checked for every instruction (``mcheck.isa.operands``).

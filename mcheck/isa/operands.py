@@ -1,4 +1,4 @@
-"""Operands against the table: their shape, their constants, the types of their registers (PTX ISA 6.1 to 6.4)."""
+"""Checks of operands against the table: their shape, constants, register types (PTX ISA 6.1 to 6.4)."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def shape_problem(arg: Arg, seen: Shape, q: Qualifiers) -> tuple[str, str] | Non
     if arg.kind in ("mem", "range") and isinstance(seen, tuple) and seen[:2] == ("m", "x"):
         return "an address is a register, a constant, or a register plus a constant", _expected(arg, q)
     if arg.kind == "mem" and seen in (*_REGISTER, "n"):
-        return f"{_what(seen)} cannot be the operand '{arg.name}': an address stands in brackets", _expected(arg, q)
+        return f"{_what(seen)} cannot be the operand '{arg.name}': write an address in brackets", _expected(arg, q)
     return f"{_what(seen)} cannot be the operand '{arg.name}'", _expected(arg, q)
 
 

@@ -1,4 +1,4 @@
-"""PTX instructions that exist and are not modelled: they are no mistake of the user's."""
+"""PTX instructions that exist and are not modelled: not an error of the user."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _MATRIX = "ldmatrix mma movmatrix stmatrix tcgen05 wmma"
 _CONTROL = "brev brkpt brx call clusterlaunchcontrol griddepcontrol pmevent"
 
 INSTEAD = {
-    "ldmatrix": "in a sketch ld.shared.v4.b32 of the row that each lane names does the same to memory",
-    "stmatrix": "in a sketch st.shared.v4.b32 to the row that each lane names does the same to memory",
-    "mma": "it works on registers alone: leave it out",
-    "movmatrix": "it works on registers alone: leave it out",
-    "tcgen05": "modules may have it (mcheck check KERNEL.ptx); in a sketch wgmma and an arrive stand for it",
-    "clusterlaunchcontrol": "in a sketch a bulk copy of 16 bytes, multicast where it is, stands for try_cancel",
+    "ldmatrix": "in a sketch, ld.shared.v4.b32 of each lane's row has the same effect on memory",
+    "stmatrix": "in a sketch, st.shared.v4.b32 to each lane's row has the same effect on memory",
+    "mma": "it accesses registers only: leave it out",
+    "movmatrix": "it accesses registers only: leave it out",
+    "tcgen05": "supported in modules (mcheck check KERNEL.ptx); in a sketch, use wgmma and an arrive instead",
+    "clusterlaunchcontrol": "in a sketch, use a bulk copy of 16 bytes instead of try_cancel, multicast if it is",
     "griddepcontrol": "in a sketch the other grid is another CTA, and a flag that is released and acquired, with a "
     "proxy fence for what is copied, stands between the two",
 }

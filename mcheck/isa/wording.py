@@ -1,4 +1,4 @@
-"""What to say about an instruction that is none: what is wrong, what is legal there, and what was probably meant."""
+"""Error messages for illegal instructions: what is wrong, what is legal there, and what was probably meant."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def slot_words(name: str) -> str:
 def explain_wrong_part(
     family: Family, variant: Variant, opcode: Sequence[str], position: int, q: Qualifiers
 ) -> Wording:
-    """The part at ``position`` fits no slot that is still free."""
+    """The message for an opcode part that fits no free slot."""
     part = opcode[position]
     holder = next((slot for slot in variant.slots if part in slot.values), None)
     if holder is not None:
@@ -118,20 +118,20 @@ def roles(name: str) -> frozenset[str]:
 
 
 def _misplaced(variant: Variant, holder: Slot, part: str, q: Qualifiers) -> Wording:
-    """The part is legal in this variant, but not here."""
+    """The message for a part that is legal in this variant, but not here."""
     there = q.get(holder.name)
     if there == part:
         return Wording(f"'.{part}' is given twice")
     if there is not None:
-        return Wording(f"'.{part}' cannot stand beside '.{there}': the {slot_words(holder.name)} is given once")
+        return Wording(f"'.{part}' cannot be combined with '.{there}': give only one {slot_words(holder.name)}")
     index = variant.slots.index(holder)
     later = [slot for slot in variant.slots[index + 1 :] if slot.name in q and (slot.kind == holder.kind)]
     before = q[later[0].name] if later else next(iter(q.values()), "")
-    return Wording(f"'.{part}' must stand before '.{before}'")
+    return Wording(f"'.{part}' must come before '.{before}'")
 
 
 def _company(family: Family, part: str, q: Qualifiers) -> str | None:
-    """With which other qualifiers the part is legal, where those given are not among them."""
+    """A hint with the qualifiers that the part is legal with, if those given are not among them."""
     for other in family.variants:
         if not any(part in slot.values for slot in other.slots):
             continue
@@ -143,19 +143,19 @@ def _company(family: Family, part: str, q: Qualifiers) -> str | None:
 
 
 def explain_missing(opcode: Sequence[str], slot: Slot) -> Wording:
-    """A required slot is empty."""
+    """The message for a missing required qualifier."""
     values = _dots(slot.values) if len(slot.values) <= 2 * _MANY else _slot(slot)
-    return Wording(f"'{'.'.join(opcode)}' lacks its {slot_words(slot.name)}", values)
+    return Wording(f"'{'.'.join(opcode)}' is missing its {slot_words(slot.name)}", values)
 
 
 def explain_broken_rule(rule: Rule, q: Mapping[str, str]) -> Wording:
-    """A combination that the table forbids."""
+    """The message for a combination of qualifiers that the table forbids."""
     expected = rule.expected(q) if callable(rule.expected) else rule.expected
     return Wording(rule.message.format_map(q), (expected,) if expected else ())
 
 
 def explain_operand_count(variant: Variant, opcode: Sequence[str], q: Qualifiers, given: int) -> Wording:
-    """Too few or too many operands."""
+    """The message for a wrong number of operands."""
     wanted = [arg for arg in variant.args if arg.when is None or arg.when(q)]
     required = sum(not arg.optional for arg in wanted)
     legal = str(required) if required == len(wanted) else f"{required} to {len(wanted)}"

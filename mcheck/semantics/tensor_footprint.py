@@ -232,7 +232,7 @@ def _check_fit(spec: TensorMapSpec, dim: int, mode: str, coords: Sequence[int], 
     if tensor_map.slice_bytes(spec) and mode != "tile":
         raise Misuse("UB404", f"mode {mode} with an interleaved tensor map", tensor_map.TENSORS)
     if mode in FOUR_ROWS and spec.box_dim[1] != 1:
-        raise Misuse("UB404", f"mode {mode} with box_dim[1] = {spec.box_dim[1]}; it has to be 1", tensor_map.TENSORS)
+        raise Misuse("UB404", f"mode {mode} with box_dim[1] = {spec.box_dim[1]}; it must be 1", tensor_map.TENSORS)
     if reduce is not None and not _can_reduce(reduce, tensor_map.base_type(spec.elemtype)):
         raise Misuse("UB404", f"a reduction .{reduce} of elements of type {spec.elemtype}", "PTX ISA 9.2 9.7.9.25.5.3")
 

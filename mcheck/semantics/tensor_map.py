@@ -157,7 +157,7 @@ def check_tensor_map(spec: TensorMapSpec) -> None:
 def _short_lists(spec: TensorMapSpec) -> Iterator[str]:
     low = 3 if is_im2col(spec) or slice_bytes(spec) else 1
     if not low <= spec.rank <= 5:
-        yield f"rank is {spec.rank}; it is {low} to 5"
+        yield f"rank is {spec.rank}; it must be {low} to 5"
         return
     lengths = {"global_dim": spec.rank, "global_stride": spec.rank - 1, "element_stride": spec.rank}
     if is_im2col(spec):
@@ -176,14 +176,14 @@ def _common_limits(spec: TensorMapSpec) -> Iterator[str]:
         yield f"global_address {spec.global_address:#x} is not a multiple of {grain}"
     for i, dim in enumerate(spec.global_dim[: spec.rank]):
         if not 1 <= dim <= 1 << 32:
-            yield f"global_dim[{i}] is {dim}; it is 1 to 2^32"
+            yield f"global_dim[{i}] is {dim}; it must be 1 to 2^32"
     for i, stride in enumerate(spec.global_stride[: spec.rank - 1]):
         if stride % grain or not 0 <= stride < 1 << 40:
-            yield f"global_stride[{i}] is {stride}; it is a multiple of {grain} below 2^40"
+            yield f"global_stride[{i}] is {stride}; it must be a multiple of {grain} below 2^40"
     # That of dimension 0 counts in interleaved layouts only, but has to be in range everywhere.
     for i, stride in enumerate(spec.element_stride[: spec.rank]):
         if not 1 <= stride <= 8:
-            yield f"element_stride[{i}] is {stride}; it is 1 to 8"
+            yield f"element_stride[{i}] is {stride}; it must be 1 to 8"
     if spec.fill_mode == "nan" and base_type(spec.elemtype) not in _FLOATS:
         yield f"fill_mode nan is for floating-point elements, not {spec.elemtype}"
 
@@ -191,10 +191,10 @@ def _common_limits(spec: TensorMapSpec) -> Iterator[str]:
 def _tile_limits(spec: TensorMapSpec) -> Iterator[str]:
     for i, dim in enumerate(spec.box_dim[: spec.rank]):
         if not 1 <= dim <= 256:
-            yield f"box_dim[{i}] is {dim}; it is 1 to 256"
+            yield f"box_dim[{i}] is {dim}; it must be 1 to 256"
     row = spec.box_dim[0] * element_size(spec.elemtype)
     if row % 16:
-        yield f"a row of the box has {row} bytes; it has a multiple of 16"
+        yield f"a row of the box has {row} bytes; it must be a multiple of 16"
     if all(step > 0 for step in spec.element_stride[: spec.rank]):
         yield from _total(prod(counts(spec)[1:]), spec)
 
@@ -203,28 +203,28 @@ def _total(rows: int, spec: TensorMapSpec) -> Iterator[str]:
     """The documents name no limit of the whole box; the driver refuses what no CTA's shared memory holds."""
     total = rows * inner_bytes(spec)
     if total >= MAX_BOX:
-        yield f"the box has {total} bytes; it has less than {MAX_BOX}"
+        yield f"the box has {total} bytes; it must have less than {MAX_BOX}"
 
 
 def _im2col_limits(spec: TensorMapSpec) -> Iterator[str]:
     for i, dim in enumerate(spec.global_dim[1 : spec.rank - 1], 1):
         if 1 << 31 < dim <= 1 << 32:
-            yield f"global_dim[{i}] is {dim}; of an im2col map it is up to 2^31"
+            yield f"global_dim[{i}] is {dim}; of an im2col map it must be up to 2^31"
     low, high = _CORNERS[spec.rank]
     corners = (spec.pixel_box_lower_corner, spec.pixel_box_upper_corner)
     for name, corner in zip(("lower", "upper"), corners, strict=True):
         for i, value in enumerate(corner[: spec.rank - 2]):
             if not low <= value <= high:
-                yield f"pixel_box_{name}_corner[{i}] is {value}; at rank {spec.rank} it is {low} to {high}"
+                yield f"pixel_box_{name}_corner[{i}] is {value}; at rank {spec.rank} it must be {low} to {high}"
     for i, (first, last) in enumerate(bounding_box(spec)):
         if first > last:
             yield f"the pixel box is empty in dimension {i + 1}"
     if not 1 <= (spec.channels_per_pixel or 0) <= 256:
-        yield f"channels_per_pixel is {spec.channels_per_pixel}; it is 1 to 256"
+        yield f"channels_per_pixel is {spec.channels_per_pixel}; it must be 1 to 256"
     if not 1 <= (spec.pixels_per_column or 0) <= 1024:
-        yield f"pixels_per_column is {spec.pixels_per_column}; it is 1 to 1024"
+        yield f"pixels_per_column is {spec.pixels_per_column}; it must be 1 to 1024"
     if inner_bytes(spec) % 16:
-        yield f"the channels of a pixel have {inner_bytes(spec)} bytes; they have a multiple of 16"
+        yield f"the channels of a pixel have {inner_bytes(spec)} bytes; they must be a multiple of 16"
     yield from _total(spec.pixels_per_column or 0, spec)
 
 

@@ -185,7 +185,7 @@ RACY = frozenset({"RACE001"})
     ("answer", "wrong"),
     [
         (told(codes=RACY, states=states(0, 1)), []),
-        (told(states=states(0, 1)), ["race"]),  # the rounds in vain left out
+        (told(states=states(0, 1)), ["race"]),  # the failed attempts left out
         (told(codes=RACY, states=states(1)), ["state"]),
         (told(codes=RACY, states=states(1), undefined=True), []),
         (told(codes=RACY, verdict="fail"), ["verdict"]),

@@ -118,12 +118,12 @@ MEANT: tuple[Meant, ...] = (
     Meant(
         "ptxas",
         r"^st\.async.*\.(cta|cluster|gpu|sys|shared::cta|global)\b",
-        r"'\.[\w:]+' is not a qualifier|lacks its sem",
+        r"'\.[\w:]+' is not a qualifier|is missing its sem",
         _LENIENT + "a scope without .release, or the state space .shared::cta",
     ),
     Meant("ptxas", r"^(st|red)\.async\..*mbarrier::", r"takes 3 operands, 2 given", _LENIENT + "no mbarrier operand"),
     Meant("ptxas", r"^st\.bulk", r"cannot be the u64 operand 'size'", _LENIENT + "a size of 32 bits"),
-    Meant("ptxas", r"^wgmma\.", r"lacks its aligned", _LENIENT + "the mandatory .aligned left out"),
+    Meant("ptxas", r"^wgmma\.", r"is missing its aligned", _LENIENT + "the mandatory .aligned left out"),
     Meant("ptxas", r"^wgmma\.wait_group", r"'N' cannot be", _LENIENT + "a count of groups above 7"),
 )
 
