@@ -66,8 +66,8 @@ def missing_group_wait(prepared: Prepared, candidate: Candidate, pair: tuple[int
         lines = (op.span.line if op.span is not None else 0 for op in (new.source.op, issue.op))
         return order_before_wgmma(*lines, own=same)
     if any(uid == event.uid for uid, _ in s.paths[old.thread].tracked):  # an mbarrier tells of its completion
-        return _or_handed_over(old, new, issue)
-    later = _closed_behind(prepared, old, issue, new.source if same else None)
+        return _wait_or_order(old, new, issue)
+    later = _count_closed_between(prepared, old, issue, new.source if same else None)
     mechanism = wait_for_completion(event.op, write=Tag.W in event.tags, later=later)
     remarks = explain_insufficient_wait(event.op, _waits(prepared, old, issue), write=Tag.W in event.tags)
     if mechanism is None or new.source.op.span is None or (same and new.source.order < issue.order):
@@ -77,17 +77,17 @@ def missing_group_wait(prepared: Prepared, candidate: Candidate, pair: tuple[int
             filter(None, (f"{mechanism} before line {new.source.op.span.line}.", remarks, pending_groups_note(later)))
         )
     line, first = new.source.op.span.line, issue.op.span.line if issue.op.span is not None else 0
-    met = _meets(prepared, candidate, old, issue, new)
+    met = _read_phase(prepared, candidate, old, issue, new)
     if met is ReadPhase.NEXT:
         return order_before_issue(line, first)
     if not remarks:
-        return _or_handed_over(old, new, issue)
+        return _wait_or_order(old, new, issue)
     instead = alternative_order_before_issue(line, first) if met is ReadPhase.EITHER else ""
     over = f"then hand over to line {line}: a barrier, or a release that is acquired."
     return f"{mechanism} in {s.thread(old).name}, {over} {remarks} {instead}".strip()
 
 
-def _or_handed_over(copy: Node, write: Node, issue: Event) -> str:
+def _wait_or_order(copy: Node, write: Node, issue: Event) -> str:
     """The two possible fixes if another thread writes what an operation reads: a wait, or synchronisation before the
     issue.
     """
@@ -100,7 +100,7 @@ def _or_handed_over(copy: Node, write: Node, issue: Event) -> str:
     return f"{catalogue.get('RACE003').remedy} {alternative_order_before_issue(stored.line, issued.line, fence=fence)}"
 
 
-def _meets(prepared: Prepared, candidate: Candidate, copy: Node, issue: Event, read: Node) -> ReadPhase:
+def _read_phase(prepared: Prepared, candidate: Candidate, copy: Node, issue: Event, read: Node) -> ReadPhase:
     """Which fill of the bytes of a read a copy in flight is.
 
     It is the next one if an earlier write of these bytes is handed over to the read and nothing orders the read after
@@ -159,8 +159,8 @@ def _waits(prepared: Prepared, old: Node, issue: Event) -> Iterator[Wait]:
     of other threads.
     """
     s = prepared.s
-    mine = [e for e in s.paths[old.thread].events if _behind(issue, e)]
-    own = [(e.op, _closed_behind(prepared, old, issue, e)) for e in mine if isinstance(e.op, WaitGroup)]
+    mine = [e for e in s.paths[old.thread].events if _precedes(issue, e)]
+    own = [(e.op, _count_closed_between(prepared, old, issue, e)) for e in mine if isinstance(e.op, WaitGroup)]
     for op, later in own:
         yield Wait(op=op, thread=s.thread(old).name, own=True, later=later)
     if own or isinstance(issue.op, Wgmma):  # a group of wgmma is of its warpgroup, whoever waits for it
@@ -172,12 +172,12 @@ def _waits(prepared: Prepared, old: Node, issue: Event) -> Iterator[Wait]:
                 yield Wait(op=event.op, thread=s.program.threads[path.thread].name, own=False, later=None)
 
 
-def _behind(first: Event, second: Event) -> bool:
+def _precedes(first: Event, second: Event) -> bool:
     """Whether ``first`` precedes ``second`` in the program order of their thread."""
     return first.order is not None and second.order is not None and first.order < second.order
 
 
-def _closed_behind(prepared: Prepared, old: Node, issue: Event, new: Event | None) -> int | None:
+def _count_closed_between(prepared: Prepared, old: Node, issue: Event, new: Event | None) -> int | None:
     """The number of groups closed between the operation's group and ``new``; 0 if that is not known, ``None`` if its
     group stays open.
     """

@@ -25,7 +25,7 @@ MAX_LISTS = 1_000_000
 """The maximum number of lists in it: each takes many times the memory of its brackets."""
 LEVEL = 1
 """The compression level: time matters more than size."""
-_TOLD = (Access, "source")
+_OTHER_FILES = (Access, "source")
 """The field whose locations may be in other files: the sources that a module says it was compiled from."""
 
 T = TypeVar("T")
@@ -219,7 +219,7 @@ def _record(cls: type[Any]) -> _Form:
     @cache
     def parts() -> list[tuple[str, _Form]]:
         hints = get_type_hints(cls)
-        return [(f.name, _ELSEWHERE if (cls, f.name) == _TOLD else _form(hints[f.name])) for f in fields(cls)]
+        return [(f.name, _ELSEWHERE if (cls, f.name) == _OTHER_FILES else _form(hints[f.name])) for f in fields(cls)]
 
     def write(value: Any, file: _File) -> Any:
         _a(cls, value)
@@ -262,17 +262,17 @@ def _read_place(value: Any, file: _File) -> Any:
     return Span(file.path, line, column, length)
 
 
-def _write_told(spans: Any, file: _File) -> Any:
+def _write_elsewhere(spans: Any, file: _File) -> Any:
     if spans and not file.elsewhere:
         raise InvalidAnswer(f"a place in {spans[0].path}")
     return [[span.path, span.line, span.column, span.length] for span in _a(tuple, spans)]
 
 
-def _read_told(value: Any, file: _File) -> Any:
+def _read_elsewhere(value: Any, file: _File) -> Any:
     if value and not file.elsewhere:
         raise InvalidAnswer("a place in another file")
     return tuple(Span(_a(str, path), *(_a(int, number) for number in rest)) for path, *rest in _a(list, value))
 
 
 _HERE = _Form(_write_place, _read_place, frozenset({list}), Span)
-_ELSEWHERE = _Form(_write_told, _read_told, frozenset({list}))
+_ELSEWHERE = _Form(_write_elsewhere, _read_elsewhere, frozenset({list}))

@@ -63,7 +63,7 @@ def answer_launch(
             if ends_search(given, question.excused) and not question.thorough:
                 break
             if given.verdict is Verdict.UNKNOWN and limit.is_over():
-                break  # its reason says so, and what it has found is told before somebody stops this process
+                break  # the reason says so; report what was found before a limit stops this process
         footprints = [way.footprint for way, _ in found if way.footprint is not None]
         if footprints and not any(_worst(given.findings) for _, given in found):
             launched = compute_coverage(footprints, launch.cluster, limit)
@@ -134,7 +134,7 @@ def _joined(
     for _, given in found:
         for finding in given.findings:
             findings.setdefault((finding.code, tuple((a.span, a.access) for a in finding.accesses)), finding)
-    gaps = _told(list(dict.fromkeys(gap for way, _ in found for gap in way.gaps)))
+    gaps = _gap_reasons(list(dict.fromkeys(gap for way, _ in found for gap in way.gaps)))
     reasons = unique_reasons(unknown, *(given.reasons for _, given in found if given.verdict is not Verdict.PROVED))
     kept = tuple(findings.values())
     beyond = () if launched is None else launched.bound_reasons
@@ -160,7 +160,7 @@ def _joined(
     )
 
 
-def _told(gaps: list[Gap]) -> Reasons:
+def _gap_reasons(gaps: list[Gap]) -> Reasons:
     """The gaps as reasons in the order of the text, the first ``MOST_REASONS`` of them."""
     placed = {(g.span.line, g.span.column, g.span.path, g.reason): g.span for g in gaps if g.span is not None}
     said = [Reason(Cause.GAP, place[3], span=placed[place]) for place in sorted(placed)]

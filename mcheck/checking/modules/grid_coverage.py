@@ -160,7 +160,7 @@ def _meetings(
         limit.check()
         if a.whole or b.whole or a.shape != b.shape:
             if whole:
-                yield _told(footprint, cluster, a, b, UNDECIDED)
+                yield _conflict_reason(footprint, cluster, a, b, UNDECIDED)
             continue
         for form in (a, b):
             if form not in regions:
@@ -172,7 +172,7 @@ def _meetings(
         if found is None and a.slopes != b.slopes:
             found = find_overlap(space, regions[a], regions[b], limit, apart=False, solve=whole)
         if isinstance(found, Pair) or (found == UNDECIDED and whole):
-            yield _told(footprint, cluster, a, b, found)
+            yield _conflict_reason(footprint, cluster, a, b, found)
         sure = a.plain and a.sure and b.plain and b.sure and not footprint.may_signal
         if isinstance(found, Pair) and sure and found.first != found.second:
             clashes += _clash(footprint, cluster, a, b, found)
@@ -206,7 +206,7 @@ def _clipped(footprint: Footprint, form: Form) -> bool:
     return bool((outside & moves).any())
 
 
-def _told(footprint: Footprint, cluster: Extent, a: Form, b: Form, found: Answer) -> tuple[Span | None, str]:
+def _conflict_reason(footprint: Footprint, cluster: Extent, a: Form, b: Form, found: Answer) -> tuple[Span | None, str]:
     space = footprint.space
     here, there = _places(footprint, a, b, found)
     name = footprint.buffer_name(a.buffer if a.buffer != ANY else b.buffer)

@@ -65,7 +65,7 @@ def ask(
         given = ask_engine(name, program, model, question, within)
         return given if within == left else replace(given, reasons=mark_own_limit(given.reasons))
 
-    def told(given: Answer) -> Answer:
+    def with_fixes(given: Answer) -> Answer:
         return add_tried_fixes(
             given, program, model, question, None if end is None else max(end - time.monotonic(), 0.0)
         )
@@ -85,14 +85,14 @@ def ask(
         if is_settled(given, program, question):
             first = chosen.attempts[0].engine
             why = chosen.why if given.engine == first else f"after the {first} engine"
-            return replace(told(given), chosen=why, cut=given.cut or (hurried and _cut(answers)))
+            return replace(with_fixes(given), chosen=why, cut=given.cut or (hurried and _cut(answers)))
         if late is not None and attempt.seconds is not None and given.cut:
             late.add(attempt.engine)
         answers.append(given)
     best = _best_findings(answers) if question.about is Completeness.FINDINGS else _best(answers)
     first = answers[0].engine
     why = chosen.why if best.engine == first else f"the {first} engine gave no complete answer"
-    return replace(told(best), chosen=why, cut=_cut(answers if hurried else _last(answers)))
+    return replace(with_fixes(best), chosen=why, cut=_cut(answers if hurried else _last(answers)))
 
 
 def _prover(program: Program, model: Model, question: Question, engine: str) -> Prover:

@@ -526,12 +526,15 @@ def _walk(d: _Drawing, steps: tuple[Step, ...]) -> tuple[Hop, ...]:
     hops = []
     for step in steps:
         kind, back = step.kind.removesuffix("^-1"), step.kind.endswith("^-1")
-        ends, effects = (d.box_of[step.source], d.box_of[step.target]), (_told(d, step.source), _told(d, step.target))
+        ends, effects = (
+            (d.box_of[step.source], d.box_of[step.target]),
+            (_effect_text(d, step.source), _effect_text(d, step.target)),
+        )
         hops.append(Hop(*ends, DRAWN_AS.get(kind, kind), back, effects))
     return tuple(hop for hop in hops if hop.source != hop.target) or tuple(hops)
 
 
-def _told(d: _Drawing, n: int) -> str:
+def _effect_text(d: _Drawing, n: int) -> str:
     """A text for the effect of a node; both halves of a read-modify-write."""
     node = d.s.nodes[n]
     if node.source is None:

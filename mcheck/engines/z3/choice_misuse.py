@@ -21,7 +21,7 @@ class SingleChoice:
         self.solver: z3.Solver = z3.SolverFor("QF_FD")
         self.clauses = Clauses()
         self.encoding: Encoding = choice.encode(self.clauses)
-        self.told = self._told()
+        self.distinguishing = self._distinguishing()
 
     def solve(self, literal: int = TRUE) -> True_ | None:
         """A solution in which a literal holds."""
@@ -76,17 +76,17 @@ class SingleChoice:
             option = self.encoding.decode(true)
             if option not in found:
                 found.append(option)
-            self.clauses.add(*(-x if true(x) else x for x in self.told))
+            self.clauses.add(*(-x if true(x) else x for x in self.distinguishing))
         return found
 
-    def _told(self) -> set[int]:
+    def _distinguishing(self) -> set[int]:
         """The literals in which options differ: pairs, results, misuse, remarks."""
         e = self.encoding
-        told = [e.literal(name, i, j) for name in RELATIONS for i, j in e.may(name)]
-        told += [x for _, _, x in (*e.missteps(), *e.remarks())]
+        found = [e.literal(name, i, j) for name in RELATIONS for i, j in e.may(name)]
+        found += [x for _, _, x in (*e.missteps(), *e.remarks())]
         for given in e.results().values():
-            told += given.values() if isinstance(given, dict) else [*given.phases, *(x for x, _ in given.low.weights)]
-        return set(told)
+            found += given.values() if isinstance(given, dict) else [*given.phases, *(x for x, _ in given.low.weights)]
+        return set(found)
 
 
 RELATIONS = ("phase", "phase-order", "phase-fr", "complete", "barrier", "rounds", "syncbar")

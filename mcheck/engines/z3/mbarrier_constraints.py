@@ -317,9 +317,9 @@ class Mbarrier:
             return self.clauses.any_of(
                 [self.in_phase(w, k) for k in range(self.phases + 1) if k & 1 != x.parity], Side.EXACT
             )
-        return self._behind(w, 1)
+        return self._phases_since(w, 1)
 
-    def _behind(self, w: int, phases: int) -> int:
+    def _phases_since(self, w: int, phases: int) -> int:
         """The literal that so many phases are complete since the arrive that returned the state of w."""
         if w not in self.valued:
             u = self._token(w)
@@ -370,7 +370,7 @@ class Mbarrier:
         """
         if self.steps[w].parity is not None:
             return []
-        near = self.clauses.any_of((self._behind(w, 0), self._behind(w, 1)), Side.EXACT)
+        near = self.clauses.any_of((self._phases_since(w, 0), self._phases_since(w, 1)), Side.EXACT)
         return [("UB210", -near)]
 
     def returned(self, w: int, value: int) -> int:

@@ -57,7 +57,7 @@ class Phases:
             for m in find_dependent_operations(s, event)
             if m not in self.number
         }
-        """What would come behind an operation if it were not undefined, and the number of that one."""
+        """The events that would follow an operation if it were not undefined, with its number."""
         self.tracked: dict[int, list[int]] = {}
         for path in s.paths:
             for memory, signal in path.tracked:
