@@ -122,7 +122,7 @@ class Result:
         then ``pass`` says nothing.
         """
         asks = self.kind != "none" or self.expected is not None or self.expected_kinds
-        return self.verdict == "pass" and not self.ends and not asks
+        return self.verdict is Verdict.PASS and not self.ends and not asks
 
     @property
     def unexpected_errors(self) -> tuple[str, ...]:
