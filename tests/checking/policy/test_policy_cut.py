@@ -185,7 +185,7 @@ def test_a_smallest_number_is_kept_only_if_no_time_was_over(late: int) -> None:
     cut = every_n.check_every_number(_ring("(k/S)%2", ""), None, _asks(change))
     assert (whole.verdict, whole.cut) == (Verdict.FINDING, False)
     assert (cut.verdict, cut.cut) == (Verdict.FINDING, True)
-    if late != 1:  # told as "1 was not looked at"
+    if late != 1:  # told as "1 was not checked"
         assert "no answer within 3 s" in (cut.reason or "")
 
 
