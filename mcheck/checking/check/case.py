@@ -106,7 +106,7 @@ class Checked:
     @property
     def headline(self) -> str:
         """The verdict in a word: ``ignored`` if all findings are deselected or suppressed."""
-        return "ignored" if self.verdict == "finding" and self.all_ignored else self.verdict
+        return "ignored" if self.verdict is Verdict.FINDING and self.all_ignored else self.verdict
 
     @property
     def ignored_text(self) -> str:

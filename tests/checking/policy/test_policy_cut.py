@@ -113,7 +113,15 @@ def test_no_verdict_is_compared_with_a_text() -> None:
 
 
 def test_no_engine_reads_a_reason_in_words() -> None:
-    rooms = ("engines", "proofs", "answers", "simt", "checking/policy", "checking/modules", "checking/result_cache.py")
+    rooms = (
+        "engines",
+        "proofs",
+        "checking/policy",
+        "answers",
+        "simt",
+        "checking/run/single.py",
+        "checking/check/single.py",
+    )
     places = [PACKAGE / room for room in rooms]
     files = [p for place in places for p in ([place] if place.suffix else place.rglob("*.py"))]
     said = re.compile(r"\b(given|answer|found|first|one|other|explicit|z3|kernel|silent|best|result)\.reason\b")
@@ -129,7 +137,7 @@ def test_what_is_found_before_the_time_is_over_does_not_hide_that_it_was(monkeyp
     def late(*_: object, **__: object) -> None:
         raise TimeOut
 
-    monkeypatch.setattr(Z3Run, "liveness", late)
+    monkeypatch.setattr(Z3Run, "search_deadlocks", late)
     given = ask(parse(RACY, "racy.litmus"), MODEL, Question(about=Completeness.FINDINGS, timeout=34.0), "z3")
     assert given.verdict is Verdict.FINDING
     assert given.cut
@@ -177,7 +185,7 @@ def test_a_smallest_number_is_kept_only_if_no_time_was_over(late: int) -> None:
     cut = every_n.check_every_number(_ring("(k/S)%2", ""), None, _asks(change))
     assert (whole.verdict, whole.cut) == (Verdict.FINDING, False)
     assert (cut.verdict, cut.cut) == (Verdict.FINDING, True)
-    if late != 1:  # told as "1 was not looked at"
+    if late != 1:  # told as "1 was not checked"
         assert "no answer within 3 s" in (cut.reason or "")
 
 

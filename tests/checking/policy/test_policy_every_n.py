@@ -253,7 +253,7 @@ def test_a_number_that_takes_too_long_hides_no_larger_one() -> None:
     assert given.verdict == "finding"
     assert "RACE006" in codes(given)
     assert given.reason is not None
-    assert given.reason.startswith("found with N = 3, 1 was not looked at")
+    assert given.reason.startswith("found with N = 3, 1 was not checked")
 
 
 COUNTER = """PTX counter
