@@ -164,7 +164,7 @@ def test_a_sketch_with_any_number_of_rounds_has_the_answer_of_check(
     assert '"verdict finding' in row(out, "late")
     assert proof in page(out, "whole")
     assert "None: no race" in page(out, "whole")
-    assert "A run with N = 1" in page(out, "whole")
+    assert "The beginning of a run with N = 1" in page(out, "whole")
     assert '"verdict proved"' in row(out, "whole")
     assert main(["doc", str(tmp_path), "-o", str(tmp_path / "md"), "--format", "md", "-j", "1"]) == 0
     assert re.search(r"late.*\| finding \| UB103 \|", (tmp_path / "md" / "README.md").read_text())
