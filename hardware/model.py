@@ -23,7 +23,7 @@ def inputs(case: Case, program: Program) -> dict[str, bytes]:
     """The initial contents of the objects that the case names."""
     out = {}
     for name, (kind, key) in case.data.items():
-        instance = program.memory.of(name)
+        instance = program.memory.instance_of(name)
         assert instance is not None
         out[name] = make(kind, key, instance.object.size)
     return out
@@ -34,7 +34,7 @@ def prepared(case: Case) -> Machine:
     program = program_of(case)
     m = machine(program, how=SM_90)
     for name, data in inputs(case, program).items():
-        instance = program.memory.of(name)
+        instance = program.memory.instance_of(name)
         assert instance is not None
         m.memory.load_object(instance, data)
     return m

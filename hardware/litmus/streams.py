@@ -111,7 +111,7 @@ def _sequence(thread: Thread, *, alone: bool) -> tuple[list[Any], list[Op | None
             found.append(None)
         if at < len(thread.code) and not isinstance(thread.code[at], ops.Label):
             op = thread.code[at]
-            turn = thread.turns.at(at) if thread.turns is not None else ""
+            turn = thread.iterations.label_at(at) if thread.iterations is not None else ""
             place = (op.span, turn) if alone or not of_warpgroup(op) else ()
             keys.append((place, _skeleton(op)))
             found.append(op)

@@ -53,7 +53,7 @@ def test_a_wrong_count_comes_first() -> None:
     assert codes.index("RACE003") < codes.index("DEAD003"), "who reads too early may wait for what never comes"
     first = checked.findings[0]
     assert "correct the count" in first.missing
-    assert "counts 64; the first to arrive in phase 1 was consumer[" in first.missing
+    assert "expects 64 arrivals; the first to arrive in phase 1 was consumer[" in first.missing
     told = [plain(line).strip() for line in describe(checked, details=False)]
     assert told[1].startswith("review[UB212]"), "what may be the cause is told without -v too"
     race = next(f for f in checked.findings if f.code == "RACE003")

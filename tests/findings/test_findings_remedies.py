@@ -107,7 +107,7 @@ def test_groups_behind_the_one_waited_for_go_on(family: str) -> None:
     case = pipeline(family, "")
     for found in (run_case(case, Settings()).findings, check_case(case, Settings(), Options()).findings):
         told = next(f.missing for f in found if f.code == "RACE003")
-        assert told.startswith(f"Execute {wait}{half} 2 before line 12. In rounds with fewer groups behind")
+        assert told.startswith(f"Execute {wait}{half} 2 before line 12. Leave fewer groups pending where fewer follow")
     for pending, codes in ((2, set()), (3, {"RACE003"})):
         checked = check_case(pipeline(family, f"{wait}{half} {pending};"), Settings(), Options())
         assert {f.code for f in checked.findings} - {"RACE005", "UB501"} == codes
@@ -164,7 +164,7 @@ def test_a_read_is_handed_over_before_the_next_fill(pending: int) -> None:
     case = Case("refilled.litmus", text=REFILLED.format(read="", pending=pending))
     for found in (run_case(case, Settings()).findings, check_case(case, Settings(), Options()).findings):
         told = next(f.missing for f in found if f.code == "RACE003")
-        assert told.startswith("Hand line 15 over before the operation at line 8 is issued: a barrier, or a release")
+        assert told.startswith("Order line 15 before the issue of the operation at line 8: a barrier, or a release")
         assert "wait" not in told
     mended = Case("refilled.litmus", text=REFILLED.format(read="bar.sync 0;", pending=pending))
     assert "RACE003" not in {f.code for f in check_case(mended, Settings(), Options()).findings}
@@ -198,7 +198,7 @@ def test_a_ring_without_its_second_barrier(pending: int) -> None:
     case = Case("rounds.litmus", text=ROUNDS.format(read="", pending=pending))
     told = [f.missing for f in check_case(case, Settings(), Options()).findings if f.code == "RACE003"]
     assert told
-    assert all(t.startswith("Hand line 17 over before the operation at line 7 is issued: a barrier") for t in told)
+    assert all(t.startswith("Order line 17 before the issue of the operation at line 7: a barrier") for t in told)
     mended = Case("rounds.litmus", text=ROUNDS.format(read="bar.sync 1;", pending=pending))
     assert check_case(mended, Settings(), Options()).verdict == "proved"
 
@@ -303,5 +303,5 @@ Q@cta 0 {
 def test_what_is_written_for_a_copy_is_to_be_handed_over_before_its_issue(engine: str) -> None:
     found = check_case(Case("written.litmus", text=WRITTEN_FOR_IT), Settings(engine=engine), Options()).findings
     (told,) = [f.missing for f in found if f.code == "RACE003"]
-    assert "and line 5 over before the operation at line 13 is issued: a barrier, or a release that the issuing" in told
-    assert "with fence.proxy.async before it" in told
+    assert "rder line 5 before the issue of the operation at line 13: a barrier, or a release that the issuing" in told
+    assert "with fence.proxy.async before that" in told

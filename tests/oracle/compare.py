@@ -16,7 +16,7 @@ from random import Random
 
 from mcheck.frontend.litmus import parse
 from tests.fuzz.damage import mutate
-from tests.fuzz.differential import hear, model_of
+from tests.fuzz.differential import model_of, run_engine
 from tests.fuzz.draft import Draft
 from tests.fuzz.mbarrier_programs import mbarrier_only
 from tests.fuzz.programs import legal
@@ -71,7 +71,7 @@ def by_oracle(made: Draft) -> Found:
 
 def by_engine(made: Draft, engine: str) -> Told | None:
     """What an engine finds; nothing if it leaves something open."""
-    heard = hear(engine, parse(made.text(), "oracle.litmus"), model_of("ptx-9.0"), LIMIT)
+    heard = run_engine(engine, parse(made.text(), "oracle.litmus"), model_of("ptx-9.0"), LIMIT)
     if heard.codes is None or heard.kinds is None:
         return None
     order = {label: k for k, label in enumerate(made.shown)}

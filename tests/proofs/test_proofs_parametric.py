@@ -125,12 +125,12 @@ COUNTED = "add.u32 n, n, 4; and.b32 n, n, 0x7FC; ld.global.u32 r1, [src + n];"
 LATE = {
     "bytes-by-a-guard": (ring(bytes_="1024 + 16*(k >= 33)"), "found"),
     "bytes-by-a-late-guard": (ring(bytes_="1024 + 16*(k >= 333)"), "turns late"),
-    "bytes-by-a-guard-half-way": (ring(bytes_="1024 + 16*(2*k >= N)"), "'>=' of what grows"),
+    "bytes-by-a-guard-half-way": (ring(bytes_="1024 + 16*(2*k >= N)"), "'>=' of a value that grows"),
     "a-guard-that-is-one-off": (changed(GUARDED["guards"], ("k + S < N", "k + S + 1 < N")), "found"),
     "a-number-that-decides": (ring(parity="(k/S + N)%2"), "N before the loop or in it"),
-    "bytes-by-a-quotient": (ring(bytes_="1024 + 16*(k/33)"), "grows with the rounds"),
+    "bytes-by-a-quotient": (ring(bytes_="1024 + 16*(k/33)"), "grows with the iteration"),
     "parity-flips-with-the-tile": (ring(parity="(k/S + k/64)%2"), "repeat after 128"),
-    "parity-from-a-product": (ring(parity="(k*k)%2"), "'*' of what grows"),
+    "parity-from-a-product": (ring(parity="(k*k)%2"), "'*' of a value that grows"),
     "the-last-round": (ring(parity="(k + (k == N-1))%2"), "found"),
     "a-counter-in-a-register": (ring(more=COUNTED), "register n of consumer"),
     "a-branch-on-a-counter": (
@@ -142,7 +142,7 @@ LATE = {
     "a-source-that-ends": (changed(ring(), ("src[1024*N + 1024]", "src[65536]")), "its size does not"),
     "a-source-that-is-written": (
         changed(ring(), ("    \n  }\n}\n", "  }\n  if (%laneid == 0) { st.global.u32 [src], 1; }\n}\n")),
-        "no two are alike",
+        "which differs at the ends of all periods",
     ),
     "contents-that-differ": (
         changed(ring(), (".global .align 128 .b8  src[1024*N + 1024]",
@@ -161,7 +161,7 @@ LATE = {
         changed(gemm(1), ("[tile], 128;", "[tile], 256;"), ("tile[128]", "tile[256]"), ("+ 128*C]", "+ 256]")),
         "overlaps what the next one writes",
     ),
-    "results-that-are-read": (results("ld.global.u32 r3, [out + 128*k + 4*%laneid];", ""), "no plain write"),
+    "results-that-are-read": (results("ld.global.u32 r3, [out + 128*k + 4*%laneid];", ""), "other than a plain write"),
     "results-that-are-written-behind-the-loop": (
         results("", "st.global.u32 [out + 4*%laneid], 2;"), "outside of the loop",
     ),

@@ -160,7 +160,7 @@ def test_every_verdict(report: Callable) -> None:
     assert (region["startLine"], region["startColumn"]) == (4, 18)
     assert notes["v/unmet.litmus", "error"]["message"]["text"] == "expected deadlock, found nothing"
     assert ("v/unknown.litmus", "warning") in notes
-    assert "nothing to suppress" in notes["v/unused.litmus", "warning"]["message"]["text"]
+    assert "unused suppression" in notes["v/unused.litmus", "warning"]["message"]["text"]
     root = junit_of(report("check", "--engine", "protocol", "--format", "junit", *paths))
     said = {case.get("name"): [why.tag for why in case] for case in root.iter("testcase")}
     assert {name for name, why in said.items() if not why} == {"expected.litmus", "suppressed.litmus"}

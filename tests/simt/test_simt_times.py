@@ -35,7 +35,9 @@ def test_what_the_shorter_program_shows_is_told_though_no_time_is_left(monkeypat
     monkeypatch.setattr(Limit, "is_over", lambda limit: bool(asked) or over(limit))
     read = parse_module(case.text(), str(case.path))
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    found = answering.answer(read, build_launch(read, from_object(case.launch())), load_model("ptx-9.0"), question)
+    found = answering.answer_launch(
+        read, build_launch(read, from_object(case.launch())), load_model("ptx-9.0"), question
+    )
     assert len(asked) == 1
     assert found.findings == asked[0].findings != ()
 
@@ -60,7 +62,9 @@ def test_no_other_way_is_begun_when_the_time_is_over(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(answering, "_asked", slow)
     monkeypatch.setattr(Limit, "is_over", lambda limit: bool(asked) or over(limit))
     question = Question(about=Completeness.FINDINGS, timeout=60)
-    found = answering.answer(read, build_launch(read, from_object(case.launch())), load_model("ptx-9.0"), question)
+    found = answering.answer_launch(
+        read, build_launch(read, from_object(case.launch())), load_model("ptx-9.0"), question
+    )
     assert (found.verdict, found.reason, len(asked)) == ("unknown", "no answer within 60 s", 1)
 
 

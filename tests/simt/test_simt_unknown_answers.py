@@ -41,7 +41,9 @@ def test_a_map_is_copied_edited_published_and_used() -> None:
     found = ask("tensormap_edit", text_of("tensormap_edit"), grid=1)
     assert found.verdict == "proved", found.reason
     found = ask("tensormap_edit", text_of("tensormap_edit"))
-    assert (found.verdict, found.covers) == ("bounded", Covers(clusters=1, of=4)), "the others' maps are not followed"
+    assert (found.verdict, found.covers) == ("bounded", Covers(clusters=1, total=4)), (
+        "the others' maps are not followed"
+    )
 
 
 @pytest.mark.parametrize(

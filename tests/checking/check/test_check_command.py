@@ -195,7 +195,7 @@ def test_a_suppression_above_the_line(file: Path, capsys: pytest.CaptureFixture[
     assert run(capsys, str(file))[0] == 0
     file.write_text(CLEAN.replace("  st.shared", "  // mcheck: ignore RACE004 known\n  st.shared"))
     assert main(["check", str(file)]) == 0
-    assert "nothing to suppress" in capsys.readouterr().err
+    assert "unused suppression" in capsys.readouterr().err
 
 
 def test_text_shows_lines_with_carets(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -218,7 +218,7 @@ def test_what_a_sketch_need_not_have(file: Path, capsys: pytest.CaptureFixture[s
 def test_a_wait_without_await(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(REVIEW.replace("\n}\n", "\n  mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;\n}\n"))
     assert main(["check", str(file)]) == 2
-    assert "hint: write await in front of it" in capsys.readouterr().err
+    assert "hint: write await before it" in capsys.readouterr().err
 
 
 def test_many_findings_are_counted(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -244,7 +244,7 @@ P@cta 0 {
 }
 """
     file.write_text(ring)
-    assert "Nothing arrived on empty@0. Nobody" in run(capsys, str(file))[1]
+    assert "Nothing arrived on empty@0. No thread is left" in run(capsys, str(file))[1]
     file.write_text(ring.replace("(k%2)^1", "k%2"))
     assert "begins with parity 1" in run(capsys, str(file))[1]
 

@@ -297,7 +297,7 @@ def test_resume_keeps_what_limits_cut(litmus: Callable, tmp_path: Path) -> None:
     assert done["summary"]["ok"] == 1
     both = mcheck("run", litmus("a"), "--resume", tmp_path / "r", "--cache", tmp_path / "r")
     assert both.returncode == 2
-    assert "give one of them" in both.communicate()[1]
+    assert "give only one of them" in both.communicate()[1]
 
 
 # --- limits and rights --------------------------------------------------------------------------------------------
@@ -337,7 +337,7 @@ def test_the_models_of_tests_in_two_folders(tmp_path: Path) -> None:
 
 def test_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for address in ("tcp://192.0.2.7:8786", LOCAL):
-        with pytest.raises(InputError, match="--tls is for a scheduler at tls://"):
+        with pytest.raises(InputError, match="--tls needs a scheduler at tls://"):
             _certificates(address, str(tmp_path))
     with pytest.raises(InputError, match=r"there is no .*ca\.pem"):
         _certificates("tls://192.0.2.7:8786", str(tmp_path))

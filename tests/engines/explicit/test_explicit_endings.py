@@ -110,7 +110,7 @@ def test_executions_that_an_engine_loses_are_an_error(
     engine: Engine, prop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(barrier_generations, "dynamic_choices", lambda *_: None)
-    with pytest.raises(InternalError, match="no execution at all"):
+    with pytest.raises(InternalError, match="the program has no execution"):
         ask(engine, STORE, "exists (x == 1)", load_model("ptx-9.0"), prop=prop)
 
 

@@ -54,10 +54,10 @@ KNOWN: dict[type, str] = {
     "agents_to_split histories tracked_words barriers sc_fences reported aligned_statements tokens not_followed "
     "ambiguous_arrivals inexact_reason broken_axiom guess_count on_flags trial_count exit_passed_barrier bound "
     "reordering outcome mbarriers mbarrier_places phase_reversals observer unordered_finds guessed_truths "
-    "completed_barriers completed",
+    "completed_barriers",
     Window: "program tape checks flags axioms co wanted shown entries free all exact count cols filled masks keyed "
     "sorts "
-    "ends latest recent memo complete domains missed settled compiled told newest meets circles bounds "
+    "ends latest recent memo complete domains missed has_merged compiled relations newest meets circles bounds "
     "before_reads",
 }
 """What the parts of an execution hold. Whoever adds to them decides whether

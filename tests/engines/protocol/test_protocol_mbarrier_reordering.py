@@ -11,7 +11,7 @@ from mcheck.engines.explicit.engine import answer
 from mcheck.engines.protocol.exploration import check
 from mcheck.engines.protocol.final_states import answer as states_of
 from mcheck.frontend.litmus import parse
-from tests.fuzz.differential import hear
+from tests.fuzz.differential import run_engine
 
 HEAD = """PTX overtaken
 { .global .align 16 .u32 g[4]; .shared .align 16 .u32 s[4]; .shared .align 8 .b64 x, y; .shared .u32 f; }
@@ -352,7 +352,7 @@ def test_objects_that_are_made_or_gone_only_behind_what_finds_them(name: str) ->
     codes, text = OBJECTS_OF_LATER[name]
     program, model = parse(text, f"{name}.litmus"), load_model("ptx-9.0")
     for other in ("explicit", "z3"):
-        assert hear(other, program, model).codes == codes, other
+        assert run_engine(other, program, model).codes == codes, other
     found = check(program, model, thorough=True)
     assert {f.code for f in found.findings} < codes
     assert not found.covered

@@ -54,11 +54,11 @@ OPEN = {
         "",
         4096,
     ),
-    "another way": ("setp.eq.u32 %p1, %r1, 0; @%p1 bra L; bar.sync 0; L:", "go another way here", 4096),
+    "another way": ("setp.eq.u32 %p1, %r1, 0; @%p1 bra L; bar.sync 0; L:", "take another branch here", 4096),
     "neighbour": ("ld.volatile.global.u32 %r5, [%rd4+128]; st.global.u32 [%rd4], 1;", "reads bytes of b", 4096),
     "sums that are read": ("red.global.add.u32 [%rd6], 1; ld.relaxed.gpu.global.u32 %r5, [%rd6];", "adds to", 4096),
     "narrow sums": ("red.global.cta.add.u32 [%rd6], 1;", "updates bytes of b", 4096),
-    "too small": ("st.global.u32 [%rd4], 1;", "may leave b here", 256),
+    "too small": ("st.global.u32 [%rd4], 1;", "in another cluster this may be outside b", 256),
     "not followed": ("xor.b32 %r4, %r3, 5; brev.b32 %r5, %r3; and.b32 %r5, %r5, 255; mul.wide.u32 %rd7, %r5, 4;"
                      "add.s64 %rd8, %rd2, %rd7; st.global.u32 [%rd8], 1;", "depends on the coordinates", 4096),
     "shared": (".shared .b32 s[64]; mov.u32 %r4, s; mad.lo.u32 %r5, %r1, 4, %r4;"

@@ -146,7 +146,7 @@ def test_a_file_that_is_edited_meanwhile(
     calls = engine_says({"a": edited})
     real = path.read_text()
     path.write_text(real + "// old\n")
-    loader = importlib.import_module("mcheck.checking.run.single").load
+    loader = importlib.import_module("mcheck.checking.run.single").load_program
 
     def late(path: str, assume: tuple[str, ...] = (), text: str | None = None) -> object:
         Path(path).write_text(real)

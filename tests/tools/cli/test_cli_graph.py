@@ -49,7 +49,7 @@ def test_lists_what_is_forbidden_and_why(mcheck: Any, litmus: Litmus, tmp_path: 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--graph", 1), "draws into a file: mcheck outcomes"),
+        (("--graph", 1), "needs an output file: mcheck outcomes"),
         (("--graph", 1, "-o", "x.png"), ".graphml"),
         (("--graph", 9, "-o", "x.svg"), "has no outcome 9"),
         (("--graph", 7, "--forbidden", "-o", "x.svg"), "has no forbidden state 7"),

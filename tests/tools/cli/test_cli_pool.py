@@ -218,7 +218,7 @@ def test_a_resumed_run_tries_a_test_again_whose_process_was_killed(tmp_path: Pat
 
     def verdicts(task: Callable[[Case, Settings], Result]) -> set[str]:
         with open_store(str(tmp_path / "r")) as store:
-            memory = open_result_cache(Backend(store=store, resumes=True), "run", Settings())
+            memory = open_result_cache(Backend(store=store, resumes=True), Result, "run", Settings())
             results = compute_uncached(
                 cases, memory, lambda left: run_cases(left, Settings(), 2, task, crashed_result) if left else iter(())
             )

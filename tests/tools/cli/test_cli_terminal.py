@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcheck.report.lines import folded, plain
+from mcheck.report.lines import fold, plain
 
 ROOT = Path(__file__).parents[3]
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -105,7 +105,7 @@ def test_a_long_suite_has_a_bar_with_counts() -> None:
 )
 def test_folding_keeps_every_character_in_its_width(parts: list[str], width: int) -> None:
     line = tuple((part, "bold") if k % 2 else part for k, part in enumerate(parts))
-    pieces = [plain(piece) for piece in folded(line, width)]
+    pieces = [plain(piece) for piece in fold(line, width)]
     assert all(len(piece) <= max(width, 20) for piece in pieces)
     assert "".join("".join(pieces).split()) == "".join(plain(line).split())
     numbers = re.findall(r"\d+", plain(line))
