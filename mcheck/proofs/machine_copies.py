@@ -47,6 +47,7 @@ class _Copies:
             setattr(out, name, getattr(m, name).copy())
         for name in (
             "trace", "failed_steps", "problems", "reversals", "phase_reversals", "decisions", "mbarrier_places",
+            "completed_barriers",
         ):  # fmt: skip
             setattr(out, name, list(getattr(m, name)))
         out.queue = deque(m.queue)

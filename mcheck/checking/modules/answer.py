@@ -30,6 +30,7 @@ from mcheck.simt.traces.wgmma_batches import batch_wgmma, has_batches
 MOST_REASONS = 4
 """The maximum number of gaps that a reason lists."""
 ONE_CLUSTER = "one cluster of the grid was checked, that of CTA {}; others are assumed not to touch its memory"
+COMPARED = "one cluster of the grid was checked, that of CTA {}; the bytes it accesses were compared with the others'"
 ALL_ALIKE = "one cluster of the grid was checked, that of CTA {}; the others behave alike and do not conflict with it"
 BUFFERS = "buffers do not overlap; accesses to buffers of unknown size are assumed in bounds"
 WHY = "the default for modules"
@@ -142,7 +143,9 @@ def _joined(
     left_out = reasons if _worst(kept) else (*reasons, *gaps, *beyond)
     verdict, reasons = verdict_of(kept, covered=covered, reasons=left_out)
     first = found[0][1] if found else Answer(verdict=Verdict.UNKNOWN, engine="protocol")
-    followed = ONE_CLUSTER if launched is None or launched.reasons else ALL_ALIKE
+    followed = ONE_CLUSTER
+    if launched is not None:
+        followed = COMPARED if launched.clashes else ONE_CLUSTER if launched.reasons else ALL_ALIKE
     said = [text for _, given in found for text in given.assumptions]
     said += [followed.format(", ".join(map(str, launch.first))), BUFFERS]
     said += [text for way, _ in found for text in way.assumptions]
