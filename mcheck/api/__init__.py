@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from mcheck.api.options import validate_options
 from mcheck.api.results import CheckResult, Outcome, Outcomes, RunResult, State, SuiteResult
+from mcheck.base.budget import Limit
 from mcheck.executions import executions
 
 if TYPE_CHECKING:
@@ -150,13 +151,13 @@ def check(
     from mcheck.checking.policy.ask import ask
     from mcheck.checking.run.case import Settings
 
-    started = perf_counter()
+    started, within = perf_counter(), Limit(timeout)
     validate_options(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
     program = _load(test, every=True)
     _, read = _model(model, program)
     options = Options(engine=engine, select=tuple(select), ignore=tuple(ignore))
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout)
-    given = find_all(lambda asked: ask(program, read, asked, engine), program, settings, options, started)
+    given = find_all(lambda asked: ask(program, read, asked, engine), program, settings, options, within)
     return CheckResult.from_checked(conclude(program.path, program, given, options, perf_counter() - started))
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
-from time import perf_counter
 
 from mcheck.answers.result import Answer
-from mcheck.base.budget import processor_time
+from mcheck.base.budget import Limit, processor_time
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.checking.check.case import Checked, Options, Settings
@@ -82,13 +81,12 @@ def _ways(findings: Iterable[Finding]) -> Iterator[tuple[str, Settings, Options]
 
 def _check(program: Program, seconds: float, settings: Settings, options: Options) -> tuple[Checked, Answer]:
     model = load_model(program.model or DEFAULT_MODEL)
-    started = perf_counter()
 
     def asking(question: Question) -> Answer:
         with processor_time():
             return ask(program, model, replace(question, timeout=seconds), options.engine)
 
-    given = find_all(asking, program, settings, options, started)
+    given = find_all(asking, program, settings, options, Limit(settings.timeout))
     return conclude(program.path, program, given, options, 0.0), given
 
 

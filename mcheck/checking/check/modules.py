@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter
 
+from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
 from mcheck.base.reasons import with_total_time
 from mcheck.checking.check.case import Checked, LaunchText, Options, Settings, Subject
@@ -47,6 +48,7 @@ def check_text(
 ) -> Checked:
     """Checks the text of a module; raises only ``KeyboardInterrupt``."""
     started = perf_counter() if started is None else started
+    within = Limit(settings.timeout)
     subject = Subject(path=path, name=path.rpartition("/")[2].rpartition(".")[0] or path, source=text)
     try:
         module = reader.parse_module(text, path)
@@ -57,7 +59,7 @@ def check_text(
         model = load_model(settings.model or DEFAULT_MODEL)
         found = find_all(
             lambda asked: answer_for_every(module, launch, model, asked, options.engine),
-            subject, settings, options, started,
+            subject, settings, options, within,
         )  # fmt: skip
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
         return failed_result(path, subject, error, settings, perf_counter() - started)

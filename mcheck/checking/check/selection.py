@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from mcheck.answers.merged_answers import Excused, is_counted_error, merge_findings
 from mcheck.answers.result import Answer
+from mcheck.base.budget import Limit
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.case import Options, Settings, Subject
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.checking.run.case import kinds_hold
-from mcheck.checking.run.single import remaining_time
 from mcheck.findings.finding import Finding
 from mcheck.findings.ordering import drop_redundant
 from mcheck.findings.suppress import apply_suppressions, parse_suppressions
@@ -31,7 +31,7 @@ def is_selected(finding: Finding, options: Options) -> bool:
 
 
 def find_all(
-    ask: Callable[[Question], Answer], program: Program | Subject, settings: Settings, options: Options, started: float
+    ask: Callable[[Question], Answer], program: Program | Subject, settings: Settings, options: Options, within: Limit
 ) -> Answer:
     """Finds everything in a file, selected or not, with as many searches as the selection needs."""
 
@@ -40,7 +40,7 @@ def find_all(
             about=Completeness.FINDINGS,
             profile=settings.profile,
             unroll=settings.unroll,
-            timeout=remaining_time(settings.timeout, started),
+            timeout=within.left(),
             thorough=thorough,
             excused=excused,
             limit=options.limit,

@@ -7,6 +7,7 @@ from time import perf_counter
 
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import is_decisive, verdict_of
+from mcheck.base.budget import Limit
 from mcheck.base.errors import InputError, McheckError, Unsupported
 from mcheck.base.reasons import Cause, Reason, error_reason, with_total_time
 from mcheck.base.verdicts import Verdict
@@ -23,12 +24,12 @@ from mcheck.ir.program import Program
 
 def check_case(case: Case, settings: Settings, options: Options) -> Checked:
     """The result of checking one file; raises only ``KeyboardInterrupt``."""
-    started = perf_counter()
+    started, within = perf_counter(), Limit(settings.timeout)
     program: Program | None = None
     try:
         program = load_program(case.path, settings.assume, case.text, every=True)
         model = choose_model(settings.model, program.model, program.path, program.model_span)
-        given = find_all(lambda asked: ask(program, model, asked, options.engine), program, settings, options, started)
+        given = find_all(lambda asked: ask(program, model, asked, options.engine), program, settings, options, within)
         given = replace(given, reasons=with_total_time(given.reasons, settings.timeout))
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
         return failed_result(case.path, program, error, settings, perf_counter() - started)

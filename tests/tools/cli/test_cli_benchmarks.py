@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -80,10 +81,11 @@ def test_a_row_is_measured(families: ModuleType) -> None:
     text = (
         "PTX SB-1\n{ x=0; }\n P0@cta 0,gpu 0 ;\n st.relaxed.gpu x, 1 ;\n ld.relaxed.gpu r0, x ;\nexists (P0:r0 == 1)\n"
     )
+    largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024  # of a child that another test had before
     ours = families.measure(text, families.Row("SB", 1, False), "ptx-7.5", 60.0)
     assert (ours.verdict, ours.states) == ("pass", 1)
     assert 0 < ours.seconds < 60
-    assert 5 * MIB < ours.memory < 1024 * MIB
+    assert 5 * MIB < ours.memory <= max(1024 * MIB, largest)
 
 
 @pytest.mark.parametrize(("script", "option"), [("families.py", "--families"), ("compat.py", "--folder")])
