@@ -53,7 +53,7 @@ const say = (d, id, text) => { const f = d.getElementById(id); f.value = text; f
     const link = row.querySelector("a");
     link.click();
     const figure = d.querySelector(link.getAttribute("href"));
-    said.cycle = figure.querySelectorAll("path.v").length;
+    said.cycle = [...figure.querySelectorAll("path")].filter((p) => p.getAttribute("stroke-width") === "3.4").length;
     const box = figure.querySelector("svg").getBoundingClientRect();
     said.visible = box.width > 200 && box.height > 150;
     said.overlaps = 0;
