@@ -7,6 +7,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from mcheck.base.budget import Limit
 from mcheck.base.errors import InputError, InternalError, McheckError, OutOfMemory, Span, Unsupported
 from mcheck.base.reasons import Reason, error_reason, format_reasons, with_total_time
 from mcheck.base.verdicts import Verdict
@@ -75,6 +76,7 @@ def run_case(case: Case, settings: Settings) -> Result:
 
     started = perf_counter()
     model = settings.model or DEFAULT_MODEL
+    within = Limit(settings.timeout)
     program: Program | None = None
     try:
         program = load_program(case.path, settings.assume, case.text)
@@ -83,7 +85,7 @@ def run_case(case: Case, settings: Settings) -> Result:
             message, span = program.warnings[0]
             raise InputError(message, span, hint="a warning, treated as an error by --warnings-as-errors")
         named = choose_model(settings.model, program.model, program.path, program.model_span)
-        asked = make_question(program, replace(settings, timeout=remaining_time(settings.timeout, started)))
+        asked = make_question(program, replace(settings, timeout=within.left()))
         given = ask(program, named, asked, settings.engine)
         given = replace(given, reasons=with_total_time(given.reasons, settings.timeout))
     except InputError as error:
@@ -126,11 +128,6 @@ def conclude(path: str, program: Program, given: Answer, model: str, seconds: fl
         assumptions=program.assumptions.describe(),
         cut=given.cut,
     )
-
-
-def remaining_time(timeout: float | None, started: float) -> float | None:
-    """The rest of the time limit after reading; never 0, so that the engine is the one to report the time-out."""
-    return None if timeout is None else max(timeout - (perf_counter() - started), 0.001)
 
 
 def out_of_memory(limit: int | None) -> OutOfMemory:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import click
@@ -69,18 +68,17 @@ class _Found:
 
 
 def _explore(path: str, settings: Settings) -> _Found:
+    from mcheck.base.budget import Limit
     from mcheck.base.reasons import format_reasons, with_total_time
     from mcheck.checking.policy.executions import executions as explore
     from mcheck.checking.policy.question import Question
     from mcheck.checking.run.case import DEFAULT_MODEL
-    from mcheck.checking.run.single import choose_model, load_program, remaining_time
+    from mcheck.checking.run.single import choose_model, load_program
 
-    started = perf_counter()
+    within = Limit(settings.timeout)
     program = load_program(path, settings.assume)
     model = settings.model or program.model or DEFAULT_MODEL
-    asked = Question(
-        profile=settings.profile, unroll=settings.unroll, timeout=remaining_time(settings.timeout, started)
-    )
+    asked = Question(profile=settings.profile, unroll=settings.unroll, timeout=within.left())
     explored = explore(
         program,
         choose_model(settings.model, program.model, program.path, program.model_span),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import click
@@ -79,18 +78,19 @@ class _Drawn:
 
 
 def _draw(path: str, target: str, number: int, forbidden: bool, settings: Settings) -> _Drawn:
+    from mcheck.base.budget import Limit
     from mcheck.base.reasons import format_reasons, with_total_time
     from mcheck.checking.policy.executions import executions as explore
     from mcheck.checking.policy.question import Question
-    from mcheck.checking.run.single import choose_model, load_program, remaining_time
+    from mcheck.checking.run.single import choose_model, load_program
     from mcheck.report.picture.formats import picture
 
-    started = perf_counter()
+    within = Limit(settings.timeout)
     program = load_program(path, settings.assume)
     explored = explore(
         program,
         choose_model(settings.model, program.model, program.path, program.model_span),
-        Question(profile=settings.profile, unroll=settings.unroll, timeout=remaining_time(settings.timeout, started)),
+        Question(profile=settings.profile, unroll=settings.unroll, timeout=within.left()),
         forbidden=number if forbidden else 0,
         drawn=0 if forbidden else number,
     )
