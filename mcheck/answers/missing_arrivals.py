@@ -21,7 +21,9 @@ class Lack:
 
     def describe(self, name: str) -> str:
         """A sentence that says what the mbarrier ``name`` lacks."""
-        bytes_ = f"; {self.received} of {self.expected} bytes arrived" if self.expected or self.received else ""
+        bytes_ = (
+            f"; of the {self.expected} bytes expected, {self.received} came" if self.expected or self.received else ""
+        )
         return f"Phase {self.phase} of {name} got {self.arrived} of {self.count} arrivals{bytes_}."
 
 

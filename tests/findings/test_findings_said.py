@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -57,7 +56,7 @@ def test_a_phase_that_lacks_bytes_says_how_many(
     text = said(capsys, str(tmp_path / "a.litmus"), "--engine", engine)
     (missing,) = (line for line in text.split("\n") if "fix:" in line)
     assert "32 bytes" in missing
-    assert re.search(r"16 of 32 bytes arrived|32 byt.* expected(,| and) 16 came", missing)
+    assert "16 came" in missing
     assert count == 1 or "1 of 2 arrivals" in missing
 
 
