@@ -49,6 +49,6 @@ def test_good(entry: Entry, model: Model) -> None:
 
 @MODULES
 def test_modules(entry: Entry) -> None:
-    bad, good = check(entry.bad, {"grid": 1}), check(entry.good, {"grid": 1})
+    bad, good = check(entry.bad, {"grid": entry.grid}), check(entry.good, {"grid": entry.grid})
     assert [f.code for f in bad.findings] == [entry.code]
     assert (good.verdict, good.findings) == ("proved", ())

@@ -68,8 +68,9 @@ class Launch:
     """A launch of the function ``entry``; ``arguments`` are in the order of its parameters.
 
     Extents are (x, y, z): ``grid`` in CTAs, ``block`` in threads, ``cluster`` in CTAs. ``shared`` is the dynamic shared
-    memory in bytes. ``first`` is a CTA of the cluster that is executed. ``assume`` are names of
-    ``mcheck.ir.assumptions``.
+    memory in bytes. ``first`` is a CTA of the cluster that is executed, or of the first cluster of those that are
+    executed ``together``: a box, in clusters. A ``group`` names these clusters instead, by their coordinates in
+    clusters. ``assume`` are names of ``mcheck.ir.assumptions``.
     """
 
     entry: str
@@ -80,8 +81,27 @@ class Launch:
     first: Extent
     arguments: tuple[Argument, ...]
     assume: tuple[str, ...] = ()
+    cooperative: bool = False
+    """Whether all CTAs of the grid are resident at the same time."""
+    together: Extent = (1, 1, 1)
+    group: tuple[Extent, ...] | None = None
 
     @property
     def width(self) -> int:
         """The lanes of a CTA: its threads, rounded up to whole warps."""
         return -(-self.block[0] * self.block[1] * self.block[2] // 32) * 32
+
+    @property
+    def cluster_counts(self) -> Extent:
+        """The extents of the grid in clusters."""
+        x, y, z = (n // c for n, c in zip(self.grid, self.cluster, strict=True))
+        return x, y, z
+
+    @property
+    def executed_clusters(self) -> tuple[Extent, ...]:
+        """The coordinates of the clusters that are executed together, in clusters, x fastest."""
+        if self.group is not None:
+            return self.group
+        x, y, z = (f // c for f, c in zip(self.first, self.cluster, strict=True))
+        dx, dy, dz = self.together
+        return tuple((x + i, y + j, z + k) for k in range(dz) for j in range(dy) for i in range(dx))
