@@ -6,9 +6,9 @@ operands: control flow has been resolved. Gaps say what could not be followed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -77,13 +77,24 @@ def extract_traces(
 
     Raises ``InputError`` where control or an address of shared memory depends on a parameter that is not given.
     """
+    for runner, cluster, watch in follow_paths(module, launch, limit, lambda: None if alone else grid_watch(launch)):
+        yield replace(runner.cluster_trace(cluster), footprint=None if watch is None else watch.footprint)
+
+
+W = TypeVar("W", bound="Watcher | None")
+
+
+def follow_paths(
+    module: Module, launch: Launch, limit: Limit | None, make_watch: Callable[[], W]
+) -> Iterator[tuple[Runner, Cluster, W]]:
+    """Run the paths that the cluster of a launch can take, each with a watch of its own; see ``extract_traces``."""
     runner = Runner(module, launch, limit or Limit(None))
     todo = [PathChoices()]
     planned = {PathChoices()}
     excluded: set[int] = set()
     while todo:
         way = todo.pop()
-        watch = None if alone else grid_watch(launch)
+        watch = make_watch()
         cluster = runner.run(way, watch)
         named, counters = (
             cluster.trace.has_conflicting_stores or runner.code.stores_named,
@@ -97,7 +108,7 @@ def extract_traces(
             if more not in planned and len(planned) < MAX_PATHS:
                 planned.add(more)
                 todo.append(more)
-        yield replace(runner.cluster_trace(cluster), footprint=None if watch is None else watch.footprint)
+        yield runner, cluster, watch
 
 
 @dataclass(frozen=True, slots=True)
