@@ -20,7 +20,7 @@ from mcheck.frontend.ptx.launch import Launch
 from mcheck.simt.grid.footprint import READ, REDUCE, UPDATE, WRITE, Form
 from mcheck.simt.grid.launch_accesses import ANYWHERE, LaunchAccess, LaunchFootprint
 from mcheck.simt.grid.launch_overlap import CommonBytes, OverlapFinder
-from mcheck.simt.grid.launch_watch import AFTER, BEFORE, MAYBE
+from mcheck.simt.grid.wait_order import AFTER, BEFORE, MAYBE
 
 DOES = {READ: "reads", WRITE: "writes", REDUCE: "adds to", UPDATE: "updates"}
 

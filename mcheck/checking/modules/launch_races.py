@@ -10,7 +10,7 @@ from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
 from mcheck.simt.grid.footprint import READ
 from mcheck.simt.grid.launch_accesses import ANYWHERE, LaunchAccess
-from mcheck.simt.grid.launch_watch import BEFORE
+from mcheck.simt.grid.wait_order import BEFORE
 
 CODE = "RACE012"
 _DONE = {"read": "read", "write": "written", "reduce": "added to", "update": "updated"}

@@ -19,7 +19,7 @@ from mcheck.frontend.ptx.module import Module
 from mcheck.simt.grid.footprint import READ
 from mcheck.simt.grid.launch_accesses import ANYWHERE, LaunchFootprint, Memory, follow_launch
 from mcheck.simt.grid.launch_overlap import CommonBytes, OverlapFinder
-from mcheck.simt.grid.launch_watch import AFTER
+from mcheck.simt.grid.wait_order import AFTER
 
 Beginning = tuple[Launch, frozenset[str]]
 """A launch with what is known of the contents of its buffers when it begins, and the variables of the module whose

@@ -19,9 +19,10 @@ from mcheck.frontend.ptx.module import Module
 from mcheck.semantics.tensor_map import element_size
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.grid.footprint import ANY, Footprint, Form
-from mcheck.simt.grid.launch_watch import AFTER, BEFORE, MAYBE, LaunchWatch, Placement
+from mcheck.simt.grid.launch_watch import LaunchWatch, Placement
 from mcheck.simt.grid.regions import Extent, Region, regions_of
 from mcheck.simt.grid.space import AXES, Space, trim_slopes
+from mcheck.simt.grid.wait_order import AFTER, BEFORE, MAYBE
 from mcheck.simt.grid.watched_execution import cluster_space
 from mcheck.simt.trace_extraction import Runner, follow_paths
 

@@ -59,6 +59,12 @@ def checked(module: str, *launches: dict[str, Any], **buffers: Any) -> Checked:
     return check_text(HEAD + module, "<ptx>", given, Settings(timeout=60), Options())
 
 
+def verdict_of(result: Checked) -> str:
+    """The verdict, whose findings are races between launches and nothing else."""
+    races(result)
+    return result.verdict
+
+
 def races(result: Checked) -> list[tuple[str, ...]]:
     """The instructions of each race between launches, the later one first."""
     assert all(f.code == "RACE012" for f in result.findings), result.findings
@@ -173,18 +179,73 @@ FIRST = "setp.eq.u32 %p1, %r1, 0;"
 def test_barriers_behind_the_wait_of_one_thread(lines: tuple[str, ...], verdict: str) -> None:
     module = MAKE + kernel("use", *lines, width=64)
     found = checked(module, launch("make", "a", programmatic=False), launch("use", "a"))
-    assert found.verdict == verdict
+    assert verdict_of(found) == verdict
 
 
-HAND_OVER = (
-    "mov.u32 %r5, bar;", FIRST, "@%p1 mbarrier.init.shared::cta.b64 [%r5], 1;", BARRIER, f"@%p1 {WAIT}",
-    "@%p1 mbarrier.arrive.shared::cta.b64 _, [%r5];", "LOOP:",
-    "mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r5], 0;", "@!%p2 bra LOOP;",
+def handed(arrive: str, *, count: int = 1, lines: tuple[str, ...] = (), waits: str = "") -> str:
+    """A kernel of two warps of which thread 0 waits for the grid before, and others for an mbarrier; then they read."""
+    code = (
+        "mov.u32 %r5, bar;", FIRST, f"@%p1 mbarrier.init.shared::cta.b64 [%r5], {count};", BARRIER, *lines,
+        f"@%p1 {WAIT}", arrive, "LOOP:", f"mbarrier.try_wait{waits}.parity.shared::cta.b64 %p2, [%r5], 0;",
+        "@!%p2 bra LOOP;", READ,
+    )  # fmt: skip
+    return kernel("use", *code, width=64, regs=".shared .align 8 .b64 bar;")
+
+
+ARRIVE = "@%p1 mbarrier.arrive.shared::cta.b64 _, [%r5];"
+EARLY_ARRIVAL = ("setp.eq.u32 %p3, %r1, 40;", "@%p3 mbarrier.arrive.shared::cta.b64 _, [%r5];")
+
+
+@pytest.mark.parametrize(
+    ("use", "verdict"),
+    [
+        (handed(ARRIVE), "proved"),
+        (handed(ARRIVE, count=2, lines=EARLY_ARRIVAL), "bounded"),  # which arrival is of which thread is not followed
+        (handed(ARRIVE.replace("shared", "relaxed.cta.shared")), "bounded"),
+        (handed(ARRIVE, lines=(READ,)), "finding"),
+    ],
+)
+def test_an_mbarrier_behind_the_wait_of_one_thread(use: str, verdict: str) -> None:
+    found = checked(MAKE + use, launch("make", "a", programmatic=False), launch("use", "a"))
+    assert verdict_of(found) == verdict
+    if verdict == "bounded":
+        assert "behind griddepcontrol.wait is not followed" in str(found.reason)
+
+
+RING = (
+    "mov.u32 %r5, full;", "mov.u32 %r6, empty;", FIRST,
+    "@%p1 mbarrier.init.shared::cta.b64 [%r5], 1;", "@%p1 mbarrier.init.shared::cta.b64 [%r6], 1;", BARRIER,
+    "mov.u32 %r7, 0;", "setp.ge.u32 %p2, %r1, 32;", "@%p2 bra CONSUMER;", "@!%p1 bra END;", "GATE",
+    "PRODUCE:", "xor.b32 %r4, %r7, 1;", "and.b32 %r4, %r4, 1;", "FREE:",
+    "mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r6], %r4;", "@!%p3 bra FREE;",
+    "mbarrier.arrive.shared::cta.b64 _, [%r5];", "add.u32 %r7, %r7, 1;", "setp.lt.u32 %p3, %r7, 3;",
+    "@%p3 bra PRODUCE;", "bra END;",
+    "CONSUMER:", "and.b32 %r4, %r7, 1;", "FULL:", "mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r5], %r4;",
+    "@!%p3 bra FULL;", "st.global.u32 [%rd3], %r3;", "setp.eq.u32 %p3, %r1, 32;", "bar.warp.sync -1;",
+    "@%p3 mbarrier.arrive.shared::cta.b64 _, [%r6];", "add.u32 %r7, %r7, 1;", "setp.lt.u32 %p3, %r7, 3;",
+    "@%p3 bra CONSUMER;", "END:",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("gate", "verdict"), [(WAIT, "proved"), ("", "finding")])
+def test_a_ring_whose_producer_waits(gate: str, verdict: str) -> None:
+    """The consumers write what the launch before reads; they come after the producer's wait through the ring."""
+    lines = [gate if line == "GATE" else line for line in RING]
+    use = kernel("use", *lines, width=64, regs=".shared .align 8 .b64 full, empty;")
+    module = kernel("make", TRIGGER, READ, width=64) + use
+    found = checked(module, launch("make", "a", programmatic=False), launch("use", "a"))
+    assert verdict_of(found) == verdict
+
+
+FLAG = (
+    FIRST, "mov.u32 %r5, bar;", "@%p1 st.shared.u32 [%r5], 0;", BARRIER, f"@%p1 {WAIT}",
+    "@%p1 st.release.cta.shared.u32 [%r5], 1;", "LOOP:", "ld.acquire.cta.shared.u32 %r6, [%r5];",
+    "setp.ne.u32 %p2, %r6, 1;", "@%p2 bra LOOP;",
 )  # fmt: skip
 
 
 def test_a_synchronisation_that_is_not_followed_bounds_the_answer() -> None:
-    use = kernel("use", *HAND_OVER, READ, regs=".shared .align 8 .b64 bar;")
+    use = kernel("use", *FLAG, READ, regs=".shared .align 8 .b64 bar;")
     found = checked(MAKE + use, launch("make", "a", programmatic=False), launch("use", "a"))
     assert (found.verdict, found.findings) == ("bounded", ())
     assert "behind griddepcontrol.wait is not followed" in str(found.reason)
@@ -210,7 +271,7 @@ def test_a_synchronisation_that_is_not_followed_bounds_the_answer() -> None:
 def test_a_release_fence_before_launch_dependents(lines: tuple[str, ...], verdict: str) -> None:
     module = kernel("make", *lines) + kernel("use", READ, WAIT)
     found = checked(module, launch("make", "a", programmatic=False), launch("use", "a"))
-    assert found.verdict == verdict
+    assert verdict_of(found) == verdict
 
 
 # --- three launches -------------------------------------------------------------------------------------------
@@ -223,7 +284,7 @@ def test_a_release_fence_before_launch_dependents(lines: tuple[str, ...], verdic
 def test_a_wait_waits_for_the_launch_before_alone(between: tuple[str, ...], verdict: str) -> None:
     module = MAKE + kernel("between", *between) + kernel("use", WAIT, READ)
     found = checked(module, launch("make", "a", programmatic=False), launch("between", "b"), launch("use", "a"))
-    assert found.verdict == verdict
+    assert verdict_of(found) == verdict
     if verdict == "finding":
         assert races(found) == [(READ, WRITE)]
         assert "behind its griddepcontrol.wait, but launch 2 (between) does not wait" in found.findings[0].message
@@ -313,7 +374,7 @@ def test_a_tensor_copy_of_what_stores_wrote(at: int, early: bool, verdict: str) 
     second: dict[str, Any] = {"entry": "use", "grid": 1, "programmatic": True}
     second["params"] = {"x": {"buffer": 4096}, "tm": {"tensormap": MAP}}
     found = checked(MAKE + use, launch("make", "a", programmatic=False), second)
-    assert found.verdict == verdict
+    assert verdict_of(found) == verdict
     if verdict == "finding":
         assert [a.proxy for a in found.findings[0].accesses] == ["async", "generic"]
 
