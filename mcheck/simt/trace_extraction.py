@@ -6,9 +6,9 @@ operands: control flow has been resolved. Gaps say what could not be followed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class ClusterTrace:
     """The global memory that the cluster touches, where the grid has other clusters."""
     observations: Mapping[AccessId, Observation] = field(default_factory=dict)
     """The values that decide control on this path, where the engine can tell others (``BranchPaths``)."""
-    choices: PathChoices | None = None
+    choices: object = None
     """The choices of this path, without such values."""
 
 
@@ -89,6 +89,22 @@ def extract_traces(
 
     Raises ``InputError`` where control or an address of shared memory depends on a parameter that is not given.
     """
+    ways = follow_paths(module, launch, limit, lambda: None if alone else grid_watch(launch), branches)
+    for runner, cluster, watch in ways:
+        yield replace(runner.cluster_trace(cluster), footprint=None if watch is None else watch.footprint)
+
+
+W = TypeVar("W", bound="Watcher | None")
+
+
+def follow_paths(
+    module: Module,
+    launch: Launch,
+    limit: Limit | None,
+    make_watch: Callable[[], W],
+    branches: BranchPaths | None = None,
+) -> Iterator[tuple[Runner, Cluster, W]]:
+    """Run the paths that the clusters of a launch can take, each with a watch of its own; see ``extract_traces``."""
     runner = Runner(module, launch, limit or Limit(None))
     todo = [PathChoices()]
     planned = {PathChoices()}
@@ -103,7 +119,7 @@ def extract_traces(
                 )
             continue
         way = todo.pop()
-        watch = None if alone else grid_watch(launch)
+        watch = make_watch()
         cluster = runner.run(way, watch)
         named, counters = (
             cluster.trace.has_conflicting_stores or runner.code.stores_named,
@@ -121,12 +137,8 @@ def extract_traces(
             if more not in planned and len(planned) < MAX_PATHS:
                 planned.add(more)
                 todo.append(more)
-        trace = replace(
-            runner.cluster_trace(cluster), footprint=None if watch is None else watch.footprint,
-            choices=replace(way, values=()),
-        )  # fmt: skip
-        if branches.record(trace.observations) or not way.values:
-            yield trace
+        if branches.record(cluster.trace.observations()) or not way.values:
+            yield runner, cluster, watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +212,7 @@ class Runner:
             lanes, places, store, Trace(lanes.count), steps, frozenset(compiler.block_starts), dict(way.choices),
             compiler.path_condition, last_lane_leads=way.last_lane_leads, explain_missing=self._missing,
             cancel_responses=CancelResponses(tuple(following_clusters(self.launch, way.won))), counters=counters,
-            swap_failures=way.swap_failures,
+            swap_failures=way.swap_failures, path_choices=replace(way, values=()),
             forced=ForcedValues({(lane, at): Observation(where, value) for lane, at, where, value in way.values}),
         )  # fmt: skip
         if system:
@@ -268,6 +280,7 @@ class Runner:
         return ClusterTrace(
             program, tuple(gaps), tuple(taken), c.trace.operations, last_lane_leads=c.last_lane_leads,
             early_accesses=tuple(c.trace.early_accesses.values()), observations=observations if telling else {},
+            choices=c.path_choices,
         )  # fmt: skip
 
 

@@ -134,6 +134,8 @@ class Cluster:
     has_deferred: bool = False
     """Whether a lane has been deferred."""
     forced: ForcedValues = field(default_factory=ForcedValues)
+    path_choices: object = None
+    """The choices of the path, without forced values."""
     last_lane_leads: bool = False
     """Whether ``elect.sync`` elects the highest lane, not the lowest."""
     has_elected: bool = False
