@@ -8,6 +8,7 @@ Compiling wants the compilers beside the Python that runs it, and no GPU. ``twin
 
 ``--answers`` prints a row for each launch: its right answer, that of mcheck, and whether they agree. ``--together``
 makes the whole grid one cluster where it has at most 16 CTAs, so that they are all followed in one execution graph.
+Then they are there at the same time, whatever the launch promises.
 """
 
 from __future__ import annotations
@@ -141,6 +142,7 @@ def together(description: dict[str, Any]) -> dict[str, Any] | None:
         return None
     found = copy.deepcopy(description)
     found["cluster"] = found["grid"]
+    found.pop("cooperative", None)
     return found
 
 
@@ -155,12 +157,14 @@ def agrees(answer: Answer, found: Any) -> bool:
 
 
 def names_it(answer: Answer, finding: Any) -> bool:
-    """Whether a finding is the one that the row describes."""
+    """Whether a finding is the one that the row describes; accesses without a line of the source are passed over."""
     if finding.kind != answer.kind or not any(finding.code.startswith(code) for code in answer.codes):
         return False
+    name = answer.source.name
     at = [
-        any(Path(place.path).name == answer.source.name and place.line in answer.lines for place in access.source)
+        any(Path(place.path).name == name and place.line in answer.lines for place in access.source)
         for access in finding.accesses
+        if access.source
     ]
     return bool(at) and (all(at) if answer.kind == "race" else any(at))
 

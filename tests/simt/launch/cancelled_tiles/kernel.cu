@@ -23,7 +23,7 @@ extern "C" __global__ void __launch_bounds__(32) cancelled_tiles(const int* in, 
     while (!ptx::mbarrier_try_wait_parity(&arrived, parity)) {}
 #endif
     parity ^= 1;
-    const uint4 answer = said;
+    const uint4 answer = make_uint4(said.x, said.y, said.z, said.w);
 #if TWIN != 1
     ptx::fence_proxy_async(ptx::space_shared);
     __syncthreads();
