@@ -124,7 +124,7 @@ def test_smaller_numbers_are_as_they_are_by_themselves(name: str) -> None:
 COUNTED = "add.u32 n, n, 4; and.b32 n, n, 0x7FC; ld.global.u32 r1, [src + n];"
 LATE = {
     "bytes-by-a-guard": (ring(bytes_="1024 + 16*(k >= 33)"), "found"),
-    "bytes-by-a-late-guard": (ring(bytes_="1024 + 16*(k >= 333)"), "turns late"),
+    "bytes-by-a-late-guard": (ring(bytes_="1024 + 16*(k >= 333)"), "with a result that changes late"),
     "bytes-by-a-guard-half-way": (ring(bytes_="1024 + 16*(2*k >= N)"), "'>=' of a value that grows"),
     "a-guard-that-is-one-off": (changed(GUARDED["guards"], ("k + S < N", "k + S + 1 < N")), "found"),
     "a-number-that-decides": (ring(parity="(k/S + N)%2"), "N before the loop or in it"),

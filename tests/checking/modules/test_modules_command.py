@@ -170,7 +170,7 @@ def test_a_buffer_that_no_memory_holds_is_shown_in_the_launch(folder: Path, caps
     (folder / "launch.json").write_text('{"grid": 1, "params": {"rows": 1,\n "out": {"buffer": 1099511627776}}}')
     status, _, err = run(capsys, "hand_over.ptx", "--launch", "launch.json")
     assert status == 2
-    assert "larger than the memory that can be followed\n  --> launch.json:2:" in err
+    assert "larger than the memory that mcheck models\n  --> launch.json:2:" in err
 
 
 @pytest.mark.usefixtures("folder")
