@@ -9,6 +9,8 @@ Sizes are bytes. ``None`` means that the operand was not given.
 ``texture``, ``surface`` or ``constant``; ``space`` is ``generic``, ``global``, ``shared::cta``,
 ``shared::cluster``, ``const``, ``param`` or ``local``. ``type`` is a PTX type without its dot (``u32``, ``b64``,
 ``pred``).
+
+Each class declares its ``facets``: what its operations may do.
 """
 
 from mcheck.ir.ops.asynchronous import (
@@ -42,11 +44,16 @@ from mcheck.ir.ops.memory import (
     Atomic,
     Fill,
     Load,
+    ScalarAccess,
+    ScalarRead,
+    ScalarWrite,
     Store,
 )
 from mcheck.ir.ops.operation import (
+    Facets,
     Guard,
     Op,
+    mbarrier_of,
 )
 from mcheck.ir.ops.synchronisation import (
     Barrier,
@@ -80,6 +87,7 @@ __all__ = [
     "CpAsyncArrive",
     "DivergentAligned",
     "Exit",
+    "Facets",
     "Fence",
     "Fill",
     "Guard",
@@ -94,6 +102,9 @@ __all__ = [
     "Op",
     "Prefetch",
     "ProxyFence",
+    "ScalarAccess",
+    "ScalarRead",
+    "ScalarWrite",
     "Store",
     "TensorCommit",
     "TensorCopy",
@@ -106,5 +117,6 @@ __all__ = [
     "WarpSync",
     "Wgmma",
     "WgmmaFence",
+    "mbarrier_of",
     "performed_operation",
 ]

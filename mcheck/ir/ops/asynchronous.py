@@ -6,13 +6,14 @@ from typing import ClassVar
 
 from mcheck.base.records import dataclass
 from mcheck.ir.expr import Expr
-from mcheck.ir.ops.operation import Op
+from mcheck.ir.ops.operation import Facets, Op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpAsync(Op):
     """``cp.async``: global to shared::cta, ``size`` 4, 8 or 16; ``src_size`` bytes are read, the rest is zero."""
 
+    facets: ClassVar[Facets] = Facets(reads=("src",), writes=("dst",), asynchronous=True, copies=True)
     decisive: ClassVar[tuple[str, ...]] = ("dst", "src", "size", "src_size", "ignore_src")
 
     dst: Expr
@@ -28,6 +29,8 @@ class Commit(Op):
     ``family``.
     """
 
+    facets: ClassVar[Facets] = Facets()
+
     family: str  # cp.async, bulk, wgmma
 
 
@@ -37,6 +40,7 @@ class WaitGroup(Op):
     0.
     """
 
+    facets: ClassVar[Facets] = Facets(blocks=True)
     decisive: ClassVar[tuple[str, ...]] = ("pending",)
 
     family: str  # cp.async, bulk, wgmma, tcgen05.ld, tcgen05.st
@@ -49,6 +53,7 @@ class WaitGroup(Op):
 class CpAsyncArrive(Op):
     """``cp.async.mbarrier.arrive{.noinc}``."""
 
+    facets: ClassVar[Facets] = Facets(mbarrier="address", signals=True, asynchronous=True)
     decisive: ClassVar[tuple[str, ...]] = ("address",)
 
     address: Expr
@@ -65,6 +70,9 @@ class BulkCopy(Op):
     name (``add min max inc dec and or xor``) on elements of ``type``.
     """
 
+    facets: ClassVar[Facets] = Facets(
+        reads=("src",), writes=("dst",), mbarrier="mbar", signals=True, asynchronous=True, copies=True
+    )
     decisive: ClassVar[tuple[str, ...]] = ("dst", "src", "size", "mbar", "cta_mask", "byte_mask")
 
     dst: Expr
@@ -86,6 +94,7 @@ class Prefetch(Op):
     effect.
     """
 
+    facets: ClassVar[Facets] = Facets()
     decisive: ClassVar[tuple[str, ...]] = ("src", "size", "tensor_map")
 
     src: Expr | None = None
@@ -105,6 +114,14 @@ class TensorCopy(Op):
     ``unplaced``: nobody knows where in the tensor; of its accesses there are those of shared memory only.
     """
 
+    facets: ClassVar[Facets] = Facets(
+        reads=("tensor_map", "shared"),
+        writes=("shared", "tensor_map"),
+        mbarrier="mbar",
+        signals=True,
+        asynchronous=True,
+        copies=True,
+    )
     decisive: ClassVar[tuple[str, ...]] = ("shared", "tensor_map", "coords", "mbar", "im2col_info", "cta_mask")
 
     kind: str
@@ -130,6 +147,7 @@ class AsyncStore(Op):
     the ``.release.{gpu,sys}.global`` forms have no ``mbar`` and a ``sem`` and ``scope``.
     """
 
+    facets: ClassVar[Facets] = Facets(writes=("address",), mbarrier="mbar", signals=True, asynchronous=True)
     decisive: ClassVar[tuple[str, ...]] = ("address", "mbar")
 
     address: Expr
@@ -148,6 +166,7 @@ class TensormapReplace(Op):
     object.
     """
 
+    facets: ClassVar[Facets] = Facets(reads=("address",), writes=("address",))
     decisive: ClassVar[tuple[str, ...]] = ("address", "value", "ordinal")
 
     field_name: str
@@ -162,6 +181,7 @@ class TensormapReplace(Op):
 class TensormapCopyFence(Op):
     """``tensormap.cp_fenceproxy``: copies 128 bytes shared::cta to global, then the tensormap release at ``scope``."""
 
+    facets: ClassVar[Facets] = Facets(reads=("src",), writes=("dst",), copies=True)
     decisive: ClassVar[tuple[str, ...]] = ("dst", "src", "size")
 
     dst: Expr
@@ -176,6 +196,7 @@ class Wgmma(Op):
     proxy.
     """
 
+    facets: ClassVar[Facets] = Facets(reads=("reads",), asynchronous=True)
     decisive: ClassVar[tuple[str, ...]] = ("reads",)
 
     reads: tuple[tuple[Expr, Expr], ...]
@@ -184,6 +205,8 @@ class Wgmma(Op):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WgmmaFence(Op):
     """``wgmma.fence``: what precedes it in its thread is ordered before the reads of the wgmma that follow."""
+
+    facets: ClassVar[Facets] = Facets()
 
 
 # --- tensor memory ------------------------------------------------------------------------------------
@@ -199,6 +222,7 @@ class TensorCore(Op):
     ``mcheck.findings.catalogue`` and a sentence. Who follows the kernel knows.
     """
 
+    facets: ClassVar[Facets] = Facets(reads=("reads",), writes=("writes",), asynchronous=True)
     decisive: ClassVar[tuple[str, ...]] = ("reads", "writes")
 
     kind: str  # mma cp shift alloc dealloc end
@@ -213,6 +237,7 @@ class TensorMove(Op):
     ``tcgen05.wait`` (a ``WaitGroup`` of the family).
     """
 
+    facets: ClassVar[Facets] = Facets(reads=("address",), writes=("address",), asynchronous=True)
     decisive: ClassVar[tuple[str, ...]] = ("address",)
 
     family: str  # tcgen05.ld, tcgen05.st
@@ -226,6 +251,7 @@ class TensorCommit(Op):
     operations of the thread are complete.
     """
 
+    facets: ClassVar[Facets] = Facets(mbarrier="address", signals=True, asynchronous=True)
     decisive: ClassVar[tuple[str, ...]] = ("address", "cta_mask")
 
     address: Expr

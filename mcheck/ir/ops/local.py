@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from mcheck.base.records import dataclass
 from mcheck.ir.expr import Expr, Reg
-from mcheck.ir.ops.operation import Op
+from mcheck.ir.ops.operation import Facets, Op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +20,8 @@ class Alu(Op):
     ``activemask``, ``nop``; ``pack`` and ``unpack`` are ``mov`` from and to a vector.
     """
 
+    facets: ClassVar[Facets] = Facets(computes=True)
+
     op: str
     type: str
     dsts: tuple[Reg | None, ...]
@@ -29,12 +33,16 @@ class Alu(Op):
 class Label(Op):
     """A branch target; no effect."""
 
+    facets: ClassVar[Facets] = Facets(computes=True)
+
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch(Op):
     """A branch to ``target`` (a label's name) if ``condition`` is not zero, unconditional if it is ``None``."""
+
+    facets: ClassVar[Facets] = Facets()
 
     target: str
     condition: Expr | None = None
@@ -44,12 +52,16 @@ class Branch(Op):
 class Exit(Op):
     """The end of the thread."""
 
+    facets: ClassVar[Facets] = Facets()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownContinuation(Op):
     """From here on the behaviour of the thread is not known, for a ``reason``; if this is reached, the answer is
     ``unknown``.
     """
+
+    facets: ClassVar[Facets] = Facets()
 
     reason: str
 
@@ -59,6 +71,8 @@ class AssumedValue(Op):
     """The code after it assumes that the last load has left ``value``, of ``size`` bytes, in ``reg``. With another
     value the thread takes a path that is not in the program: if that is possible, the answer is ``bounded``.
     """
+
+    facets: ClassVar[Facets] = Facets()
 
     reg: Reg
     value: int
@@ -75,6 +89,8 @@ class Await(Op):
     ``followed``: the thread does not wait, but the code after it assumes that this holds. If it does not, the thread
     takes a path that is not in the program: if that is possible, the answer is ``bounded``.
     """
+
+    facets: ClassVar[Facets] = Facets(blocks=True)
 
     inner: Op
     compare: tuple[str, Expr] | None = None

@@ -6,13 +6,37 @@ from typing import ClassVar
 
 from mcheck.base.records import dataclass
 from mcheck.ir.expr import Expr, Reg
-from mcheck.ir.ops.operation import Op
+from mcheck.ir.ops.operation import Facets, Op
+
+
+class ScalarAccess(Op):
+    """A thread's access to scalars of ``type``, which may be strong: synchronous, in program order."""
+
+    __slots__ = ()
+
+    address: Expr
+    type: str
+    sem: str
+    scope: str | None
+
+
+class ScalarRead(ScalarAccess):
+    """A load or an atomic."""
+
+    __slots__ = ()
+
+
+class ScalarWrite(ScalarAccess):
+    """A store or an atomic."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load(Op):
+class Load(ScalarRead):
     """``ld``: ``len(dsts)`` scalars of ``type`` from consecutive addresses (a vector is a set of scalar reads)."""
 
+    facets: ClassVar[Facets] = Facets(reads=("address",), observes=True)
     decisive: ClassVar[tuple[str, ...]] = ("address",)
 
     dsts: tuple[Reg | None, ...]
@@ -26,9 +50,10 @@ class Load(Op):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Store(Op):
+class Store(ScalarWrite):
     """``st``: ``len(srcs)`` scalars of ``type`` to consecutive addresses."""
 
+    facets: ClassVar[Facets] = Facets(writes=("address",))
     decisive: ClassVar[tuple[str, ...]] = ("address",)
 
     address: Expr
@@ -45,6 +70,7 @@ class Store(Op):
 class Fill(Op):
     """``st.bulk``: ``size`` bytes of shared memory become zero, by a weak write."""
 
+    facets: ClassVar[Facets] = Facets(writes=("address",))
     decisive: ClassVar[tuple[str, ...]] = ("address", "size")
 
     address: Expr
@@ -52,13 +78,14 @@ class Fill(Op):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Atomic(Op):
+class Atomic(ScalarRead, ScalarWrite):
     """``atom`` and ``red``: one read-modify-write. ``srcs`` is (operand,) or, for ``cas``, (expected, new).
 
     ``op`` is ``add sub mul div and or xor min max inc dec exch cas`` (sub, mul, div: the table dialect only).
     ``red`` has ``is_red`` set: its read supplies no acquire pattern.
     """
 
+    facets: ClassVar[Facets] = Facets(reads=("address",), writes=("address",), observes=True)
     decisive: ClassVar[tuple[str, ...]] = ("address",)
 
     dst: Reg | None

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from mcheck.base.records import dataclass
 from mcheck.ir.expr import Expr, Reg
-from mcheck.ir.ops.operation import Op
+from mcheck.ir.ops.operation import Facets, Op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +14,8 @@ class Fence(Op):
     """``fence``, ``membar`` and, with ``restrict`` ``tensor``, ``tcgen05.fence``; ``restrict`` may also be ``None``,
     ``mbarrier_init``, ``shared::cta`` or ``shared::cluster``.
     """
+
+    facets: ClassVar[Facets] = Facets()
 
     sem: str  # sc acq_rel acquire release
     scope: str
@@ -31,6 +33,7 @@ class ProxyFence(Op):
     the tensormap acquire has ``address`` and ``size``.
     """
 
+    facets: ClassVar[Facets] = Facets()
     decisive: ClassVar[tuple[str, ...]] = ("address", "size")
 
     kind: str
@@ -51,6 +54,7 @@ class Barrier(Op):
     For ``red``: ``red_op`` is ``popc``, ``and`` or ``or``, ``dst`` the result, ``src`` the predicate.
     """
 
+    facets: ClassVar[Facets] = Facets(blocks=True, synchronises=True)
     decisive: ClassVar[tuple[str, ...]] = ("barrier", "count")
 
     kind: str
@@ -67,6 +71,8 @@ class Barrier(Op):
 class ClusterBarrier(Op):
     """``barrier.cluster``. ``kind``: ``arrive`` or ``wait``; ``sem``: release/relaxed (arrive), acquire (wait)."""
 
+    facets: ClassVar[Facets] = Facets(blocks=True, synchronises=True)
+
     kind: str
     sem: str
     aligned: bool = False
@@ -78,6 +84,8 @@ class DivergentAligned(Op):
     with the ``code`` of the finding and the ``reason``.
     """
 
+    facets: ClassVar[Facets] = Facets()
+
     code: str
     reason: str
 
@@ -86,6 +94,7 @@ class DivergentAligned(Op):
 class WarpSync(Op):
     """``bar.warp.sync mask``."""
 
+    facets: ClassVar[Facets] = Facets(blocks=True, synchronises=True)
     decisive: ClassVar[tuple[str, ...]] = ("mask",)
 
     mask: Expr
@@ -101,6 +110,7 @@ class Collective(Op):
     predicate.
     """
 
+    facets: ClassVar[Facets] = Facets(blocks=True, converges=True)
     decisive: ClassVar[tuple[str, ...]] = ("mask",)
 
     op: str
@@ -117,6 +127,7 @@ class Collective(Op):
 class MbarrierInit(Op):
     """``mbarrier.init [address], count``."""
 
+    facets: ClassVar[Facets] = Facets(mbarrier="address")
     decisive: ClassVar[tuple[str, ...]] = ("address", "count")
 
     address: Expr
@@ -127,6 +138,7 @@ class MbarrierInit(Op):
 class MbarrierInval(Op):
     """``mbarrier.inval [address]``."""
 
+    facets: ClassVar[Facets] = Facets(mbarrier="address")
     decisive: ClassVar[tuple[str, ...]] = ("address",)
 
     address: Expr
@@ -138,6 +150,7 @@ class MbarrierTx(Op):
     bytes.
     """
 
+    facets: ClassVar[Facets] = Facets(mbarrier="address", signals=True)
     decisive: ClassVar[tuple[str, ...]] = ("address", "tx")
 
     kind: str
@@ -155,6 +168,7 @@ class MbarrierArrive(Op):
     ``state`` receives the state before the arrive (``None``: sink or no result).
     """
 
+    facets: ClassVar[Facets] = Facets(mbarrier="address", signals=True)
     decisive: ClassVar[tuple[str, ...]] = ("address", "count", "tx")
 
     address: Expr
@@ -172,6 +186,7 @@ class MbarrierArrive(Op):
 class MbarrierWait(Op):
     """``mbarrier.test_wait`` and ``try_wait`` (``blocking``). Exactly one of ``state`` and ``parity`` is given."""
 
+    facets: ClassVar[Facets] = Facets(mbarrier="address", observes=True)
     decisive: ClassVar[tuple[str, ...]] = ("address", "parity")
 
     address: Expr
@@ -187,6 +202,8 @@ class MbarrierWait(Op):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MbarrierPending(Op):
     """``mbarrier.pending_count dst, state``."""
+
+    facets: ClassVar[Facets] = Facets()
 
     dst: Reg
     state: Expr
