@@ -12,7 +12,7 @@ That a test orders nothing that does not wait for its result is for the model to
 
 from __future__ import annotations
 
-from mcheck.engines.protocol.analysis.non_interleaving import ANY_WORD, may_contain, unroll_loops_twice, word_of
+from mcheck.engines.protocol.analysis.non_interleaving import may_contain, signalled_word, unroll_loops_twice, word_of
 from mcheck.engines.protocol.analysis.polling import is_redundant_poll, is_spin_loop
 from mcheck.ir import ops
 from mcheck.ir.liveness import defined_and_used
@@ -71,14 +71,7 @@ def find_delayed_waits(program: Program, needed: list[frozenset[str]]) -> frozen
 def _signals(op: Op) -> int | None:
     """Return the word of the mbarrier that the completion of an asynchronous operation signals."""
     op = ops.performed_operation(op)
-    if isinstance(op, ops.CpAsyncArrive | ops.TensorCommit):
-        address = op.address
-    else:
-        found = getattr(op, "mbar", None)
-        if found is None:
-            return None
-        address = found
-    return ANY_WORD if getattr(op, "cta_mask", None) is not None else word_of(address)
+    return signalled_word(op) if op.facets.asynchronous else None
 
 
 def _may_relay(thread: Thread) -> bool:

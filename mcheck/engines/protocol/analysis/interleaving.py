@@ -122,8 +122,8 @@ class _Facts:
             getattr(op, "scope", None)
         )
         if not isinstance(op, ops.Load | ops.MbarrierWait):
-            signals = isinstance(op, SIGNALLING)  # a signal publishes its own operation alone (8.9.1.1)
-            yield from ((node, released and not signals) for node in _nodes_of_operation(op))
+            alone = op.facets.asynchronous  # its signal publishes the operation alone (8.9.1.1)
+            yield from ((node, released and not alone) for node in _nodes_of_operation(op))
         if isinstance(op, ops.ClusterBarrier) and op.kind == "arrive":
             yield CLUSTER, op.sem == "release"
 
@@ -169,7 +169,6 @@ class _Facts:
 
 
 CLUSTER: Node = ("barrier", "cluster")
-SIGNALLING = ops.BulkCopy | ops.TensorCopy | ops.AsyncStore | ops.CpAsyncArrive
 
 
 def _nodes_of_operation(op: Op) -> list[Node]:
@@ -178,11 +177,11 @@ def _nodes_of_operation(op: Op) -> list[Node]:
     if isinstance(op, ops.Load | ops.Store | ops.Atomic) and _strong(op):
         count = len(getattr(op, "dsts", getattr(op, "srcs", ()))) if not isinstance(op, ops.Atomic) else 1
         return [_node("word", op.address, k * type_size(op.type)) for k in range(count)]
-    if isinstance(op, ops.MbarrierWait | ops.MbarrierArrive | ops.MbarrierTx | ops.CpAsyncArrive):
-        return [_node("mbarrier", op.address)]
-    if isinstance(op, ops.BulkCopy | ops.TensorCopy | ops.AsyncStore) and op.mbar is not None:
-        return [_node("mbarrier", op.mbar)]
-    return []
+    where = ops.mbarrier_of(op) if op.facets.signals or op.facets.observes else None
+    if where is None:
+        return []
+    several = getattr(op, "cta_mask", None) is not None  # a multicast one signals the mbarriers of several CTAs
+    return [("mbarrier", None) if several else _node("mbarrier", where)]
 
 
 def _node(kind: str, address: Expr, offset: int = 0) -> Node:
