@@ -31,6 +31,18 @@ def needed_registers(program: Program, watched: Watched | None = None) -> list[f
     return _needed_by_threads(program, watched, stores=True)
 
 
+def all_registers(program: Program) -> list[frozenset[str]]:
+    """Return all registers of each thread."""
+    known: dict[tuple[int, ...], frozenset[str]] = {}
+    found = []
+    for thread in program.threads:
+        key = tuple(map(id, thread.code))
+        if key not in known:
+            known[key] = frozenset().union(*(_defined_registers(op) for op in thread.code))
+        found.append(known[key])
+    return found
+
+
 def memory_matters(program: Program) -> bool:
     """Return whether anything may depend on the contents of memory, apart from mbarriers."""
     return maps_may_change(program) or _contents_decide(program, _needed_by_threads(program, None, stores=False))
