@@ -170,7 +170,8 @@ class _Every:
 
         rounds = LoopPeriodicity(len(way.starts), {}, {}, place=way.loop_bounds)
         program = replace(instance(0), parameter=self.names[0], instance=instance, rounds=lambda: rounds)
-        return prove(program, self.model, self.question.profile, self.question.unroll, limit)
+        asked = self.question
+        return prove(program, self.model, asked.profile, asked.unroll, limit, passes=asked.passes)
 
     def smaller_numbers(self, ways: list[PeriodicTrace], first: int) -> Iterator[int]:
         """The numbers below ``first`` with which some path differs from smaller ones."""

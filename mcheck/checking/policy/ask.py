@@ -111,9 +111,9 @@ def _prover(program: Program, model: Model, question: Question, engine: str) -> 
 
         asked = program, model, question.profile, question.unroll, limit
         return (
-            parametric_proof.prove(*asked, suffices)
+            parametric_proof.prove(*asked, suffices, passes=question.passes)
             if program.parameter is not None
-            else parametric_proof.prove_long(*asked)
+            else parametric_proof.prove_long(*asked, passes=question.passes)
         )
 
     return prove

@@ -130,6 +130,7 @@ class Machine:
         self.polls: dict[int, int] = {}
         """For each thread, the mbarrier polls whose result not all later events depend on."""
         self.merge_threshold = MERGE_THRESHOLD
+        """The number of live events from which on indistinguishable ones are merged next."""
         self.exits: dict[int, int] = {}
         self.fences: dict[object, int] = {}
         """By warp, its wgmma.fence; by thread, its latest fence.proxy.async; fence.sc under None."""
