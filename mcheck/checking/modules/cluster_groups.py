@@ -30,7 +30,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const, Lanes
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.program import Program
-from mcheck.simt.grid.grid_classes import Incomparable, find_clashes, find_classes
+from mcheck.simt.grid.grid_classes import Incomparable, find_clashes, find_classes, follow_each
 
 MAX_TOGETHER = 8
 """Maximum number of clusters that are followed together."""
@@ -38,6 +38,8 @@ MAX_THREADS = 2048
 """Maximum number of threads of such clusters."""
 GROUP_SECONDS = 30.0
 """Maximum time for groups of clusters, if the question has no time limit of its own or a longer one."""
+MAX_CLASSES = 40
+"""Maximum number of clusters of which each is asked about by itself."""
 FEW = 3
 """The number of clusters that are followed together if no group is closed."""
 MAX_RESIDENT = 5
@@ -162,7 +164,9 @@ def answer_by_classes(module: Module, launch: Launch, alone: Answer, follow: Fol
     ``None`` if neither answers. ``alone`` is the answer about one cluster, in which nothing but the others is missing.
     """
     classes = find_classes(module, launch, limit)
-    if classes.lost:
+    if classes.unplaced:
+        classes = follow_each(module, launch, limit)
+    elif classes.lost:
         return None
     executions = alone.executions
     clash = next(find_clashes(classes, is_conflict, limit), None)
@@ -170,6 +174,8 @@ def answer_by_classes(module: Module, launch: Launch, alone: Answer, follow: Fol
         pair = follow(replace(launch, group=tuple(dict.fromkeys((clash.first, clash.second)))), limit)
         assert pair is not None
         return pair.answer if pair.answer.verdict is Verdict.FINDING else None
+    if classes.lost or len(classes.firsts) > MAX_CLASSES:
+        return None
     findings, cut = alone.findings, alone.cut
     for first in classes.firsts[1:]:
         one = follow(replace(launch, first=first), limit, apart=True)

@@ -25,10 +25,13 @@ from mcheck.simt.grid.launch_accesses import MAX_CLUSTERS, box_extents, class_sy
 from mcheck.simt.grid.regions import Extent, regions_of
 from mcheck.simt.grid.space import AXES, Space
 from mcheck.simt.grid.watched_execution import GridWatch, cluster_space
+from mcheck.simt.parametric.affine import Slopes
 from mcheck.simt.trace_extraction import follow_paths
 
 MAX_CLASSES = 12
 """Maximum number of classes."""
+MAX_EACH = 160
+"""Maximum number of clusters that are executed one by one."""
 MAX_RANGES = 1 << 22
 """Maximum number of ranges of an access, in all clusters together."""
 
@@ -62,12 +65,16 @@ class ClassAccess:
 
 @dataclass(slots=True)
 class GridClasses:
-    """The classes of a launch, each by the first CTA of an executed cluster. ``lost``: why not all is known."""
+    """The classes of a launch. ``lost``: why not all is known. ``unplaced``: because addresses do not follow from the
+    coordinates as affine forms.
+    """
 
     launch: Launch
     firsts: list[Coordinates] = field(default_factory=list)
+    """The first CTA of the cluster executed for each class."""
     accesses: list[ClassAccess] = field(default_factory=list)
     lost: str = ""
+    unplaced: bool = False
 
     def coordinates(self, number: int) -> Coordinates:
         """The coordinates of a cluster, in clusters."""
@@ -94,6 +101,42 @@ def find_classes(module: Module, launch: Launch, limit: Limit) -> GridClasses:
         z, y, x = (int(k) for k in np.argwhere(left)[0])
         first = (x * launch.cluster[0], y * launch.cluster[1], z * launch.cluster[2])
     return found
+
+
+def follow_each(module: Module, launch: Launch, limit: Limit) -> GridClasses:
+    """Execute clusters one by one, each for itself alone, so that all addresses are known: all of a small grid, the
+    first ones of a larger one.
+    """
+    found = GridClasses(launch)
+    total = prod(launch.cluster_counts)
+    if total > MAX_EACH:
+        found.lost = f"more than {MAX_EACH} clusters"
+    for number in range(min(total, MAX_EACH)):
+        x, y, z = (a * b for a, b in zip(found.coordinates(number), launch.cluster, strict=True))
+        one = replace(launch, first=(x, y, z))
+        ways = list(follow_paths(module, one, limit, lambda one=one: SingleWatch(_own_space(one))))  # type: ignore[misc]
+        if len(ways) != 1 or any(c.trace.order_gaps or c.trace.gaps or c.chosen_spans for _, c, _ in ways):
+            found.lost = "control depends on data"
+            return found
+        found.firsts.append(one.first)
+        here = np.zeros((1, AXES), np.int64)
+        ((_, _, watch),) = ways
+        found.accesses += _accesses(watch.footprint, here, np.array([number], np.int64), watch.space, found)
+    return found
+
+
+def _own_space(launch: Launch) -> Space:
+    """The space of one cluster alone."""
+    x, y, z = launch.executed_clusters[0]
+    return Space((0, 0, 0), (0, 0, 0), (x, y, z))
+
+
+@dataclass(slots=True)
+class SingleWatch(GridWatch):
+    """The watch on a cluster that is compared with no other one: its coordinates are numbers."""
+
+    def _coordinate(self, name: str, slopes: Slopes) -> None:
+        """Coordinates do not vary."""
 
 
 def _follow_class(module: Module, launch: Launch, limit: Limit, found: GridClasses, left: NDArray[np.bool_]) -> None:
@@ -125,7 +168,7 @@ def _accesses(
     sizes = {i.base: i.object.size for i in footprint.buffers}
     for form, places in footprint.beginnings.items():
         if form.buffer == ANY or form.whole:
-            found.lost = "some addresses are not known"
+            found.lost, found.unplaced = "some addresses are not known", True
             continue
         for span, starts in places.items():
             rows = np.unique(np.concatenate(starts), axis=0)
