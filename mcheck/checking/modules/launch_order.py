@@ -74,8 +74,12 @@ class StreamOrder:
         return self.started_after(second, first) is not Order.ORDERED
 
     def started_after(self, second: int, first: int) -> Order:
-        """Whether a launch starts only when an earlier one has ended and its memory is visible."""
-        if not self.launches[second].programmatic:
+        """Whether a launch starts only when an earlier one has ended and its memory is visible.
+
+        Without the attribute anywhere between the two that is so. Else the launch starts when the one in front has
+        started, and has let it start: behind its wait, perhaps, and perhaps with a release fence between.
+        """
+        if not all(launch.programmatic for launch in self.launches[first + 1 : second + 1]):
             return Order.ORDERED
         if first == second - 1:
             return Order.UNORDERED
@@ -83,8 +87,8 @@ class StreamOrder:
         if key not in self.known:
             between = self.footprint(second - 1)
             start = Order.OPEN if between is None else Order(between.start)
-            ended = min(start, self.ended_after(second - 2, first))
-            self.known[key] = max(self.started_after(second - 1, first), ended)
+            let = min(start, self.ended_after(second - 2, first))
+            self.known[key] = max(let, min(Order.OPEN, self.started_after(second - 1, first)))
         return self.known[key]
 
     def ended_after(self, second: int, first: int) -> Order:

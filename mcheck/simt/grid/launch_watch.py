@@ -8,7 +8,7 @@ griddepcontrol).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,17 +21,19 @@ from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.ir import ops
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler
+from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.loop_visits import BeforeStep, statements, with_action
 from mcheck.simt.execution.polling_loops import is_spin_loop
 from mcheck.simt.grid.access_placement import AccessPlacement
+from mcheck.simt.grid.affine_forms import Conditions
 from mcheck.simt.grid.footprint import Footprint
 from mcheck.simt.grid.recorded_accesses import STRONG, Before
 from mcheck.simt.grid.state import Indices
 from mcheck.simt.grid.wait_order import AFTER, BEFORE, WaitOrder
 from mcheck.simt.grid.watched_execution import GridWatch
 from mcheck.simt.instructions.memory_accesses import fetch_lanes, to_generic
+from mcheck.simt.parametric.affine import Value
 
 FULL_WARP = 0xFFFFFFFF
 
@@ -62,9 +64,11 @@ class Trigger:
 @dataclass(slots=True)
 class LaunchWatch(GridWatch):
     """The watch on one execution. ``triggers`` are those of an earlier run, by lane: what they release is known only
-    when all of them have been executed.
+    when all of them have been executed. ``alone``: nothing is to be known of other clusters, so that the coordinates
+    are numbers and every address is known.
     """
 
+    alone: bool = False
     triggers: Mapping[int, Trigger] = field(default_factory=dict)
     footprints: dict[Placement, Footprint] = field(default_factory=dict)
     seen_triggers: dict[int, Trigger] = field(default_factory=dict)
@@ -90,6 +94,8 @@ class LaunchWatch(GridWatch):
         self.fences, self.fence_barriers = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.fence_behind = np.zeros(count, np.int8)
         self.footprints = {Placement(BEFORE, released=False): self.footprint}
+        if self.alone:
+            self.space.isolate("it was executed for itself", None)
 
     def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
         out = GridWatch.instrument(self, compiler, steps)
@@ -99,6 +105,15 @@ class LaunchWatch(GridWatch):
             if action is not None:
                 out[at] = with_action(compiler, unit, statement, action, out[at])
         return out
+
+    def set_unknown(self, rows: Iterable[int], lanes: Indices) -> None:
+        (GridWatch.set_same if self.alone else GridWatch.set_unknown)(self, rows, lanes)
+
+    def value(self, unit: Unit, operand: ptx.Operand, fetch: Fetch, lanes: Indices) -> tuple[Value, Conditions]:
+        value, when = GridWatch.value(self, unit, operand, fetch, lanes)
+        if not self.alone:
+            return value, when
+        return Value(value.base, np.zeros_like(value.slopes), np.zeros_like(value.bad)), np.zeros_like(when)
 
     # --- accesses -------------------------------------------------------------------------------------------------
 
