@@ -20,6 +20,7 @@ from mcheck.frontend.ptx.launch import Launch
 from mcheck.simt.grid.footprint import READ, REDUCE, UPDATE, WRITE, Form
 from mcheck.simt.grid.launch_accesses import ANYWHERE, LaunchAccess, LaunchFootprint
 from mcheck.simt.grid.launch_overlap import CommonBytes, OverlapFinder
+from mcheck.simt.grid.launch_watch import BY_EXIT, BY_TRIGGER
 from mcheck.simt.grid.wait_order import AFTER, BEFORE, MAYBE
 
 DOES = {READ: "reads", WRITE: "writes", REDUCE: "adds to", UPDATE: "updates"}
@@ -157,7 +158,12 @@ class StreamOrder:
             return order, "whether the launches between the two wait is not followed"
         if order is Order.ORDERED or place != BEFORE:
             return order, ""
-        if a.placement.released:
+        if a.placement.released == BY_EXIT:
+            return (
+                Order.OPEN,
+                "a fence follows the earlier one, but no text says that the exit publishes it",
+            )
+        if a.placement.released == BY_TRIGGER:
             if first == second - 1 and a.form.plain and b.form.plain:
                 return Order.ORDERED, ""
             return Order.OPEN, "how far the release fence before launch_dependents reaches is not followed"

@@ -19,7 +19,7 @@ from mcheck.frontend.ptx.module import Module
 from mcheck.semantics.tensor_map import element_size
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.grid.footprint import ANY, Footprint, Form
-from mcheck.simt.grid.launch_watch import LaunchWatch, Placement, Trigger
+from mcheck.simt.grid.launch_watch import LaunchWatch, Placement, Releases
 from mcheck.simt.grid.regions import Extent, Region, regions_of
 from mcheck.simt.grid.space import AXES, Space, trim_slopes
 from mcheck.simt.grid.wait_order import AFTER, BEFORE, MAYBE
@@ -154,18 +154,18 @@ def follow_launch(module: Module, launch: Launch, limit: Limit) -> LaunchFootpri
 def _follow_class(module: Module, launch: Launch, limit: Limit, found: LaunchFootprint) -> Space:
     """Execute the paths of one cluster; the space of the last one, whose class they are taken for."""
 
-    def paths(triggers: Mapping[int, Trigger]) -> list[tuple[Runner, Cluster, LaunchWatch]]:
+    def paths(releases: Releases | None = None) -> list[tuple[Runner, Cluster, LaunchWatch]]:
         def watch() -> LaunchWatch:
-            return LaunchWatch(cluster_space(launch), alone=found.apart, triggers=triggers)
+            return LaunchWatch(cluster_space(launch), alone=found.apart, releases=releases)
 
         return [way for way in follow_paths(module, launch, limit, watch) if not way[1].last_lane_leads]
 
-    ways = paths({})
+    ways = paths()
     if not found.apart and any(watch.space.reasons_lost for _, _, watch in ways):
         found.apart = True
-        ways = paths({})
-    if len(ways) == 1 and any(t.fences for t in ways[0][2].seen_triggers.values()):
-        ways = paths(ways[0][2].seen_triggers)
+        ways = paths()
+    if len(ways) == 1 and ways[0][2].fences.any():
+        ways = paths(Releases(ways[0][2].seen_triggers, ways[0][2].fences))
     number = 1 + max((path.number for path in found.paths), default=-1)
     rows = _common_rows([watch.space for _, _, watch in ways])
     for runner, cluster, watch in ways:

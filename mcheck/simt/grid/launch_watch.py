@@ -3,7 +3,7 @@
 An access is behind a ``griddepcontrol.wait`` if the wait is ordered before it (``mcheck.simt.grid.wait_order``). It is
 released if every thread of its CTA that executes ``griddepcontrol.launch_dependents`` has executed a release fence of
 scope gpu or sys between the two: such a fence synchronises with the start of the dependent grid (PTX ISA 9.4,
-griddepcontrol).
+griddepcontrol). If no thread of the CTA does, its own thread may have one before it exits.
 """
 
 from __future__ import annotations
@@ -36,16 +36,20 @@ from mcheck.simt.instructions.memory_accesses import fetch_lanes, to_generic
 from mcheck.simt.parametric.affine import Value
 
 FULL_WARP = 0xFFFFFFFF
+NOT_RELEASED, BY_EXIT, BY_TRIGGER = range(3)
+"""Whether a release fence comes between an access and what lets a dependent grid begin: the exit of its thread, or
+``launch_dependents``.
+"""
 
 
 @record(frozen=True, slots=True)
 class Placement:
-    """How accesses are ordered with other grids: behind the wait (``BEFORE``, ``MAYBE``, ``AFTER``), and whether they
-    are released to the dependent grid.
+    """How accesses are ordered with other grids: behind the wait (``BEFORE``, ``MAYBE``, ``AFTER``), and how they are
+    released to the dependent grid.
     """
 
     behind_wait: int
-    released: bool
+    released: int = NOT_RELEASED
 
 
 @record(frozen=True, slots=True)
@@ -61,15 +65,25 @@ class Trigger:
     fence_behind_wait: int
 
 
+@record(frozen=True, slots=True)
+class Releases:
+    """What releases to the dependent grid in an execution: triggers by lane, and how many release fences each lane has
+    executed in the end.
+    """
+
+    triggers: Mapping[int, Trigger]
+    fences: NDArray[np.int64]
+
+
 @dataclass(slots=True)
 class LaunchWatch(GridWatch):
-    """The watch on one execution. ``triggers`` are those of an earlier run, by lane: what they release is known only
-    when all of them have been executed. ``alone``: nothing is to be known of other clusters, so that the coordinates
+    """The watch on one execution. ``releases`` are those of an earlier run: what they cover is known only at its end.
+    ``alone``: nothing is to be known of other clusters, so that the coordinates
     are numbers and every address is known.
     """
 
     alone: bool = False
-    triggers: Mapping[int, Trigger] = field(default_factory=dict)
+    releases: Releases | None = None
     footprints: dict[Placement, Footprint] = field(default_factory=dict)
     seen_triggers: dict[int, Trigger] = field(default_factory=dict)
     waited_ctas: set[int] = field(default_factory=set)
@@ -93,7 +107,7 @@ class LaunchWatch(GridWatch):
         self.order = WaitOrder(compiler.lanes)
         self.fences, self.fence_barriers = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.fence_behind = np.zeros(count, np.int8)
-        self.footprints = {Placement(BEFORE, released=False): self.footprint}
+        self.footprints = {Placement(BEFORE): self.footprint}
         if self.alone:
             self.space.isolate("it was executed for itself", None)
 
@@ -124,11 +138,11 @@ class LaunchWatch(GridWatch):
 
         def before(c: Cluster, lanes: Indices) -> None:
             self.order.resolve(c, lanes)
-            keys = self.order.behind[lanes] * 2 + self._released(lanes)
+            keys = self.order.behind[lanes] * 3 + self._released(lanes)
             optional = self.optional
             for key in np.unique(keys).tolist():
                 some = keys == key
-                placement = Placement(key // 2, bool(key % 2))
+                placement = Placement(key // 3, key % 3)
                 if placement not in self.footprints:
                     self.footprints[placement] = Footprint(self.space, self.footprint.buffers)
                 self.footprint = self.footprints[placement]
@@ -138,20 +152,23 @@ class LaunchWatch(GridWatch):
 
         return before
 
-    def _released(self, lanes: Indices) -> NDArray[np.bool_]:
-        out = np.zeros(len(lanes), np.bool_)
-        if not self.triggers:
+    def _released(self, lanes: Indices) -> NDArray[np.int64]:
+        out = np.full(len(lanes), NOT_RELEASED, np.int64)
+        if self.releases is None:
             return out
         ctas, width = self.compiler.lanes.cta[lanes], self.compiler.lanes.width
         for cta in np.unique(ctas).tolist():
-            found = [(lane, t) for lane, t in self.triggers.items() if lane // width == cta]
+            found = [(lane, t) for lane, t in self.releases.triggers.items() if lane // width == cta]
             mine = ctas == cta
             some = lanes[mine]
-            good = np.full(len(some), bool(found), np.bool_)
+            if not found:
+                out[mine] = np.where(self.fences[some] < self.releases.fences[some], BY_EXIT, NOT_RELEASED)
+                continue
+            good = np.ones(len(some), np.bool_)
             for lane, t in found:
                 own = (some == lane) & (self.fences[some] < t.fences)
                 good &= ((self.order.in_cta.passed[some] < t.barriers) | own) & (t.fences > 0)
-            out[mine] = good
+            out[mine] = np.where(good, BY_TRIGGER, NOT_RELEASED)
         return out
 
     # --- synchronisation ------------------------------------------------------------------------------------------

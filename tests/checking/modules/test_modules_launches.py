@@ -266,9 +266,11 @@ def test_a_synchronisation_that_is_not_followed_bounds_the_answer() -> None:
         ((FIRST, BARRIER, f"@%p1 {WRITE}", f"@%p1 {FENCE}", f"@%p1 {TRIGGER}"), "proved"),
         ((FIRST, BARRIER, f"@%p1 {FENCE}", f"@%p1 {WRITE}", f"@%p1 {TRIGGER}"), "finding"),
         ((FIRST, WRITE, f"@%p1 {FENCE}", f"@%p1 {TRIGGER}"), "finding"),
+        ((FENCE, WRITE), "finding"),
+        ((WRITE, FENCE), "bounded"),  # no text says that an exit publishes anything
     ],
 )
-def test_a_release_fence_before_launch_dependents(lines: tuple[str, ...], verdict: str) -> None:
+def test_a_release_fence_before_what_lets_the_next_launch_begin(lines: tuple[str, ...], verdict: str) -> None:
     module = kernel("make", *lines) + kernel("use", READ, WAIT)
     found = checked(module, launch("make", "a", programmatic=False), launch("use", "a"))
     assert verdict_of(found) == verdict

@@ -89,7 +89,7 @@ def access(low: int, length: int, slope: int, count: int, *steps: tuple[int, int
     )
     return LaunchAccess(
         memory=("buffer", "x"), form=Form(buffer=0, kind="write"), span=None, exact=True, path=path,
-        extents=(Extent(low, length, steps, (slope,)),), placement=Placement(0, released=False),
+        extents=(Extent(low, length, steps, (slope,)),), placement=Placement(0),
     )  # fmt: skip
 
 
