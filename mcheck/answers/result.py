@@ -100,6 +100,10 @@ class Answer:
     chosen: str = ""
     cut: bool = False
     covers: Covers | None = None
+    branches: frozenset[frozenset[tuple[int, int, int]]] = frozenset()
+    """The other paths of the program's threads that executions take, each as the values that decide control: by thread
+    and branch (``ops.AssumedValue``).
+    """
     launches: tuple[LaunchAnswer, ...] = ()
 
     def __post_init__(self) -> None:

@@ -44,6 +44,8 @@ class Cause(StrEnum):
     """The behaviour of a thread after some location is not known."""
     GAP = "gap"
     """At a location of a module, one of several paths or orders was explored."""
+    BRANCHES = "branches"
+    """Values that other threads write decide control flow, and not all of them were followed."""
     MODEL = "model"
     """The engine does not support this model."""
     RACES = "races"
@@ -90,7 +92,17 @@ _LIMITS = frozenset({Cause.TIME, Cause.MEMORY, Cause.DIED})
 _GROUNDS = frozenset({Cause.SMALLEST, Cause.PERIODIC, Cause.UNDEFINED, Cause.ENDLESS, Cause.NONE_ENDS})
 _LISTS = frozenset({Cause.NUMBERS, Cause.ONE_ENGINE, Cause.CLUSTERS, Cause.LAUNCH, Cause.LAUNCHES})
 """Causes whose own reasons are listed after a colon."""
-_BOUNDS = frozenset({Cause.BOUND, Cause.INTERLEAVINGS, Cause.GAP, Cause.FIRST_ERRORS, Cause.CLUSTERS, Cause.LAUNCHES})
+_BOUNDS = frozenset(
+    {
+        Cause.BOUND,
+        Cause.BRANCHES,
+        Cause.INTERLEAVINGS,
+        Cause.GAP,
+        Cause.FIRST_ERRORS,
+        Cause.CLUSTERS,
+        Cause.LAUNCHES,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ CODES = (
     + [f"UB{n}" for n in range(301, 308) if n != 303]
     + [f"UB{n}" for n in range(401, 406)]
     + ["UB501", "UB502", "UB503", "UB504", "UB601", "UB602", "UB603", "UB701", "UB702"]
-    + [f"DEAD{n:03}" for n in range(1, 7)]
+    + [f"DEAD{n:03}" for n in range(1, 8)]
 )
 NOT_ERRORS = {
     "RACE005": "review",

@@ -54,7 +54,7 @@ def test_good(entry: Entry, model: Model) -> None:
 
 @MODULES
 def test_modules(entry: Entry) -> None:
-    launched = LAUNCHES.get(entry.code, {"grid": 1})
+    launched = LAUNCHES.get(entry.code, {"grid": entry.grid})
     bad, good = check(entry.bad, launched), check(entry.good, launched)
     assert [f.code for f in bad.findings] == [entry.code]
     assert (good.verdict, good.findings) == ("proved", ())

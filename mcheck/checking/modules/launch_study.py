@@ -79,8 +79,10 @@ class LaunchStudy:
         if isinstance(found, Reason):
             self.missing[number] = found
             return None
-        if found.left_out:
+        if found.misses_accesses:
             said = f"{found.left_out} of its clusters take other ways than those that were executed"
+            if found.one_order:
+                said = "its accesses depend on the order of threads, of which one was followed"
             self.missing[number] = Reason(Cause.CLUSTERS, said)
         return found
 
@@ -114,7 +116,7 @@ class LaunchStudy:
             if memory[0] == "buffer" and not self._may_point(other, memory[1]):
                 continue
             footprint = self.footprint(other) if other < number else None
-            if footprint is None or footprint.left_out:
+            if footprint is None or footprint.misses_accesses:
                 return 0
             for access in footprint.accesses:
                 if access.form.kind == READ or access.memory not in (memory, ANYWHERE):
@@ -149,7 +151,7 @@ class LaunchStudy:
             if theirs > mine or not order.may_overlap(theirs, mine):
                 return False
         found = self.footprint(other)
-        if found is None or found.left_out:
+        if found is None or found.misses_accesses:
             return True
         return any(a.form.kind != READ and (a.memory[1] == memory or a.memory == ANYWHERE) for a in found.accesses)
 

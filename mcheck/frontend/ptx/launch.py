@@ -72,9 +72,10 @@ class Launch:
     """A launch of the function ``entry``; ``arguments`` are in the order of its parameters.
 
     Extents are (x, y, z): ``grid`` in CTAs, ``block`` in threads, ``cluster`` in CTAs. ``shared`` is the dynamic shared
-    memory in bytes. ``first`` is a CTA of the cluster that is executed. ``assume`` are names of
-    ``mcheck.ir.assumptions``. ``cooperative``: all CTAs are there at once. ``programmatic``: it may begin when the
-    launch before it allows that, by griddepcontrol.
+    memory in bytes. ``first`` is a CTA of the cluster that is executed, or of the first cluster of those that are
+    executed ``together``: a box, in clusters. A ``group`` names these clusters instead, by their coordinates in
+    clusters. ``assume`` are names of ``mcheck.ir.assumptions``. ``cooperative``: all CTAs are resident at the same
+    time. ``programmatic``: it may begin when the launch before it allows that, by griddepcontrol.
     """
 
     entry: str
@@ -88,6 +89,8 @@ class Launch:
     gpu: int = 0
     programmatic: bool = False
     cooperative: bool = False
+    together: Extent = (1, 1, 1)
+    group: tuple[Extent, ...] | None = None
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
@@ -101,6 +104,21 @@ class Launch:
     def width(self) -> int:
         """The lanes of a CTA: its threads, rounded up to whole warps."""
         return -(-self.block[0] * self.block[1] * self.block[2] // 32) * 32
+
+    @property
+    def cluster_counts(self) -> Extent:
+        """The extents of the grid in clusters."""
+        x, y, z = (n // c for n, c in zip(self.grid, self.cluster, strict=True))
+        return x, y, z
+
+    @property
+    def executed_clusters(self) -> tuple[Extent, ...]:
+        """The coordinates of the clusters that are executed together, in clusters, x fastest."""
+        if self.group is not None:
+            return self.group
+        x, y, z = (f // c for f, c in zip(self.first, self.cluster, strict=True))
+        dx, dy, dz = self.together
+        return tuple((x + i, y + j, z + k) for k in range(dz) for j in range(dy) for i in range(dx))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

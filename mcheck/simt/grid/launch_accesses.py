@@ -82,6 +82,8 @@ class LaunchFootprint:
     paths: list[ClassPath] = field(default_factory=list)
     accesses: list[LaunchAccess] = field(default_factory=list)
     left_out: int = 0
+    one_order: bool = False
+    """Whether control depends on the order of threads, of which one was followed."""
     may_signal: bool = False
     apart: bool = False
     """Whether clusters are executed each for itself, since what one does says nothing of others."""
@@ -118,7 +120,12 @@ class LaunchFootprint:
     @property
     def is_partial(self) -> bool:
         """Whether clusters or paths may do what was not seen."""
-        return bool(self.left_out) or not all(path.sure for path in self.paths)
+        return self.misses_accesses or not all(path.sure for path in self.paths)
+
+    @property
+    def misses_accesses(self) -> bool:
+        """Whether there may be accesses that were not seen."""
+        return bool(self.left_out) or self.one_order
 
     def cta(self, access: LaunchAccess, row: int) -> str:
         """The name of a cluster of the class of an access: its first CTA."""
@@ -172,7 +179,7 @@ def _follow_class(module: Module, launch: Launch, limit: Limit, found: LaunchFoo
         clusters, complete = _class_rows(watch.space, rows)
         made = ClassPath(
             number=number, space=watch.space, clusters=clusters, complete=complete,
-            sure=len(ways) == 1 and not cluster.trace.gaps and not cluster.chosen_spans,
+            sure=len(ways) == 1 and not (cluster.trace.gaps or cluster.trace.order_gaps or cluster.chosen_spans),
             waits=bool(watch.waited_ctas), start=_start(watch, len(runner.ctas)), triggers=bool(watch.seen_triggers),
         )  # fmt: skip
         found.paths.append(made)
@@ -180,6 +187,7 @@ def _follow_class(module: Module, launch: Launch, limit: Limit, found: LaunchFoo
         found.actions |= {
             s.opcode[1] for u in runner.code.units for s in u.function.body if s.opcode[0] == "griddepcontrol"
         }
+        found.one_order |= bool(cluster.trace.order_gaps)
         memories = _memories(module, launch, runner)
         for placement, footprint in watch.footprints.items():
             found.accesses += _accesses(footprint, placement, made, memories)
