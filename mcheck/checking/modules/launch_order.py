@@ -69,6 +69,13 @@ class StreamOrder:
     limit: Limit
     overlaps: OverlapFinder = field(default_factory=OverlapFinder)
     known: dict[tuple[str, int, int], Order] = field(default_factory=dict)
+    last_plain: list[int] = field(default_factory=list)
+    """For each launch the last one, itself or before it, that begins when all before it have ended."""
+
+    def __post_init__(self) -> None:
+        for number, launch in enumerate(self.launches):
+            plain = number == 0 or not launch.programmatic
+            self.last_plain.append(number if plain else self.last_plain[-1])
 
     def may_overlap(self, first: int, second: int) -> bool:
         """Whether two launches may be running at the same time."""
@@ -80,7 +87,7 @@ class StreamOrder:
         Without the attribute anywhere between the two that is so. Else the launch starts when the one in front has
         started, and has let it start: behind its wait, perhaps, and perhaps with a release fence between.
         """
-        if not all(launch.programmatic for launch in self.launches[first + 1 : second + 1]):
+        if self.last_plain[second] > first:
             return Order.ORDERED
         if first == second - 1:
             return Order.UNORDERED
@@ -105,6 +112,13 @@ class StreamOrder:
             waits = Order.OPEN if found is None else Order(found.waits)
             self.known[key] = max(order, min(waits, self.ended_after(second - 1, first)))
         return self.known[key]
+
+    def relation(self, first: int, second: int) -> tuple[Order, Order, bool]:
+        """All that the order of the accesses of two launches depends on beside the accesses: how the start and the
+        wait of the second one are ordered with the end of the first, and whether nothing is between the two.
+        """
+        started = self.started_after(second, first)
+        return started, max(started, self.ended_after(second - 1, first)), first == second - 1
 
     def conflicts(self, first: int, second: int) -> Iterator[Conflict]:
         """The conflicting accesses of two launches that nothing orders, or that may be such."""
@@ -148,8 +162,7 @@ class StreamOrder:
 
     def _order(self, first: int, a: LaunchAccess, second: int, b: LaunchAccess) -> tuple[Order, str]:
         """How an access is ordered before one of a later launch, and why that is not known, if so."""
-        started = self.started_after(second, first)
-        behind = max(started, self.ended_after(second - 1, first))
+        started, behind, adjacent = self.relation(first, second)
         place = b.placement.behind_wait
         order = started if place == BEFORE else behind
         if place == MAYBE and started is not behind:
@@ -164,11 +177,11 @@ class StreamOrder:
                 "a fence follows the earlier one, but no text says that the exit publishes it",
             )
         if a.placement.released == BY_TRIGGER:
-            if first == second - 1 and a.form.plain and b.form.plain:
+            if adjacent and a.form.plain and b.form.plain:
                 return Order.ORDERED, ""
             return Order.OPEN, "how far the release fence before launch_dependents reaches is not followed"
         found = self.footprint(first)
-        if a.form.kind == READ and first == second - 1 and found is not None and not found.may_trigger:
+        if a.form.kind == READ and adjacent and found is not None and not found.may_trigger:
             return Order.OPEN, "all CTAs of the earlier launch have exited, but no text says that its reads are over"
         return order, ""
 

@@ -35,6 +35,7 @@ class LaunchStudy:
     launches: tuple[Launch, ...]
     limit: Limit
     footprints: dict[Beginning, LaunchFootprint | Reason] = field(default_factory=dict)
+    followed: dict[int, LaunchFootprint | Reason] = field(default_factory=dict)
     beginnings: dict[int, Beginning] = field(default_factory=dict)
     missing: dict[int, Reason] = field(default_factory=dict)
     """Launches that may overlap with others and whose accesses are not all known, and why."""
@@ -64,6 +65,11 @@ class LaunchStudy:
         return None if isinstance(found, Reason) else found
 
     def _follow(self, number: int) -> LaunchFootprint | Reason:
+        if number not in self.followed:
+            self.followed[number] = self._follow_beginning(number)
+        return self.followed[number]
+
+    def _follow_beginning(self, number: int) -> LaunchFootprint | Reason:
         begun, lost = self.begins_with(number)
         key = replace(begun, gpu=0, programmatic=False), lost
         if key not in self.footprints:
@@ -168,13 +174,17 @@ class LaunchStudy:
     def conflicts(self) -> list[Conflict]:
         """The accesses of launches of one stream that nothing orders, one for each pair of places in the code."""
         found: dict[object, Conflict] = {}
+        seen: set[object] = set()
         for numbers, order in self.streams.values():
             for first, second in combinations(range(len(numbers)), 2):
                 self.limit.check()
-                if not (self.may_share(numbers[first], numbers[second]) and order.may_overlap(first, second)):
+                if not (order.may_overlap(first, second) and self.may_share(numbers[first], numbers[second])):
                     continue
-                if self._compared(numbers[first]) is None or self._compared(numbers[second]) is None:
+                earlier, later = self._compared(numbers[first]), self._compared(numbers[second])
+                like = id(earlier), id(later), *order.relation(first, second)
+                if earlier is None or later is None or like in seen:
                     continue
+                seen.add(like)
                 for one in order.conflicts(first, second):
                     placed = replace(one, first=numbers[first], second=numbers[second])
                     found.setdefault((placed.spans, placed.definite), placed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from mcheck.checking.check.case import Checked, Options, Settings
 from mcheck.checking.check.modules import check_text
+from mcheck.checking.modules.launch_order import Conflict, StreamOrder
 from mcheck.frontend.ptx.launch_reader import from_object
 from mcheck.ptx import check
 from mcheck.tools.cli.main import main
@@ -338,6 +340,21 @@ def test_a_kernel_beside_its_own_next_launch() -> None:
     early = kernel("step", TRIGGER, READ, WAIT, "st.global.u32 [%rd5], %r4;")
     found = checked(early, *rounds)
     assert {f.code for f in found.findings} == {"RACE011", "RACE012"}, "before the first launch nothing is known"
+
+
+def test_pairs_that_are_ordered_alike_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    step = kernel("step", TRIGGER, WAIT, READ, "st.global.u32 [%rd5], %r4;")
+    asked = []
+    real = StreamOrder.conflicts
+
+    def conflicts(self: StreamOrder, first: int, second: int) -> Iterator[Conflict]:
+        asked.append((first, second))
+        return real(self, first, second)
+
+    monkeypatch.setattr(StreamOrder, "conflicts", conflicts)
+    rounds = [launch("step", *("ab" if k % 2 else "ba")) for k in range(60)]
+    assert checked(step, *rounds).verdict == "proved"
+    assert len(asked) < 12
 
 
 # --- tensor copies --------------------------------------------------------------------------------------------
