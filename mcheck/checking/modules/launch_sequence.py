@@ -29,6 +29,8 @@ from mcheck.simt.traces import dependent_grids
 
 MOST_REASONS = 4
 """The maximum number of pairs of accesses that a reason lists."""
+MOST_NAMES = 8
+"""The maximum number of launches that a text lists."""
 CONCURRENT = "launches on different GPUs are not followed together yet"
 UNCERTAIN = "launches that may overlap are not ordered for certain"
 STREAM = "each GPU runs these launches in one stream, and nothing else beside them"
@@ -152,9 +154,10 @@ def _named_findings(study: LaunchStudy, answers: Sequence[Answer]) -> tuple[Find
 def _names(study: LaunchStudy, numbers: Sequence[int]) -> str:
     """Launches of one entry or several, as text."""
     entries = dict.fromkeys(study.launches[k].entry for k in numbers)
+    more = f" and {len(numbers) - MOST_NAMES} more" if len(numbers) > MOST_NAMES else ""
     if len(numbers) == 1 or len(entries) > 1:
-        return ", ".join(map(study.name, numbers))
-    return f"launches {', '.join(str(k + 1) for k in numbers)} ({next(iter(entries))})"
+        return ", ".join(map(study.name, numbers[:MOST_NAMES])) + more
+    return f"launches {', '.join(str(k + 1) for k in numbers[:MOST_NAMES])}{more} ({next(iter(entries))})"
 
 
 def _common_assumptions(study: LaunchStudy, answers: Sequence[Answer]) -> Iterable[str]:

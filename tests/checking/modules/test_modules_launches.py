@@ -500,6 +500,12 @@ def test_the_parts_of_the_joined_answer() -> None:
     assert len(found.assumptions) == len(set(found.assumptions))
 
 
+def test_launches_that_are_alike_are_listed_once() -> None:
+    found = checked(MAKE, *[launch("make", "a", programmatic=False)] * 12)
+    (said,) = [text for text in found.assumptions if "entry make" in text]
+    assert said.startswith("launches 1, 2, 3, 4, 5, 6, 7, 8 and 4 more: entry make, grid 4, 1, 1")
+
+
 def test_a_finding_names_its_launch() -> None:
     racy = kernel("racy", "st.global.u32 [%rd1], %r1;", width=64)
     found = checked(
