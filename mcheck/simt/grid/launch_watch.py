@@ -184,6 +184,8 @@ class LaunchWatch(GridWatch):
                 return self._barrier(unit, statement)
             case "mbarrier" if not {"arrive", "arrive_drop", "test_wait", "try_wait"}.isdisjoint(opcode):
                 return self._mbarrier(unit, statement, at)
+            case "tcgen05" if "commit" in opcode and not any("multicast" in part for part in opcode):
+                return self._commit(unit, statement)
             case "ld" if not STRONG.isdisjoint(opcode):
                 return self._learn
             case "atom" | "call":
@@ -248,14 +250,7 @@ class LaunchWatch(GridWatch):
         assert place is not None
         order, fetch = self.order, self.compiler.fetch(unit, place)
         if isinstance(op, ops.MbarrierArrive):
-            relaxed, scope = op.sem != "release", op.scope
-
-            def arrive(c: Cluster, mask: Mask) -> None:
-                lanes = np.flatnonzero(mask)
-                addresses = to_generic(fetch_lanes(fetch, mask, lanes)[0]).astype(np.int64)
-                order.arrive_at_mbarrier(c, lanes, addresses, relaxed=relaxed, scope=scope)
-
-            return arrive
+            return self._arrival(unit, place, relaxed=op.sem != "release", scope=op.scope)
         if op.parity is None or op.sem != "acquire" or not is_spin_loop(unit.function, at):
             return self._learn
         asked = self.compiler.fetch(unit, statement.operands[2])
@@ -267,6 +262,22 @@ class LaunchWatch(GridWatch):
             order.wait_at_mbarrier(c, lanes, addresses, parities)
 
         return wait
+
+    def _commit(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
+        """An arrival when all that its thread has issued to the tensor core is over (open questions Q27)."""
+        place = statement.operands[0]
+        assert isinstance(place, ptx.Address)
+        return self._arrival(unit, place, relaxed=False, scope="cluster")
+
+    def _arrival(self, unit: Unit, place: ptx.Address, *, relaxed: bool, scope: str) -> BeforeStep:
+        order, fetch = self.order, self.compiler.fetch(unit, place)
+
+        def arrive(c: Cluster, mask: Mask) -> None:
+            lanes = np.flatnonzero(mask)
+            addresses = to_generic(fetch_lanes(fetch, mask, lanes)[0]).astype(np.int64)
+            order.arrive_at_mbarrier(c, lanes, addresses, relaxed=relaxed, scope=scope)
+
+        return arrive
 
 
 def _releases_to_gpu(opcode: tuple[str, ...]) -> bool:

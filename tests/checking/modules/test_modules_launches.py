@@ -55,10 +55,10 @@ def launch(entry: str, x: Any = None, y: Any = None, *, programmatic: bool = Tru
     return {"entry": entry, "grid": 4, "params": given, "programmatic": programmatic, **more}
 
 
-def checked(module: str, *launches: dict[str, Any], **buffers: Any) -> Checked:
+def checked(module: str, *launches: dict[str, Any], target: str = "sm_90a", **buffers: Any) -> Checked:
     declared = {name: {"bytes": 4096, **buffers.get(name, {})} for name in ("a", "b", "c")}
     given = from_object({"launches": list(launches), "buffers": declared})
-    return check_text(HEAD + module, "<ptx>", given, Settings(timeout=60), Options())
+    return check_text(HEAD.replace("sm_90a", target) + module, "<ptx>", given, Settings(timeout=60), Options())
 
 
 def verdict_of(result: Checked) -> str:
@@ -195,6 +195,7 @@ def handed(arrive: str, *, count: int = 1, lines: tuple[str, ...] = (), waits: s
 
 
 ARRIVE = "@%p1 mbarrier.arrive.shared::cta.b64 _, [%r5];"
+COMMIT = "@%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r5];"
 EARLY_ARRIVAL = ("setp.eq.u32 %p3, %r1, 40;", "@%p3 mbarrier.arrive.shared::cta.b64 _, [%r5];")
 
 
@@ -205,10 +206,13 @@ EARLY_ARRIVAL = ("setp.eq.u32 %p3, %r1, 40;", "@%p3 mbarrier.arrive.shared::cta.
         (handed(ARRIVE, count=2, lines=EARLY_ARRIVAL), "bounded"),  # which arrival is of which thread is not followed
         (handed(ARRIVE.replace("shared", "relaxed.cta.shared")), "bounded"),
         (handed(ARRIVE, lines=(READ,)), "finding"),
+        (handed(COMMIT), "proved"),
+        (handed(f"{COMMIT} {ARRIVE}", count=2, lines=EARLY_ARRIVAL[:1]), "proved"),
     ],
 )
 def test_an_mbarrier_behind_the_wait_of_one_thread(use: str, verdict: str) -> None:
-    found = checked(MAKE + use, launch("make", "a", programmatic=False), launch("use", "a"))
+    given = launch("make", "a", programmatic=False), launch("use", "a")
+    found = checked(MAKE + use, *given, target="sm_100a" if COMMIT in use else "sm_90a")
     assert verdict_of(found) == verdict
     if verdict == "bounded":
         assert "behind griddepcontrol.wait is not followed" in str(found.reason)
