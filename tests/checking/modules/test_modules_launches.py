@@ -444,6 +444,35 @@ def test_what_earlier_launches_wrote_is_not_known() -> None:
     assert checked(module, launch("clear", "a", programmatic=False) | one, awaits, a=set_).verdict != "proved"
 
 
+# --- a compiled kernel ---------------------------------------------------------------------------------------------
+
+DEPENDENT = (Path(__file__).parents[2] / "simt" / "corpus" / "cuda" / "dependent.ptx").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "raced"),
+    [
+        (DEPENDENT, set()),
+        (DEPENDENT.replace(WAIT, ""), {"reads bytes of b", "writes bytes of a"}),
+        (DEPENDENT.replace(WAIT, "").replace("bar.sync", f"{WAIT} bar.sync"), {"reads bytes of b"}),
+    ],
+)
+def test_a_kernel_of_nvcc(text: str, raced: set[str]) -> None:
+    """Launches that hand their results to each other in two buffers; the wait is where it belongs, gone, or late."""
+    assert text.count(WAIT) == (0 if len(raced) == 2 else 1)
+    rounds = []
+    for k in range(3):
+        params = {"0": {"buffer": "ab"[k % 2]}, "1": {"buffer": "ba"[k % 2]}, "2": 2.0}
+        rounds.append({"entry": "dependent", "grid": 8, "block": 128, "params": params, "programmatic": k > 0})
+    found = check_text(
+        text, "<ptx>", from_object({"launches": rounds, "buffers": {"a": {"bytes": 4096}, "b": {"bytes": 4096}}}),
+        Settings(timeout=60), Options(),
+    )  # fmt: skip
+    said = [f.message.removeprefix("launch 2 (dependent) ") for f in found.findings if f.code == "RACE012"]
+    assert {" ".join(m.split()[:4]) for m in said if not m.startswith("launch 3")} == raced
+    assert found.verdict == ("finding" if raced else "proved")
+
+
 # --- the joined answer ----------------------------------------------------------------------------------------
 
 
