@@ -16,6 +16,7 @@ from mcheck.checking.modules.launch_order import Conflict, StreamOrder
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Buffer, Launch, Map
 from mcheck.frontend.ptx.memory_layout import POINTER
 from mcheck.frontend.ptx.module import Module
+from mcheck.simt.execution.cluster import MissingParameter
 from mcheck.simt.grid.footprint import READ
 from mcheck.simt.grid.launch_accesses import ANYWHERE, LaunchFootprint, Memory, follow_launch
 from mcheck.simt.grid.launch_overlap import CommonBytes, OverlapFinder
@@ -76,7 +77,7 @@ class LaunchStudy:
             try:
                 self.footprints[key] = follow_launch(without_initialisers(self.module, lost), key[0], self.limit)
             except (InputError, Unsupported) as error:
-                self.footprints[key] = error_reason(error)
+                self.footprints[key] = _why_not(error, begun)
         return self.footprints[key]
 
     def _compared(self, number: int) -> LaunchFootprint | None:
@@ -213,6 +214,14 @@ class LaunchStudy:
                             first=first, second=second, earlier=a, later=b,
                             common=common if isinstance(common, CommonBytes) else None, definite=False,
                         )  # fmt: skip
+
+
+def _why_not(error: InputError | Unsupported, launch: Launch) -> Reason:
+    """Why a launch cannot be executed by itself."""
+    names = [a.name for a in launch.arguments if any(isinstance(place, AnyNumber) for _, place in a.places)]
+    if isinstance(error, MissingParameter) and names:
+        return Reason(Cause.NUMBERS, f"{' and '.join(names)} may be any number")
+    return error_reason(error)
 
 
 def without_initialisers(module: Module, names: frozenset[str]) -> Module:

@@ -566,4 +566,15 @@ def test_a_launch_with_any_number_is_not_compared() -> None:
     first = {**launch("make", "a", programmatic=False), "params": {"x": {"buffer": "a"}, "y": "any"}}
     found = checked(loop + kernel("use", READ, WAIT), first, launch("use", "a"))
     assert found.verdict in ("bounded", "unknown")
-    assert "not all that launch 1 (make) accesses was compared" in str(found.reason)
+    assert "not all that launch 1 (make) accesses was compared with other launches: y may be any number" in str(
+        found.reason
+    )
+
+
+def test_launches_that_are_not_reached_in_time() -> None:
+    launches = [launch("make", "a", programmatic=False), launch("use", "a")]
+    given = from_object({"launches": launches, "buffers": {"a": {"bytes": 4096}}})
+    found = check_text(HEAD + MAKE + kernel("use", WAIT, READ), "<ptx>", given, Settings(timeout=1e-6), Options())
+    assert (found.verdict, found.findings, found.cut) == ("unknown", (), True)
+    assert found.covers is not None
+    assert (len(found.launches), found.covers.clusters, found.covers.total) == (1, 1, 8)
