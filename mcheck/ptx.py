@@ -1,4 +1,4 @@
-"""Check of PTX modules as compilers emit them, with the launch of one kernel.
+"""Check of PTX modules as compilers emit them, with the launch of a kernel, or several launches in stream order.
 
 ``check`` is the public function. ``mcheck.frontend.ptx`` reads modules and launches, ``mcheck.simt`` executes a
 cluster, ``mcheck.checking.modules`` computes the answer.
@@ -29,10 +29,10 @@ def check(
 ) -> Checked:
     """The answer of ``mcheck check MODULE.ptx --launch LAUNCH.json``: verdict, findings, assumptions, seconds.
 
-    The module is given by its text or its path, the launch as a dictionary or by the path of a JSON file, that beside
-    the module by default; see docs/ptx-modules.md. With a ``timeout``, in seconds, a process of its own does the work
-    and is stopped in time. What is wrong with either is not raised: the verdict is ``error`` then, and ``problem`` the
-    exception.
+    The module is given by its text or its path, the launch, or launches, as a dictionary or by the path of a JSON file,
+    that beside the module by default; see docs/ptx-modules.md. With a ``timeout``, in seconds, a process of its own
+    does the work and is stopped in time. What is wrong with either is not raised: the verdict is ``error`` then, and
+    ``problem`` the exception.
     """
     from mcheck.checking.check.python import check_python
 

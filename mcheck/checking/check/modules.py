@@ -29,6 +29,9 @@ from mcheck.frontend.ptx.launch_sequence_reader import build_launches
 from mcheck.frontend.ptx.module import Module, SourceLine
 from mcheck.frontend.ptx.targets import check_target
 
+MOST_NUMBERS = 8
+"""The maximum number of launches that a text lists."""
+
 
 def check_file(case: Case, settings: Settings, options: Options) -> Checked:
     """Checks a module in a file, launched as the options or the file beside it say.
@@ -58,12 +61,12 @@ def check_text(
     subject = Subject(path=path, name=path.rpartition("/")[2].rpartition(".")[0] or path, source=text)
     try:
         module = reader.parse_module(text, path)
-        given_launches = build_launches(module, given)
+        built = build_launches(module, given)
         check_target(module)
-        several = isinstance(given_launches, LaunchSequence)
-        launches = given_launches.launches if isinstance(given_launches, LaunchSequence) else (given_launches,)
+        several = isinstance(built, LaunchSequence)
         launches = tuple(
-            replace(launch, assume=tuple(dict.fromkeys((*launch.assume, *settings.assume)))) for launch in launches
+            replace(launch, assume=tuple(dict.fromkeys((*launch.assume, *settings.assume))))
+            for launch in (built.launches if isinstance(built, LaunchSequence) else (built,))
         )
         subject = replace(subject, name=", ".join(dict.fromkeys(launch.entry for launch in launches)))
         model = load_model(settings.model or DEFAULT_MODEL)
@@ -99,10 +102,20 @@ def combine_launch(said: LaunchText | None) -> LaunchDescription:
 
 
 def _launch_assumptions(launches: Sequence[Launch], *, several: bool) -> Iterator[str]:
-    """The assumptions that state the launches; of several each with its number."""
+    """The assumptions that state the launches; of several each with its number, or the numbers of those alike."""
+    found: dict[str, list[int]] = {}
     for number, launch in enumerate(launches, 1):
-        said = assumptions(launch)
-        yield from (f"launch {number}: {text.removeprefix('the launch: ')}" for text in said) if several else said
+        for text in assumptions(launch):
+            found.setdefault(text, []).append(number)
+    for text, numbers in found.items():
+        yield f"{_numbered(numbers)}: {text.removeprefix('the launch: ')}" if several else text
+
+
+def _numbered(numbers: Sequence[int]) -> str:
+    if len(numbers) == 1:
+        return f"launch {numbers[0]}"
+    more = f" and {len(numbers) - MOST_NUMBERS} more" if len(numbers) > MOST_NUMBERS else ""
+    return f"launches {', '.join(map(str, numbers[:MOST_NUMBERS]))}{more}"
 
 
 def assumptions(launch: Launch) -> tuple[str, ...]:

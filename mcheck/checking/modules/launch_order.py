@@ -20,6 +20,7 @@ from mcheck.frontend.ptx.launch import Launch
 from mcheck.simt.grid.footprint import READ, REDUCE, UPDATE, WRITE, Form
 from mcheck.simt.grid.launch_accesses import ANYWHERE, LaunchAccess, LaunchFootprint
 from mcheck.simt.grid.launch_overlap import CommonBytes, OverlapFinder
+from mcheck.simt.grid.launch_watch import BY_EXIT, BY_TRIGGER
 from mcheck.simt.grid.wait_order import AFTER, BEFORE, MAYBE
 
 DOES = {READ: "reads", WRITE: "writes", REDUCE: "adds to", UPDATE: "updates"}
@@ -68,14 +69,25 @@ class StreamOrder:
     limit: Limit
     overlaps: OverlapFinder = field(default_factory=OverlapFinder)
     known: dict[tuple[str, int, int], Order] = field(default_factory=dict)
+    last_plain: list[int] = field(default_factory=list)
+    """For each launch the last one, itself or before it, that begins when all before it have ended."""
+
+    def __post_init__(self) -> None:
+        for number, launch in enumerate(self.launches):
+            plain = number == 0 or not launch.programmatic
+            self.last_plain.append(number if plain else self.last_plain[-1])
 
     def may_overlap(self, first: int, second: int) -> bool:
         """Whether two launches may be running at the same time."""
         return self.started_after(second, first) is not Order.ORDERED
 
     def started_after(self, second: int, first: int) -> Order:
-        """Whether a launch starts only when an earlier one has ended and its memory is visible."""
-        if not self.launches[second].programmatic:
+        """Whether a launch starts only when an earlier one has ended and its memory is visible.
+
+        Without the attribute anywhere between the two that is so. Else the launch starts when the one in front has
+        started, and has let it start: behind its wait, perhaps, and perhaps with a release fence between.
+        """
+        if self.last_plain[second] > first:
             return Order.ORDERED
         if first == second - 1:
             return Order.UNORDERED
@@ -83,8 +95,8 @@ class StreamOrder:
         if key not in self.known:
             between = self.footprint(second - 1)
             start = Order.OPEN if between is None else Order(between.start)
-            ended = min(start, self.ended_after(second - 2, first))
-            self.known[key] = max(self.started_after(second - 1, first), ended)
+            let = min(start, self.ended_after(second - 2, first))
+            self.known[key] = max(let, min(Order.OPEN, self.started_after(second - 1, first)))
         return self.known[key]
 
     def ended_after(self, second: int, first: int) -> Order:
@@ -100,6 +112,13 @@ class StreamOrder:
             waits = Order.OPEN if found is None else Order(found.waits)
             self.known[key] = max(order, min(waits, self.ended_after(second - 1, first)))
         return self.known[key]
+
+    def relation(self, first: int, second: int) -> tuple[Order, Order, bool]:
+        """All that the order of the accesses of two launches depends on beside the accesses: how the start and the
+        wait of the second one are ordered with the end of the first, and whether nothing is between the two.
+        """
+        started = self.started_after(second, first)
+        return started, max(started, self.ended_after(second - 1, first)), first == second - 1
 
     def conflicts(self, first: int, second: int) -> Iterator[Conflict]:
         """The conflicting accesses of two launches that nothing orders, or that may be such."""
@@ -143,8 +162,7 @@ class StreamOrder:
 
     def _order(self, first: int, a: LaunchAccess, second: int, b: LaunchAccess) -> tuple[Order, str]:
         """How an access is ordered before one of a later launch, and why that is not known, if so."""
-        started = self.started_after(second, first)
-        behind = max(started, self.ended_after(second - 1, first))
+        started, behind, adjacent = self.relation(first, second)
         place = b.placement.behind_wait
         order = started if place == BEFORE else behind
         if place == MAYBE and started is not behind:
@@ -153,12 +171,17 @@ class StreamOrder:
             return order, "whether the launches between the two wait is not followed"
         if order is Order.ORDERED or place != BEFORE:
             return order, ""
-        if a.placement.released:
-            if first == second - 1 and a.form.plain and b.form.plain:
+        if a.placement.released == BY_EXIT:
+            return (
+                Order.OPEN,
+                "a fence follows the earlier one, but no text says that the exit publishes it",
+            )
+        if a.placement.released == BY_TRIGGER:
+            if adjacent and a.form.plain and b.form.plain:
                 return Order.ORDERED, ""
             return Order.OPEN, "how far the release fence before launch_dependents reaches is not followed"
         found = self.footprint(first)
-        if a.form.kind == READ and first == second - 1 and found is not None and not found.may_trigger:
+        if a.form.kind == READ and adjacent and found is not None and not found.may_trigger:
             return Order.OPEN, "all CTAs of the earlier launch have exited, but no text says that its reads are over"
         return order, ""
 

@@ -17,6 +17,7 @@ from mcheck.base.reasons import Cause, Reason, Reasons, timeout_reason, unique_r
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.checking.modules.any_parameter import answer_for_every
+from mcheck.checking.modules.grid_coverage import uncovered_grid
 from mcheck.checking.modules.launch_order import Conflict
 from mcheck.checking.modules.launch_races import launch_race, uncertain_reason
 from mcheck.checking.modules.launch_study import Beginning, LaunchStudy, without_initialisers
@@ -29,6 +30,8 @@ from mcheck.simt.traces import dependent_grids
 
 MOST_REASONS = 4
 """The maximum number of pairs of accesses that a reason lists."""
+MOST_NAMES = 8
+"""The maximum number of launches that a text lists."""
 CONCURRENT = "launches on different GPUs are not followed together yet"
 UNCERTAIN = "launches that may overlap are not ordered for certain"
 STREAM = "each GPU runs these launches in one stream, and nothing else beside them"
@@ -129,7 +132,7 @@ def _joined(study: LaunchStudy, answers: Sequence[Answer], races: Sequence[Findi
         executions=sum(given.executions for given in answers),
         undefined=any(given.undefined for given in answers),
         cut=any(given.cut for given in answers),
-        covers=_sum_covers(answers),
+        covers=_sum_covers(study, answers),
         launches=tuple(
             LaunchAnswer(entry=launch.entry, gpu=launch.gpu, verdict=given.verdict, covers=given.covers)
             for launch, given in zip(study.launches, answers, strict=False)
@@ -152,9 +155,10 @@ def _named_findings(study: LaunchStudy, answers: Sequence[Answer]) -> tuple[Find
 def _names(study: LaunchStudy, numbers: Sequence[int]) -> str:
     """Launches of one entry or several, as text."""
     entries = dict.fromkeys(study.launches[k].entry for k in numbers)
+    more = f" and {len(numbers) - MOST_NAMES} more" if len(numbers) > MOST_NAMES else ""
     if len(numbers) == 1 or len(entries) > 1:
-        return ", ".join(map(study.name, numbers))
-    return f"launches {', '.join(str(k + 1) for k in numbers)} ({next(iter(entries))})"
+        return ", ".join(map(study.name, numbers[:MOST_NAMES])) + more
+    return f"launches {', '.join(str(k + 1) for k in numbers[:MOST_NAMES])}{more} ({next(iter(entries))})"
 
 
 def _common_assumptions(study: LaunchStudy, answers: Sequence[Answer]) -> Iterable[str]:
@@ -169,11 +173,12 @@ def _common_assumptions(study: LaunchStudy, answers: Sequence[Answer]) -> Iterab
         yield text if len(numbers) == len(answers) else f"{_names(study, numbers)}: {text}"
 
 
-def _sum_covers(answers: Sequence[Answer]) -> Covers | None:
-    found = [given.covers for given in answers if given.covers is not None]
-    if not found:
-        return None
+def _sum_covers(study: LaunchStudy, answers: Sequence[Answer]) -> Covers:
+    """What is covered of all launches; of one without an answer nothing is."""
+    found = [given.covers or uncovered_grid(launch) for launch, given in zip(study.launches, answers, strict=False)]
+    left = [uncovered_grid(launch).total for launch in study.launches[len(answers) :]]
     return Covers(
-        clusters=sum(c.clusters for c in found), total=sum(c.total for c in found),
-        together=max(c.together for c in found),
-    )  # fmt: skip
+        clusters=sum(c.clusters for c in found),
+        total=sum(c.total for c in found) + sum(left),
+        together=max((c.together for c in found), default=1),
+    )

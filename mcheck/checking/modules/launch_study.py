@@ -16,6 +16,7 @@ from mcheck.checking.modules.launch_order import Conflict, StreamOrder
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Buffer, Launch, Map
 from mcheck.frontend.ptx.memory_layout import POINTER
 from mcheck.frontend.ptx.module import Module
+from mcheck.simt.execution.cluster import MissingParameter
 from mcheck.simt.grid.footprint import READ
 from mcheck.simt.grid.launch_accesses import ANYWHERE, LaunchFootprint, Memory, follow_launch
 from mcheck.simt.grid.launch_overlap import CommonBytes, OverlapFinder
@@ -35,6 +36,7 @@ class LaunchStudy:
     launches: tuple[Launch, ...]
     limit: Limit
     footprints: dict[Beginning, LaunchFootprint | Reason] = field(default_factory=dict)
+    followed: dict[int, LaunchFootprint | Reason] = field(default_factory=dict)
     beginnings: dict[int, Beginning] = field(default_factory=dict)
     missing: dict[int, Reason] = field(default_factory=dict)
     """Launches that may overlap with others and whose accesses are not all known, and why."""
@@ -64,13 +66,18 @@ class LaunchStudy:
         return None if isinstance(found, Reason) else found
 
     def _follow(self, number: int) -> LaunchFootprint | Reason:
+        if number not in self.followed:
+            self.followed[number] = self._follow_beginning(number)
+        return self.followed[number]
+
+    def _follow_beginning(self, number: int) -> LaunchFootprint | Reason:
         begun, lost = self.begins_with(number)
         key = replace(begun, gpu=0, programmatic=False), lost
         if key not in self.footprints:
             try:
                 self.footprints[key] = follow_launch(without_initialisers(self.module, lost), key[0], self.limit)
             except (InputError, Unsupported) as error:
-                self.footprints[key] = error_reason(error)
+                self.footprints[key] = _why_not(error, begun)
         return self.footprints[key]
 
     def _compared(self, number: int) -> LaunchFootprint | None:
@@ -168,13 +175,17 @@ class LaunchStudy:
     def conflicts(self) -> list[Conflict]:
         """The accesses of launches of one stream that nothing orders, one for each pair of places in the code."""
         found: dict[object, Conflict] = {}
+        seen: set[object] = set()
         for numbers, order in self.streams.values():
             for first, second in combinations(range(len(numbers)), 2):
                 self.limit.check()
-                if not (self.may_share(numbers[first], numbers[second]) and order.may_overlap(first, second)):
+                if not (order.may_overlap(first, second) and self.may_share(numbers[first], numbers[second])):
                     continue
-                if self._compared(numbers[first]) is None or self._compared(numbers[second]) is None:
+                earlier, later = self._compared(numbers[first]), self._compared(numbers[second])
+                like = id(earlier), id(later), *order.relation(first, second)
+                if earlier is None or later is None or like in seen:
                     continue
+                seen.add(like)
                 for one in order.conflicts(first, second):
                     placed = replace(one, first=numbers[first], second=numbers[second])
                     found.setdefault((placed.spans, placed.definite), placed)
@@ -203,6 +214,14 @@ class LaunchStudy:
                             first=first, second=second, earlier=a, later=b,
                             common=common if isinstance(common, CommonBytes) else None, definite=False,
                         )  # fmt: skip
+
+
+def _why_not(error: InputError | Unsupported, launch: Launch) -> Reason:
+    """Why a launch cannot be executed by itself."""
+    names = [a.name for a in launch.arguments if any(isinstance(place, AnyNumber) for _, place in a.places)]
+    if isinstance(error, MissingParameter) and names:
+        return Reason(Cause.NUMBERS, f"{' and '.join(names)} may be any number")
+    return error_reason(error)
 
 
 def without_initialisers(module: Module, names: frozenset[str]) -> Module:

@@ -19,7 +19,7 @@ from mcheck.frontend.ptx.module import Module
 from mcheck.semantics.tensor_map import element_size
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.grid.footprint import ANY, Footprint, Form
-from mcheck.simt.grid.launch_watch import LaunchWatch, Placement
+from mcheck.simt.grid.launch_watch import LaunchWatch, Placement, Releases
 from mcheck.simt.grid.regions import Extent, Region, regions_of
 from mcheck.simt.grid.space import AXES, Space, trim_slopes
 from mcheck.simt.grid.wait_order import AFTER, BEFORE, MAYBE
@@ -85,10 +85,16 @@ class LaunchFootprint:
     one_order: bool = False
     """Whether control depends on the order of threads, of which one was followed."""
     may_signal: bool = False
+    apart: bool = False
+    """Whether clusters are executed each for itself, since what one does says nothing of others."""
+    actions: set[str] = field(default_factory=set)
+    """The actions of griddepcontrol in the code."""
 
     @property
     def waits(self) -> int:
         """Whether a thread waits for the grids before: ``BEFORE`` (no), ``MAYBE``, ``AFTER`` (surely)."""
+        if "wait" not in self.actions:
+            return BEFORE
         classes = [list(paths) for _, paths in groupby(self.paths, key=lambda path: path.number)]
         if any(all(path.waits for path in paths) for paths in classes):
             return AFTER
@@ -99,6 +105,8 @@ class LaunchFootprint:
         """How the start of a dependent grid is ordered with the end of the grids before this one. Every CTA has to let
         it begin, so one class that does so behind its wait is enough.
         """
+        if "wait" not in self.actions:
+            return BEFORE
         classes = [[path.start for path in paths] for _, paths in groupby(self.paths, key=lambda path: path.number)]
         least, most = max(map(min, classes)), max(map(max, classes))
         return least if least == most and not (self.is_partial and least < MAYBE) else MAYBE
@@ -106,7 +114,8 @@ class LaunchFootprint:
     @property
     def may_trigger(self) -> bool:
         """Whether some thread may execute launch_dependents."""
-        return self.is_partial or any(path.triggers for path in self.paths)
+        triggers = self.is_partial or any(path.triggers for path in self.paths)
+        return triggers and "launch_dependents" in self.actions
 
     @property
     def is_partial(self) -> bool:
@@ -128,6 +137,7 @@ def follow_launch(module: Module, launch: Launch, limit: Limit) -> LaunchFootpri
     """Execute a cluster of each class of a launch; raises what the execution raises."""
     found = LaunchFootprint(launch)
     total = cluster_space(launch).cluster_count
+    found.apart = total == 1
     if total > MAX_CLUSTERS:
         space = _follow_class(module, launch, limit, found)
         found.left_out = 0 if not space.conditions and not space.reasons_lost else total - 1
@@ -151,14 +161,18 @@ def follow_launch(module: Module, launch: Launch, limit: Limit) -> LaunchFootpri
 def _follow_class(module: Module, launch: Launch, limit: Limit, found: LaunchFootprint) -> Space:
     """Execute the paths of one cluster; the space of the last one, whose class they are taken for."""
 
-    def paths(triggered: LaunchWatch | None) -> list[tuple[Runner, Cluster, LaunchWatch]]:
-        triggers = {} if triggered is None else triggered.seen_triggers
-        ways = follow_paths(module, launch, limit, lambda: LaunchWatch(cluster_space(launch), triggers=triggers))
-        return [way for way in ways if not way[1].last_lane_leads]
+    def paths(releases: Releases | None = None) -> list[tuple[Runner, Cluster, LaunchWatch]]:
+        def watch() -> LaunchWatch:
+            return LaunchWatch(cluster_space(launch), alone=found.apart, releases=releases)
 
-    ways = paths(None)
-    if len(ways) == 1 and any(t.fences for t in ways[0][2].seen_triggers.values()):
-        ways = paths(ways[0][2])
+        return [way for way in follow_paths(module, launch, limit, watch) if not way[1].last_lane_leads]
+
+    ways = paths()
+    if not found.apart and any(watch.space.reasons_lost for _, _, watch in ways):
+        found.apart = True
+        ways = paths()
+    if len(ways) == 1 and ways[0][2].fences.any():
+        ways = paths(Releases(ways[0][2].seen_triggers, ways[0][2].fences))
     number = 1 + max((path.number for path in found.paths), default=-1)
     rows = _common_rows([watch.space for _, _, watch in ways])
     for runner, cluster, watch in ways:
@@ -170,6 +184,9 @@ def _follow_class(module: Module, launch: Launch, limit: Limit, found: LaunchFoo
         )  # fmt: skip
         found.paths.append(made)
         found.may_signal |= watch.may_signal
+        found.actions |= {
+            s.opcode[1] for u in runner.code.units for s in u.function.body if s.opcode[0] == "griddepcontrol"
+        }
         found.one_order |= bool(cluster.trace.order_gaps)
         memories = _memories(module, launch, runner)
         for placement, footprint in watch.footprints.items():

@@ -3,12 +3,12 @@
 An access is behind a ``griddepcontrol.wait`` if the wait is ordered before it (``mcheck.simt.grid.wait_order``). It is
 released if every thread of its CTA that executes ``griddepcontrol.launch_dependents`` has executed a release fence of
 scope gpu or sys between the two: such a fence synchronises with the start of the dependent grid (PTX ISA 9.4,
-griddepcontrol).
+griddepcontrol). If no thread of the CTA does, its own thread may have one before it exits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,29 +21,35 @@ from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.ir import ops
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler
+from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.loop_visits import BeforeStep, statements, with_action
 from mcheck.simt.execution.polling_loops import is_spin_loop
 from mcheck.simt.grid.access_placement import AccessPlacement
+from mcheck.simt.grid.affine_forms import Conditions
 from mcheck.simt.grid.footprint import Footprint
 from mcheck.simt.grid.recorded_accesses import STRONG, Before
 from mcheck.simt.grid.state import Indices
 from mcheck.simt.grid.wait_order import AFTER, BEFORE, WaitOrder
 from mcheck.simt.grid.watched_execution import GridWatch
 from mcheck.simt.instructions.memory_accesses import fetch_lanes, to_generic
+from mcheck.simt.parametric.affine import Value
 
 FULL_WARP = 0xFFFFFFFF
+NOT_RELEASED, BY_EXIT, BY_TRIGGER = range(3)
+"""Whether a release fence comes between an access and what lets a dependent grid begin: the exit of its thread, or
+``launch_dependents``.
+"""
 
 
 @record(frozen=True, slots=True)
 class Placement:
-    """How accesses are ordered with other grids: behind the wait (``BEFORE``, ``MAYBE``, ``AFTER``), and whether they
-    are released to the dependent grid.
+    """How accesses are ordered with other grids: behind the wait (``BEFORE``, ``MAYBE``, ``AFTER``), and how they are
+    released to the dependent grid.
     """
 
     behind_wait: int
-    released: bool
+    released: int = NOT_RELEASED
 
 
 @record(frozen=True, slots=True)
@@ -59,13 +65,25 @@ class Trigger:
     fence_behind_wait: int
 
 
-@dataclass(slots=True)
-class LaunchWatch(GridWatch):
-    """The watch on one execution. ``triggers`` are those of an earlier run, by lane: what they release is known only
-    when all of them have been executed.
+@record(frozen=True, slots=True)
+class Releases:
+    """What releases to the dependent grid in an execution: triggers by lane, and how many release fences each lane has
+    executed in the end.
     """
 
-    triggers: Mapping[int, Trigger] = field(default_factory=dict)
+    triggers: Mapping[int, Trigger]
+    fences: NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class LaunchWatch(GridWatch):
+    """The watch on one execution. ``releases`` are those of an earlier run: what they cover is known only at its end.
+    ``alone``: nothing is to be known of other clusters, so that the coordinates
+    are numbers and every address is known.
+    """
+
+    alone: bool = False
+    releases: Releases | None = None
     footprints: dict[Placement, Footprint] = field(default_factory=dict)
     seen_triggers: dict[int, Trigger] = field(default_factory=dict)
     waited_ctas: set[int] = field(default_factory=set)
@@ -89,7 +107,9 @@ class LaunchWatch(GridWatch):
         self.order = WaitOrder(compiler.lanes)
         self.fences, self.fence_barriers = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.fence_behind = np.zeros(count, np.int8)
-        self.footprints = {Placement(BEFORE, released=False): self.footprint}
+        self.footprints = {Placement(BEFORE): self.footprint}
+        if self.alone:
+            self.space.isolate("it was executed for itself", None)
 
     def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
         out = GridWatch.instrument(self, compiler, steps)
@@ -100,6 +120,15 @@ class LaunchWatch(GridWatch):
                 out[at] = with_action(compiler, unit, statement, action, out[at])
         return out
 
+    def set_unknown(self, rows: Iterable[int], lanes: Indices) -> None:
+        (GridWatch.set_same if self.alone else GridWatch.set_unknown)(self, rows, lanes)
+
+    def value(self, unit: Unit, operand: ptx.Operand, fetch: Fetch, lanes: Indices) -> tuple[Value, Conditions]:
+        value, when = GridWatch.value(self, unit, operand, fetch, lanes)
+        if not self.alone:
+            return value, when
+        return Value(value.base, np.zeros_like(value.slopes), np.zeros_like(value.bad)), np.zeros_like(when)
+
     # --- accesses -------------------------------------------------------------------------------------------------
 
     def watch_access(self, unit: Unit, statement: ptx.Statement) -> Before | None:
@@ -109,11 +138,11 @@ class LaunchWatch(GridWatch):
 
         def before(c: Cluster, lanes: Indices) -> None:
             self.order.resolve(c, lanes)
-            keys = self.order.behind[lanes] * 2 + self._released(lanes)
+            keys = self.order.behind[lanes] * 3 + self._released(lanes)
             optional = self.optional
             for key in np.unique(keys).tolist():
                 some = keys == key
-                placement = Placement(key // 2, bool(key % 2))
+                placement = Placement(key // 3, key % 3)
                 if placement not in self.footprints:
                     self.footprints[placement] = Footprint(self.space, self.footprint.buffers)
                 self.footprint = self.footprints[placement]
@@ -123,20 +152,23 @@ class LaunchWatch(GridWatch):
 
         return before
 
-    def _released(self, lanes: Indices) -> NDArray[np.bool_]:
-        out = np.zeros(len(lanes), np.bool_)
-        if not self.triggers:
+    def _released(self, lanes: Indices) -> NDArray[np.int64]:
+        out = np.full(len(lanes), NOT_RELEASED, np.int64)
+        if self.releases is None:
             return out
         ctas, width = self.compiler.lanes.cta[lanes], self.compiler.lanes.width
         for cta in np.unique(ctas).tolist():
-            found = [(lane, t) for lane, t in self.triggers.items() if lane // width == cta]
+            found = [(lane, t) for lane, t in self.releases.triggers.items() if lane // width == cta]
             mine = ctas == cta
             some = lanes[mine]
-            good = np.full(len(some), bool(found), np.bool_)
+            if not found:
+                out[mine] = np.where(self.fences[some] < self.releases.fences[some], BY_EXIT, NOT_RELEASED)
+                continue
+            good = np.ones(len(some), np.bool_)
             for lane, t in found:
                 own = (some == lane) & (self.fences[some] < t.fences)
                 good &= ((self.order.in_cta.passed[some] < t.barriers) | own) & (t.fences > 0)
-            out[mine] = good
+            out[mine] = np.where(good, BY_TRIGGER, NOT_RELEASED)
         return out
 
     # --- synchronisation ------------------------------------------------------------------------------------------
@@ -152,6 +184,8 @@ class LaunchWatch(GridWatch):
                 return self._barrier(unit, statement)
             case "mbarrier" if not {"arrive", "arrive_drop", "test_wait", "try_wait"}.isdisjoint(opcode):
                 return self._mbarrier(unit, statement, at)
+            case "tcgen05" if "commit" in opcode and not any("multicast" in part for part in opcode):
+                return self._commit(unit, statement)
             case "ld" if not STRONG.isdisjoint(opcode):
                 return self._learn
             case "atom" | "call":
@@ -216,14 +250,7 @@ class LaunchWatch(GridWatch):
         assert place is not None
         order, fetch = self.order, self.compiler.fetch(unit, place)
         if isinstance(op, ops.MbarrierArrive):
-            relaxed, scope = op.sem != "release", op.scope
-
-            def arrive(c: Cluster, mask: Mask) -> None:
-                lanes = np.flatnonzero(mask)
-                addresses = to_generic(fetch_lanes(fetch, mask, lanes)[0]).astype(np.int64)
-                order.arrive_at_mbarrier(c, lanes, addresses, relaxed=relaxed, scope=scope)
-
-            return arrive
+            return self._arrival(unit, place, relaxed=op.sem != "release", scope=op.scope)
         if op.parity is None or op.sem != "acquire" or not is_spin_loop(unit.function, at):
             return self._learn
         asked = self.compiler.fetch(unit, statement.operands[2])
@@ -235,6 +262,22 @@ class LaunchWatch(GridWatch):
             order.wait_at_mbarrier(c, lanes, addresses, parities)
 
         return wait
+
+    def _commit(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
+        """An arrival when all that its thread has issued to the tensor core is over (open questions Q27)."""
+        place = statement.operands[0]
+        assert isinstance(place, ptx.Address)
+        return self._arrival(unit, place, relaxed=False, scope="cluster")
+
+    def _arrival(self, unit: Unit, place: ptx.Address, *, relaxed: bool, scope: str) -> BeforeStep:
+        order, fetch = self.order, self.compiler.fetch(unit, place)
+
+        def arrive(c: Cluster, mask: Mask) -> None:
+            lanes = np.flatnonzero(mask)
+            addresses = to_generic(fetch_lanes(fetch, mask, lanes)[0]).astype(np.int64)
+            order.arrive_at_mbarrier(c, lanes, addresses, relaxed=relaxed, scope=scope)
+
+        return arrive
 
 
 def _releases_to_gpu(opcode: tuple[str, ...]) -> bool:

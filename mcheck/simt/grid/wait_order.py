@@ -33,6 +33,7 @@ class Barriers:
     arrived: NDArray[np.int64] = field(init=False)
     passed: NDArray[np.int64] = field(init=False)
     brought: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Only arrivals that are, or may be, behind the wait."""
 
     def __post_init__(self) -> None:
         self.arrived, self.passed = np.zeros_like(self.groups), np.zeros_like(self.groups)
@@ -80,7 +81,7 @@ class WaitOrder:
         self.behind[learning] = np.maximum(self.behind[learning], MAYBE)
         self.learning[learning] = False
         for barriers in (self.in_cta, self.in_warp, self.in_cluster):
-            if not any(barriers.brought.values()):
+            if not barriers.brought:
                 continue
             for lane in lanes[(barriers.passed[lanes] > 0) & (self.behind[lanes] < AFTER)].tolist():
                 key = int(barriers.groups[lane]), int(barriers.passed[lane]) - 1
@@ -98,8 +99,9 @@ class WaitOrder:
         self.resolve(c, lanes)
         told = np.minimum(self.behind[lanes], MAYBE) if relaxed else self.behind[lanes]
         for lane, by in zip(lanes.tolist(), told.tolist(), strict=True):
-            key = int(barriers.groups[lane]), int(barriers.arrived[lane])
-            barriers.brought[key] = max(barriers.brought.get(key, BEFORE), by)
+            if by:
+                key = int(barriers.groups[lane]), int(barriers.arrived[lane])
+                barriers.brought[key] = max(barriers.brought.get(key, BEFORE), by)
         barriers.arrived[lanes] += 1
 
     def pass_by(self, c: Cluster, barriers: Barriers, lanes: Indices) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from mcheck.checking.check.case import Checked, Options, Settings
 from mcheck.checking.check.modules import check_text
+from mcheck.checking.modules.launch_order import Conflict, StreamOrder
 from mcheck.frontend.ptx.launch_reader import from_object
 from mcheck.ptx import check
 from mcheck.tools.cli.main import main
@@ -53,10 +55,10 @@ def launch(entry: str, x: Any = None, y: Any = None, *, programmatic: bool = Tru
     return {"entry": entry, "grid": 4, "params": given, "programmatic": programmatic, **more}
 
 
-def checked(module: str, *launches: dict[str, Any], **buffers: Any) -> Checked:
+def checked(module: str, *launches: dict[str, Any], target: str = "sm_90a", **buffers: Any) -> Checked:
     declared = {name: {"bytes": 4096, **buffers.get(name, {})} for name in ("a", "b", "c")}
     given = from_object({"launches": list(launches), "buffers": declared})
-    return check_text(HEAD + module, "<ptx>", given, Settings(timeout=60), Options())
+    return check_text(HEAD.replace("sm_90a", target) + module, "<ptx>", given, Settings(timeout=60), Options())
 
 
 def verdict_of(result: Checked) -> str:
@@ -193,6 +195,7 @@ def handed(arrive: str, *, count: int = 1, lines: tuple[str, ...] = (), waits: s
 
 
 ARRIVE = "@%p1 mbarrier.arrive.shared::cta.b64 _, [%r5];"
+COMMIT = "@%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r5];"
 EARLY_ARRIVAL = ("setp.eq.u32 %p3, %r1, 40;", "@%p3 mbarrier.arrive.shared::cta.b64 _, [%r5];")
 
 
@@ -203,10 +206,13 @@ EARLY_ARRIVAL = ("setp.eq.u32 %p3, %r1, 40;", "@%p3 mbarrier.arrive.shared::cta.
         (handed(ARRIVE, count=2, lines=EARLY_ARRIVAL), "bounded"),  # which arrival is of which thread is not followed
         (handed(ARRIVE.replace("shared", "relaxed.cta.shared")), "bounded"),
         (handed(ARRIVE, lines=(READ,)), "finding"),
+        (handed(COMMIT), "proved"),
+        (handed(f"{COMMIT} {ARRIVE}", count=2, lines=EARLY_ARRIVAL[:1]), "proved"),
     ],
 )
 def test_an_mbarrier_behind_the_wait_of_one_thread(use: str, verdict: str) -> None:
-    found = checked(MAKE + use, launch("make", "a", programmatic=False), launch("use", "a"))
+    given = launch("make", "a", programmatic=False), launch("use", "a")
+    found = checked(MAKE + use, *given, target="sm_100a" if COMMIT in use else "sm_90a")
     assert verdict_of(found) == verdict
     if verdict == "bounded":
         assert "behind griddepcontrol.wait is not followed" in str(found.reason)
@@ -266,9 +272,11 @@ def test_a_synchronisation_that_is_not_followed_bounds_the_answer() -> None:
         ((FIRST, BARRIER, f"@%p1 {WRITE}", f"@%p1 {FENCE}", f"@%p1 {TRIGGER}"), "proved"),
         ((FIRST, BARRIER, f"@%p1 {FENCE}", f"@%p1 {WRITE}", f"@%p1 {TRIGGER}"), "finding"),
         ((FIRST, WRITE, f"@%p1 {FENCE}", f"@%p1 {TRIGGER}"), "finding"),
+        ((FENCE, WRITE), "finding"),
+        ((WRITE, FENCE), "bounded"),  # no text says that an exit publishes anything
     ],
 )
-def test_a_release_fence_before_launch_dependents(lines: tuple[str, ...], verdict: str) -> None:
+def test_a_release_fence_before_what_lets_the_next_launch_begin(lines: tuple[str, ...], verdict: str) -> None:
     module = kernel("make", *lines) + kernel("use", READ, WAIT)
     found = checked(module, launch("make", "a", programmatic=False), launch("use", "a"))
     assert verdict_of(found) == verdict
@@ -336,6 +344,21 @@ def test_a_kernel_beside_its_own_next_launch() -> None:
     early = kernel("step", TRIGGER, READ, WAIT, "st.global.u32 [%rd5], %r4;")
     found = checked(early, *rounds)
     assert {f.code for f in found.findings} == {"RACE011", "RACE012"}, "before the first launch nothing is known"
+
+
+def test_pairs_that_are_ordered_alike_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    step = kernel("step", TRIGGER, WAIT, READ, "st.global.u32 [%rd5], %r4;")
+    asked = []
+    real = StreamOrder.conflicts
+
+    def conflicts(self: StreamOrder, first: int, second: int) -> Iterator[Conflict]:
+        asked.append((first, second))
+        return real(self, first, second)
+
+    monkeypatch.setattr(StreamOrder, "conflicts", conflicts)
+    rounds = [launch("step", *("ab" if k % 2 else "ba")) for k in range(60)]
+    assert checked(step, *rounds).verdict == "proved"
+    assert len(asked) < 12
 
 
 # --- tensor copies --------------------------------------------------------------------------------------------
@@ -421,6 +444,35 @@ def test_what_earlier_launches_wrote_is_not_known() -> None:
     assert checked(module, launch("clear", "a", programmatic=False) | one, awaits, a=set_).verdict != "proved"
 
 
+# --- a compiled kernel ---------------------------------------------------------------------------------------------
+
+DEPENDENT = (Path(__file__).parents[2] / "simt" / "corpus" / "cuda" / "dependent.ptx").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "raced"),
+    [
+        (DEPENDENT, set()),
+        (DEPENDENT.replace(WAIT, ""), {"reads bytes of b", "writes bytes of a"}),
+        (DEPENDENT.replace(WAIT, "").replace("bar.sync", f"{WAIT} bar.sync"), {"reads bytes of b"}),
+    ],
+)
+def test_a_kernel_of_nvcc(text: str, raced: set[str]) -> None:
+    """Launches that hand their results to each other in two buffers; the wait is where it belongs, gone, or late."""
+    assert text.count(WAIT) == (0 if len(raced) == 2 else 1)
+    rounds = []
+    for k in range(3):
+        params = {"0": {"buffer": "ab"[k % 2]}, "1": {"buffer": "ba"[k % 2]}, "2": 2.0}
+        rounds.append({"entry": "dependent", "grid": 8, "block": 128, "params": params, "programmatic": k > 0})
+    found = check_text(
+        text, "<ptx>", from_object({"launches": rounds, "buffers": {"a": {"bytes": 4096}, "b": {"bytes": 4096}}}),
+        Settings(timeout=60), Options(),
+    )  # fmt: skip
+    said = [f.message.removeprefix("launch 2 (dependent) ") for f in found.findings if f.code == "RACE012"]
+    assert {" ".join(m.split()[:4]) for m in said if not m.startswith("launch 3")} == raced
+    assert found.verdict == ("finding" if raced else "proved")
+
+
 # --- the joined answer ----------------------------------------------------------------------------------------
 
 
@@ -481,6 +533,12 @@ def test_the_parts_of_the_joined_answer() -> None:
     assert len(found.assumptions) == len(set(found.assumptions))
 
 
+def test_launches_that_are_alike_are_listed_once() -> None:
+    found = checked(MAKE, *[launch("make", "a", programmatic=False)] * 12)
+    (said,) = [text for text in found.assumptions if "entry make" in text]
+    assert said.startswith("launches 1, 2, 3, 4, 5, 6, 7, 8 and 4 more: entry make, grid 4, 1, 1")
+
+
 def test_a_finding_names_its_launch() -> None:
     racy = kernel("racy", "st.global.u32 [%rd1], %r1;", width=64)
     found = checked(
@@ -508,4 +566,15 @@ def test_a_launch_with_any_number_is_not_compared() -> None:
     first = {**launch("make", "a", programmatic=False), "params": {"x": {"buffer": "a"}, "y": "any"}}
     found = checked(loop + kernel("use", READ, WAIT), first, launch("use", "a"))
     assert found.verdict in ("bounded", "unknown")
-    assert "not all that launch 1 (make) accesses was compared" in str(found.reason)
+    assert "not all that launch 1 (make) accesses was compared with other launches: y may be any number" in str(
+        found.reason
+    )
+
+
+def test_launches_that_are_not_reached_in_time() -> None:
+    launches = [launch("make", "a", programmatic=False), launch("use", "a")]
+    given = from_object({"launches": launches, "buffers": {"a": {"bytes": 4096}}})
+    found = check_text(HEAD + MAKE + kernel("use", WAIT, READ), "<ptx>", given, Settings(timeout=1e-6), Options())
+    assert (found.verdict, found.findings, found.cut) == ("unknown", (), True)
+    assert found.covers is not None
+    assert (len(found.launches), found.covers.clusters, found.covers.total) == (1, 1, 8)
