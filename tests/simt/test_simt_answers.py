@@ -11,10 +11,15 @@ QUICK = (
     "dependent", "grid_sync", "layernorm", "leavers", "matmul_made_sm90", "matmul_split_sm80", "named_barriers",
     "pipeline_thread", "remote_write", "ring_bulk", "scan", "staged_copy", "streamk", "transpose",
 )  # fmt: skip
-CHOSEN = [case for case in cases() if case.path.stem in QUICK]
+CHOSEN = [
+    pytest.param(case, marks=pytest.mark.daily(one_of=case.path.stem) if case.edits else (), id=case.label)
+    for case in cases()
+    if case.path.stem in QUICK
+]
+"""Every day all of the modules, and a twin of each kernel."""
 
 
-@pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case.label)
+@pytest.mark.parametrize("case", CHOSEN)
 def test_modules_are_clean_and_their_twins_are_found_out(case: Case) -> None:
     checked = check(case, None)
     assert checked.ok, f"{checked.verdict}: {checked.found}, at a line of the edit: {checked.line}"

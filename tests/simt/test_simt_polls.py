@@ -154,6 +154,7 @@ def test_what_is_right_is_clean(body: str, verdict: str) -> None:
     assert (found.verdict, found.findings) == (verdict, ()), found.reason
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("body", "old", "new", "code", "line"),
     [
