@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-pytest_plugins = ["tests.tiers"]
+pytest_plugins = ["tests.assembler", "tests.tiers"]
 
 
 def pytest_configure() -> None:
