@@ -97,6 +97,7 @@ def test_what_engines_once_differed_on() -> None:
     assert {path.name for path in CASES} - judged == NOT_KNOWN
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("suite", SUITES)
 def test_the_suites(suite: str) -> None:
     judged = 0
@@ -107,6 +108,7 @@ def test_the_suites(suite: str) -> None:
     assert judged >= SUITES[suite]
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("number", range(16))
 def test_random_loops(number: int) -> None:
     made = program(Random(f"test:{number}"), DEFAULT)
@@ -117,6 +119,7 @@ def test_random_loops(number: int) -> None:
         assert contradictions(read, found, heard) == [], (engine, made.text())
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("reading", ["load", "wgmma", "store"])
 @pytest.mark.parametrize("how", ["bulk", "tensor", "cp.async", "generic", "multicast", "remote"])
 def test_pipelines_as_planned(how: str, reading: str) -> None:

@@ -76,6 +76,7 @@ REPEATING = {
 }  # fmt: skip
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("text", REPEATING.values(), ids=REPEATING)
 def test_what_repeats_is_proved(text: str) -> None:
     given = proof(text)
@@ -109,6 +110,7 @@ def test_many_stages_are_followed_as_long_as_it_takes(monkeypatch: pytest.Monkey
     assert not given.turns
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", sorted(REPEATING.keys() - TILES.keys() - {"in-turns", "reduced"}))  # none is shared
 def test_smaller_numbers_are_as_they_are_by_themselves(name: str) -> None:
     program = parse(REPEATING[name], "any.litmus", every=True)
@@ -169,6 +171,7 @@ LATE = {
 }  # fmt: skip
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", LATE)
 def test_what_is_not_known_to_repeat_is_refused_by_name(name: str) -> None:
     text, why = LATE[name]

@@ -78,6 +78,7 @@ def test_threads_and_numbers_share_what_is_the_same() -> None:
     assert all(map(is_, waits, others))
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("text", COUNTED)
 def test_with_registers_as_with_rounds(text: str) -> None:
     given = proof(text)

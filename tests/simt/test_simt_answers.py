@@ -11,12 +11,17 @@ QUICK = (
     "dependent", "grid_sync", "layernorm", "leavers", "matmul_made_sm90", "matmul_split_sm80", "named_barriers",
     "pipeline_thread", "remote_write", "ring_bulk", "scan", "staged_copy", "streamk", "transpose",
 )  # fmt: skip
-CHOSEN = [
-    pytest.param(case, marks=pytest.mark.daily(one_of=case.path.stem) if case.edits else (), id=case.label)
-    for case in cases()
-    if case.path.stem in QUICK
-]
-"""Every day all of the modules, and a twin of each kernel."""
+LARGE = ("attention_sm100", "column_sums_sm90", "grid_sync")
+"""Modules that take seconds."""
+
+
+def case_of_a_day(case: Case) -> object:
+    """Every day all modules, of the large ones one, and a twin of each kernel."""
+    group = case.path.stem if case.edits else "large" if case.path.stem in LARGE else None
+    return pytest.param(case, marks=pytest.mark.daily(one_of=group) if group else (), id=case.label)
+
+
+CHOSEN = [case_of_a_day(case) for case in cases() if case.path.stem in QUICK]
 
 
 @pytest.mark.parametrize("case", CHOSEN)
