@@ -79,6 +79,11 @@ def test_everything_runs_unless_less_is_asked_for(folder: Path) -> None:
     assert re.search(r"^tier all: \d+ s of the processor in \d+ s$", said, re.MULTILINE)
 
 
+def test_a_case_that_is_named_runs_every_day(folder: Path) -> None:
+    for case in range(2):
+        assert "1 passed" in ran(folder, "--tier", "quick", "-k", f"test_of_some_days[{case}]", "--day", DAYS[0])
+
+
 def test_a_day_is_a_date(folder: Path) -> None:
     assert "invalid date value: 'yesterday'" in ran(folder, "--tier", "quick", "--day", "yesterday")
 
