@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -87,14 +88,18 @@ def covered(paths: list[Path]) -> Iterator[tuple[Path, Program, Found]]:
             continue
 
 
+@cache
+def once_differed() -> tuple[tuple[Path, Program, Found, EngineAnswer], ...]:
+    """The programs on which engines once differed that the interpreter knows, with what an engine says of each."""
+    model = model_of(DEFAULT_MODEL)
+    return tuple((path, read, found, run_engine("explicit", read, model, 20)) for path, read, found in covered(CASES))
+
+
 def test_what_engines_once_differed_on() -> None:
     """All engines say one thing of these; ``test_agreement_cases.py`` sees to it."""
-    judged = set()
-    for path, read, found in covered(CASES):
-        judged.add(path.name)
-        heard = run_engine("explicit", read, model_of(DEFAULT_MODEL), 20)
+    for path, read, found, heard in once_differed():
         assert contradictions(read, found, heard) == [], path.name
-    assert {path.name for path in CASES} - judged == NOT_KNOWN
+    assert {path.name for path in CASES} - {path.name for path, *_ in once_differed()} == NOT_KNOWN
 
 
 @pytest.mark.daily
@@ -156,10 +161,7 @@ def blind(heard: EngineAnswer, kind: str) -> EngineAnswer:
 @pytest.mark.parametrize(("kind", "noticed"), [("RACE", 9), ("UB", 24), ("DEAD", 12)])
 def test_who_is_blind_is_noticed(kind: str, noticed: int) -> None:
     """The judge can say no: of the programs on which engines once differed, so many show what is left out."""
-    seen = 0
-    for _, read, found in covered(CASES):
-        heard = run_engine("explicit", read, model_of(DEFAULT_MODEL), 20)
-        seen += bool(contradictions(read, found, blind(heard, kind)))
+    seen = sum(bool(contradictions(read, found, blind(heard, kind))) for _, read, found, heard in once_differed())
     assert seen >= noticed
 
 

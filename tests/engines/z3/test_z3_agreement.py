@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model, parse_model
@@ -24,7 +24,7 @@ from mcheck.engines.z3 import value_literals
 from mcheck.engines.z3.engine import answer as solved
 from mcheck.frontend.litmus import load, parse
 from mcheck.ir.program import Program
-from tests.fuzz.programs import programs
+from tests.fuzz.programs import program as random_program
 
 LITMUS = Path(__file__).parents[3] / "litmus"
 SUITES = sorted({path.parent.name for path in LITMUS.glob("*/*.litmus")} - {"kernels"})
@@ -79,11 +79,11 @@ def test_liveness(suite: str) -> None:
     assert {f.stem: d for f in sample(suite) if (d := disagreement(load(str(f)), prop="liveness"))} == {}
 
 
-@given(programs())
-@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-def test_random_programs(text: str) -> None:
+@pytest.mark.daily
+@pytest.mark.parametrize("number", range(20))
+def test_random_programs(number: int) -> None:
     """Random programs: states, races, undefined behaviour, liveness, and the verdict by itself."""
-    program = parse(text, "random.litmus")
+    program = parse(random_program(Random(f"z3:{number}")), "random.litmus")
     model = model_of(program.model or "ptx-9.0")
     assert disagreement(program, timeout=2) == []
     assert disagreement(program, prop="liveness", timeout=2) == []
