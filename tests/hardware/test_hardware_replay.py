@@ -31,6 +31,7 @@ def of_group(group: str) -> list[dict[str, Any]]:
     return [line for line in observed()[1:] if line.get("case", {}).get("group") == group]
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("group", GROUPS)
 def test_the_chip_and_the_executor_agree(group: str) -> None:
     found = of_group(group)

@@ -175,6 +175,7 @@ SEVERAL = SUM.replace("setp.ne.u32 %p1, %r1, 0;", "setp.gt.u32 %p1, %r1, 1;").re
 """A lock and a sum for each of two lanes of every CTA."""
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [

@@ -226,6 +226,7 @@ def _overwritten(file: Path) -> None:
     file.write_bytes(data)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("damage", [_garbage, _foreign, _newer, _overwritten, _letters, _trigger, _view])
 def test_damage_is_told(mcheck: Callable, litmus: Callable, cache: Path, damage: Callable) -> None:
     paths = [litmus("a"), litmus("b")]
