@@ -226,10 +226,15 @@ def test_a_path_outside_the_folder(report: Callable, tmp_path: Path, monkeypatch
     assert run["artifacts"][0]["location"] == {"uri": "a%20b.litmus", "uriBaseId": "%SRCROOT%"}
 
 
-def test_the_suites(report: Callable) -> None:
-    folders = [str(LITMUS / name) for name in ("barriers", "tensor")]
-    junit_of(report("run", "--format", "junit", *folders, str(MALFORMED)))
-    sarif_of(report("check", "--format", "sarif", *folders, str(MALFORMED), "--timeout", "2"))
+@pytest.mark.daily
+@pytest.mark.parametrize("suite", ["barriers", "tensor"])
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_the_suites(report: Callable, command: str, suite: str) -> None:
+    paths = (str(LITMUS / suite), str(MALFORMED))
+    if command == "run":
+        junit_of(report("run", "--format", "junit", *paths))
+    else:
+        sarif_of(report("check", "--format", "sarif", *paths, "--timeout", "2"))
 
 
 def test_fingerprints_outlive_other_edits(report: Callable) -> None:

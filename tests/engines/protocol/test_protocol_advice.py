@@ -98,6 +98,7 @@ def last_block(*, sem: str = "relaxed", first: str = "", second: str = "", third
     return text.replace("SECOND", second).replace("THIRD", third)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(("second", "third"), [("", ""), ("", FENCE), (FENCE, "")], ids=["none", "all", "zero"])
 def test_thread_zero_hands_on_what_its_block_has_done(second: str, third: str) -> None:
     found = errors(text := last_block(second=second, third=third))

@@ -33,6 +33,7 @@ def slower_first(case: Case, settings: Settings) -> Result:
     return Result(path=case.path, name=str(os.getpid()), verdict="pass", model="m")
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("jobs", [1, 2, 3, 50])
 def test_results_come_in_the_order_of_the_tests(jobs: int) -> None:
     results = list(run_cases(CASES, Settings(), jobs, slower_first, crashed_result))
@@ -118,6 +119,7 @@ def test_the_grace_does_not_grow_with_the_limit(timeout: float, monkeypatch: pyt
     assert made._limit - timeout < 0.75
 
 
+@pytest.mark.daily
 @needs_fork
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="this system does not tell what is resident")
 @pytest.mark.parametrize("step", [1 << 20, 1 << 28], ids=["bit by bit", "at once"])
