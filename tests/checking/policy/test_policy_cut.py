@@ -20,7 +20,7 @@ from mcheck.cat import load_model
 from mcheck.checking.check.inquiry import check_case
 from mcheck.checking.policy import every_n
 from mcheck.checking.policy.ask import ask
-from mcheck.checking.policy.number_ranges import CheckedNumbers, Unproved, attempt_proof
+from mcheck.checking.policy.every_number import CheckedNumbers, Unproved, attempt_proof
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.engines.protocol import exploration
