@@ -197,7 +197,7 @@ class _Launches:
         if len(number) == 1 and number not in proof.numbers:
             yield from ((k,) for k in range(number[0]) if (k,) not in checked)
 
-    def following(self, number: Numbers, checked: CheckedNumbers[Numbers]) -> Iterable[Numbers]:  # noqa: ARG002
+    def following(self, _: Numbers, __: CheckedNumbers[Numbers]) -> Iterable[Numbers]:
         """None: what larger numbers show is not told."""
         return ()
 
@@ -216,7 +216,7 @@ class _Launches:
 
     def conclude_error(
         self, number: Numbers, proof: Proved[Numbers] | Unproved[Numbers], checked: CheckedNumbers[Numbers],
-        others: FollowingErrors[Numbers],  # noqa: ARG002 - no others are looked for
+        _: FollowingErrors[Numbers],
     ) -> Answer:  # fmt: skip
         """The answer for the smallest numbers that have an error; a proof that time cut would not have shown others
         with which some path differs.

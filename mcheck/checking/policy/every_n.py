@@ -161,10 +161,9 @@ class _Sketches:
         checked.late = (Reason(Cause.TIME, said),)
         return False
 
-    def skipped(self, number: int, proof: Proved[int] | Unproved[int], checked: CheckedNumbers[int]) -> Iterable[int]:  # noqa: ARG002 - all below the largest
-        """The numbers that were not sampled below the largest one, if that has an error."""
-        largest = max(checked.found)
-        return [k for k in range(largest) if k not in checked and checked.ends_search(checked.found[largest])]
+    def skipped(self, number: int, _: Proved[int] | Unproved[int], checked: CheckedNumbers[int]) -> Iterable[int]:
+        """The smaller numbers that were not sampled, if no larger one without an error was."""
+        return [k for k in range(number) if k not in checked and number == max(checked.found)]
 
     def following(self, number: int, checked: CheckedNumbers[int]) -> Iterator[int]:
         """The next numbers, as long as the program with the last one had few executions."""
@@ -209,12 +208,12 @@ class _Sketches:
             said += f"; {', '.join(sorted({f.code for f in errors}))} with {self.name(size)}"
         smaller = [found[k] for k in sorted(found) if k < number]
         beside = [replace(found[size], findings=tuple(errors)) for size, errors in others.errors.items()]
-        given = replace(
+        unproved = isinstance(proof, Unproved) and cut(proof.why)
+        return replace(
             given, findings=merge_findings([*smaller, given, *beside]), covered=False, executions=checked.executions,
             reasons=unique_reasons((Reason(Cause.SMALLEST, said),), given.reasons, others.late),
-            cut=bool(missed) or any(a.cut for a in found.values()),
+            cut=bool(missed) or unproved or any(a.cut for a in found.values()),
         )  # fmt: skip
-        return replace(given, cut=given.cut or (isinstance(proof, Unproved) and cut(proof.why)))
 
     def conclude_open(self, why: Reasons, checked: CheckedNumbers[int]) -> Answer:
         """The answer with what the checked numbers showed."""

@@ -173,10 +173,10 @@ class Family(Protocol[K]):
     def numbers(self, proof: Proved[K] | Unproved[K], checked: CheckedNumbers[K]) -> Iterator[K]:
         """The numbers to check in their order, until one has an error."""
 
-    def skipped(self, number: K, proof: Proved[K] | Unproved[K], checked: CheckedNumbers[K]) -> Iterable[K]:
+    def skipped(self, number: K, proof: Proved[K] | Unproved[K], checked: CheckedNumbers[K], /) -> Iterable[K]:
         """Smaller numbers than one with an error that may have it too."""
 
-    def following(self, number: K, checked: CheckedNumbers[K]) -> Iterable[K]:
+    def following(self, number: K, checked: CheckedNumbers[K], /) -> Iterable[K]:
         """Numbers after the first one with an error that may have others."""
 
     def name(self, number: K) -> str:
@@ -186,7 +186,7 @@ class Family(Protocol[K]):
         """The answer if all numbers are covered."""
 
     def conclude_error(
-        self, number: K, proof: Proved[K] | Unproved[K], checked: CheckedNumbers[K], others: FollowingErrors[K]
+        self, number: K, proof: Proved[K] | Unproved[K], checked: CheckedNumbers[K], others: FollowingErrors[K], /
     ) -> Answer:
         """The answer for the first number with an error."""
 
