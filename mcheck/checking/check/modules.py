@@ -1,8 +1,10 @@
-"""Checks one PTX module with its launch: reads both, executes a cluster, reports findings by source line."""
+"""Checks one PTX module with its launch or launches: reads both, executes a cluster of each, reports findings by source
+line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mcheck.answers.result import Answer
@@ -13,14 +15,16 @@ from mcheck.cat.ast import Model
 from mcheck.checking.check.files import read_launch_beside
 from mcheck.checking.check.selection import find_all, set_apart
 from mcheck.checking.modules.any_parameter import answer_for_every
-from mcheck.checking.policy.question import Completeness
+from mcheck.checking.modules.launch_sequence import answer_sequence
+from mcheck.checking.policy.question import Completeness, Question
 from mcheck.checking.run.case import Case, LaunchText, Options, Settings
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.single import answer_case, stem_of
 from mcheck.findings.finding import Access, Finding
 from mcheck.frontend.ptx import launch_reader, reader
-from mcheck.frontend.ptx.launch import Buffer, Extent, Launch
+from mcheck.frontend.ptx.launch import Buffer, Extent, Launch, LaunchSequence
 from mcheck.frontend.ptx.launch_reader import LaunchDescription
+from mcheck.frontend.ptx.launch_sequence_reader import build_launches
 from mcheck.frontend.ptx.module import Module, SourceLine
 from mcheck.frontend.ptx.targets import check_target
 from mcheck.ir.condition import Condition
@@ -44,10 +48,17 @@ class ModuleText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchedModule(ModuleText):
-    """A module and the launch of one of its kernels, after which it is named."""
+    """A module and its launches, by whose kernels it is named; ``several``: the user gave a sequence."""
 
     module: Module
-    launch: Launch
+    launches: tuple[Launch, ...]
+    several: bool
+
+    def answer(self, model: Model, question: Question, engine: str) -> Answer:
+        """The answer about the launches."""
+        if self.several:
+            return answer_sequence(self.module, LaunchSequence(launches=self.launches), model, question, engine)
+        return answer_for_every(self.module, self.launches[0], model, question, engine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,28 +84,31 @@ class ModuleInquiry:
         return ModuleText(path=case.path, name=stem_of(case.path), source=text, described=described)
 
     def prepare(self, subject: ModuleText, settings: Settings) -> LaunchedModule:
-        """The module with the kernel that is launched."""
+        """The module with the kernels that are launched."""
         module = reader.parse_module(subject.source, subject.path)
-        launch = launch_reader.build_launch(module, subject.described)
+        given = build_launches(module, subject.described)
         check_target(module)
-        launch = replace(launch, assume=tuple(dict.fromkeys((*launch.assume, *settings.assume))))
+        several = isinstance(given, LaunchSequence)
+        launches = tuple(
+            replace(launch, assume=tuple(dict.fromkeys((*launch.assume, *settings.assume))))
+            for launch in (given.launches if isinstance(given, LaunchSequence) else (given,))
+        )
         return LaunchedModule(
-            path=subject.path, name=launch.entry, source=subject.source, described=subject.described,
-            module=module, launch=launch,
+            path=subject.path, name=", ".join(dict.fromkeys(launch.entry for launch in launches)),
+            source=subject.source, described=subject.described, module=module, launches=launches, several=several,
         )  # fmt: skip
 
     def ask(self, subject: LaunchedModule, model: Model, settings: Settings, within: Limit) -> Answer:
-        """The answer about the kernel, by lines of the source, with the launch among the assumptions."""
-        module, launch, engine = subject.module, subject.launch, self.options.engine
+        """The answer about the kernels, by lines of the source, with the launches among the assumptions."""
+        engine = self.options.engine
         given = find_all(
-            lambda asked: answer_for_every(module, launch, model, asked, engine),
-            subject, settings, self.options, within,
+            lambda asked: subject.answer(model, asked, engine), subject, settings, self.options, within
         )  # fmt: skip
-        lines = source_lines(module, launch.entry)
+        lines = source_lines(subject.module, *(launch.entry for launch in subject.launches))
         return replace(
             given,
             findings=tuple(_with_source(finding, lines) for finding in given.findings),
-            assumptions=(*assumptions(launch), *given.assumptions),
+            assumptions=(*_launch_assumptions(subject.launches, several=subject.several), *given.assumptions),
         )
 
     def report(self, result: Result, subject: LaunchedModule, given: Answer) -> Result:  # noqa: ARG002 - as for programs
@@ -129,12 +143,20 @@ def combine_launch(said: LaunchText | None) -> LaunchDescription:
 # --- what an answer rests on ----------------------------------------------------------------------------------
 
 
+def _launch_assumptions(launches: Sequence[Launch], *, several: bool) -> Iterator[str]:
+    """The assumptions that state the launches; of several each with its number."""
+    for number, launch in enumerate(launches, 1):
+        said = assumptions(launch)
+        yield from (f"launch {number}: {text.removeprefix('the launch: ')}" for text in said) if several else said
+
+
 def assumptions(launch: Launch) -> tuple[str, ...]:
     """The assumptions that state the launch."""
     found = [
         (
             f"the launch: entry {launch.entry}, grid {_extent(launch.grid)}, block {_extent(launch.block)}, "
             f"cluster {_extent(launch.cluster)}, {launch.shared} bytes of dynamic shared memory"
+            f"{', programmatic' if launch.programmatic else ''}{f', GPU {launch.gpu}' if launch.gpu else ''}"
         )
     ]
     unknown = [a.name for a in launch.arguments if not a.is_given]
@@ -161,9 +183,9 @@ Place = tuple[int, int]
 """Line and column of a statement in the module."""
 
 
-def source_lines(module: Module, entry: str) -> Mapping[Place, SourceLine]:
-    """The source locations that the statements of a module were compiled from."""
-    functions = [f for f in module.functions.values() if f.name == entry or not f.entry]
+def source_lines(module: Module, *entries: str) -> Mapping[Place, SourceLine]:
+    """The source locations that the statements of these entries and of functions were compiled from."""
+    functions = [f for f in module.functions.values() if f.name in entries or not f.entry]
     return {(s.span.line, s.span.column): s.source for f in functions for s in f.body if s.source is not None}
 
 

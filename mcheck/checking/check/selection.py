@@ -47,6 +47,7 @@ def find_all(
             thorough=thorough,
             excused=excused,
             limit=options.limit,
+            without=frozenset(settings.without),
         )
 
     def unwanted(finding: Finding) -> bool:

@@ -22,7 +22,7 @@ from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.checking.modules.answer import answer_launch
-from mcheck.checking.modules.grid_coverage import single_cluster_coverage
+from mcheck.checking.modules.grid_coverage import uncovered_grid
 from mcheck.checking.policy.every_number import (
     CheckedNumbers,
     FollowingErrors,
@@ -74,7 +74,7 @@ def _of_one(given: Answer, module: Module, launch: Launch) -> Answer:
     """Limits a proof for all numbers to the cluster that was checked, unless all clusters only read and do the same:
     how their accesses depend on the number is not compared.
     """
-    covers = single_cluster_coverage(launch)
+    covers = uncovered_grid(launch)
     if only_reads(module, launch.entry):
         covers = replace(covers, clusters=covers.total)
     if covers.clusters < covers.total and given.verdict is Verdict.PROVED:
@@ -162,7 +162,8 @@ class _Launches:
 
         rounds = LoopPeriodicity(len(way.starts), {}, {}, place=way.loop_bounds)
         program = replace(instance(0), parameter=self.names[0], instance=instance, rounds=lambda: rounds)
-        return prove(program, self.model, self.question.profile, self.question.unroll, limit)
+        asked = self.question
+        return prove(program, self.model, asked.profile, asked.unroll, limit, passes=asked.passes)
 
     def _smaller_numbers(self, ways: list[PeriodicTrace], first: int) -> list[Numbers]:
         """The numbers below ``first`` with which some path differs from smaller ones."""

@@ -165,6 +165,7 @@ def conclude(subject: S, given: Answer, settings: Settings, inquiry: Inquiry[R, 
         assumptions=given.assumptions,
         cut=given.cut,
         covers=given.covers,
+        launches=given.launches,
     )
     return inquiry.report(result, subject, given)
 

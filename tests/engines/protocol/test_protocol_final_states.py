@@ -185,6 +185,31 @@ def test_orders_that_no_interleaving_shows(body: str, why: str) -> None:
     assert why in str(given.reason)
 
 
+def test_a_load_before_a_multicast_copy_sees_what_the_waiter_writes() -> None:
+    text = """PTX multicast
+{
+  .global .u32 x = 0; .global .align 16 .b8 g[16];
+  .shared .align 16 .b8 s[16]; .shared .align 8 .b64 a;
+}
+P0@cluster 0, cta 0 {
+  barrier.cluster.arrive; barrier.cluster.wait;
+  ld.relaxed.gpu.global.u32 r0, [x];
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [s], [g], 16, [a], 2;
+}
+P1@cluster 0, cta 1 {
+  mbarrier.init.shared::cta.b64 [a], 1; fence.mbarrier_init.release.cluster;
+  barrier.cluster.arrive; barrier.cluster.wait;
+  mbarrier.arrive.expect_tx.relaxed.cta.shared::cta.b64 _, [a], 16;
+  await mbarrier.try_wait.parity.shared::cta.b64 [a], 0;
+  st.relaxed.gpu.global.u32 [x], 1;
+}
+exists (P0:r0 == 1)"""
+    given = ask(text)
+    assert given.verdict == "unknown"
+    assert "interleaving" in str(given.reason)
+    assert len(states(enumerate_all(parse(text, "multicast"), load_model("ptx-9.0")))) == 2
+
+
 def test_the_suites() -> None:
     """Every fifth test: ``python -m benchmarks.agreement litmus`` compares all, and Z3 as well."""
     compared = 0
