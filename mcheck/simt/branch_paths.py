@@ -35,6 +35,12 @@ class BranchPaths:
     incomplete: bool = False
     """Whether a path could not be followed."""
 
+    def restart(self) -> None:
+        """Forget all paths: they are executed anew, with more of what they do."""
+        self.followed.clear()
+        self.pending.clear()
+        self.planned.clear()
+
     def record(self, observations: Mapping[AccessId, Observation]) -> bool:
         """Record a path that has been executed; returns whether it is new."""
         if observations in self.followed:

@@ -128,7 +128,7 @@ def follow_paths(
         if (named, counters) != (runner.code.stores_named, runner.counters):
             runner = Runner(module, launch, runner.limit, named=named, counters=counters)
             todo, planned = [PathChoices()], {PathChoices()}
-            branches.followed.clear()
+            branches.restart()
             continue
         if way.values and not branches.is_followed_by(cluster.trace.observations(), way.values):
             branches.incomplete = True

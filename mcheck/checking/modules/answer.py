@@ -54,9 +54,9 @@ def answer_launch(
     """
     limit = Limit(question.timeout)
 
-    def follow(launch: Launch, limit: Limit, *, whole: bool = False) -> Followed | None:
+    def follow(launch: Launch, limit: Limit, *, whole: bool = False, apart: bool = False) -> Followed | None:
         asked = replace(question, timeout=limit.left())
-        return _follow(module, launch, model, asked, engine, limit, whole=whole)
+        return _follow(module, launch, model, asked, engine, limit, whole=whole, alone=apart)
 
     first = _follow(module, launch, model, question, engine, limit, alone=alone)
     assert first is not None

@@ -13,12 +13,14 @@ from itertools import combinations, product
 from math import prod
 from typing import Protocol
 
-from mcheck.answers.result import Answer
+from mcheck.answers.result import Answer, Covers
 from mcheck.answers.verdict_rules import add_verdict
-from mcheck.base.budget import Limit
+from mcheck.base.budget import Limit, TimeOut
+from mcheck.base.errors import Unsupported
 from mcheck.base.reasons import Cause, Reason, timeout_reason
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
+from mcheck.checking.modules.grid_coverage import is_conflict
 from mcheck.checking.policy.question import Question
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Finding
@@ -28,6 +30,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const, Lanes
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.program import Program
+from mcheck.simt.grid.grid_classes import Incomparable, find_clashes, find_classes
 
 MAX_TOGETHER = 8
 """Maximum number of clusters that are followed together."""
@@ -40,6 +43,7 @@ FEW = 3
 MAX_RESIDENT = 5
 """The size of groups up to which each of its subsets is followed by itself."""
 NOT_RESIDENT = "DEAD007"
+BY_CLASSES = "one cluster of each of {} classes was checked; all of a class behave alike, and no two clusters conflict"
 OPEN = "clusters outside of this group may take part in what it does"
 SUBSETS = "it was not checked whether the clusters also end if only some of them are resident"
 
@@ -56,9 +60,13 @@ class Followed:
 
 
 class Follow(Protocol):
-    """Follows the clusters that a launch executes together; with ``whole`` only if no others conflict with them."""
+    """Follows the clusters that a launch executes together; with ``whole`` only if no others conflict with them, with
+    ``apart`` because it is known that none do.
+    """
 
-    def __call__(self, launch: Launch, limit: Limit, *, whole: bool = False) -> Followed | None: ...
+    def __call__(
+        self, launch: Launch, limit: Limit, *, whole: bool = False, apart: bool = False
+    ) -> Followed | None: ...
 
 
 def answer_together(
@@ -68,18 +76,25 @@ def answer_together(
     if not _needs_group(module, launch, first.answer):
         return first.answer
     limit = limit.part(GROUP_SECONDS)
+    if {reason.cause for reason in first.answer.reasons} == {Cause.CLUSTERS}:
+        try:
+            found = answer_by_classes(module, launch, first.answer, follow, limit)
+        except (TimeOut, Unsupported, Incomparable):
+            found = None
+        if found is not None:
+            return found
     for box in closed_boxes(launch):
         if limit.is_over():
             break
-        found = follow(replace(launch, together=box, first=_origin(launch, box)), limit, whole=True)
-        if found is not None:
-            return _better(first.answer, _with_residency(launch, box, found, follow, question, limit))
+        group = follow(replace(launch, together=box, first=_origin(launch, box)), limit, whole=True)
+        if group is not None:
+            return _better(first.answer, _with_residency(launch, box, group, follow, question, limit))
     some = few_clusters(launch)
     if some is None or limit.is_over():
         return first.answer
-    found = follow(replace(launch, group=some), limit)
-    assert found is not None
-    return _better(first.answer, _explain(found.answer, first.answer))
+    group = follow(replace(launch, group=some), limit)
+    assert group is not None
+    return _better(first.answer, _explain(group.answer, first.answer))
 
 
 def _explain(together: Answer, alone: Answer) -> Answer:
@@ -137,6 +152,42 @@ def few_clusters(launch: Launch) -> tuple[Extent, ...] | None:
 
 def _is_small(launch: Launch, clusters: int) -> bool:
     return clusters <= MAX_TOGETHER and clusters * prod(launch.cluster) * launch.width <= MAX_THREADS
+
+
+# --- classes of clusters --------------------------------------------------------------------------------------------
+
+
+def answer_by_classes(module: Module, launch: Launch, alone: Answer, follow: Follow, limit: Limit) -> Answer | None:
+    """The answer from one cluster of each class, if those of any two keep apart, or from two clusters that do not;
+    ``None`` if neither answers. ``alone`` is the answer about one cluster, in which nothing but the others is missing.
+    """
+    classes = find_classes(module, launch, limit)
+    if classes.lost:
+        return None
+    executions = alone.executions
+    clash = next(find_clashes(classes, is_conflict, limit), None)
+    if clash is not None:
+        pair = follow(replace(launch, group=tuple(dict.fromkeys((clash.first, clash.second)))), limit)
+        assert pair is not None
+        return pair.answer if pair.answer.verdict is Verdict.FINDING else None
+    findings, cut = alone.findings, alone.cut
+    for first in classes.firsts[1:]:
+        one = follow(replace(launch, first=first), limit, apart=True)
+        assert one is not None
+        executions += one.answer.executions
+        cut = cut or one.answer.cut
+        if one.answer.verdict not in (Verdict.PROVED, Verdict.FINDING):
+            return None
+        findings = (*findings, *(f for f in one.answer.findings if f not in findings))
+    reasons = tuple(r for r in alone.reasons if r.cause is not Cause.CLUSTERS)
+    said = BY_CLASSES.format(len(classes.firsts))
+    assumed = (*(a for a in alone.assumptions if "of the grid was checked" not in a), said)
+    total = prod(launch.cluster_counts)
+    given = replace(
+        alone, findings=findings, covered=True, reasons=reasons, executions=executions, cut=cut, assumptions=assumed,
+        covers=Covers(clusters=total, total=total),
+    )  # fmt: skip
+    return add_verdict(given)
 
 
 # --- clusters that are not there ------------------------------------------------------------------------------------

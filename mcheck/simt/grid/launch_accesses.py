@@ -28,7 +28,7 @@ from mcheck.simt.trace_extraction import Runner, follow_paths
 
 MAX_CLASSES = 8
 """Maximum number of clusters of a grid that are executed, each for a class."""
-MAX_CLUSTERS = 1 << 16
+MAX_CLUSTERS = 1 << 17
 """Maximum number of clusters of a grid that are enumerated."""
 SAMPLE = 4096
 """Number of clusters of a larger grid among which common bytes are searched."""
@@ -194,6 +194,11 @@ def _start(watch: LaunchWatch, ctas: int) -> int:
 # --- the clusters of a class ----------------------------------------------------------------------------------
 
 
+def class_symbols(space: Space, spaces: list[Space]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The symbols of all clusters of a grid in a row each, and which of them are in the class of every path."""
+    return _grid_rows(space)[0], _common_rows(spaces)
+
+
 def _class_rows(space: Space, within: NDArray[np.bool_] | None) -> tuple[NDArray[np.int64], bool]:
     """The symbols of the clusters of a class, and whether these are all of them."""
     symbols, complete = _grid_rows(space)
@@ -267,7 +272,7 @@ def _accesses(
             if memory == ANYWHERE or form.whole:
                 extents, exact = [Extent(0, sizes.get(form.buffer, 1), (), ())], False
             elif form.shape:
-                extents, exact = _box_extents(form, starts, path.space, sizes[form.buffer])
+                extents, exact = box_extents(form, starts, path.space, sizes[form.buffer])
             else:
                 regions = regions_of(starts - form.buffer, form.lengths, form.slopes)
                 extents, exact = [_only_dimension(r) for r in regions], True
@@ -282,7 +287,7 @@ def _only_dimension(region: Region) -> Extent:
     return region.dimensions[0]
 
 
-def _box_extents(form: Form, starts: NDArray[np.int64], space: Space, size: int) -> tuple[list[Extent], bool]:
+def box_extents(form: Form, starts: NDArray[np.int64], space: Space, size: int) -> tuple[list[Extent], bool]:
     """The bytes of boxes of a tensor; what is outside of the tensor is not accessed. The second value: whether these
     are exactly the bytes.
     """
