@@ -24,6 +24,7 @@ from mcheck.cat.ast import Model
 from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.modules.grid_coverage import uncovered_grid
 from mcheck.checking.policy.every_number import (
+    Attempt,
     CheckedNumbers,
     FollowingErrors,
     Proved,
@@ -108,7 +109,7 @@ class _Launches:
 
     # --- the proof ------------------------------------------------------------------------------------------------
 
-    def prove(self, limit: Limit) -> Proved[Numbers] | Unproved[Numbers]:
+    def prove(self, limit: Limit) -> Attempt[Numbers]:
         """The proof for all large numbers of a single parameter, or why there is none."""
         if len(self.names) > 1:
             return Unproved((Reason(Cause.NUMBERS, "more than one parameter is any number"),))
@@ -179,9 +180,7 @@ class _Launches:
 
     # --- which numbers --------------------------------------------------------------------------------------------
 
-    def numbers(
-        self, proof: Proved[Numbers] | Unproved[Numbers], checked: CheckedNumbers[Numbers]
-    ) -> Iterator[Numbers]:
+    def numbers(self, proof: Attempt[Numbers], checked: CheckedNumbers[Numbers]) -> Iterator[Numbers]:
         """The numbers with which some path differs; if that proves nothing, the smallest ones and some larger ones."""
         yield from proof.numbers
         if isinstance(proof, Proved) and checked.are_whole:
@@ -191,9 +190,7 @@ class _Launches:
         if len(self.names) == 1:
             yield from ((number,) for number in LARGER)
 
-    def skipped(
-        self, number: Numbers, proof: Proved[Numbers] | Unproved[Numbers], checked: CheckedNumbers[Numbers]
-    ) -> Iterator[Numbers]:
+    def skipped(self, number: Numbers, proof: Attempt[Numbers], checked: CheckedNumbers[Numbers]) -> Iterator[Numbers]:
         """The smaller numbers, unless some path differs with this one: then it does not with those between."""
         if len(number) == 1 and number not in proof.numbers:
             yield from ((k,) for k in range(number[0]) if (k,) not in checked)
@@ -216,7 +213,7 @@ class _Launches:
         return merge_proved(given, [*answers, *proof.answers], executions, Reason(Cause.PERIODIC, proof.said))
 
     def conclude_error(
-        self, number: Numbers, proof: Proved[Numbers] | Unproved[Numbers], checked: CheckedNumbers[Numbers],
+        self, number: Numbers, proof: Attempt[Numbers], checked: CheckedNumbers[Numbers],
         _: FollowingErrors[Numbers],
     ) -> Answer:  # fmt: skip
         """The answer for the smallest numbers that have an error; a proof that time cut would not have shown others

@@ -19,6 +19,7 @@ from mcheck.base.reasons import Cause, Reason, Reasons, cut, timeout_reason, uni
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy.every_number import (
+    Attempt,
     CheckedNumbers,
     FollowingErrors,
     Proved,
@@ -112,7 +113,7 @@ class _Sketches:
         """A number that takes more than half of the remaining time is skipped."""
         return TimeShares(one=0.5, skips=True, beside=NEXT_TO_IT, wait=WAIT)
 
-    def prove(self, limit: Limit) -> Proved[int] | Unproved[int]:
+    def prove(self, limit: Limit) -> Attempt[int]:
         """The proof for all large numbers, or why there is none."""
         proof = _proof(limit, self.prover)
         if isinstance(proof, Unproved):
@@ -139,7 +140,7 @@ class _Sketches:
 
     # --- which numbers --------------------------------------------------------------------------------------------
 
-    def numbers(self, proof: Proved[int] | Unproved[int], checked: CheckedNumbers[int]) -> Iterator[int]:
+    def numbers(self, proof: Attempt[int], checked: CheckedNumbers[int]) -> Iterator[int]:
         """All numbers below those that are proved; without a proof small ones, then ever fewer larger ones."""
         if isinstance(proof, Proved):
             yield from proof.numbers
@@ -161,7 +162,7 @@ class _Sketches:
         checked.late = (Reason(Cause.TIME, said),)
         return False
 
-    def skipped(self, number: int, _: Proved[int] | Unproved[int], checked: CheckedNumbers[int]) -> Iterable[int]:
+    def skipped(self, number: int, _: Attempt[int], checked: CheckedNumbers[int]) -> Iterable[int]:
         """The smaller numbers that were not sampled, if no larger one without an error was."""
         return [k for k in range(number) if k not in checked and number == max(checked.found)]
 
@@ -188,7 +189,7 @@ class _Sketches:
         )  # fmt: skip
 
     def conclude_error(
-        self, number: int, proof: Proved[int] | Unproved[int], checked: CheckedNumbers[int],
+        self, number: int, proof: Attempt[int], checked: CheckedNumbers[int],
         others: FollowingErrors[int],
     ) -> Answer:  # fmt: skip
         """The answer for the first number with an error, with review findings of smaller and other errors of larger

@@ -157,41 +157,32 @@ class TimeShares:
     wait: float | None = None
 
 
+Attempt = Proved[K] | Unproved[K]
+
+
 class Family(Protocol[K]):
-    """Programs, one for each number (or for each of several), how a proof is asked for, and the words."""
+    """Programs, one for each number (or for each of several), how a proof is asked for, and the words.
+
+    ``prove`` attempts a proof, and raises ``TimeOut``; ``answer`` is that about the program for a number within
+    so many seconds. ``numbers`` are those to check in their order, until one has an error; ``skipped`` the smaller ones
+    that may have it too; ``following`` the larger ones that may have others. ``name`` is a number with the name of the
+    parameter. ``conclude_proved`` gives the answer if all numbers are covered, ``conclude_error`` for the first number
+    with an error, ``conclude_open`` if there is neither a proof nor an error, for these reasons.
+    """
 
     @property
-    def shares(self) -> TimeShares:
-        """How long a number may take."""
-
-    def prove(self, limit: Limit) -> Proved[K] | Unproved[K]:
-        """The result of an attempt at a proof; raises ``TimeOut``."""
-
-    def answer(self, number: K, seconds: float | None) -> Answer:
-        """The answer about the program for a number."""
-
-    def numbers(self, proof: Proved[K] | Unproved[K], checked: CheckedNumbers[K]) -> Iterator[K]:
-        """The numbers to check in their order, until one has an error."""
-
-    def skipped(self, number: K, proof: Proved[K] | Unproved[K], checked: CheckedNumbers[K], /) -> Iterable[K]:
-        """Smaller numbers than one with an error that may have it too."""
-
-    def following(self, number: K, checked: CheckedNumbers[K], /) -> Iterable[K]:
-        """Numbers after the first one with an error that may have others."""
-
-    def name(self, number: K) -> str:
-        """A number with the name of the parameter."""
-
-    def conclude_proved(self, proof: Proved[K], checked: CheckedNumbers[K]) -> Answer:
-        """The answer if all numbers are covered."""
-
+    def shares(self) -> TimeShares: ...
+    def prove(self, limit: Limit, /) -> Attempt[K]: ...
+    def answer(self, number: K, seconds: float | None, /) -> Answer: ...
+    def numbers(self, proof: Attempt[K], checked: CheckedNumbers[K], /) -> Iterator[K]: ...
+    def skipped(self, number: K, proof: Attempt[K], checked: CheckedNumbers[K], /) -> Iterable[K]: ...
+    def following(self, number: K, checked: CheckedNumbers[K], /) -> Iterable[K]: ...
+    def name(self, number: K, /) -> str: ...
+    def conclude_proved(self, proof: Proved[K], checked: CheckedNumbers[K], /) -> Answer: ...
     def conclude_error(
-        self, number: K, proof: Proved[K] | Unproved[K], checked: CheckedNumbers[K], others: FollowingErrors[K], /
-    ) -> Answer:
-        """The answer for the first number with an error."""
-
-    def conclude_open(self, why: Reasons, checked: CheckedNumbers[K]) -> Answer:
-        """The answer if no number that was checked has an error, and there is no proof, for these reasons."""
+        self, number: K, proof: Attempt[K], checked: CheckedNumbers[K], others: FollowingErrors[K], /
+    ) -> Answer: ...
+    def conclude_open(self, why: Reasons, checked: CheckedNumbers[K], /) -> Answer: ...
 
 
 def answer_every_number(family: Family[K], seconds: float | None, excused: Excused = None) -> Answer:
@@ -221,7 +212,7 @@ class _Search(Generic[K]):
     family: Family[K]
     limit: Limit
     checked: CheckedNumbers[K]
-    proof: Proved[K] | Unproved[K] = field(default_factory=Unproved)
+    proof: Attempt[K] = field(default_factory=Unproved)
     took: float = 0.0
     """The seconds that the first number with an error took."""
 

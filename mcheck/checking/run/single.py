@@ -95,23 +95,19 @@ S = TypeVar("S", bound=Subject)
 
 
 class Inquiry(Protocol[R, S]):
-    """What is asked about one file, and how the answer is reported."""
+    """What is asked about one file, and how the answer is reported.
+
+    ``about``: what the answer has to be complete in. ``read`` gives what the file says, as far as reports need it;
+    ``prepare`` adds what an engine needs, and raises what is wrong with it. ``ask`` gives the answer of the engines,
+    ``report`` the result as the command reports it.
+    """
 
     @property
-    def about(self) -> Completeness:
-        """What the answer has to be complete in."""
-
-    def read(self, case: Case, settings: Settings) -> R:
-        """What the file says, as far as reports need it."""
-
-    def prepare(self, subject: R, settings: Settings) -> S:
-        """The subject with everything that an engine needs; what is wrong with it is raised."""
-
-    def ask(self, subject: S, model: Model, settings: Settings, within: Limit) -> Answer:
-        """The answer of the engines."""
-
-    def report(self, result: Result, subject: S, given: Answer) -> Result:
-        """The result as the command reports it."""
+    def about(self) -> Completeness: ...
+    def read(self, case: Case, settings: Settings) -> R: ...
+    def prepare(self, subject: R, settings: Settings) -> S: ...
+    def ask(self, subject: S, model: Model, settings: Settings, within: Limit) -> Answer: ...
+    def report(self, result: Result, subject: S, given: Answer) -> Result: ...
 
 
 def answer_case(case: Case, settings: Settings, inquiry: Inquiry[R, S]) -> Result:
