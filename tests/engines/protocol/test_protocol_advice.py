@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mcheck.cat import load_model
-from mcheck.checking.check.case import Options, Settings
-from mcheck.checking.check.single import check_case
-from mcheck.checking.run.case import Case
-from mcheck.checking.run.single import run_case
+from mcheck.checking.check.inquiry import check_case
+from mcheck.checking.run.case import Case, Options, Settings
+from mcheck.checking.run.inquiry import run_case
 from mcheck.engines.protocol.exploration import check
 from mcheck.findings.finding import Finding
 from mcheck.findings.repair import apply_edits, make_edits

@@ -9,7 +9,7 @@ import pytest
 
 from mcheck.cat import load_model
 from mcheck.checking.check.agreement import engine_findings
-from mcheck.checking.run.case import kinds_hold
+from mcheck.checking.run.result import kinds_hold
 from mcheck.engines.protocol.exploration import check
 from mcheck.findings import catalogue
 from mcheck.findings.entry import Entry

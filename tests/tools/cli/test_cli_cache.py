@@ -23,7 +23,7 @@ from mcheck.base.reasons import timeout_reason
 from mcheck.checking.cache import packing
 from mcheck.checking.cache.database import FILE, Store, open_store
 from mcheck.checking.cache.keys import cache_key, options_text, version
-from mcheck.checking.run.case import Result
+from mcheck.checking.run.result import Result
 from mcheck.findings.finding import Access, Finding
 
 MINE = '"mine"\ninclude "parts.cat"\nacyclic (po | rf | co | fr) as Order\n'
@@ -153,7 +153,7 @@ def test_a_file_that_is_edited_meanwhile(
         return loader(path, assume, text)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mcheck.checking.run.single.load_program", late)
+        patch.setattr("mcheck.checking.run.inquiry.load_program", late)
         mcheck("run", path, "--cache", cache)
     path.write_text(real + "// old\n")
     calls.clear()

@@ -18,9 +18,11 @@ from mcheck.base.reasons import Cause, Reason
 from mcheck.checking.backends import Backend
 from mcheck.checking.cache.database import open_store
 from mcheck.checking.result_cache import compute_uncached, open_result_cache
-from mcheck.checking.run.case import Case, Result, Settings
+from mcheck.checking.run.case import Case, Settings
+from mcheck.checking.run.inquiry import run_case
 from mcheck.checking.run.pool import run_cases
-from mcheck.checking.run.single import crashed_result, run_case
+from mcheck.checking.run.result import Result
+from mcheck.checking.run.single import crashed_result
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
