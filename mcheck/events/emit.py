@@ -459,9 +459,15 @@ def _proxy_fence(e: Emitter, op: Op, state: State) -> list[State]:
 def _await(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Await)
     if op.followed:
-        reason = "the way of a thread depends on what an atomic returns, which the protocol engine alone follows"
+        reason = "the path of a thread depends on what an atomic returns, which the protocol engine alone follows"
         raise Unsupported(reason, op.span)
     return _attempt(e, op, state, 1)
+
+
+@handles(ops.AssumedValue)
+def _assumed_value(_: Emitter, op: Op, __: State) -> list[State]:
+    reason = "the path of a thread depends on what a load or an atomic returns, which the protocol engine alone follows"
+    raise Unsupported(reason, op.span)
 
 
 def _attempt(e: Emitter, op: ops.Await, state: State, number: int) -> list[State]:

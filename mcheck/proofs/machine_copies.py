@@ -26,7 +26,7 @@ def copy_machine(m: Machine) -> Machine:
 
 SHALLOW = (
     "program_order", "control_sources", "polls", "exits", "fences", "blocked_steps", "unordered_finds", "reported",
-    "agents_to_split", "tokens", "guessed_truths",
+    "agents_to_split", "tokens", "guessed_truths", "branch_values",
 )  # fmt: skip
 """Sets and mappings of a machine that are copied shallowly."""
 

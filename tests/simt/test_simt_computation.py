@@ -58,7 +58,7 @@ def test_the_upper_half_of_a_wide_move_is_no_value_that_all_have() -> None:
 
 
 @pytest.mark.parametrize("way", ["setp.eq.u32 %p1, %r1, 1;\n  @%p1 bra B;\n  bra A;", "brx.idx %r1, TARGETS;"])
-def test_a_branch_on_the_order_of_atomics_is_told(way: str) -> None:
+def test_both_ways_of_a_branch_on_the_order_of_atomics_are_followed(way: str) -> None:
     body = f"""
 TARGETS: .branchtargets A, B;
   setp.ne.u32 %p3, %r9, 0;
@@ -72,7 +72,9 @@ TARGETS: .branchtargets A, B;
 A:
   st.shared.u32 [words+16], 1;
 B:"""
-    assert answer(body)[0] == "bounded"
+    assert answer(body) == ("proved", set())
+    late = body.replace("B:", "B: @!%p3 st.shared.u32 [words+16], 2;")
+    assert answer(late)[1] == {"RACE001"}, "where the second warp goes to A"
 
 
 def test_a_branch_by_a_parameter_that_lacks_is_an_error() -> None:

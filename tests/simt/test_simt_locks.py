@@ -280,8 +280,7 @@ DONE:
 
 def test_whoever_waits_for_its_ticket_is_no_race() -> None:
     found = ask(TICKET, ctas=3)
-    assert (found.verdict, found.findings) == ("bounded", ()), "tickets are followed in one order"
-    assert "only one order is followed" in (found.reason or "")
+    assert (found.verdict, found.findings) == ("proved", ()), "each order of the tickets is a path"
 
 
 @pytest.mark.parametrize(("there", "instead"), [("st.release", "st.relaxed"), ("ld.acquire", "ld.relaxed")])
@@ -296,4 +295,4 @@ def test_engines_that_follow_no_order_of_atomics_say_so(engine: str) -> None:
     given = build_launch(read, from_object({"grid": [2], "block": [1], "cluster": [2], "params": params}))
     found = answer_launch(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60), engine)
     assert (found.verdict, found.findings) == ("unknown", ())
-    assert "what an atomic returns" in (found.reason or "")
+    assert "what a load or an atomic returns" in (found.reason or "")

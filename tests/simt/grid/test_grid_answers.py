@@ -73,17 +73,36 @@ def test_clusters_that_keep_apart_are_proved_for_the_launch(name: str) -> None:
     assert covers(found) == (4, 4)
 
 
+ANSWERS = {
+    "counter": ("bounded", (3, 20)),
+    "another way": ("proved", (20, 20)),  # the first cluster is a class, the others are one
+    "neighbour": ("RACE001", (2, 20)),
+    "sums that are read": ("bounded", (1, 20)),
+    "narrow sums": ("RACE001", (2, 20)),
+    "too small": ("UB103", (1, 20)),
+    "not followed": ("bounded", (3, 20)),
+    "shared": ("bounded", (3, 20)),
+}
+
+
 @pytest.mark.parametrize("name", OPEN)
-def test_what_is_not_shown_is_bounded(name: str) -> None:
+def test_what_one_cluster_does_not_show_is_answered_by_others_or_bounded(name: str) -> None:
     body, why, size = OPEN[name]
-    found = checked(body, size=size)
-    assert found.verdict != "proved"
-    assert covers(found) == (1, 4)
-    if why:
-        assert found.verdict == "bounded"
-        assert "one of 4 clusters of the grid was checked" in (found.reason or "")
+    found = checked(body, size=size, grid=20)
+    answer, covered = ANSWERS[name]
+    assert ([f.code for f in found.findings] or [found.verdict]) == [answer]
+    assert covers(found) == covered
+    if answer == "bounded" and why:
+        assert "of 20 clusters of the grid w" in (found.reason or "")
         assert why in (found.reason or "")
     assert checked(body, grid=1).covers is not None
+
+
+@pytest.mark.parametrize("name", ["not followed", "shared"])
+def test_a_small_grid_is_followed_whole(name: str) -> None:
+    found = checked(OPEN[name][0])
+    assert (found.verdict, found.reason) == ("proved", None)
+    assert covers(found) == (4, 4)
 
 
 def test_weak_stores_of_two_clusters_to_the_same_bytes_are_a_race() -> None:
@@ -96,10 +115,13 @@ def test_weak_stores_of_two_clusters_to_the_same_bytes_are_a_race() -> None:
     assert covers(found) == (1, 4)
 
 
-def test_where_clusters_can_signal_it_is_not_sure() -> None:
+def test_where_clusters_can_signal_they_are_followed_together() -> None:
     one = "setp.ne.u32 %p8, %r2, 0; @%p8 bra END;"
     found = checked(f"{one} st.global.u32 [%rd6], 1; st.release.gpu.global.u32 [%rd1], 1; END:")
-    assert (found.verdict, found.findings) == ("bounded", ())
+    assert ({f.code for f in found.findings}, covers(found)) == ({"RACE001"}, (4, 4))
+    ordered = f"{one} ld.acquire.gpu.global.u32 %r5, [%rd1]; setp.ne.u32 %p9, %r5, %r1; @%p9 bra END;"
+    found = checked(f"{ordered} st.global.u32 [%rd6], 1; st.release.gpu.global.u32 [%rd1], 1; END:")
+    assert found.verdict != "finding", "only one cluster finds its number"
 
 
 EARLY = {
