@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mcheck.checking.check.case import Checked
+    from mcheck.checking.run.result import Result
 
 __all__ = ["check"]
 
@@ -26,7 +26,7 @@ def check(
     timeout: float | None = None,
     select: tuple[str, ...] = (),
     ignore: tuple[str, ...] = (),
-) -> Checked:
+) -> Result:
     """The answer of ``mcheck check MODULE.ptx --launch LAUNCH.json``: verdict, findings, assumptions, seconds.
 
     The module is given by its text or its path, the launch, or launches, as a dictionary or by the path of a JSON file,

@@ -78,6 +78,7 @@ REPEATING = {
 }  # fmt: skip
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("text", REPEATING.values(), ids=REPEATING)
 def test_what_repeats_is_proved(text: str) -> None:
     given = proof(text)
@@ -110,6 +111,7 @@ def test_many_stages_are_followed_as_long_as_it_takes() -> None:
     assert not given.turns
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", sorted(REPEATING.keys() - TILES.keys() - {"in-turns", "reduced"}))  # none is shared
 def test_smaller_numbers_are_as_they_are_by_themselves(name: str) -> None:
     program = parse(REPEATING[name], "any.litmus", every=True)
@@ -170,6 +172,7 @@ LATE = {
 }  # fmt: skip
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", LATE)
 def test_what_is_not_known_to_repeat_is_refused_by_name(name: str) -> None:
     text, why = LATE[name]

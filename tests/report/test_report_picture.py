@@ -81,6 +81,7 @@ def trespassing(layout: Layout) -> list[str]:
     return out
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("suite", SUITES)
 def test_no_texts_overlap_in_the_suites(suite: str) -> None:
     """A sample of each suite; ``MCHECK_ALL_PICTURES=1`` draws every test."""
@@ -232,6 +233,7 @@ def test_the_axiom_is_the_one_that_fails(test: str, axiom: str) -> None:
     assert axiom in {f.axiom for f in found.forbidden}
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("suite", SUITES)
 def test_allowed_and_forbidden_states_are_apart(suite: str) -> None:
     """What is drawn as allowed fails no axiom, what is forbidden fails one, and no state is both."""

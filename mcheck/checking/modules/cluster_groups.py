@@ -118,7 +118,7 @@ def _needs_group(module: Module, launch: Launch, given: Answer) -> bool:
     if prod(launch.cluster_counts) == 1 or given.verdict in (Verdict.PROVED, Verdict.FINDING) or given.cut:
         return False
     causes = {reason.cause for reason in given.reasons}
-    if not causes <= {Cause.CLUSTERS, Cause.OTHER_CLUSTERS, Cause.GAP, Cause.BRANCHES}:
+    if not causes <= {Cause.CLUSTERS, Cause.OTHER_CLUSTERS, Cause.GAP, Cause.BRANCHES, Cause.NOT_FOLLOWED}:
         return False
     opcodes = {s.opcode[0] for f in module.functions.values() for s in f.body}
     return "clusterlaunchcontrol" not in opcodes  # a cluster can take the place of another one

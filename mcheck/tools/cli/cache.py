@@ -60,12 +60,11 @@ def _damaged(store: Store) -> int:
     """
     from mcheck.checking.cache.entries import unpack_entry
     from mcheck.checking.cache.packing import InvalidAnswer, unpack
-    from mcheck.checking.check.case import Checked
     from mcheck.checking.result_cache import is_stopped_result
-    from mcheck.checking.run.case import Result
+    from mcheck.checking.run.result import Result
     from mcheck.report.site.content import Page
 
-    kinds: dict[str, type[Result | Checked | Page]] = {"run": Result, "check": Checked, "doc": Page}
+    kinds: dict[str, type[Result | Page]] = {"run": Result, "check": Result, "doc": Page}
 
     def sound(key: bytes, data: bytes) -> bool:
         try:

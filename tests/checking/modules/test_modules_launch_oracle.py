@@ -10,10 +10,9 @@ from random import Random
 
 import pytest
 
-from mcheck.checking.check.case import Options, Settings
+from mcheck.checking.check.inquiry import check_case
 from mcheck.checking.check.modules import check_text
-from mcheck.checking.check.single import check_case
-from mcheck.checking.run.case import Case
+from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.frontend.ptx.launch_reader import from_object
 
 SEEDS = range(40)

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from mcheck.checking.check.case import Checked, Options, Settings
 from mcheck.checking.check.modules import check_text
 from mcheck.checking.modules.launch_order import Conflict, StreamOrder
+from mcheck.checking.run.case import Options, Settings
+from mcheck.checking.run.result import Result
 from mcheck.frontend.ptx.launch_reader import from_object
 from mcheck.ptx import check
 from mcheck.tools.cli.main import main
@@ -55,19 +56,19 @@ def launch(entry: str, x: Any = None, y: Any = None, *, programmatic: bool = Tru
     return {"entry": entry, "grid": 4, "params": given, "programmatic": programmatic, **more}
 
 
-def checked(module: str, *launches: dict[str, Any], target: str = "sm_90a", **buffers: Any) -> Checked:
+def checked(module: str, *launches: dict[str, Any], target: str = "sm_90a", **buffers: Any) -> Result:
     declared = {name: {"bytes": 4096, **buffers.get(name, {})} for name in ("a", "b", "c")}
     given = from_object({"launches": list(launches), "buffers": declared})
     return check_text(HEAD.replace("sm_90a", target) + module, "<ptx>", given, Settings(timeout=60), Options())
 
 
-def verdict_of(result: Checked) -> str:
+def verdict_of(result: Result) -> str:
     """The verdict, whose findings are races between launches and nothing else."""
     races(result)
     return result.verdict
 
 
-def races(result: Checked) -> list[tuple[str, ...]]:
+def races(result: Result) -> list[tuple[str, ...]]:
     """The instructions of each race between launches, the later one first."""
     assert all(f.code == "RACE012" for f in result.findings), result.findings
     return [tuple(a.instruction + ";" for a in f.accesses) for f in result.findings]

@@ -17,13 +17,12 @@ from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.reasons import Cause, Reason, error_reason, format_reasons, timeout_reason
 from mcheck.base.verdicts import Verdict
 from mcheck.cat import load_model
-from mcheck.checking.check.case import Options, Settings
-from mcheck.checking.check.single import check_case
+from mcheck.checking.check.inquiry import check_case
 from mcheck.checking.policy import every_n
 from mcheck.checking.policy.ask import ask
-from mcheck.checking.policy.number_ranges import CheckedNumbers, Unproved, attempt_proof
+from mcheck.checking.policy.every_number import CheckedNumbers, Unproved, attempt_proof
 from mcheck.checking.policy.question import Completeness, Question
-from mcheck.checking.run.case import Case
+from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.engines.protocol import exploration
 from mcheck.engines.z3.engine import Z3Run
 from mcheck.findings.finding import Finding
@@ -93,7 +92,7 @@ def test_proved_is_said_in_one_place() -> None:
             for n in nodes
             if isinstance(n, ast.Attribute) and n.attr == "PROVED" and id(n) not in compared
         ]
-    assert set(places) <= {"answers/verdict_rules.py", "checking/check/case.py"}, places  # the other counts them
+    assert set(places) <= {"answers/verdict_rules.py", "checking/run/summary.py"}, places  # the other counts them
 
 
 def test_no_verdict_is_compared_with_a_text() -> None:
@@ -120,7 +119,9 @@ def test_no_engine_reads_a_reason_in_words() -> None:
         "answers",
         "simt",
         "checking/run/single.py",
-        "checking/check/single.py",
+        "checking/run/inquiry.py",
+        "checking/check/inquiry.py",
+        "checking/check/selection.py",
     )
     places = [PACKAGE / room for room in rooms]
     files = [p for place in places for p in ([place] if place.suffix else place.rglob("*.py"))]
@@ -267,7 +268,7 @@ def test_a_second_question_that_was_cut_cuts_the_first(monkeypatch: pytest.Monke
         Answer(verdict=Verdict.FINDING, findings=(RACE,), covered=False),
         Answer(verdict=Verdict.UNKNOWN, reasons=(LATE,)),
     ]
-    monkeypatch.setattr("mcheck.checking.check.single.ask", lambda *_: told.pop(0))
+    monkeypatch.setattr("mcheck.checking.check.inquiry.ask", lambda *_: told.pop(0))
     text = RACY + "expect deadlock\n"
     checked = check_case(Case("racy.litmus", text=text), Settings(timeout=60), Options())
     assert (checked.verdict, checked.cut, checked.cacheable) == (Verdict.FINDING, True, False)

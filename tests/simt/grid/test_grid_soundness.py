@@ -39,6 +39,7 @@ def cta(given: Launch, cluster: tuple[int, ...]) -> str:
     return f"CTA ({', '.join(str(a + b) for a, b in zip(given.first, cluster, strict=True))})"
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_clusters_of_a_class_access_what_is_said_of_them(seed: int) -> None:
     look(seed)

@@ -4,6 +4,8 @@ extern "C" __global__ void __launch_bounds__(64) many_ctas(const float* in, floa
   const unsigned short block = blockIdx.x;
 #elif TWIN == 2
   const unsigned block = blockIdx.x % 99999u;
+#elif TWIN == 3
+  const unsigned block = blockIdx.x == 4711 ? 11 : blockIdx.x;
 #else
   const unsigned block = blockIdx.x;
 #endif
