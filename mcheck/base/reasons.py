@@ -61,7 +61,7 @@ class Cause(StrEnum):
     LAUNCHES = "launches"
     """How accesses of several launches are ordered is not known."""
     OTHER_LAUNCHES = "other-launches"
-    """The answer depends on other launches that are running at the same time."""
+    """The answer depends on what other launches write."""
     NUMBERS = "numbers"
     """The program has a parameter that is any number, and not all numbers are covered."""
     NOT_PERIODIC = "not-periodic"

@@ -21,6 +21,7 @@ from mcheck.simt.grid.footprint import READ, REDUCE, UPDATE, WRITE, Form
 from mcheck.simt.grid.launch_accesses import ANYWHERE, LaunchAccess, LaunchFootprint
 from mcheck.simt.grid.launch_overlap import CommonBytes, OverlapFinder
 from mcheck.simt.grid.launch_watch import BY_EXIT, BY_TRIGGER
+from mcheck.simt.grid.overlap import UNDECIDED
 from mcheck.simt.grid.wait_order import AFTER, BEFORE, MAYBE
 
 DOES = {READ: "reads", WRITE: "writes", REDUCE: "adds to", UPDATE: "updates"}
@@ -131,34 +132,38 @@ class StreamOrder:
         for a in one.accesses:
             self.limit.check()
             for b in other.accesses:
-                if not is_conflict(a.form, b.form) or not (a.memory == b.memory or ANYWHERE in (a.memory, b.memory)):
-                    continue
-                order, why = self._order(first, a, second, b)
-                if order is Order.ORDERED:
-                    continue
-                if ANYWHERE in (a.memory, b.memory):
-                    yield Conflict(
-                        first=first, second=second, earlier=a, later=b, common=None, definite=False,
-                        why="one of the addresses is not known",
-                    )  # fmt: skip
-                    continue
-                common = self.overlaps.find(a, b)
-                if common is None:
-                    continue
-                sure = a.exact and b.exact and a.path.sure and b.path.sure and a.form.sure and b.form.sure
-                weak = is_weak(a.form) or is_weak(b.form)
-                definite = isinstance(common, CommonBytes) and order is Order.UNORDERED and sure and weak
-                if not why:
-                    why = (
-                        "both are strong" if not weak
-                        else "flags between the two launches are not followed" if signals
-                        else "whether both are executed, and with these bytes, is not followed"
-                    )  # fmt: skip
-                yield Conflict(
-                    first=first, second=second, earlier=a, later=b,
-                    common=common if isinstance(common, CommonBytes) else None,
-                    definite=definite and not signals, why=why,
-                )  # fmt: skip
+                touching = a.memory == b.memory or ANYWHERE in (a.memory, b.memory)
+                found = self._conflict(first, a, second, b, signals=signals) if touching else None
+                if found is not None:
+                    yield found
+
+    def _conflict(self, first: int, a: LaunchAccess, second: int, b: LaunchAccess, *, signals: bool) -> Conflict | None:
+        """The conflict of two accesses, if they are not ordered for certain and may have common bytes. ``signals``: the
+        launches may synchronise by flags.
+        """
+        if not is_conflict(a.form, b.form):
+            return None
+        order, why = self._order(first, a, second, b)
+        if order is Order.ORDERED:
+            return None
+        known = ANYWHERE not in (a.memory, b.memory)
+        common = self.overlaps.find(a, b) if known else UNDECIDED
+        if common is None:
+            return None
+        sure = all(x.exact and x.path.sure and x.form.sure for x in (a, b))
+        weak = is_weak(a.form) or is_weak(b.form)
+        here = common if isinstance(common, CommonBytes) else None
+        definite = here is not None and order is Order.UNORDERED and sure and weak and not signals
+        if not known:
+            why = "one of the addresses is not known"
+        elif not weak:
+            why = why or "both are strong"
+        elif signals:
+            why = why or "flags between the two launches are not followed"
+        why = why or "whether both are executed, and with these bytes, is not followed"
+        return Conflict(
+            first=first, second=second, earlier=a, later=b, common=here, definite=definite, why="" if definite else why
+        )
 
     def _order(self, first: int, a: LaunchAccess, second: int, b: LaunchAccess) -> tuple[Order, str]:
         """How an access is ordered before one of a later launch, and why that is not known, if so."""
@@ -172,10 +177,7 @@ class StreamOrder:
         if order is Order.ORDERED or place != BEFORE:
             return order, ""
         if a.placement.released == BY_EXIT:
-            return (
-                Order.OPEN,
-                "a fence follows the earlier one, but no text says that the exit publishes it",
-            )
+            return Order.OPEN, "a fence follows the earlier one, but no text says that the exit publishes it"
         if a.placement.released == BY_TRIGGER:
             if adjacent and a.form.plain and b.form.plain:
                 return Order.ORDERED, ""

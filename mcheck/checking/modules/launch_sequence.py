@@ -100,12 +100,14 @@ def _within(study: LaunchStudy, number: int, given: Answer) -> Answer:
 
 
 def _awaited(study: LaunchStudy, number: int, finding: Finding) -> Reasons:
-    """The waits of a deadlock that a launch running at the same time may end, by a write to global memory."""
+    """The waits of a deadlock that another launch may end by a write to global memory: what earlier launches leave
+    there is not known.
+    """
     found = []
     for access in finding.accesses:
         for other in range(len(study.launches)):
-            if study.may_write_beside(number, other, access.object):
-                said = f"this waits for {access.object}, which {study.name(other)} may write at the same time"
+            if study.may_write_for(number, other, access.object):
+                said = f"this waits for {access.object}, which {study.name(other)} may write"
                 found.append(Reason(Cause.OTHER_LAUNCHES, said, span=access.span))
     return unique_reasons(found)
 

@@ -123,7 +123,7 @@ class LaunchStudy:
             if memory[0] == "buffer" and not self._may_point(other, memory[1]):
                 continue
             footprint = self.footprint(other) if other < number else None
-            if footprint is None or footprint.misses_accesses:
+            if footprint is None or footprint.is_partial:
                 return 0
             for access in footprint.accesses:
                 if access.form.kind == READ or access.memory not in (memory, ANYWHERE):
@@ -148,17 +148,13 @@ class LaunchStudy:
         owned = [self.module.variables, *(f.variables for f in self.module.functions.values())]
         return a.gpu == b.gpu and any(v.space == "global" for variables in owned for v in variables.values())
 
-    def may_write_beside(self, number: int, other: int, memory: str) -> bool:
-        """Whether a launch that is running beside another one, and began no later, may write a memory."""
-        if other == number or not self.may_share(number, other):
+    def may_write_for(self, number: int, other: int, memory: str) -> bool:
+        """Whether a launch may write what another one waits for: one that began before it, or runs on another GPU."""
+        same = self.launches[other].gpu == self.launches[number].gpu
+        if other == number or (same and other > number) or not self.may_share(number, other):
             return False
-        if self.launches[other].gpu == self.launches[number].gpu:
-            numbers, order = self.streams[self.launches[number].gpu]
-            mine, theirs = numbers.index(number), numbers.index(other)
-            if theirs > mine or not order.may_overlap(theirs, mine):
-                return False
         found = self.footprint(other)
-        if found is None or found.misses_accesses:
+        if found is None or found.is_partial:
             return True
         return any(a.form.kind != READ and (a.memory[1] == memory or a.memory == ANYWHERE) for a in found.accesses)
 

@@ -100,6 +100,7 @@ def answers(seed: int) -> tuple[str, bool]:
     return found.verdict, bool(same.findings)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_sketch_has_the_same_answer(seed: int) -> None:
     verdict, race = answers(seed)
@@ -108,7 +109,7 @@ def test_the_sketch_has_the_same_answer(seed: int) -> None:
 
 
 def test_all_answers_are_seen() -> None:
-    seen = Counter(answers(seed) for seed in SEEDS)
+    seen = Counter(answers(seed) for seed in SEEDS[:12])
     assert seen["proved", False] > 2
     assert seen["finding", True] > 2
-    assert sum(count for (verdict, _), count in seen.items() if verdict == "bounded") < 8
+    assert sum(count for (verdict, _), count in seen.items() if verdict == "bounded") < 4

@@ -161,6 +161,31 @@ def test_a_pointer_that_is_not_given_may_be_to_anything() -> None:
     assert "one of the addresses is not known" in str(found.reason)
 
 
+RELEASE, ACQUIRE = "st.release.gpu.global.u32 [%rd3], 1;", "ld.acquire.gpu.global.u32 %r4, [%rd3];"
+
+
+@pytest.mark.parametrize(
+    ("make", "use", "why"),
+    [
+        ((RELEASE,), (ACQUIRE,), "reads bytes of a that launch 1 (make) writes in line 21; both are strong"),
+        (
+            (WRITE, "st.release.gpu.global.u32 [%rd5], 1;"), ("ld.acquire.gpu.global.u32 %r4, [%rd5];", READ),
+            "reads bytes of a that launch 1 (make) writes in line 21; flags between the two launches are not followed",
+        ),
+        (
+            ("ld.global.u32 %r4, [%rd5];", "setp.eq.u32 %p1, %r4, 7;", "@!%p1 bra END;", WRITE, "END:"), (READ,),
+            "reads bytes of a that launch 1 (make) writes in line 24; whether both are executed, and with these bytes,",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_not_certain_is_no_finding(make: tuple[str, ...], use: tuple[str, ...], why: str) -> None:
+    module = kernel("make", TRIGGER, *make) + kernel("use", *use, WAIT)
+    found = checked(module, launch("make", "a", "b", programmatic=False), launch("use", "a", "b"))
+    assert found.findings == ()
+    assert found.verdict in ("bounded", "unknown")
+    assert why in str(found.reason)
+
+
 # --- what puts an access behind the wait ----------------------------------------------------------------------
 
 
@@ -443,6 +468,17 @@ def test_what_earlier_launches_wrote_is_not_known() -> None:
     assert checked(module, awaits, awaits, a=set_).verdict == "proved", "who reads changes nothing"
     assert checked(module, launch("clear", "b", programmatic=False) | one, awaits, a=set_).verdict == "proved"
     assert checked(module, launch("clear", "a", programmatic=False) | one, awaits, a=set_).verdict != "proved"
+
+
+def test_what_an_earlier_launch_may_have_written_is_not_known() -> None:
+    """Whether the flag is set depends on data, so the launch behind it may find it set."""
+    lines = ("ld.global.u32 %r4, [%rd5];", "setp.eq.u32 %p1, %r4, 7;", "@%p1 st.global.u32 [%rd1], 1;")
+    module = kernel("set", *lines, width=1) + kernel("await", *SPIN, width=1)
+    one = {"grid": 1}
+    launches = launch("set", "a", "b", programmatic=False) | one, launch("await", "a", programmatic=False) | one
+    found = checked(module, *launches, a={"init": {"hex": "00000000"}})
+    assert found.findings == ()
+    assert found.verdict in ("bounded", "unknown")
 
 
 # --- a compiled kernel ---------------------------------------------------------------------------------------------
