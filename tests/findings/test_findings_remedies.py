@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcheck.checking.check.inquiry import check_case
+from mcheck.checking.check.command import check_case
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.checking.run.inquiry import run_case
 

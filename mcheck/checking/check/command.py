@@ -8,12 +8,12 @@ from functools import partial
 
 from mcheck.base.reasons import Reason
 from mcheck.checking.check.files import is_module, read_launch_beside
-from mcheck.checking.check.inquiry import check_case
+from mcheck.checking.check.inquiry import FindingsInquiry
 from mcheck.checking.policy.question import Completeness
 from mcheck.checking.result_cache import Texts, read_texts
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.checking.run.result import Result
-from mcheck.checking.run.single import crashed_result
+from mcheck.checking.run.single import answer_case, crashed_result
 from mcheck.checking.suite import Command
 
 
@@ -21,7 +21,7 @@ def check_command(options: Options) -> Command:
     """The command with these options; it can be sent to other machines."""
     return Command(
         name="check",
-        task=partial(check_one, options=options),
+        task=partial(check_case, options=options),
         lost=crashed_check,
         preload=preload,
         texts=partial(read_file_texts, options=options),
@@ -29,13 +29,13 @@ def check_command(options: Options) -> Command:
     )
 
 
-def check_one(case: Case, settings: Settings, options: Options) -> Result:
+def check_case(case: Case, settings: Settings, options: Options) -> Result:
     """The result of checking one file; raises only ``KeyboardInterrupt``."""
     if is_module(case.path):
-        from mcheck.checking.check.modules import check_module  # imports what reads modules, which tests never need
+        from mcheck.checking.check.modules import ModuleInquiry  # imports what reads modules, which tests never need
 
-        return check_module(case, settings, options)
-    return check_case(case, settings, options)
+        return answer_case(case, settings, ModuleInquiry(options))
+    return answer_case(case, settings, FindingsInquiry(options))
 
 
 def crashed_check(case: Case, settings: Settings, reason: Reason, seconds: float) -> Result:

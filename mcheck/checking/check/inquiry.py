@@ -9,7 +9,7 @@ from mcheck.checking.check.selection import find_all, set_apart
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness
 from mcheck.checking.run.case import Case, Options, Settings
-from mcheck.checking.run.single import answer_case, load_program
+from mcheck.checking.run.single import load_program
 
 if TYPE_CHECKING:
     from mcheck.answers.result import Answer
@@ -46,8 +46,3 @@ class FindingsInquiry:
     def report(self, result: Result, subject: Program, given: Answer) -> Result:  # noqa: ARG002 - it is in the result
         """The result with unwanted findings set apart."""
         return set_apart(result, given, self.options)
-
-
-def check_case(case: Case, settings: Settings, options: Options) -> Result:
-    """The result of checking one program; raises only ``KeyboardInterrupt``."""
-    return answer_case(case, settings, FindingsInquiry(options))

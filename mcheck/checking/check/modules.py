@@ -125,11 +125,6 @@ def read_inputs(case: Case, options: Options) -> tuple[str, LaunchDescription]:
     return text, combine_launch(options.launch or read_launch_beside(case.path))
 
 
-def check_module(case: Case, settings: Settings, options: Options) -> Result:
-    """The result of checking a module with its launch; raises only ``KeyboardInterrupt``."""
-    return answer_case(case, settings, ModuleInquiry(options))
-
-
 def check_text(text: str, path: str, given: LaunchDescription, settings: Settings, options: Options) -> Result:
     """The result of checking the text of a module, launched as ``given``; raises only ``KeyboardInterrupt``."""
     return answer_case(Case(path, text=text), settings, ModuleInquiry(options, given))

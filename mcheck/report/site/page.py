@@ -181,7 +181,7 @@ def _sketch(program: Program, model: str, page: Page, profile: str, unroll: int,
 
 def _every_number(program: Program, page: Page, settings: Settings) -> Page:
     """The page of a sketch with ``const N = any``: the answer of ``mcheck check`` for every N."""
-    from mcheck.checking.check.inquiry import check_case
+    from mcheck.checking.check.command import check_case
     from mcheck.report.picture.svg import draw
 
     checked = check_case(Case(page.path, page.source), settings, Options())

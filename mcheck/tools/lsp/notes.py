@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from mcheck.base.errors import InternalError, McheckError, Span, Unsupported
 from mcheck.base.verdicts import Verdict
+from mcheck.checking.check.command import check_case
 from mcheck.checking.check.files import explain_skipped_modules, is_module, launch_file
-from mcheck.checking.check.inquiry import check_case
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.checking.run.inquiry import run_case
 from mcheck.checking.run.result import Result
@@ -55,11 +55,10 @@ def _of_model(text: str, path: str) -> Iterator[Note]:
 
 
 def _of_module(text: str, path: str, settings: Settings) -> Iterator[Note]:
-    from mcheck.checking.check.modules import check_module
     from mcheck.frontend.ptx import reader
 
     if launch_file(path) is not None:
-        yield from _of_checked(check_module(Case(path, text=text), settings, Options()), text, path)
+        yield from _of_checked(check_case(Case(path, text=text), settings, Options()), text, path)
         return
     try:
         reader.parse_module(text, path)

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mcheck.checking.check.inquiry import check_case
+from mcheck.checking.check.command import check_case
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.summary import summarize

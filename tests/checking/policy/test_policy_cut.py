@@ -17,7 +17,7 @@ from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.reasons import Cause, Reason, error_reason, format_reasons, timeout_reason
 from mcheck.base.verdicts import Verdict
 from mcheck.cat import load_model
-from mcheck.checking.check.inquiry import check_case
+from mcheck.checking.check.command import check_case
 from mcheck.checking.policy import every_n
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.every_number import CheckedNumbers, Unproved, attempt_proof

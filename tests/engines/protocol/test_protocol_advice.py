@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcheck.cat import load_model
-from mcheck.checking.check.inquiry import check_case
+from mcheck.checking.check.command import check_case
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.checking.run.inquiry import run_case
 from mcheck.engines.protocol.exploration import check
