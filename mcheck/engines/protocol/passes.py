@@ -120,6 +120,16 @@ class Pass(StrEnum):
             "they need no trials."
         ),
     )
+    SEEN_PHASES = (
+        "seen-phases",
+        _ENGINE + "operations.mbarrier_waits",
+        "The model forbids that a wait finds an earlier phase than a wait of its thread before it, so none is tried.",
+    )
+    BLOCKED_EXECUTIONS = (
+        "blocked-executions",
+        _ENGINE + "operations.tracked_locations",
+        "A wait before the step that ends it only waits for that step, so this order shows nothing new.",
+    )
     EQUIVALENT_EXECUTIONS = (
         "equivalent-executions",
         _ENGINE + "exploration",
