@@ -1,8 +1,9 @@
 """Passes: the reductions and shortcuts of the protocol engine and of the proofs, each of which can be switched off.
 
 ``mcheck run`` and ``mcheck check`` take ``--without NAME`` for it. No pass changes an answer: without one there are
-more executions, steps or events, and the same verdict, codes and states, as far as the limits of the search allow. So
-an answer that changes is a bug, and the name of the pass says where.
+more executions, steps or events, and the same verdict, codes and states, as far as the limits of the search allow.
+Beyond them, and where no state repeats without the pass, the answer is unknown. An answer that says something else is a
+bug, and the name of the pass says where.
 
 What adds executions is no pass, for without it some would be missing: deferred phases, last operations of a phase,
 reads and waits that never end, atomics in observed order, axioms that are asked whether an order of the steps is
@@ -116,8 +117,8 @@ class Pass(StrEnum):
         "overwritten-writes",
         _ENGINE + "operations.coherence_positions",
         (
-            "The writes that the model orders before the latest one that an access must follow are forbidden to it, so "
-            "they need no trials."
+            "A read returns no write that the model orders before another one that precedes the read, and a write "
+            "precedes none that the model orders before it: these need no trials."
         ),
     )
     SEEN_PHASES = (
