@@ -61,7 +61,7 @@ from mcheck.ir.program import Program
 from mcheck.proofs.instances import CodePositions, Instances, Suffices
 from mcheck.proofs.periodic_registers import PROBED_ROUNDS, Folding, find_folding, may_fold
 from mcheck.proofs.prefix_sharing import Unshared
-from mcheck.proofs.program_diff import LOCAL, ProgramDiff
+from mcheck.proofs.program_diff import ProgramDiff
 from mcheck.proofs.rotation_symmetry import find_rotation
 from mcheck.proofs.state_recurrence import (
     FOUND,
@@ -521,7 +521,7 @@ def _build_loop(code: tuple[ops.Op, ...], alike: tuple[int, ...], period: int) -
         one, other = code[pc], code[pc + length]
         if one is not other and (type(one), one.span) != (type(other), other.span):
             raise Aperiodic("rounds that are not alike", one.span)
-    start = next((pc for pc in range(first, first + length) if not isinstance(code[pc], LOCAL)), None)
+    start = next((pc for pc in range(first, first + length) if not code[pc].facets.computes), None)
     if start is None:
         return NO_LOOP
     return Loop(start, end, length, first)

@@ -78,6 +78,7 @@ REPEATING = {
 }  # fmt: skip
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("text", REPEATING.values(), ids=REPEATING)
 def test_what_repeats_is_proved(text: str) -> None:
     given = proof(text)
@@ -110,6 +111,7 @@ def test_many_stages_are_followed_as_long_as_it_takes() -> None:
     assert not given.turns
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", sorted(REPEATING.keys() - TILES.keys() - {"in-turns", "reduced"}))  # none is shared
 def test_smaller_numbers_are_as_they_are_by_themselves(name: str) -> None:
     program = parse(REPEATING[name], "any.litmus", every=True)
@@ -125,7 +127,7 @@ def test_smaller_numbers_are_as_they_are_by_themselves(name: str) -> None:
 COUNTED = "add.u32 n, n, 4; and.b32 n, n, 0x7FC; ld.global.u32 r1, [src + n];"
 LATE = {
     "bytes-by-a-guard": (ring(bytes_="1024 + 16*(k >= 33)"), "found"),
-    "bytes-by-a-late-guard": (ring(bytes_="1024 + 16*(k >= 333)"), "turns late"),
+    "bytes-by-a-late-guard": (ring(bytes_="1024 + 16*(k >= 333)"), "with a result that changes late"),
     "bytes-by-a-guard-half-way": (ring(bytes_="1024 + 16*(2*k >= N)"), "'>=' of a value that grows"),
     "a-guard-that-is-one-off": (changed(GUARDED["guards"], ("k + S < N", "k + S + 1 < N")), "found"),
     "a-number-that-decides": (ring(parity="(k/S + N)%2"), "N before the loop or in it"),
@@ -170,6 +172,7 @@ LATE = {
 }  # fmt: skip
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", LATE)
 def test_what_is_not_known_to_repeat_is_refused_by_name(name: str) -> None:
     text, why = LATE[name]

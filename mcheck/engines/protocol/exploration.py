@@ -91,6 +91,8 @@ class Search:
     reaches_end: bool = False
     """Whether one of the executions runs to its end."""
     bound_text: str | None = None
+    branches: set[frozenset[tuple[int, int, int]]] = field(default_factory=set)
+    """The values by which executions have left the recorded code, each with all that decided control before it."""
     reordering: str | None = None
     """An operation on an mbarrier that may take effect after a later one of its thread, as a sentence."""
     not_followed: str | None = None
@@ -292,6 +294,8 @@ class Search:
             self.on_execution(machine)
             to_split |= machine.agents_to_split
             self.bound_text = machine.bound or self.bound_text
+            if machine.takes_other_branch:
+                self.branches.add(frozenset(machine.branch_values))
             self.reordering = self.reordering or machine.reordering
             if machine.not_followed:
                 self.not_followed = machine.not_followed
@@ -536,16 +540,18 @@ def answer(
         complete=False,
         undefined=any(map(makes_undefined, found)),
         findings=found,
-        covered=unknown is None and bound is None and not search.answered_by_error,
+        covered=unknown is None and bound is None and not search.branches and not search.answered_by_error,
         assumptions=(*assumptions(program), INTERLEAVING_ASSUMPTION),
         executions=search.executions,
         engine="protocol",
-        reasons=tuple(r for r in (unknown or bound,) if r is not None),
+        reasons=tuple(r for r in (unknown or bound or (OTHER_BRANCHES if search.branches else None),) if r is not None),
+        branches=frozenset(search.branches),
         ends=not search.no_execution_ends,
         cut=search.fixes_cut,
     )
 
 
+OTHER_BRANCHES = Reason(Cause.BRANCHES, "one of several branches that depend on the order of threads")
 NO_EXECUTION = Reason(Cause.MODEL, "the protocol engine finds no execution that the model allows")
 INTERLEAVING_ASSUMPTION = (
     "strong accesses take effect in some interleaving of the threads; otherwise the answer is bounded"

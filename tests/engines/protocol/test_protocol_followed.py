@@ -34,6 +34,7 @@ def sized(text: str, number: int) -> Program:
     return parse(text.replace("N = any", f"N = {number}"), "one.litmus")
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", FOLLOWED)
 def test_any_number_is_proved(name: str) -> None:
     found = proof(FOLLOWED[name])
@@ -66,6 +67,7 @@ WRONG = {
 }  # fmt: skip
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_found(name: str) -> None:
     text, code = WRONG[name]
@@ -116,6 +118,7 @@ readers@cta 0, warp 0 {{
 """
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("load", [".u32", ".relaxed.gpu.u32"])
 def test_lanes_that_may_read_several_writes_part(load: str) -> None:
     found = check(parse(LANES.format(load), "lanes.litmus"), MODEL, timeout=60)
@@ -127,10 +130,11 @@ def test_shipped_models_say_what_has_been_overwritten() -> None:
         assert overwriting_relations(tape_of(load_model(name)))
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_what_is_left_out_at_once_would_be_refused(part: int) -> None:
+@pytest.mark.daily
+@pytest.mark.parametrize("first", range(0, 120, 30))
+def test_what_is_left_out_at_once_would_be_refused(first: int) -> None:
     """Executions, findings and states are those of trying every write and every place."""
-    texts = [themed(Random(f"followed:{k}")).text() for k in range(part, 120, 4)]
+    texts = [themed(Random(f"followed:{k}")).text() for k in range(first, first + 30)]
     tests = [parse(text, "random.litmus") for text in texts]
 
     def answers(*without: str) -> list[object]:

@@ -33,6 +33,7 @@ def full(program: Program, number: int, *without: str) -> Answer:
     return check(program.instance(number), MODEL, passes=passes_without(without))
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_is_right_is_proved_as_full_runs_say_for_three_periods_more(name: str) -> None:
     program = family(RIGHT[name])
@@ -44,6 +45,7 @@ def test_what_is_right_is_proved_as_full_runs_say_for_three_periods_more(name: s
         assert (found.verdict, found.executions) == ("proved", 1), number
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_found_with_the_number_that_full_runs_show_it_with(name: str) -> None:
     program = family(WRONG[name])

@@ -74,6 +74,7 @@ def both(text: str) -> list[object]:
     return out
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("fault", [(), (FENCE,), (ARRIVE,), (READ,), ("((k/S)%2)^1",), (FENCE, ARRIVE)])
 def test_faults_of_rings_are_found_alike(fault: tuple[str, ...]) -> None:
     text = ring(rounds=5)
@@ -83,6 +84,7 @@ def test_faults_of_rings_are_found_alike(fault: tuple[str, ...]) -> None:
     assert one == two
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("seed", range(24))
 def test_what_is_wrong_with_kernels_is_found_alike(seed: int) -> None:
     """A kernel of the index with a statement taken out, or two that have changed places."""

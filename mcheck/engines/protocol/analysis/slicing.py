@@ -14,8 +14,6 @@ from mcheck.ir.liveness import defined_and_used
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
 
-COPIES = (ops.CpAsync, ops.BulkCopy, ops.TensorCopy, ops.TensormapCopyFence)
-"""Operations that copy bytes within memory."""
 Uses = tuple[set[str] | None, set[str]]
 """The registers that a computation defines, and those that it uses; for other operations those that matter."""
 Watched = dict[int, frozenset[str]]
@@ -67,7 +65,7 @@ def needed_objects(program: Program, found: list[frozenset[str]]) -> frozenset[i
                     return None
                 asked |= bases
     for op in map(ops.performed_operation, program.operations):
-        if isinstance(op, COPIES):
+        if op.facets.copies:
             dst = getattr(op, "dst", None)  # of a tensor copy nobody knows
             bases = None if dst is None else _objects_at(dst, objects)
             if bases is None or bases & asked:
@@ -133,7 +131,7 @@ def copied_data_matters(program: Program) -> bool:
     return (
         _maps_are_moved(program)
         or _awaits_values(program)
-        or any(_defined_registers(op) for op in program.operations if isinstance(op, ops.Load | ops.Atomic))
+        or any(_defined_registers(op) for op in program.operations if isinstance(op, ops.ScalarRead))
     )
 
 
@@ -146,7 +144,7 @@ def _maps_are_moved(program: Program) -> bool:
 def _awaits_values(program: Program) -> bool:
     """Return whether a value of memory is awaited: what is stored there decides if the wait ends."""
     code = program.operations
-    return any(isinstance(op, ops.Await) and isinstance(op.inner, ops.Load | ops.Atomic) for op in code)
+    return any(isinstance(op, ops.Await) and isinstance(op.inner, ops.ScalarRead) for op in code)
 
 
 def _loads_decide(program: Program, found: list[frozenset[str]]) -> bool:
@@ -155,7 +153,7 @@ def _loads_decide(program: Program, found: list[frozenset[str]]) -> bool:
         for thread, names in zip(program.threads, found, strict=True)
         if names
         for op in thread.code
-        if isinstance(op, ops.Load | ops.Atomic)
+        if isinstance(op, ops.ScalarRead)
     )
 
 

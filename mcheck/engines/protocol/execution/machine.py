@@ -181,6 +181,10 @@ class Machine:
         self.exit_passed_barrier = False
         """Whether a barrier completed because a thread had exited, which orders time and no memory."""
         self.bound: str | None = None
+        self.branch_values: set[tuple[int, int, int]] = set()
+        """The values that decided control, by thread and branch (``ops.AssumedValue``)."""
+        self.takes_other_branch = False
+        """Whether one of them is not the value for which the code was recorded."""
         """The bound that cut this execution, if any."""
         self.reordering: str | None = None
         """An operation on an mbarrier that might take effect after a later one of its thread, as a sentence."""

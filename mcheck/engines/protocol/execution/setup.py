@@ -455,9 +455,9 @@ def _find_strong_words(program: Program) -> dict[int, int]:
     out: dict[int, int] = {}
     for op in program.operations:
         inner = ops.performed_operation(op)
-        if not isinstance(inner, ops.Load | ops.Store | ops.Atomic) or not isinstance(inner.address, Const):
+        if not isinstance(inner, ops.ScalarAccess) or not isinstance(inner.address, Const):
             continue
-        if isinstance(inner, ops.Atomic) or inner.sem != "weak" or isinstance(op, ops.Await):
+        if inner.sem != "weak" or isinstance(op, ops.Await):
             size = type_size(inner.type)
             several = (
                 inner.dsts if isinstance(inner, ops.Load) else inner.srcs if isinstance(inner, ops.Store) else (0,)

@@ -87,6 +87,7 @@ def entry_of(random: Random, window: Window, program: Program, number: int, befo
     return window.entry(event, thread, edges=edges, back=back, exact=exact, instruction=number)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", ["ptx-9.0", "ptx-9.3", "ptx-7.5", "sc"])
 @pytest.mark.parametrize("often", [0, compiling.MIN_COUNT])
 def test_what_grows_is_what_the_whole_says(name: str, often: int, monkeypatch: pytest.MonkeyPatch) -> None:
