@@ -220,6 +220,7 @@ AGREED = sorted((ROOT / "tests" / "agreement").glob("*.litmus"))
 EVERY = 6
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("one", IN_ENGINE)
 def test_without_a_pass_small_programs_have_the_same_answers(one: Pass) -> None:
     """A sixth of the programs on which engines once differed, another one for each pass."""
