@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -56,3 +56,10 @@ class Question:
         from mcheck.engines.protocol.passes import passes_without
 
         return passes_without(self.without)
+
+
+def sort_pass_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Some names of passes in order, each once; raises ``InputError`` for one that is none."""
+    from mcheck.engines.protocol.passes import find_pass
+
+    return tuple(sorted({str(find_pass(name)) for name in names}))

@@ -1,8 +1,9 @@
 """Passes: the reductions and shortcuts of the protocol engine and of the proofs, each of which can be switched off.
 
 ``mcheck run`` and ``mcheck check`` take ``--without NAME`` for it. No pass changes an answer: without one there are
-more executions, steps or events, and the same verdict, codes and states, as far as the limits of the search allow. So
-an answer that changes is a bug, and the name of the pass says where.
+more executions, steps or events, and the same verdict, codes and states, as far as the limits of the search allow.
+Beyond them, and where no state repeats without the pass, the answer is unknown. An answer that says something else is a
+bug, and the name of the pass says where.
 
 What adds executions is no pass, for without it some would be missing: deferred phases, last operations of a phase,
 reads and waits that never end, atomics in observed order, axioms that are asked whether an order of the steps is
@@ -116,9 +117,19 @@ class Pass(StrEnum):
         "overwritten-writes",
         _ENGINE + "operations.coherence_positions",
         (
-            "The writes that the model orders before the latest one that an access must follow are forbidden to it, so "
-            "they need no trials."
+            "A read returns no write that the model orders before another one that precedes the read, and a write "
+            "precedes none that the model orders before it: these need no trials."
         ),
+    )
+    SEEN_PHASES = (
+        "seen-phases",
+        _ENGINE + "operations.mbarrier_waits",
+        "The model forbids that a wait finds an earlier phase than a wait of its thread before it, so none is tried.",
+    )
+    BLOCKED_EXECUTIONS = (
+        "blocked-executions",
+        _ENGINE + "operations.tracked_locations",
+        "A wait before the step that ends it only waits for that step, so this order shows nothing new.",
     )
     EQUIVALENT_EXECUTIONS = (
         "equivalent-executions",

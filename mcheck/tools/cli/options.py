@@ -45,10 +45,10 @@ def _pass_names(ctx: click.Context, param: click.Parameter, value: tuple[str, ..
     if not value:
         return ()
     from mcheck.base.errors import InputError
-    from mcheck.engines.protocol.passes import find_pass
+    from mcheck.checking.policy.question import sort_pass_names
 
     try:
-        return tuple(sorted({str(find_pass(name)) for name in value}))
+        return sort_pass_names(value)
     except InputError as error:
         hint = f"; {error.hint}" if error.hint else ""
         raise click.BadParameter(f"{error.message}{hint} Passes: {error.expected}", ctx, param) from None

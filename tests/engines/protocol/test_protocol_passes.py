@@ -157,6 +157,29 @@ KERNELS = {
         text_of("read-behind-additions-that-are-handed-over"),
         text_of("half-a-word-before-what-ends-the-wait"),
     ),
+    Pass.SEEN_PHASES: (ring(3, 2, 1), ring(3, 1, 1).replace(FENCE, "")),
+    Pass.BLOCKED_EXECUTIONS: (
+        """PTX arrival-before-a-wait
+        { .shared .align 8 .b64 full; .shared .u32 x; }
+        a@cta 0, warp 0, lane 0 {
+          mbarrier.init.shared::cta.b64 [full], 1;
+          bar.sync 0;
+          st.shared.u32 [x], 1;
+          mbarrier.arrive.shared::cta.b64 _, [full];
+        }
+        b@cta 0, warp 1, lane 0 {
+          bar.sync 0;
+          await mbarrier.try_wait.parity.shared::cta.b64 [full], 0;
+          ld.shared.u32 r0, [x];
+        }
+        """,
+        """PTX counter-of-arrivals
+        { .global .u32 x = 0, f = 0; }
+        a@cta 0 { st.global.u32 [x], 1; red.release.gpu.global.add.u32 [f], 1; }
+        b@cta 1 { red.release.gpu.global.add.u32 [f], 1; }
+        c@cta 2 { await ld.acquire.gpu.global.u32 r0, [f] == 2; ld.global.u32 r1, [x]; }
+        """,
+    ),
     Pass.EQUIVALENT_EXECUTIONS: (text_of("bytes-after-the-phase-of-what-is-invalidated"),),
     Pass.COMMUTING_ARRIVALS: (cluster(3, 2, before=(READS, READS)),),
     Pass.EVENT_MERGING: (ring(24, 2, 1), ring(24, 2, 1).replace("src + 1024*k]", "src + 1024*(k + k/23)]")),
@@ -197,6 +220,7 @@ AGREED = sorted((ROOT / "tests" / "agreement").glob("*.litmus"))
 EVERY = 6
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("one", IN_ENGINE)
 def test_without_a_pass_small_programs_have_the_same_answers(one: Pass) -> None:
     """A sixth of the programs on which engines once differed, another one for each pass."""

@@ -140,7 +140,8 @@ def wait_on_mbarrier(
         m.not_followed = STALE_OBJECT
     time = agent.current_time() if agent.is_single_thread else agent.time
     result = _evaluate_wait(m, agent, op, bar, state, step)
-    if not (result is True and blocking) and (explores or isinstance(result, Misuse)):
+    ends = result is True and blocking and Pass.BLOCKED_EXECUTIONS in m.setup.passes
+    if not ends and (explores or isinstance(result, Misuse)):
         for other in bar.previous_operations:  # it could have preceded the completion of the last phase
             m.note_reversal(other, agent.index, time, agent.is_single_thread)
     phase = state.phase
@@ -201,7 +202,8 @@ def _choose_phase(
 
     A misuse in an earlier phase only is a state operand of a later phase, which its own thread has from there.
     """
-    first = max(0, bar.merged_phase + 1, bar.last_phase_seen.get(agent.index, -1) + 1)
+    seen = bar.last_phase_seen.get(agent.index, -1) if Pass.SEEN_PHASES in m.setup.passes else -1
+    first = max(0, bar.merged_phase + 1, seen + 1)
     every = {p: _evaluate_wait(m, agent, op, bar, _state_in_phase(state, p), step) for p in range(first, state.phase)}
     answers = {p: a for p, a in every.items() if not isinstance(a, Misuse) and (a or not must)}
     if not answers:

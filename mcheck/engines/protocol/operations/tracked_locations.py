@@ -273,7 +273,8 @@ def note_dependent_operations(
             continue
         if other.kind == "write":
             continue  # handled by readable writes and coherence positions
-        if compare is not None and other.phase and not ends(word, other, *compare):
+        skips = Pass.BLOCKED_EXECUTIONS in m.setup.passes
+        if skips and compare is not None and other.phase and not ends(word, other, *compare):
             continue  # it would only wait for the other
         m.note_reversal(other, agent.index, time, agent.is_single_thread)
     word.operations.append(
