@@ -6,7 +6,7 @@ import pytest
 
 from mcheck.cat import load_model
 from mcheck.engines.explicit.engine import answer
-from mcheck.engines.protocol.analysis.non_interleaving import ANY_WORD, signalled_word
+from mcheck.engines.protocol.analysis.shared_words import ANY_WORD, signalled_word
 from mcheck.engines.protocol.exploration import check
 from mcheck.frontend.litmus import parse
 from mcheck.ir import ops
@@ -74,6 +74,18 @@ BEYOND = {
     "load-buffering-arrive-of-copies": (
         f"{INIT} {LOAD} r0, [x]; cp.async.mbarrier.arrive.noinc.shared::cta.b64 [a]; {racing(1)}",
         f"bar.sync 0; st.global.u32 [d], 2; {WAIT} [a], 0; {STORE} [x], 1;",
+    ),
+    "load-buffering-store-of-a-vector": (
+        f"{LOAD} r0, [x]; st.relaxed.gpu.global.v2.u32 [g], {{1, 1}}; {racing(1)}",
+        f"{LOAD} r0, [g+4]; {STORE} [x], 1; {racing(2)}",
+    ),
+    "load-buffering-load-of-a-vector": (
+        f"{LOAD} r0, [x]; {STORE} [g+4], 1; {racing(1)}",
+        f"ld.relaxed.gpu.global.v2.u32 {{r1, r0}}, [g]; {STORE} [x], 1; {racing(2)}",
+    ),
+    "load-buffering-asynchronous-store": (
+        f"{LOAD} r0, [x]; st.async.release.gpu.global.u32 [y], 1; {racing(1)}",
+        f"{LOAD} r0, [y]; {STORE} [x], 1; {racing(2)}",
     ),
     "load-buffering-multicast": (
         f"{MEET} {LOAD} r0, [x]; {MULTICAST} [s], [g], 16, [a], 2; {racing(1)}",
