@@ -20,7 +20,7 @@ import sys
 import tempfile
 import tomllib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,19 +79,19 @@ def _section(first: str, lines: Iterator[str]) -> list[str]:
 
 def cuda(folder: Path, entry: dict[str, Any]) -> Built:
     """nvcc's module of a CUDA C++ source for one architecture."""
-    text = _nvcc(folder / entry["source"], entry["arch"])
+    text = run_nvcc(folder / entry["source"], entry["arch"])
     version = importlib.metadata.version("nvidia-cuda-nvcc")
     return Built(text=lean(text, f"// {entry['source']} by nvcc {version} -arch={entry['arch']}"))
 
 
-def _nvcc(source: Path, arch: str, *more: Path) -> str:
-    """The module that nvcc makes of ``source``, with ``more`` folders of headers."""
+def run_nvcc(source: Path, arch: str, *more: Path, defines: Iterable[str] = ()) -> str:
+    """The module that nvcc makes of ``source``, with ``more`` folders of headers and ``defines`` (``NAME=VALUE``)."""
     root = _nvidia()
     headers = [f"-I{folder}" for folder in (*more, root / "include" / "cccl", root / "include")]
     with tempfile.TemporaryDirectory() as scratch:
         target = Path(scratch) / "module.ptx"
         command = [str(root / "bin" / "nvcc"), "-ptx", "-std=c++17", f"-arch={arch}", "-lineinfo", "-w", *headers]
-        command += [source.name, "-o", str(target)]
+        command += [*(f"-D{name}" for name in defines), source.name, "-o", str(target)]
         subprocess.run(command, cwd=source.parent, check=True, capture_output=True, text=True)
         return target.read_text(encoding="utf-8")
 
@@ -145,7 +145,7 @@ def tilelang(folder: Path, entry: dict[str, Any]) -> Built:
     with tempfile.TemporaryDirectory() as scratch:
         source = Path(scratch) / f"{entry['function']}.cu"
         source.write_text(generated, encoding="utf-8")
-        text = _nvcc(source, entry["arch"], home / "src", home / "3rdparty" / "cutlass" / "include")
+        text = run_nvcc(source, entry["arch"], home / "src", home / "3rdparty" / "cutlass" / "include")
     said = ", ".join(f"{name}={value}" for name, value in entry["arguments"].items())
     versions = (
         f"tilelang {importlib.metadata.version('tilelang')}, nvcc {importlib.metadata.version('nvidia-cuda-nvcc')}"

@@ -303,7 +303,7 @@ def check_deterministic(m: Machine) -> None:
         raise Aperiodic(SEVERAL)
     if any(w.kind not in REPEATABLE_WRITES for word in m.tracked_words.values() for w in word.writes[1:]):
         raise Aperiodic(WORDS)
-    if m.broken_axiom is not None or m.bound or m.reordering or m.not_followed is not None:
+    if m.broken_axiom is not None or m.bound or m.reordering or m.takes_other_branch or m.not_followed is not None:
         bound = f"an execution that is followed up to {m.bound}" if m.bound else "an execution that the model forbids"
         raise Aperiodic(m.not_followed or m.reordering or bound)
     if any(catalogue.get(p.code).severity("ptx") == "error" for p in m.problems):

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mcheck.answers.result import Covers
+from mcheck.answers.result import Covers, LaunchAnswer
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.case import Checked, Tally
 from mcheck.checking.run.single import list_reasons
@@ -164,13 +164,21 @@ def _result(result: Checked) -> dict[str, Any]:
         "seconds": round(result.seconds, 6),
         **reasons_to_json(result.reasons, cut=result.cut),
         **({"errors": problems_to_json(result.problem)} if result.verdict is Verdict.ERROR and result.problem else {}),
-        **({} if result.covers is None else {"covers": _covers(result.covers)}),
+        **_grid(result.covers),
+        **({"launches": [_launch(one) for one in result.launches]} if result.launches else {}),
         **(_left_out(result) if result.suppressed or result.ignored else {}),
     }
 
 
-def _covers(covers: Covers) -> dict[str, int]:
-    return {"clusters": covers.clusters, "of": covers.total, "together": covers.together}
+def _grid(covers: Covers | None) -> dict[str, Any]:
+    """The part of a grid that an answer covers, if it is about one."""
+    if covers is None:
+        return {}
+    return {"covers": {"clusters": covers.clusters, "of": covers.total, "together": covers.together}}
+
+
+def _launch(one: LaunchAnswer) -> dict[str, Any]:
+    return {"entry": one.entry, "gpu": one.gpu, "verdict": one.verdict, **_grid(one.covers)}
 
 
 def _left_out(result: Checked) -> dict[str, Any]:

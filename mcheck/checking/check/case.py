@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 
-from mcheck.answers.result import Covers
+from mcheck.answers.result import Covers, LaunchAnswer
 from mcheck.answers.verdict_rules import is_decisive
 from mcheck.base.errors import InternalError, McheckError, Span
 from mcheck.base.reasons import Reasons, format_reasons
@@ -75,6 +75,7 @@ class Checked:
     digest: str = ""
     cut: bool = False
     covers: Covers | None = None
+    launches: tuple[LaunchAnswer, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "verdict", Verdict(self.verdict))

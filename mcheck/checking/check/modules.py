@@ -1,11 +1,14 @@
-"""Checks one PTX module with its launch: reads both, executes a cluster, reports findings by source line."""
+"""Checks one PTX module with its launch or launches: reads both, executes a cluster of each, reports findings by source
+line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 
+from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
 from mcheck.base.reasons import with_total_time
@@ -14,12 +17,15 @@ from mcheck.checking.check.files import read_launch_beside
 from mcheck.checking.check.selection import find_all
 from mcheck.checking.check.single import conclude, failed_result
 from mcheck.checking.modules.any_parameter import answer_for_every
+from mcheck.checking.modules.launch_sequence import answer_sequence
+from mcheck.checking.policy.question import Question
 from mcheck.checking.run.case import DEFAULT_MODEL, Case
 from mcheck.checking.run.single import load_model
 from mcheck.findings.finding import Access, Finding
 from mcheck.frontend.ptx import launch_reader, reader
-from mcheck.frontend.ptx.launch import Buffer, Extent, Launch
+from mcheck.frontend.ptx.launch import Buffer, Extent, Launch, LaunchSequence
 from mcheck.frontend.ptx.launch_reader import LaunchDescription
+from mcheck.frontend.ptx.launch_sequence_reader import build_launches
 from mcheck.frontend.ptx.module import Module, SourceLine
 from mcheck.frontend.ptx.targets import check_target
 
@@ -52,23 +58,30 @@ def check_text(
     subject = Subject(path=path, name=path.rpartition("/")[2].rpartition(".")[0] or path, source=text)
     try:
         module = reader.parse_module(text, path)
-        launch = launch_reader.build_launch(module, given)
+        given_launches = build_launches(module, given)
         check_target(module)
-        launch = replace(launch, assume=tuple(dict.fromkeys((*launch.assume, *settings.assume))))
-        subject = replace(subject, name=launch.entry)
+        several = isinstance(given_launches, LaunchSequence)
+        launches = given_launches.launches if isinstance(given_launches, LaunchSequence) else (given_launches,)
+        launches = tuple(
+            replace(launch, assume=tuple(dict.fromkeys((*launch.assume, *settings.assume)))) for launch in launches
+        )
+        subject = replace(subject, name=", ".join(dict.fromkeys(launch.entry for launch in launches)))
         model = load_model(settings.model or DEFAULT_MODEL)
-        found = find_all(
-            lambda asked: answer_for_every(module, launch, model, asked, options.engine),
-            subject, settings, options, within,
-        )  # fmt: skip
+
+        def answer(asked: Question) -> Answer:
+            if several:
+                return answer_sequence(module, LaunchSequence(launches=launches), model, asked, options.engine)
+            return answer_for_every(module, launches[0], model, asked, options.engine)
+
+        found = find_all(answer, subject, settings, options, within)
     except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
         return failed_result(path, subject, error, settings, perf_counter() - started)
-    lines = source_lines(module, launch.entry)
+    lines = source_lines(module, *(launch.entry for launch in launches))
     found = replace(
         found,
         findings=tuple(_with_source(finding, lines) for finding in found.findings),
         reasons=with_total_time(found.reasons, settings.timeout),
-        assumptions=(*assumptions(launch), *found.assumptions),
+        assumptions=(*_launch_assumptions(launches, several=several), *found.assumptions),
     )
     checked = conclude(path, subject, found, options, perf_counter() - started)
     return replace(checked, digest=model.digest)
@@ -85,12 +98,20 @@ def combine_launch(said: LaunchText | None) -> LaunchDescription:
 # --- what an answer rests on ----------------------------------------------------------------------------------
 
 
+def _launch_assumptions(launches: Sequence[Launch], *, several: bool) -> Iterator[str]:
+    """The assumptions that state the launches; of several each with its number."""
+    for number, launch in enumerate(launches, 1):
+        said = assumptions(launch)
+        yield from (f"launch {number}: {text.removeprefix('the launch: ')}" for text in said) if several else said
+
+
 def assumptions(launch: Launch) -> tuple[str, ...]:
     """The assumptions that state the launch."""
     found = [
         (
             f"the launch: entry {launch.entry}, grid {_extent(launch.grid)}, block {_extent(launch.block)}, "
             f"cluster {_extent(launch.cluster)}, {launch.shared} bytes of dynamic shared memory"
+            f"{', programmatic' if launch.programmatic else ''}{f', GPU {launch.gpu}' if launch.gpu else ''}"
         )
     ]
     unknown = [a.name for a in launch.arguments if not a.is_given]
@@ -117,9 +138,9 @@ Place = tuple[int, int]
 """Line and column of a statement in the module."""
 
 
-def source_lines(module: Module, entry: str) -> Mapping[Place, SourceLine]:
-    """The source locations that the statements of a module were compiled from."""
-    functions = [f for f in module.functions.values() if f.name == entry or not f.entry]
+def source_lines(module: Module, *entries: str) -> Mapping[Place, SourceLine]:
+    """The source locations that the statements of these entries and of functions were compiled from."""
+    functions = [f for f in module.functions.values() if f.name in entries or not f.entry]
     return {(s.span.line, s.span.column): s.source for f in functions for s in f.body if s.source is not None}
 
 

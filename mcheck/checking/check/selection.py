@@ -44,6 +44,7 @@ def find_all(
             thorough=thorough,
             excused=excused,
             limit=options.limit,
+            without=frozenset(settings.without),
         )
 
     def unwanted(finding: Finding) -> bool:

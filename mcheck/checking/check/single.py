@@ -72,6 +72,7 @@ def conclude(path: str, program: Program | Subject, given: Answer, options: Opti
         source=program.source,
         cut=given.cut,
         covers=given.covers,
+        launches=given.launches,
     )
 
 

@@ -30,7 +30,13 @@ def skeleton(case: Case, settings: Settings, options: Options, *, wrong: bool = 
     first = next(ways)
     way = first
     if wrong:
-        question = Question(about=Completeness.FINDINGS, profile=settings.profile, timeout=settings.timeout, brief=True)
+        question = Question(
+            about=Completeness.FINDINGS,
+            profile=settings.profile,
+            timeout=settings.timeout,
+            brief=True,
+            without=frozenset(settings.without),
+        )
         way = _wrong(first, ways, load_model(settings.model or DEFAULT_MODEL), question)
     return emit_sketch(way, source_lines(module, launch.entry))
 

@@ -21,7 +21,7 @@ from mcheck.base.reasons import Cause, Reason, Reasons, timeout_reason, unique_r
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.checking.modules.answer import answer_launch
-from mcheck.checking.modules.grid_coverage import single_cluster_coverage
+from mcheck.checking.modules.grid_coverage import uncovered_grid
 from mcheck.checking.policy.number_ranges import CheckedNumbers, Unproved, attempt_proof
 from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Launch
@@ -62,7 +62,7 @@ def _of_one(given: Answer, module: Module, launch: Launch) -> Answer:
     """Limits a proof for all numbers to the cluster that was checked, unless all clusters only read and do the same:
     how their accesses depend on the number is not compared.
     """
-    covers = single_cluster_coverage(launch)
+    covers = uncovered_grid(launch)
     if only_reads(module, launch.entry):
         covers = replace(covers, clusters=covers.total)
     if covers.clusters < covers.total and given.verdict is Verdict.PROVED:
@@ -170,7 +170,8 @@ class _Every:
 
         rounds = LoopPeriodicity(len(way.starts), {}, {}, place=way.loop_bounds)
         program = replace(instance(0), parameter=self.names[0], instance=instance, rounds=lambda: rounds)
-        return prove(program, self.model, self.question.profile, self.question.unroll, limit)
+        asked = self.question
+        return prove(program, self.model, asked.profile, asked.unroll, limit, passes=asked.passes)
 
     def smaller_numbers(self, ways: list[PeriodicTrace], first: int) -> Iterator[int]:
         """The numbers below ``first`` with which some path differs from smaller ones."""

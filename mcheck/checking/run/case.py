@@ -33,7 +33,8 @@ class Settings:
     """How tests are run. ``model`` is ``None`` if the file, or else the default, decides.
 
     ``timeout`` (seconds) and ``memory`` (bytes) are for each test, from reading it to its answer. ``witnesses``: each
-    outcome comes with a trace. ``assume`` names assumptions (``mcheck.ir.assumptions``).
+    outcome comes with a trace. ``assume`` names assumptions (``mcheck.ir.assumptions``), ``without`` the passes that
+    are off (``mcheck.engines.protocol.passes``).
     """
 
     model: str | None = None
@@ -47,6 +48,7 @@ class Settings:
     warnings_as_errors: bool = False
     witnesses: bool = False
     assume: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

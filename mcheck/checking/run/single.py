@@ -153,6 +153,7 @@ def make_question(program: Program, settings: Settings) -> Question:
         unroll=settings.unroll,
         timeout=settings.timeout,
         witnesses=settings.witnesses,
+        without=frozenset(settings.without),
     )
 
 

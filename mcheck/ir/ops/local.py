@@ -68,8 +68,10 @@ class UnknownContinuation(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssumedValue(Op):
-    """The code after it assumes that the last load has left ``value``, of ``size`` bytes, in ``reg``. With another
-    value the thread takes a path that is not in the program: if that is possible, the answer is ``bounded``.
+    """The code after it assumes that the load or atomic before it has left ``value``, of ``size`` bytes, in ``reg``.
+
+    With another value the thread takes a path that is not in the program. If that is possible, the answer is
+    ``bounded``, unless ``branch`` names this point among those of the thread: then the answer tells the other values.
     """
 
     facets: ClassVar[Facets] = Facets()
@@ -77,6 +79,7 @@ class AssumedValue(Op):
     reg: Reg
     value: int
     size: int
+    branch: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

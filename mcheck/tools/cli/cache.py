@@ -47,7 +47,7 @@ def command(folder: str, unused: int | None, others: bool, clear: bool, check: b
     if there.days:
         click.echo(f"least recently used: {count(there.days, 'day', 'days')} ago")
     if bad:
-        message = f"{there.path}: {count(bad, 'answer', 'answers')} damaged, or not about the texts of their key"
+        message = f"{there.path}: {count(bad, 'answer', 'answers')} damaged, or stored under the key of other inputs"
         raise InputError(message, hint="runs ignore these answers; --clear removes all")
     if check:
         click.echo("all entries are valid")

@@ -73,6 +73,7 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
 @options.memory
 @options.unroll
 @options.assume
+@options.without
 @launch.options
 @click.option("--emit-sketch", "emitted", metavar="FILE", help="Write the sketch of one PTX module to FILE.")
 @options.color
@@ -98,6 +99,7 @@ def command(
     memory: int | None,
     unroll: int,
     assume: tuple[str, ...],
+    without: tuple[str, ...],
     emitted: str | None,
     color: str,
     verbose: bool,
@@ -136,7 +138,9 @@ def command(
         show_warning(f"{explain_skipped_modules(bare)}: skipped", None, color=color)
     if emitted is not None and (len(cases) != 1 or not is_module(cases[0].path)):
         raise click.UsageError("--emit-sketch needs exactly one PTX module")
-    settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
+    settings = Settings(
+        model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume, without=without
+    )
     chosen = Options(engine=engine, select=select, ignore=ignore, limit=limit, launch=said)
     results: list[Checked] = []
     how = options.open_backend(jobs, cache, resume, scheduler, timeout, tls)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 @options.memory
 @options.unroll
 @options.assume
+@options.without
 @click.option("-W", "--warnings-as-errors", is_flag=True, help="Treat warnings as errors.")
 @options.color
 @click.option(
@@ -71,6 +72,7 @@ def command(
     memory: int | None,
     unroll: int,
     assume: tuple[str, ...],
+    without: tuple[str, ...],
     warnings_as_errors: bool,
     color: str,
     verbose: bool,
@@ -109,6 +111,7 @@ def command(
         memory=memory,
         warnings_as_errors=warnings_as_errors,
         assume=assume,
+        without=without,
     )
     how = options.open_backend(jobs, cache, resume, scheduler, timeout, tls)
     with how as backend, open_second_output(sarif_file) as second, output(target) as stream:

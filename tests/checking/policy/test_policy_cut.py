@@ -144,6 +144,23 @@ def test_what_is_found_before_the_time_is_over_does_not_hide_that_it_was(monkeyp
     assert [r.cause for r in given.reasons] == [Cause.TIME]
 
 
+def test_a_fix_that_the_time_left_no_room_for_cuts_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The z3 engine's answer is whole, the protocol engine's fix for its finding is not."""
+    mixed = Path(__file__).parents[3] / "litmus/coherence/Mixed-size-race+atomics.litmus"
+    program, asked = parse(mixed.read_text(encoding="utf-8"), str(mixed)), Question(about=Completeness.FINDINGS)
+    whole = ask(program, MODEL, asked, "z3")
+    explored = exploration.answer
+
+    def late(*args: object, **named: object) -> Answer:
+        given = explored(*args, **named)  # type: ignore[arg-type]
+        return replace(given, verdict=Verdict.UNKNOWN, findings=(), reasons=(LATE,))
+
+    monkeypatch.setattr(exploration, "answer", late)
+    cut = ask(program, MODEL, replace(asked, timeout=30.0), "z3")
+    assert (whole.cut, cut.cut) == (False, True)
+    assert whole.findings[0].missing != cut.findings[0].missing
+
+
 def test_memory_that_an_engine_used_up_is_a_limit() -> None:
     from mcheck.base.errors import OutOfMemory
 

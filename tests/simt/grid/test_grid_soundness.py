@@ -65,7 +65,7 @@ def look(seed: int) -> tuple[bool, bool]:
             assert accessed <= perhaps[kind], (cluster, kind)
         if all(form.sure for form in footprint.beginnings):
             assert operations == way.operations
-    given_answer = compute_coverage([footprint], given.cluster, Limit(None))
+    given_answer = compute_coverage([footprint], given, Limit(None))
     covers = given_answer.covers
     for clash in given_answer.clashes:
         first, second = ({c: b for c, (b, _) in clusters.items() if cta(given, c) == s.cta} for s in clash.sides)

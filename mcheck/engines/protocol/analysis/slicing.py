@@ -8,7 +8,7 @@ from __future__ import annotations
 from mcheck.effects.site import Objects
 from mcheck.effects.unwritten_objects import find_unwritten_objects, places_of
 from mcheck.ir import ops
-from mcheck.ir.def_use import registers_of
+from mcheck.ir.def_use import registers_of, written_registers
 from mcheck.ir.expr import Const, Expr
 from mcheck.ir.liveness import defined_and_used
 from mcheck.ir.ops import Op
@@ -27,6 +27,18 @@ def needed_registers(program: Program, watched: Watched | None = None) -> list[f
         if not _contents_decide(program, found):
             return found
     return _needed_by_threads(program, watched, stores=True)
+
+
+def all_registers(program: Program) -> list[frozenset[str]]:
+    """Return all registers of each thread."""
+    known: dict[tuple[int, ...], frozenset[str]] = {}
+    found = []
+    for thread in program.threads:
+        key = tuple(map(id, thread.code))
+        if key not in known:
+            known[key] = frozenset().union(*(_defined_registers(op) for op in thread.code))
+        found.append(known[key])
+    return found
 
 
 def memory_matters(program: Program) -> bool:
@@ -146,7 +158,8 @@ def _loads_decide(program: Program, found: list[frozenset[str]]) -> bool:
 
 
 def _defined_registers(op: Op) -> set[str]:
-    return defined_and_used(op)[0]
+    """Return the registers that an operation defines where it is executed, under a guard as well."""
+    return {name for name, _ in written_registers(op)}
 
 
 def _register_uses(program: Program, *, stores: bool) -> dict[int, Uses]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import Setup
+from mcheck.engines.protocol.passes import Pass
 from mcheck.engines.protocol.state.sync_objects import MAX_WRITES
 from mcheck.engines.protocol.state.trace import Prefix
 from mcheck.ir import ops
@@ -20,6 +21,8 @@ SymmetricThreads = dict[int, tuple[int, ...]]
 
 def find_symmetric_threads(setup: Setup) -> SymmetricThreads:
     """Return the interchangeable agents among those of one thread."""
+    if Pass.THREAD_SYMMETRY not in setup.passes:
+        return {}
     found: dict[object, list[int]] = {}
     for k, group in enumerate(setup.partition):
         thread = setup.program.threads[group[0]]

@@ -1,0 +1,24 @@
+// A tile goes out by a tensor copy.
+#include <cuda.h>
+#include <cuda/ptx>
+namespace ptx = cuda::ptx;
+
+extern "C" __global__ void __launch_bounds__(64) tensor_store(const __grid_constant__ CUtensorMap map) {
+  __shared__ alignas(128) int part[256];
+#pragma unroll 1
+  for (int i = threadIdx.x; i < 256; i += 64) part[i] = blockIdx.x + i;
+#if TWIN != 2
+  ptx::fence_proxy_async(ptx::space_shared);
+#endif
+  __syncthreads();
+  if (threadIdx.x == 0) {
+#if TWIN == 1
+    const int at[2] = {int(blockIdx.x) * 28, int(blockIdx.y) * 8};
+#else
+    const int at[2] = {int(blockIdx.x) * 32, int(blockIdx.y) * 8};
+#endif
+    ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &map, at, part);
+    ptx::cp_async_bulk_commit_group();
+    ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
+  }
+}
