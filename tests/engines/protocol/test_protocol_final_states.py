@@ -211,8 +211,17 @@ P1@cta 1 { ld.relaxed.gpu.global.u32 r0, [y]; st.relaxed.gpu.global.u32 [x], 1; 
 exists (P0:r0 == 1 /\\ P1:r0 == 1)"""
 
 
-@pytest.mark.parametrize(("text", "states_of_all"), [(MULTICAST, 2), (ASYNC_STORE, 4)], ids=["multicast", "st.async"])
-def test_load_buffering_through_an_asynchronous_operation(text: str, states_of_all: int) -> None:
+LANES = """PTX lanes
+{ .global .u32 x = 0; }
+P0@cta 0, warp 0, lane 0 { ld.relaxed.gpu.global.u32 r0, [x]; elect.sync _|%p1, 3; }
+P1@cta 0, warp 0, lane 1 { elect.sync _|%p1, 3; st.relaxed.gpu.global.u32 [x], 1; }
+exists (P0:r0 == 1)"""
+
+
+@pytest.mark.parametrize(
+    ("text", "states_of_all"), [(MULTICAST, 2), (ASYNC_STORE, 4), (LANES, 2)], ids=["multicast", "st.async", "lanes"]
+)
+def test_load_buffering_through_what_orders_no_memory(text: str, states_of_all: int) -> None:
     given = ask(text)
     assert given.verdict == "unknown"
     assert "interleaving" in str(given.reason)

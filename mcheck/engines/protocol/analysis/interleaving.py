@@ -33,8 +33,8 @@ MAX_EDGES = 4_000
 """Edges that are examined."""
 
 Node = tuple[str, object]
-"""A shared word or a synchronisation object: ("word", address), ("mbarrier", address), ("barrier", ...), ("wgmma",
-...), ("sc", None).
+"""A shared word or a synchronisation object: ("word", address), ("mbarrier", address), ("barrier", ...), ("lanes",
+...), ("wgmma", ...), ("sc", None).
 """
 
 
@@ -158,6 +158,8 @@ class _Facts:
                 yield Step(k, ("barrier", where), True, True, name)
             elif isinstance(op, ops.ClusterBarrier):
                 yield Step(k, CLUSTER, self._all_release(CLUSTER), True, name)
+            elif op.facets.converges:
+                yield Step(k, ("lanes", (place.cta.number, place.warp)), False, True, name)  # orders no memory
             elif isinstance(op, ops.Commit | ops.WaitGroup) and op.family == "wgmma":
                 # a wait lasts until the warpgroup has committed, which orders no memory (9.7.15.7.2)
                 waits = isinstance(op, ops.WaitGroup)

@@ -12,7 +12,8 @@ of which it enters at one access and leaves at a later one, a *passage* here. Th
 
 Any other cycle is assumed to be possible. Only cycles whose reads decide something count, and coherence counts on words
 that such a read observes. What blocks (an awaited value, a wait for a phase) is a dependency for everything that
-follows.
+follows. A relaxed barrier of a cluster, an instruction for the lanes of a mask, and a group that a warpgroup commits
+order no memory: a cycle passes through them as through an awaited word that nothing releases.
 
 Of a model that is not shipped only those axioms are used that it has in common with a shipped one: if those about
 orders differ, no cycle is forbidden except those of dependencies (``mcheck.engines.protocol.analysis.axioms`` requires
@@ -76,6 +77,21 @@ class _OpenEntry:
     passage: Passage
     tainted: frozenset[str]
     released: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Meeting:
+    """A meeting of threads that orders no memory, at which a thread ``arrives``, or ``waits`` for others."""
+
+    of: tuple[str, int]
+    arrives: bool
+    waits: bool
+
+    @property
+    def word(self) -> int:
+        """A number that stands for it, as for a word, and is none of memory."""
+        kind, number = self.of
+        return ANY_WORD - 1 - (3 * number + ("cluster", "warpgroup", "warp").index(kind))
 
 
 def find_non_interleaving(
@@ -187,6 +203,11 @@ def _find_passages(thread: Thread, needed: frozenset[str], looked_at: set[int]) 
                 depends = e.passage.depends or (e.passage.reads and bool(e.tainted & used))
                 released = mine or e.released
                 found.add(replace(e.passage, exit=word, releases=released, depends=depends))
+        meeting = _find_meeting(inner, thread)
+        if meeting is not None and meeting.arrives:
+            found.update(replace(e.passage, exit=meeting.word, releases=None) for e in entries)
+        if meeting is not None and meeting.waits:
+            entries.append(_OpenEntry(Passage(place, meeting.word, True, None, True), frozenset()))
         looked = _find_observed(thread, pc, needed)
         if looked is not None:
             acquires = getattr(inner, "scope", None) if getattr(inner, "sem", "") in ("acquire", "acq_rel") else None
@@ -205,6 +226,19 @@ def _find_passages(thread: Thread, needed: frozenset[str], looked_at: set[int]) 
             ]
         open_ = keep(entries)
     return found
+
+
+def _find_meeting(op: Op, thread: Thread) -> _Meeting | None:
+    """Return the part that an operation has in a meeting that orders no memory; ``None`` if it has none."""
+    cta = thread.place.cta
+    here = cta.number << 16 | thread.place.warp
+    match op:
+        case ops.ClusterBarrier(kind="arrive", sem="relaxed") | ops.ClusterBarrier(kind="wait"):
+            return _Meeting(("cluster", cta.gpu << 32 | cta.cluster), op.kind == "arrive", op.kind == "wait")
+        case ops.Commit(family="wgmma") | ops.WaitGroup(family="wgmma"):
+            waits = isinstance(op, ops.WaitGroup)
+            return _Meeting(("warpgroup", here >> 2), not waits, waits)
+    return _Meeting(("warp", here), True, True) if op.facets.converges else None
 
 
 def _advance_entry(e: _OpenEntry, op: Op, defined: set[str], used: set[str]) -> _OpenEntry:
