@@ -186,8 +186,7 @@ def test_orders_that_no_interleaving_shows(body: str, why: str) -> None:
     assert why in str(given.reason)
 
 
-def test_a_load_before_a_multicast_copy_sees_what_the_waiter_writes() -> None:
-    text = """PTX multicast
+MULTICAST = """PTX multicast
 {
   .global .u32 x = 0; .global .align 16 .b8 g[16];
   .shared .align 16 .b8 s[16]; .shared .align 8 .b64 a;
@@ -205,10 +204,29 @@ P1@cluster 0, cta 1 {
   st.relaxed.gpu.global.u32 [x], 1;
 }
 exists (P0:r0 == 1)"""
+
+ASYNC_STORE = """PTX async-store
+{ .global .u32 x = 0, y = 0; }
+P0@cta 0 { ld.relaxed.gpu.global.u32 r0, [x]; st.async.release.gpu.global.u32 [y], 1; }
+P1@cta 1 { ld.relaxed.gpu.global.u32 r0, [y]; st.relaxed.gpu.global.u32 [x], 1; }
+exists (P0:r0 == 1 /\\ P1:r0 == 1)"""
+
+
+LANES = """PTX lanes
+{ .global .u32 x = 0; }
+P0@cta 0, warp 0, lane 0 { ld.relaxed.gpu.global.u32 r0, [x]; elect.sync _|%p1, 3; }
+P1@cta 0, warp 0, lane 1 { elect.sync _|%p1, 3; st.relaxed.gpu.global.u32 [x], 1; }
+exists (P0:r0 == 1)"""
+
+
+@pytest.mark.parametrize(
+    ("text", "states_of_all"), [(MULTICAST, 2), (ASYNC_STORE, 4), (LANES, 2)], ids=["multicast", "st.async", "lanes"]
+)
+def test_load_buffering_through_what_orders_no_memory(text: str, states_of_all: int) -> None:
     given = ask(text)
     assert given.verdict == "unknown"
     assert "interleaving" in str(given.reason)
-    assert len(states(enumerate_all(parse(text, "multicast"), load_model("ptx-9.0")))) == 2
+    assert len(states(enumerate_all(parse(text, "buffered"), load_model("ptx-9.0")))) == states_of_all
 
 
 @pytest.mark.daily

@@ -6,7 +6,7 @@ import pytest
 
 from mcheck.cat import load_model
 from mcheck.engines.explicit.engine import answer
-from mcheck.engines.protocol.analysis.non_interleaving import ANY_WORD, signalled_word
+from mcheck.engines.protocol.analysis.shared_words import ANY_WORD, signalled_word
 from mcheck.engines.protocol.exploration import check
 from mcheck.frontend.litmus import parse
 from mcheck.ir import ops
@@ -22,6 +22,7 @@ INIT = "mbarrier.init.shared::cta.b64 [a], 1; mbarrier.init.shared::cta.b64 [b],
 POLL = "mbarrier.test_wait.parity.relaxed.cta.shared::cta.b64 %p1,"
 WAIT = "await mbarrier.try_wait.parity.shared::cta.b64"
 MEET = "barrier.cluster.arrive; barrier.cluster.wait;"
+COMMIT = "wgmma.commit_group.sync.aligned;"
 MULTICAST = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
 ARRIVE = "mbarrier.arrive.relaxed.cta.shared::cta.b64 _,"
 
@@ -75,6 +76,30 @@ BEYOND = {
         f"{INIT} {LOAD} r0, [x]; cp.async.mbarrier.arrive.noinc.shared::cta.b64 [a]; {racing(1)}",
         f"bar.sync 0; st.global.u32 [d], 2; {WAIT} [a], 0; {STORE} [x], 1;",
     ),
+    "load-buffering-store-of-a-vector": (
+        f"{LOAD} r0, [x]; st.relaxed.gpu.global.v2.u32 [g], {{1, 1}}; {racing(1)}",
+        f"{LOAD} r0, [g+4]; {STORE} [x], 1; {racing(2)}",
+    ),
+    "load-buffering-load-of-a-vector": (
+        f"{LOAD} r0, [x]; {STORE} [g+4], 1; {racing(1)}",
+        f"ld.relaxed.gpu.global.v2.u32 {{r1, r0}}, [g]; {STORE} [x], 1; {racing(2)}",
+    ),
+    "load-buffering-asynchronous-store": (
+        f"{LOAD} r0, [x]; st.async.release.gpu.global.u32 [y], 1; {racing(1)}",
+        f"{LOAD} r0, [y]; {STORE} [x], 1; {racing(2)}",
+    ),
+    "load-buffering-relaxed-cluster-barrier": (
+        f"{LOAD} r0, [x]; barrier.cluster.arrive.relaxed; {racing(1)} barrier.cluster.wait;",
+        f"st.global.u32 [d], 2; barrier.cluster.arrive.relaxed; barrier.cluster.wait; {STORE} [x], 1;",
+    ),
+    "load-buffering-lanes": (
+        f"{LOAD} r0, [x]; elect.sync _|%p1, 3; {racing(1)}",
+        f"st.global.u32 [d], 2; elect.sync _|%p1, 3; {STORE} [x], 1;",
+    ),
+    "load-buffering-groups-of-a-warpgroup": (
+        f"{LOAD} r0, [x]; {COMMIT} {racing(1)}",
+        f"st.global.u32 [d], 2; {COMMIT} wgmma.wait_group.sync.aligned 0; {STORE} [x], 1;",
+    ),
     "load-buffering-multicast": (
         f"{MEET} {LOAD} r0, [x]; {MULTICAST} [s], [g], 16, [a], 2; {racing(1)}",
         (
@@ -126,8 +151,12 @@ WITHIN = {
 
 
 def text(name: str, bodies: tuple[str, ...]) -> str:
-    place = "cta 0" if any("bar.sync" in body for body in bodies) else "cta {k}"
-    place = f"cluster 0, {place}" if any(MEET in body for body in bodies) else place
+    used = "".join(bodies)
+    place = "cta 0" if "bar.sync" in used or COMMIT in used else "cta {k}"
+    if "barrier.cluster" in used:
+        place = f"cluster 0, {place}"
+    elif "elect.sync" in used:
+        place = "cta 0, warp 0, lane {k}"
     roles = [f"P{k}@{place.format(k=k)} {{ {body} }}" for k, body in enumerate(bodies)]
     return f"PTX {name}\n{HEAD}" + "\n".join(roles) + "\n"
 

@@ -12,8 +12,9 @@ That a test orders nothing that does not wait for its result is for the model to
 
 from __future__ import annotations
 
-from mcheck.engines.protocol.analysis.non_interleaving import may_contain, signalled_word, unroll_loops_twice, word_of
+from mcheck.engines.protocol.analysis.non_interleaving import unroll_loops_twice
 from mcheck.engines.protocol.analysis.polling import is_redundant_poll, is_spin_loop
+from mcheck.engines.protocol.analysis.shared_words import may_contain, signalled_word, word_of
 from mcheck.ir import ops
 from mcheck.ir.liveness import defined_and_used
 from mcheck.ir.ops import Op

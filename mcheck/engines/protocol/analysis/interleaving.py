@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from mcheck.engines.protocol.analysis.shared_words import is_strong_write
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Expr
 from mcheck.ir.ops import Op
@@ -32,8 +33,8 @@ MAX_EDGES = 4_000
 """Edges that are examined."""
 
 Node = tuple[str, object]
-"""A shared word or a synchronisation object: ("word", address), ("mbarrier", address), ("barrier", ...), ("wgmma",
-...), ("sc", None).
+"""A shared word or a synchronisation object: ("word", address), ("mbarrier", address), ("barrier", ...), ("lanes",
+...), ("wgmma", ...), ("sc", None).
 """
 
 
@@ -122,8 +123,7 @@ class _Facts:
             getattr(op, "scope", None)
         )
         if not _only_reads(op):
-            alone = op.facets.asynchronous  # its signal publishes the operation alone (8.9.1.1)
-            yield from ((node, released and not alone) for node in _nodes_of_operation(op))
+            yield from ((node, released) for node in _nodes_of_operation(op))
         if isinstance(op, ops.ClusterBarrier) and op.kind == "arrive":
             yield CLUSTER, op.sem == "release"
 
@@ -158,6 +158,8 @@ class _Facts:
                 yield Step(k, ("barrier", where), True, True, name)
             elif isinstance(op, ops.ClusterBarrier):
                 yield Step(k, CLUSTER, self._all_release(CLUSTER), True, name)
+            elif op.facets.converges:
+                yield Step(k, ("lanes", (place.cta.number, place.warp)), False, True, name)  # orders no memory
             elif isinstance(op, ops.Commit | ops.WaitGroup) and op.family == "wgmma":
                 # a wait lasts until the warpgroup has committed, which orders no memory (9.7.15.7.2)
                 waits = isinstance(op, ops.WaitGroup)
@@ -179,11 +181,14 @@ def _nodes_of_operation(op: Op) -> list[Node]:
     if isinstance(op, ops.ScalarAccess) and _strong(op):
         count = len(getattr(op, "dsts", getattr(op, "srcs", ()))) if not isinstance(op, ops.Atomic) else 1
         return [_node("word", op.address, k * type_size(op.type)) for k in range(count)]
+    nodes: list[Node] = []
+    if isinstance(op, ops.AsyncStore) and is_strong_write(op):
+        nodes += [_node("word", op.address, k * type_size(op.type)) for k in range(len(op.srcs))]
     where = ops.mbarrier_of(op) if op.facets.signals or op.facets.observes else None
-    if where is None:
-        return []
-    several = getattr(op, "cta_mask", None) is not None  # a multicast one signals the mbarriers of several CTAs
-    return [("mbarrier", None) if several else _node("mbarrier", where)]
+    if where is not None:
+        several = getattr(op, "cta_mask", None) is not None  # a multicast one signals the mbarriers of several CTAs
+        nodes.append(("mbarrier", None) if several else _node("mbarrier", where))
+    return nodes
 
 
 def _node(kind: str, address: Expr, offset: int = 0) -> Node:

@@ -12,7 +12,8 @@ of which it enters at one access and leaves at a later one, a *passage* here. Th
 
 Any other cycle is assumed to be possible. Only cycles whose reads decide something count, and coherence counts on words
 that such a read observes. What blocks (an awaited value, a wait for a phase) is a dependency for everything that
-follows.
+follows. A relaxed barrier of a cluster, an instruction for the lanes of a mask, and a group that a warpgroup commits
+order no memory: a cycle passes through them as through an awaited word that nothing releases.
 
 Of a model that is not shipped only those axioms are used that it has in common with a shipped one: if those about
 orders differ, no cycle is forbidden except those of dependencies (``mcheck.engines.protocol.analysis.axioms`` requires
@@ -30,10 +31,16 @@ from mcheck.cat.algebra.tape import Tape
 from mcheck.engines.protocol.analysis.lane_groups import Partition
 from mcheck.engines.protocol.analysis.model_equivalence import has_equivalent_coherence, has_equivalent_orders
 from mcheck.engines.protocol.analysis.polling import find_awaited_value, is_redundant_poll, is_spin_loop
+from mcheck.engines.protocol.analysis.shared_words import (
+    ANY_WORD,
+    accessed_words,
+    may_contain,
+    word_of,
+    written_words,
+)
 from mcheck.engines.protocol.state.sync_objects import Placement
 from mcheck.engines.protocol.state.vector_clocks import scopes_are_mutual
 from mcheck.ir import ops
-from mcheck.ir.expr import Const, Expr
 from mcheck.ir.liveness import defined_and_used
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
@@ -42,8 +49,6 @@ REASON = "strong accesses may be reordered in ways that no interleaving shows (l
 
 MAX_STEPS = 20_000
 """Parts of cycles that are examined."""
-ANY_WORD = -1
-"""The word at an address that is not constant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,21 @@ class _OpenEntry:
     released: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Meeting:
+    """A meeting of threads that orders no memory, at which a thread ``arrives``, or ``waits`` for others."""
+
+    of: tuple[str, int]
+    arrives: bool
+    waits: bool
+
+    @property
+    def word(self) -> int:
+        """A number that stands for it, as for a word, and is none of memory."""
+        kind, number = self.of
+        return ANY_WORD - 1 - (3 * number + ("cluster", "warpgroup", "warp").index(kind))
+
+
 def find_non_interleaving(
     program: Program,
     needed: list[frozenset[str]],
@@ -99,74 +119,47 @@ def find_non_interleaving(
 # --- what a thread does ---------------------------------------------------------------------------------------
 
 
-def word_of(address: Expr) -> int:
-    """Return the word at an address."""
-    return address.value if isinstance(address, Const) else ANY_WORD
-
-
-def _observed_word(thread: Thread, pc: int, needed: frozenset[str]) -> tuple[int, bool] | None:
-    """Return the word whose value matters at ``pc``, and whether it is awaited; ``None`` if there is none."""
+def _find_observed(thread: Thread, pc: int, needed: frozenset[str]) -> tuple[tuple[int, ...], bool] | None:
+    """Return the words whose values matter at ``pc``, and whether they are awaited; ``None`` if there are none."""
     op = thread.code[pc]
     inner = ops.performed_operation(op)
     waits = isinstance(op, ops.Await)
     if isinstance(inner, ops.Load) and (inner.sem != "weak" or waits):
         spun = waits or find_awaited_value(thread.code, thread.labels, pc) is not None
         used = any(r is not None and r.name in needed for r in inner.dsts)
-        return (word_of(inner.address), spun) if spun or used else None
+        return (accessed_words(inner), spun) if spun or used else None
     if isinstance(inner, ops.Atomic):
         used = inner.dst is not None and inner.dst.name in needed
-        return (word_of(inner.address), waits) if waits or used else None
+        return (accessed_words(inner), waits) if waits or used else None
     if isinstance(inner, ops.MbarrierWait):
         waits = waits or is_spin_loop(thread, pc)
         used = inner.dst is not None and inner.dst.name in needed
         if waits or (used and not is_redundant_poll(thread.code, thread.labels, pc)):
-            return word_of(inner.address), waits
+            return (word_of(inner.address),), waits
     return None
 
 
 def _observed_words(thread: Thread, needed: frozenset[str]) -> Iterator[int]:
     for pc in range(len(thread.code)):
-        found = _observed_word(thread, pc, needed)
+        found = _find_observed(thread, pc, needed)
         if found is not None:
-            yield found[0]
-
-
-def signalled_word(op: Op) -> int | None:
-    """Return the word of the mbarrier that an operation signals; a multicast one signals those of several CTAs."""
-    where = ops.mbarrier_of(op) if op.facets.signals else None
-    if where is None:
-        return None
-    return ANY_WORD if getattr(op, "cta_mask", None) is not None else word_of(where)
-
-
-def _written_word(op: Op) -> int | None:
-    """Return the word that an operation writes: that of a strong access, or the mbarrier that it signals."""
-    op = ops.performed_operation(op)
-    if isinstance(op, ops.ScalarWrite):
-        return word_of(op.address) if op.sem != "weak" else None
-    return signalled_word(op)
+            yield from found[0]
 
 
 def _may_have_cycle(threads: list[tuple[Thread, int]], needed: list[frozenset[str]], looked_at: set[int]) -> bool:
     """Return whether there is a read that does not wait, or a word that several threads store to."""
     stores: dict[int, int] = {}
     for thread, many in threads:
-        own = {_written_word(op) for op in thread.code if isinstance(op, ops.Store)} - {None}
+        own = {word for op in thread.code if isinstance(op, ops.Store) for word in written_words(op)}
         for word in own:
-            assert word is not None
             stores[word] = stores.get(word, 0) + many
         for pc in range(len(thread.code)):
-            found = _observed_word(thread, pc, needed[thread.index])
+            found = _find_observed(thread, pc, needed[thread.index])
             if found is not None and not found[1]:
                 return True
     return any(n > 1 and may_contain(word, looked_at) for word, n in stores.items()) or (
         ANY_WORD in stores and len(stores) > 1
     )
-
-
-def may_contain(word: int, words: set[int]) -> bool:
-    """Return whether a word may be one of ``words``."""
-    return word in words or ANY_WORD in words or (word == ANY_WORD and bool(words))
 
 
 def unroll_loops_twice(thread: Thread) -> Iterator[int]:
@@ -202,27 +195,50 @@ def _find_passages(thread: Thread, needed: frozenset[str], looked_at: set[int]) 
         inner = ops.performed_operation(op)
         defined, used = defined_and_used(op)
         entries = [_advance_entry(e, op, defined, used) for e in open_.values()]
-        word = _written_word(op)
-        if word is not None:
+        written = written_words(op)
+        for word in written:
             sem = getattr(inner, "sem", "relaxed")
             mine = getattr(inner, "scope", None) if sem in ("release", "acq_rel") else None
             for e in entries:
                 depends = e.passage.depends or (e.passage.reads and bool(e.tainted & used))
                 released = mine or e.released
                 found.add(replace(e.passage, exit=word, releases=released, depends=depends))
-        looked = _observed_word(thread, pc, needed)
+        meeting = _find_meeting(inner, thread)
+        if meeting is not None and meeting.arrives:
+            found.update(replace(e.passage, exit=meeting.word, releases=None) for e in entries)
+        if meeting is not None and meeting.waits:
+            entries.append(_OpenEntry(Passage(place, meeting.word, True, None, True), frozenset()))
+        looked = _find_observed(thread, pc, needed)
         if looked is not None:
             acquires = getattr(inner, "scope", None) if getattr(inner, "sem", "") in ("acquire", "acq_rel") else None
-            entry = Passage(place, looked[0], True, acquires, looked[1])
-            entries.append(_OpenEntry(entry, frozenset(defined | defined_and_used(inner)[0])))
-        elif isinstance(inner, ops.Store) and word is not None and may_contain(word, looked_at):
-            entries.append(_OpenEntry(Passage(place, word, False, None, False), frozenset()))
-        elif isinstance(inner, ops.Atomic) and word is not None and may_contain(word, looked_at):
-            # What it returns decides nothing, but that it reads what comes right before it does (8.10.3).
-            acquires = inner.scope if inner.sem in ("acquire", "acq_rel") and not inner.is_red else None
-            entries.append(_OpenEntry(Passage(place, word, True, acquires, False), frozenset()))
+            known = frozenset(defined | defined_and_used(inner)[0])
+            entries += [_OpenEntry(Passage(place, word, True, acquires, looked[1]), known) for word in looked[0]]
+        elif isinstance(inner, ops.ScalarWrite):
+            # What an atomic returns decides nothing, but that it reads what comes right before it does (8.10.3).
+            reads = isinstance(inner, ops.ScalarRead)
+            acquires = (
+                inner.scope if inner.sem in ("acquire", "acq_rel") and not getattr(inner, "is_red", False) else None
+            )
+            entries += [
+                _OpenEntry(Passage(place, word, reads, acquires, False), frozenset())
+                for word in written
+                if may_contain(word, looked_at)
+            ]
         open_ = keep(entries)
     return found
+
+
+def _find_meeting(op: Op, thread: Thread) -> _Meeting | None:
+    """Return the part that an operation has in a meeting that orders no memory; ``None`` if it has none."""
+    cta = thread.place.cta
+    here = cta.number << 16 | thread.place.warp
+    match op:
+        case ops.ClusterBarrier(kind="arrive", sem="relaxed") | ops.ClusterBarrier(kind="wait"):
+            return _Meeting(("cluster", cta.gpu << 32 | cta.cluster), op.kind == "arrive", op.kind == "wait")
+        case ops.Commit(family="wgmma") | ops.WaitGroup(family="wgmma"):
+            waits = isinstance(op, ops.WaitGroup)
+            return _Meeting(("warpgroup", here >> 2), not waits, waits)
+    return _Meeting(("warp", here), True, True) if op.facets.converges else None
 
 
 def _advance_entry(e: _OpenEntry, op: Op, defined: set[str], used: set[str]) -> _OpenEntry:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from mcheck.answers.step_text import text_of
-from mcheck.engines.protocol.analysis.non_interleaving import ANY_WORD, word_of
+from mcheck.engines.protocol.analysis.shared_words import ANY_WORD, word_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import to_mask

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.analysis.delayed_waits import REASON
-from mcheck.engines.protocol.analysis.non_interleaving import ANY_WORD, word_of
+from mcheck.engines.protocol.analysis.shared_words import ANY_WORD, word_of
 from mcheck.engines.protocol.diagnosis.source_lines import line_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.unrolling_limit import format_line
