@@ -1,7 +1,7 @@
-# `make run` checks the project's own suites, `make test` runs every test. Either sets up .venv by itself.
+# `make run` checks the project's own suites, `make test` runs the quick tests. Either sets up .venv by itself.
 .POSIX:
 .DELETE_ON_ERROR:
-.PHONY: help run kernels modules corpus test check bench agreement docs nightly clean
+.PHONY: help run kernels modules corpus test test-all check bench agreement docs nightly clean
 
 PYTHON ?= python3
 BIN = .venv/bin
@@ -19,7 +19,8 @@ help:
 	@echo "make kernels  the kernel sketches, as a table       (ARGS='--only B01,P15' selects some)"
 	@echo "make modules  the PTX modules of tests/simt/corpus and their twins, as a table"
 	@echo "make corpus   compiles these modules again; COMPILERS=… is a Python that has the compilers"
-	@echo "make test   run all tests                           (ARGS='-k name' adds options)"
+	@echo "make test   run the quick tests and a share of others  (ARGS='-k name' adds options)"
+	@echo "make test-all  run all tests                        (likewise)"
 	@echo "make check  formatting, lint and types"
 	@echo "make bench  the peers' suites and the scalable families, timed (see benchmarks/)"
 	@echo "make docs   the documentation with the pages of all suites, in site/"
@@ -40,7 +41,10 @@ corpus: .venv/.ready
 	PYTHONPATH=. $(COMPILERS) -m benchmarks.corpus $(ARGS)
 
 test: .venv/.ready
-	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --tier quick $(ARGS)
+
+test-all: .venv/.ready
+	$(BIN)/python -m pytest -n $(JOBS) --tier all $(ARGS)
 
 check: .venv/.ready
 	$(BIN)/ruff format --check .

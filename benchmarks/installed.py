@@ -88,7 +88,9 @@ def main() -> int:
             run(binaries / program, *arguments, cwd=folder)
             print("ok  ", " ".join(command), flush=True)
         if options.tests is not None:
-            print(run(python, "-m", "pytest", "-q", "-n", "2", *options.tests, cwd=ROOT).splitlines()[-1])
+            print(
+                run(python, "-m", "pytest", "-q", "-n", "2", "--tier", "all", *options.tests, cwd=ROOT).splitlines()[-1]
+            )
     return 0
 
 

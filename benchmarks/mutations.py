@@ -20,7 +20,7 @@ from mcheck.cat import full_text, load_model, parse_model
 from mcheck.cat.ast import Check, Model
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Question
-from mcheck.checking.run.case import kinds_hold
+from mcheck.checking.run.result import kinds_hold
 from mcheck.frontend.litmus import load
 from mcheck.ir.program import Program
 

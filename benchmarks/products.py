@@ -61,8 +61,8 @@ def launch_of(size: int) -> dict[str, Any]:
 
 def measure(size: int) -> Row:
     """A row, in a process of its own."""
-    from mcheck.checking.check.case import Options, Settings
     from mcheck.checking.check.modules import check_text
+    from mcheck.checking.run.case import Options, Settings
     from mcheck.frontend.ptx.launch_reader import build_launch, from_object
     from mcheck.frontend.ptx.reader import parse_module
     from mcheck.simt.trace_extraction import extract_traces

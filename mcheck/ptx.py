@@ -1,4 +1,4 @@
-"""Check of PTX modules as compilers emit them, with the launch of one kernel.
+"""Check of PTX modules as compilers emit them, with the launch of a kernel, or several launches in stream order.
 
 ``check`` is the public function. ``mcheck.frontend.ptx`` reads modules and launches, ``mcheck.simt`` executes a
 cluster, ``mcheck.checking.modules`` computes the answer.
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mcheck.checking.check.case import Checked
+    from mcheck.checking.run.result import Result
 
 __all__ = ["check"]
 
@@ -26,13 +26,13 @@ def check(
     timeout: float | None = None,
     select: tuple[str, ...] = (),
     ignore: tuple[str, ...] = (),
-) -> Checked:
+) -> Result:
     """The answer of ``mcheck check MODULE.ptx --launch LAUNCH.json``: verdict, findings, assumptions, seconds.
 
-    The module is given by its text or its path, the launch as a dictionary or by the path of a JSON file, that beside
-    the module by default; see docs/ptx-modules.md. With a ``timeout``, in seconds, a process of its own does the work
-    and is stopped in time. What is wrong with either is not raised: the verdict is ``error`` then, and ``problem`` the
-    exception.
+    The module is given by its text or its path, the launch, or launches, as a dictionary or by the path of a JSON file,
+    that beside the module by default; see docs/ptx-modules.md. With a ``timeout``, in seconds, a process of its own
+    does the work and is stopped in time. What is wrong with either is not raised: the verdict is ``error`` then, and
+    ``problem`` the exception.
     """
     from mcheck.checking.check.python import check_python
 

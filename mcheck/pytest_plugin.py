@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from _pytest._code.code import TerminalRepr
 
-    from mcheck.checking.check.case import Checked
-    from mcheck.checking.run.case import Result, Settings
+    from mcheck.checking.run.case import Settings
+    from mcheck.checking.run.result import Result
 
 SUFFIX = ".litmus"
 MODULE = ".ptx"
@@ -95,11 +95,11 @@ class LitmusTest(pytest.Item):
         answer = _answer(self.name, os.path.relpath(self.path), _settings(self.config))
         for message, span in answer.warnings:
             self.warn(LitmusWarning(render_warning(message, span)))
-        if said := _mentioned(answer):
+        if said := _mentioned(self.name, answer):
             self.user_properties.append(("mcheck", said))
             self.add_report_section("call", "mcheck", said)
         if answer.status != "ok":
-            raise NotAsExpected("\n".join(_report(answer)))
+            raise NotAsExpected("\n".join(_report(self.name, answer)))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str | TerminalRepr:
         """The report of the command for an unexpected answer; otherwise pytest's own text."""
@@ -133,40 +133,31 @@ def _settings(config: pytest.Config) -> Settings:
     return Settings(model=model or None, timeout=_timeout(config))
 
 
-def _answer(command: str, path: str, settings: Settings) -> Checked | Result:
+def _answer(command: str, path: str, settings: Settings) -> Result:
     """The answer about one file, from a separate process if there is a time limit."""
-    from mcheck.checking.check.case import Options
-    from mcheck.checking.check.single import crashed_check
-    from mcheck.checking.check.task import select_task
-    from mcheck.checking.run import single as run
-    from mcheck.checking.run.case import Case
+    from mcheck.checking.check.command import check_command
+    from mcheck.checking.run.case import Case, Options
+    from mcheck.checking.run.command import RUN
     from mcheck.checking.run.pool import run_cases
 
-    case = [Case(path)]
-    if command == "run":
-        return next(iter(run_cases(case, settings, 1, run.run_case, run.crashed_result)))
-    return next(iter(run_cases(case, settings, 1, select_task(Options()), crashed_check)))
+    chosen = RUN if command == "run" else check_command(Options())
+    return next(iter(run_cases([Case(path)], settings, 1, chosen.task, chosen.lost)))
 
 
-def _mentioned(answer: Checked | Result) -> str:
+def _mentioned(command: str, answer: Result) -> str:
     """Findings to mention although the file is as expected."""
-    from mcheck.checking.check.case import Checked
-
-    if isinstance(answer, Checked):
+    if command == "check":
         return answer.ignored_text
     return f"{', '.join(answer.unexpected_errors)} found" if answer.unexpected_errors else ""
 
 
-def _report(answer: Checked | Result) -> Iterator[str]:
+def _report(command: str, answer: Result) -> Iterator[str]:
     """The report of the command, with the place of an error."""
-    from mcheck.checking.check.case import Checked
     from mcheck.report import checked, text
     from mcheck.report.errors import render
     from mcheck.report.lines import plain
 
-    if isinstance(answer, Checked):
-        yield from map(plain, checked.describe(answer, errors=False))
-    else:
-        yield from map(plain, text.describe(answer, errors=False))
+    describe = checked.describe if command == "check" else text.describe
+    yield from map(plain, describe(answer, errors=False))
     if answer.problem is not None:
         yield render(answer.problem)

@@ -6,6 +6,8 @@ import signal
 
 import pytest
 
+pytest_plugins = ["tests.assembler", "tests.enumerated", "tests.tiers"]
+
 
 def pytest_configure() -> None:
     # A shell's background job ignores interrupts and hands that on; tests that send one want it to arrive.

@@ -59,6 +59,16 @@ class Covers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchAnswer:
+    """What is said of one of several launches alone; ``covers`` is the part of its grid."""
+
+    entry: str
+    gpu: int
+    verdict: Verdict
+    covers: Covers | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The answer to a question about a program under a model, the same for every engine.
 
@@ -71,7 +81,8 @@ class Answer:
     ``exists`` passes and every other condition fails. ``executions``: the number explored. ``forbidden_by``: the axioms
     that some execution violates. ``chosen``: why this engine was selected. ``cut``: more time or memory might give
     more, as a reason with ``cut`` says; an engine whose time ends without such a reason sets it. ``covers``: given for
-    a launch. ``ends``: some execution is known to end; given for programs without a condition.
+    a launch, ``launches`` for several in the order of the file. ``ends``: some execution is known to end; given for
+    programs without a condition.
     """
 
     verdict: Verdict
@@ -89,6 +100,11 @@ class Answer:
     chosen: str = ""
     cut: bool = False
     covers: Covers | None = None
+    branches: frozenset[frozenset[tuple[int, int, int]]] = frozenset()
+    """The other paths of the program's threads that executions take, each as the values that decide control: by thread
+    and branch (``ops.AssumedValue``).
+    """
+    launches: tuple[LaunchAnswer, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "verdict", Verdict(self.verdict))

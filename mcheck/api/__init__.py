@@ -104,18 +104,17 @@ def run(
         InputError: The test, the model or an option is invalid.
         Unsupported: The test uses constructs that mcheck does not support.
     """
-    from mcheck.checking.policy.ask import ask
     from mcheck.checking.run.case import Settings
-    from mcheck.checking.run.single import conclude, make_question
+    from mcheck.checking.run.inquiry import VerdictInquiry
+    from mcheck.checking.run.single import answer_subject
 
-    started = perf_counter()
+    started, within = perf_counter(), Limit(timeout)
     validate_options(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
     program = load(test)
-    named, read = _model(model, program)
+    _, read = _model(model, program)
     prop = "liveness" if liveness else "spec"
     settings = Settings(model=model, engine=engine, prop=prop, profile=profile, unroll=unroll, timeout=timeout)
-    given = ask(program, read, make_question(program, settings), engine)
-    return RunResult.from_result(conclude(program.path, program, given, named, perf_counter() - started))
+    return RunResult.from_result(answer_subject(program, read, settings, VerdictInquiry(), within, started))
 
 
 def check(
@@ -145,11 +144,9 @@ def check(
         InputError: The program, the model or an option is invalid.
         Unsupported: The program uses constructs that mcheck does not support.
     """
-    from mcheck.checking.check.case import Options
-    from mcheck.checking.check.selection import find_all
-    from mcheck.checking.check.single import conclude
-    from mcheck.checking.policy.ask import ask
-    from mcheck.checking.run.case import Settings
+    from mcheck.checking.check.inquiry import FindingsInquiry
+    from mcheck.checking.run.case import Options, Settings
+    from mcheck.checking.run.single import answer_subject
 
     started, within = perf_counter(), Limit(timeout)
     validate_options(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
@@ -157,8 +154,7 @@ def check(
     _, read = _model(model, program)
     options = Options(engine=engine, select=tuple(select), ignore=tuple(ignore))
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout)
-    given = find_all(lambda asked: ask(program, read, asked, engine), program, settings, options, within)
-    return CheckResult.from_checked(conclude(program.path, program, given, options, perf_counter() - started))
+    return CheckResult.from_result(answer_subject(program, read, settings, FindingsInquiry(options), within, started))
 
 
 def outcomes(
@@ -262,7 +258,8 @@ def suite(
     from mcheck.checking.cache.database import open_store
     from mcheck.checking.run.case import Settings
     from mcheck.checking.run.collect import collect_tests
-    from mcheck.checking.suite import compute_results
+    from mcheck.checking.run.command import RUN
+    from mcheck.checking.suite import answer_cases
 
     validate_options(engine=engine, profile=profile, unroll=unroll, timeout=timeout)
     settings = Settings(model=model, engine=engine, profile=profile, unroll=unroll, timeout=timeout, memory=memory)
@@ -274,5 +271,5 @@ def suite(
     with open_store(None if cache is None else str(cache), timeout=timeout, say=say) as store:
         backend = Backend(jobs=jobs, scheduler=scheduler, store=store)
         return SuiteResult(
-            results=tuple(RunResult.from_result(result) for result in compute_results(cases, settings, backend))
+            results=tuple(RunResult.from_result(result) for result in answer_cases(cases, settings, RUN, backend))
         )

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
-    from mcheck.checking.check.case import Checked
-    from mcheck.checking.run.case import Result
+    from mcheck.checking.run.result import Result
     from mcheck.events.execution_graph import Execution
 
 State = Mapping[str, Value]
@@ -111,10 +110,10 @@ class CheckResult:
     ignored: tuple[Finding, ...] = ()
 
     @classmethod
-    def from_checked(cls, checked: Checked) -> CheckResult:
-        """Convert an answer of the command line."""
-        own = {f.name: getattr(checked, f.name) for f in fields(cls)}
-        return cls(**{**own, "verdict": checked.verdict.value})
+    def from_result(cls, result: Result) -> CheckResult:
+        """Convert a result of the command line."""
+        own = {f.name: getattr(result, f.name) for f in fields(cls)}
+        return cls(**{**own, "verdict": result.verdict.value})
 
     def _repr_html_(self) -> str:
         said = [self.reason] if self.reason else []

@@ -44,6 +44,8 @@ class Cause(StrEnum):
     """The behaviour of a thread after some location is not known."""
     GAP = "gap"
     """At a location of a module, one of several paths or orders was explored."""
+    BRANCHES = "branches"
+    """Values that other threads write decide control flow, and not all of them were followed."""
     MODEL = "model"
     """The engine does not support this model."""
     RACES = "races"
@@ -54,6 +56,12 @@ class Cause(StrEnum):
     """Not all clusters of a launch were checked."""
     OTHER_CLUSTERS = "other-clusters"
     """The answer depends on other clusters of the grid."""
+    LAUNCH = "launch"
+    """One of several launches has reasons, which follow."""
+    LAUNCHES = "launches"
+    """How accesses of several launches are ordered is not known."""
+    OTHER_LAUNCHES = "other-launches"
+    """The answer depends on other launches that are running at the same time."""
     NUMBERS = "numbers"
     """The program has a parameter that is any number, and not all numbers are covered."""
     NOT_PERIODIC = "not-periodic"
@@ -82,9 +90,19 @@ class Cause(StrEnum):
 
 _LIMITS = frozenset({Cause.TIME, Cause.MEMORY, Cause.DIED})
 _GROUNDS = frozenset({Cause.SMALLEST, Cause.PERIODIC, Cause.UNDEFINED, Cause.ENDLESS, Cause.NONE_ENDS})
-_LISTS = frozenset({Cause.NUMBERS, Cause.ONE_ENGINE, Cause.CLUSTERS})
+_LISTS = frozenset({Cause.NUMBERS, Cause.ONE_ENGINE, Cause.CLUSTERS, Cause.LAUNCH, Cause.LAUNCHES})
 """Causes whose own reasons are listed after a colon."""
-_BOUNDS = frozenset({Cause.BOUND, Cause.INTERLEAVINGS, Cause.GAP, Cause.FIRST_ERRORS, Cause.CLUSTERS})
+_BOUNDS = frozenset(
+    {
+        Cause.BOUND,
+        Cause.BRANCHES,
+        Cause.INTERLEAVINGS,
+        Cause.GAP,
+        Cause.FIRST_ERRORS,
+        Cause.CLUSTERS,
+        Cause.LAUNCHES,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +128,15 @@ class Reason:
     @property
     def names_bound(self) -> bool:
         """Whether it names the bound up to which the search went: nothing else was left out."""
+        if self.cause is Cause.LAUNCH:
+            return all(r.names_bound for r in self.because if r.is_incomplete)
         return self.cause in _BOUNDS
 
     @property
     def is_incomplete(self) -> bool:
         """Whether it says that something was not checked."""
+        if self.cause is Cause.LAUNCH:
+            return any(r.is_incomplete for r in self.because)
         return self.cause not in _GROUNDS
 
 

@@ -1,53 +1,43 @@
-"""Runs a suite: results in order, and counts."""
+"""Answers about many files: the results in the order of the files, cached or computed in processes or elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from time import perf_counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 
+from mcheck.base.records import dataclass
 from mcheck.checking.backends import Backend, compute_cases
-from mcheck.checking.result_cache import compute_uncached, open_result_cache
-from mcheck.checking.run.case import DEFAULT_MODEL, Case, Result, Settings, Summary
-from mcheck.checking.run.single import crashed_result, load_model, preload, run_case
+from mcheck.checking.result_cache import Texts, compute_uncached, open_result_cache, read_texts
+from mcheck.checking.run.case import DEFAULT_MODEL, Case, Settings
+from mcheck.checking.run.pool import OnLost, Task
+from mcheck.checking.run.result import Result
+from mcheck.checking.run.single import load_model
 
 
-def run_suite(
-    cases: Sequence[Case],
-    settings: Settings,
-    means: Backend,
-    each: Callable[[Result], None],
-    started: float | None = None,
-) -> Summary:
-    """Runs ``cases``, passes every result to ``each`` in the order of the cases, and counts."""
-    started = perf_counter() if started is None else started
-    counts = {"ok": 0, "mismatch": 0, "unknown": 0, "error": 0}
-    crashes = unjudged = found = 0
-    for result in compute_results(cases, settings, means):
-        counts[result.status] += 1
-        crashes += result.crashed
-        found += result.headline == "found"
-        unjudged += result.was_read and result.expected is None and not result.expected_kinds
-        each(result)
-    return Summary(
-        tests=len(cases),
-        ok=counts["ok"],
-        mismatch=counts["mismatch"],
-        unknown=counts["unknown"],
-        error=counts["error"],
-        internal=crashes,
-        unjudged=unjudged,
-        found=found,
-        seconds=perf_counter() - started,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command that answers for each of many files.
+
+    ``task`` gives the result for a file, ``lost`` a replacement if its process died; ``preload`` imports what every
+    file needs, before processes are forked. ``name`` and ``options`` are part of the cache keys, and so are the
+    ``texts`` that the result for a file depends on.
+    """
+
+    name: str
+    task: Task[Result]
+    lost: OnLost[Result]
+    preload: Callable[[Settings], None]
+    texts: Callable[[str], Texts] = read_texts
+    options: Mapping[str, object] = field(default_factory=dict)
 
 
-def compute_results(cases: Sequence[Case], settings: Settings, means: Backend) -> Iterator[Result]:
-    """The results of ``cases`` in their order. An unreadable model raises at once."""
+def answer_cases(cases: Sequence[Case], settings: Settings, command: Command, means: Backend) -> Iterator[Result]:
+    """The results for ``cases`` in their order, as they are ready. An unreadable model raises at once."""
     load_model(settings.model or DEFAULT_MODEL)
 
     def fresh(these: Sequence[Case]) -> Iterator[Result]:
-        return compute_cases(these, settings, means, run_case, crashed_result, lambda: preload(settings))
+        return compute_cases(these, settings, means, command.task, command.lost, lambda: command.preload(settings))
 
-    answers = zip(cases, compute_uncached(cases, open_result_cache(means, Result, "run", settings), fresh), strict=True)
+    cache = open_result_cache(means, Result, command.name, settings, command.texts, **command.options)
+    answers = zip(cases, compute_uncached(cases, cache, fresh), strict=True)
     return (answer if case.expected is None else replace(answer, expected=case.expected) for case, answer in answers)

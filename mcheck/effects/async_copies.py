@@ -58,7 +58,7 @@ def one_group(written: Sequence[Range]) -> Plan:
     faults = Faults()
     for k, (a, n) in enumerate(written):
         if any(a < b + m and b < a + n for b, m in written[:k]):
-            faults.add("UB106", "two cp.async of one group write the same place")
+            faults.add("UB106", "two cp.async of one group write the same bytes")
             break
     return Plan(faults=faults.all())
 
@@ -150,7 +150,7 @@ def bulk_copy(op: ops.BulkCopy, o: Operands, site: Site) -> Plan:
             site.check_object_space(faults, instance, op.dst_space, "destination")
             between = (op.src_space, op.dst_space) == ("shared::cta", "shared::cluster") and op.reduce is None
             if between and instance.cta == site.cta:
-                faults.add("UB105", "the destination is in the executing CTA, it must be in another one")
+                faults.add("UB105", "the destination is in the executing CTA; it must be in another one")
     told: tuple[Signal, ...] = ()
     if op.mbar is not None:
         told = signals(faults, site, o.address("mbar"), mask, size)
@@ -189,9 +189,9 @@ def async_store(op: ops.AsyncStore, o: Operands, site: Site) -> Plan:
     site.check_alignment(faults, address, size, "address")
     site.check_object_space(faults, instance, "global" if op.space == "generic" else op.space, "destination")
     if op.mbar is not None and not site.is_multi_cta:
-        faults.add("UB105", f"{'st' if op.reduce is None else 'red'}.async in a cluster of one CTA")
+        faults.add("UB105", f"{'st' if op.reduce is None else 'red'}.async needs a cluster of more than one CTA")
     elif op.reduce is not None and op.mbar is not None and instance.cta == site.cta:
-        faults.add("UB105", "the destination of red.async is in the executing CTA, it must be in another one")
+        faults.add("UB105", "the destination of red.async is in the executing CTA; it must be in another one")
     told: tuple[Signal, ...] = ()
     if op.mbar is not None:
         bar = o.address("mbar")

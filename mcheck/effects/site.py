@@ -95,7 +95,7 @@ class Site:
 
     def no_rank(self, rank: int) -> str:
         """The message if the cluster has no CTA of a rank (``in_rank`` returns ``None``)."""
-        alone = "" if self.layout.clustered else ": no role gives a cluster, so every CTA is one by itself"
+        alone = "" if self.layout.clustered else ": no role gives a cluster, so every CTA is a cluster of its own"
         return f"the cluster has no CTA of rank {rank}{alone}"
 
     # --- checks -------------------------------------------------------------------------------------------
@@ -109,23 +109,23 @@ class Site:
         instance = self.at(address)
         if instance is None or address + size > instance.base + instance.object.size:
             where = self._beside(address) if instance is None else _inside(instance, address)
-            faults.add("UB103", f"an access of {size} bytes leaves {where}")
+            faults.add("UB103", f"an access of {size} bytes {where}")
             return None
         return instance
 
     def _beside(self, address: int) -> str:
-        """Where an address lies that is in no object: by the nearest one, if that is near enough to be meant."""
+        """What an access in no object does: said by the nearest object, if that is near enough to be meant."""
         near = self.layout.objects.nearest(address)
         if near is None:
-            return "every object"
+            return "is outside every object"
         size, behind = near.object.size, address - near.base - near.object.size
         if max(behind, near.base - address) > max(size, NEAR):
-            return "every object"
+            return "is outside every object"
         if behind >= 0:
-            where = f"{behind} bytes behind the end" if behind else "at the end"
+            where = f"{behind} bytes after the end" if behind else "at the end"
         else:
             where = f"{near.base - address} bytes before the beginning"
-        return f"every object: it begins {where} of {near.label}, which has {size} bytes"
+        return f"is outside every object: it begins {where} of {near.label}, which has {size} bytes"
 
     def check_alignment(self, faults: Faults, address: int, alignment: int, what: str) -> None:
         """UB102 unless an address is a multiple of ``alignment`` (6.4.1; of bulk copies by their own sections)."""
@@ -181,7 +181,7 @@ class Site:
 
 
 def _inside(instance: Instance, address: int) -> str:
-    return f"object {instance.label}: it begins at byte {address - instance.base} of its {instance.object.size}"
+    return f"leaves object {instance.label}: it begins at byte {address - instance.base} of its {instance.object.size}"
 
 
 def widened(address: int) -> int:

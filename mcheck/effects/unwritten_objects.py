@@ -8,18 +8,6 @@ from mcheck.ir.expr import Const, Expr, Lanes
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 
-TARGETS: dict[type[Op], str] = {
-    ops.Store: "address",
-    ops.Atomic: "address",
-    ops.Fill: "address",
-    ops.AsyncStore: "address",
-    ops.TensormapReplace: "address",
-    ops.CpAsync: "dst",
-    ops.BulkCopy: "dst",
-    ops.TensormapCopyFence: "dst",
-}
-"""The operand that says where an operation writes; a tensor copy writes where its map says."""
-
 
 def find_unwritten_objects(program: Program) -> frozenset[int]:
     """The addresses of these objects; none if some operation writes where only its execution shows."""
@@ -38,6 +26,7 @@ def find_unwritten_objects(program: Program) -> frozenset[int]:
 
 
 def _targets(program: Program, op: Op) -> list[int | None]:
+    """Where an operation may write outside shared and tensor memory; a tensor copy writes where its map says."""
     if isinstance(op, ops.TensorCopy):
         if op.kind == "load":
             return []
@@ -45,13 +34,15 @@ def _targets(program: Program, op: Op) -> list[int | None]:
         instance = None if where is None else program.memory.find(where)
         maps = () if instance is None else instance.object.tensor_map
         return [spec.global_address for spec in maps] or [None]
-    name = TARGETS.get(type(op))
-    return [] if name is None or _space(op).startswith("shared") else places_of(getattr(op, name))
+    names = () if _space(op).startswith(("shared", "tensor")) else op.facets.writes
+    return [place for name in names for place in places_of(getattr(op, name))]
 
 
 def _space(op: Op) -> str:
     """The state space that an operation writes; what lies in another is undefined and not written (UB105, UB108)."""
     match op:
+        case ops.TensorCore() | ops.TensorMove():
+            return "tensor memory"
         case ops.Fill() | ops.CpAsync():
             return "shared::cta"
         case ops.BulkCopy(dst_space=space):

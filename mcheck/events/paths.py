@@ -22,16 +22,12 @@ from mcheck.events.model_options import Semantics
 from mcheck.events.thread_state import State, Visit
 from mcheck.ir.liveness import live_registers_at, loop_heads
 from mcheck.ir.ops import (
-    Barrier,
     Branch,
     BulkCopy,
-    ClusterBarrier,
-    Collective,
     Exit,
     Label,
     Op,
     TensorCopy,
-    WarpSync,
     Wgmma,
 )
 from mcheck.ir.program import Program, Thread
@@ -254,8 +250,9 @@ def _stuck(state: State, position: int) -> State:
 def exits_matter(program: Program) -> bool:
     """Whether the time of a thread's exit can matter: for remote shared memory, or a barrier without a count."""
     return program.clustered or any(
-        isinstance(op, ClusterBarrier | WarpSync | Collective | BulkCopy | TensorCopy | Wgmma)
-        or (isinstance(op, Barrier) and op.count is None)
+        (op.facets.synchronises and getattr(op, "count", None) is None)
+        or op.facets.converges
+        or isinstance(op, BulkCopy | TensorCopy | Wgmma)
         for thread in program.threads
         for op in thread.code
     )

@@ -27,10 +27,10 @@ class Entry:
     ``message`` is a sentence with named fields in braces that an engine fills in (``message_for``), ``explanation``
     the rule and its rationale, ``section`` its source, ``remedy`` the fix; ``remedies`` are fixes of special cases,
     each with a part of the message that identifies the case. ``bad`` and ``good`` are programs in block form, or
-    modules of one CTA if the block form cannot express them: the first has this finding, the second has no error.
-    ``level`` is the severity under the profile ``ptx``; ``permissive`` replaces the default severity under that
-    profile. ``continues``: the thread continues after the finding, because the effect is known; after other undefined
-    behaviour it stops.
+    modules of CTAs of one thread if the block form cannot express them, launched with a ``grid`` of so many CTAs: the
+    first has this finding, the second has no error. ``level`` is the severity under the profile ``ptx``;
+    ``permissive`` replaces the default severity under that profile. ``continues``: the thread continues after the
+    finding, because the effect is known; after other undefined behaviour it stops.
     """
 
     code: str
@@ -46,6 +46,7 @@ class Entry:
     level: str = "error"
     permissive: str | None = None
     continues: bool = False
+    grid: int = 1
 
     def severity(self, profile: str) -> str:
         """``error``, ``review`` or ``advice`` under ``profile``; raises ``KeyError`` for an unknown profile."""

@@ -1,8 +1,8 @@
 """Parsing a page of the catalogue: a Markdown file with TOML front matter.
 
 ``+++`` lines enclose the TOML: ``name``, ``kind``, ``severity``, ``section``, ``message``, and where they apply
-``permissive``, ``continues`` and ``[[fix]]`` tables (``when`` is part of a message, ``text`` the fix for it). Then the
-explanation, and the sections Fix, Incorrect and Correct; the last two hold one fenced program each.
+``permissive``, ``continues``, ``grid`` and ``[[fix]]`` tables (``when`` is part of a message, ``text`` the fix for it).
+Then the explanation, and the sections Fix, Incorrect and Correct; the last two hold one fenced program each.
 """
 
 from __future__ import annotations
@@ -42,4 +42,5 @@ def parse_page(text: str, code: str) -> Entry:
         level=facts["severity"],
         permissive=facts.get("permissive"),
         continues=facts.get("continues", False),
+        grid=facts.get("grid", 1),
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcheck.base.errors import InputError
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.check.case import Checked
+from mcheck.checking.run.result import Result
 from mcheck.integrations.triton import launch as launch_of
 from mcheck.ptx import check
 from mcheck.report.checked import describe
@@ -24,7 +24,7 @@ def assert_clean(
     launch: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     bounded: bool = False,
     **options: Any,
-) -> Checked:
+) -> Result:
     """Checks one launch of ``kernel`` and returns the answer; ``AssertionError`` with the report if it is not proved.
 
     ``kernel`` is what Triton or Gluon compiled, launched on ``grid`` with ``arguments``
@@ -43,7 +43,7 @@ def assert_clean(
     raise AssertionError(report(answer))
 
 
-def report(answer: Checked) -> str:
+def report(answer: Result) -> str:
     """The report that ``mcheck check`` would print of the answer."""
     if answer.problem is not None:
         return render(answer.problem, sources={answer.path: answer.source})

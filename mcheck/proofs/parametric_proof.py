@@ -52,6 +52,7 @@ from mcheck.engines.protocol.analysis.slicing import memory_matters, needed_obje
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import MAX_TRACKED_WORDS, NewMbarrier, NewOrder, NewWord, Setup, prepare
 from mcheck.engines.protocol.operations.scheduler import execute, first_runnable, run_to_end
+from mcheck.engines.protocol.passes import ALL_PASSES, Pass, Passes
 from mcheck.engines.protocol.state.cyclic_names import Ring
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
@@ -60,7 +61,7 @@ from mcheck.ir.program import Program
 from mcheck.proofs.instances import CodePositions, Instances, Suffices
 from mcheck.proofs.periodic_registers import PROBED_ROUNDS, Folding, find_folding, may_fold
 from mcheck.proofs.prefix_sharing import Unshared
-from mcheck.proofs.program_diff import LOCAL, ProgramDiff
+from mcheck.proofs.program_diff import ProgramDiff
 from mcheck.proofs.rotation_symmetry import find_rotation
 from mcheck.proofs.state_recurrence import (
     FOUND,
@@ -102,24 +103,31 @@ class Proof:
 
 
 def prove(
-    program: Program, model: Model, profile: str, unroll: int, limit: Limit, suffices: Suffices | None = None
-) -> Proof:
+    program: Program, model: Model, profile: str, unroll: int, limit: Limit, suffices: Suffices | None = None,
+    passes: Passes = ALL_PASSES,
+) -> Proof:  # fmt: skip
     """Prove a program for all N from one on; smaller N have answers where ``suffices`` accepts them.
 
     Raises ``Aperiodic`` with the obstacle, ``TimeOut`` and ``Unsupported``.
     """
     if program.rounds is None or program.instance is None:
         raise Aperiodic("the program has a fixed size")
-    return _with_mode(_Prover(program, model, profile, unroll, limit, program.rounds(), suffices), _Prover.prove_all)
+    prover = _Prover(program, model, profile, unroll, limit, program.rounds(), suffices, passes)
+    return _with_mode(prover, _Prover.prove_all)
 
 
-def prove_long(program: Program, model: Model, profile: str, unroll: int, limit: Limit) -> Proof:
+def prove_long(
+    program: Program, model: Model, profile: str, unroll: int, limit: Limit, passes: Passes = ALL_PASSES
+) -> Proof:
     """Prove a program whose loops have many iterations (``Program.long``).
 
     ``first`` of the proof is a round from which on the state repeats. Raises as ``prove``.
     """
     assert program.shortened is not None
-    return _with_mode(_Prover(program, model, profile, unroll, limit, program.shortened.rounds), _Prover.prove_long)
+    if Pass.LONG_LOOPS not in passes:
+        raise Aperiodic("every round is executed")
+    prover = _Prover(program, model, profile, unroll, limit, program.shortened.rounds, passes=passes)
+    return _with_mode(prover, _Prover.prove_long)
 
 
 def _with_mode(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
@@ -177,6 +185,7 @@ class _Prover:
     limit: Limit
     rounds: LoopPeriodicity
     suffices: Suffices | None = None
+    passes: Passes = ALL_PASSES
     in_step: bool = False
     """Whether no agent enters its next period while others can continue in theirs."""
     turns: bool = True
@@ -213,7 +222,7 @@ class _Prover:
             loops = self.find_loops(setup, lambda every: self.build_loops(setup, every, small, count - fewest))
         numbers: Instances | None = None
         try:
-            if self.in_step:
+            if self.in_step or Pass.PREFIX_SHARING not in self.passes:
                 raise Unshared
             numbers = Instances(self, setup, fewest, count)
             found = self.periods.find_recurrence(setup, loops, numbers)
@@ -262,6 +271,8 @@ class _Prover:
 
         ``None`` if it has to be run from its beginning.
         """
+        if Pass.PREFIX_SHARING not in self.passes:
+            return None
         diff = ProgramDiff.compare(m.setup, setup)
         if diff is None or not diff.is_straight or not diff.applies_to(m, set()):
             return None
@@ -274,7 +285,9 @@ class _Prover:
 
         Raises ``Aperiodic`` if that execution shows that more than the state may decide.
         """
-        self.first = exploration.Search(small, self.model, self.profile, self.unroll, 1, time_limit=self.limit)
+        self.first = exploration.Search(
+            small, self.model, self.profile, self.unroll, 1, time_limit=self.limit, passes=self.passes
+        )
         self.first.run()
         if self.first.not_followed is not None:
             raise Aperiodic(self.first.not_followed)
@@ -297,7 +310,7 @@ class _Prover:
 
     def explain_non_interleaving(self, setup: Setup) -> str | None:
         """Return why a program may have executions that are no interleaving of its steps."""
-        program, needed = setup.program, setup.needed_registers
+        program, needed = setup.program, setup.sliced_registers
         return find_non_interleaving(program, needed, setup.partition, setup.tape) or explain_delayed_waits(
             program, needed
         )
@@ -339,7 +352,7 @@ class _Prover:
     def fold_registers(self) -> _Prover | None:
         """Return a prover with periodic registers as constants, where that gives the rounds a longer period."""
         rounds = self.rounds
-        if rounds.place is not None or not may_fold(self.program):
+        if Pass.PERIODIC_REGISTERS not in self.passes or rounds.place is not None or not may_fold(self.program):
             return None
         if self.program.shortened is not None:
             probe = self.leave_out_rounds(rounds.ahead + PROBED_ROUNDS, rounds.period)
@@ -352,13 +365,13 @@ class _Prover:
         """Return the setup of a program of this family with the agents of the smallest one."""
         known = self.first.setup
         assert known is not None
-        whole = {t: k for k, group in enumerate(partition_lanes(program)) for t in group}
+        whole = {t: k for k, group in enumerate(partition_lanes(program, self.passes)) for t in group}
         if any(len({whole[t] for t in group}) > 1 for group in known.partition):
             raise Split(())
         out = prepare(
             program, known.partition, self.model, self.profile, self.unroll, self.limit.check, None,
             self.first.extra_mbarriers,
-            None, self.words,
+            None, self.words, passes=self.passes,
         )  # fmt: skip
         out.rings, out.max_stale_writes = self.circles, RECENT_WRITES
         return out
@@ -370,7 +383,8 @@ class _Prover:
         self.periods = Periods(self.rounds, self.rounds, in_step=self.in_step)
         setup.rings = self.circles = {}
         period = self.rounds.period
-        turns = self.turns and not setup.tracked_words and not memory_matters(setup.program)
+        turns = self.turns and Pass.ROTATION_SYMMETRY in self.passes
+        turns = turns and not setup.tracked_words and not memory_matters(setup.program)
         for every in range(1, period) if turns else ():
             if period % every == 0:
                 with suppress(Aperiodic):
@@ -478,7 +492,7 @@ class _Prover:
         Raises ``Aperiodic`` if the execution could have taken another course.
         """
         check_deterministic(m)
-        search = exploration.Search(m.program, self.model, self.profile, self.unroll)
+        search = exploration.Search(m.program, self.model, self.profile, self.unroll, passes=self.passes)
         search.collect_findings(m)
         given = add_verdict(
             Answer(
@@ -507,7 +521,7 @@ def _build_loop(code: tuple[ops.Op, ...], alike: tuple[int, ...], period: int) -
         one, other = code[pc], code[pc + length]
         if one is not other and (type(one), one.span) != (type(other), other.span):
             raise Aperiodic("rounds that are not alike", one.span)
-    start = next((pc for pc in range(first, first + length) if not isinstance(code[pc], LOCAL)), None)
+    start = next((pc for pc in range(first, first + length) if not code[pc].facets.computes), None)
     if start is None:
         return NO_LOOP
     return Loop(start, end, length, first)

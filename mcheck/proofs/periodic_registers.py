@@ -32,7 +32,6 @@ MAX_PERIOD = 45
 """The longest period that any proof makes use of."""
 PROBED_ROUNDS = 2 * MAX_PERIOD
 """Number of rounds that show whether the kept registers are periodic."""
-LOCAL = (ops.Alu, ops.Label, ops.Branch)
 
 Values = tuple[tuple[str, int], ...]
 """Known values of the registers that an operation reads."""
@@ -204,7 +203,7 @@ class _Texts:
         found = self._names.get(id(op))
         if found is None:
             self._held.append(op)
-            found = self._names[id(op)] = frozenset() if isinstance(op, LOCAL) else _deciding_registers(op)
+            found = self._names[id(op)] = frozenset() if _is_local(op) else _deciding_registers(op)
         return found
 
     def path(self, thread: Thread) -> object:
@@ -215,7 +214,7 @@ class _Texts:
             step = steps.get(id(op))
             if step is None:
                 self._held.append(op)
-                local = isinstance(op, (*LOCAL, ops.Exit, ops.UnknownContinuation))
+                local = _is_local(op) or isinstance(op, ops.Exit | ops.UnknownContinuation)
                 names = self.names(op), frozenset(name for name, _ in written_registers(op))
                 step = steps[id(op)] = id(op) if local else names if any(names) else ()
             if step:
@@ -279,6 +278,11 @@ def _is_live(op: Op, live: Collection[str]) -> bool:
     if not op.dsts or any(reg is None for reg in op.dsts) or op.op in ("mapa", "activemask", "div", "rem"):
         return True
     return any(reg is not None and reg.name in live for reg in op.dsts)
+
+
+def _is_local(op: Op) -> bool:
+    """Return whether an operation computes or branches."""
+    return op.facets.computes or isinstance(op, ops.Branch)
 
 
 def _deciding_registers(op: Op) -> frozenset[str]:

@@ -26,9 +26,6 @@ from mcheck.ir.memory import Instance
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
 
-LOCAL = ops.Label | ops.Alu
-"""Operations that no other agent can observe."""
-
 
 @dataclass(frozen=True, slots=True)
 class CommonCode:
@@ -165,7 +162,7 @@ class ProgramDiff:
 
 def next_visible(code: tuple[Op, ...], pc: int) -> int:
     """Return the position of the next operation that others may observe; the end of the code if there is none."""
-    while pc < len(code) and isinstance(code[pc], LOCAL):
+    while pc < len(code) and code[pc].facets.computes:
         pc += 1
     return pc
 

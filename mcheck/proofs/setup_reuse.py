@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from mcheck.effects.site import layout_of
 from mcheck.engines.protocol.analysis.lane_groups import CodeComparison
 from mcheck.engines.protocol.execution.setup import Setup, read_code
+from mcheck.engines.protocol.passes import Pass
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
@@ -30,7 +31,7 @@ class SetupReuse:
     def setup(self, program: Program) -> Setup | None:
         """Return the setup of a program; ``None`` if it does more than the whole one."""
         whole = self.whole
-        if not self._fits(program):
+        if Pass.SETUP_REUSE not in whole.passes or not self._fits(program):
             return None
         out = replace(
             whole, program=program, layout=layout_of(program), footprints={}, combined_accesses={}, copy_accesses={},

@@ -22,7 +22,6 @@ from mcheck.ir import ops
 from mcheck.ir.loop_unrolling import Aperiodic, LoopPeriodicity
 from mcheck.proofs.instances import CodePositions, HorizonReached, Instances
 from mcheck.proofs.machine_copies import copy_machine
-from mcheck.proofs.program_diff import LOCAL
 from mcheck.proofs.rotation_symmetry import is_fixed_behind
 from mcheck.proofs.streaming_writes import Loop, StreamingWrites, find_streaming_writes
 
@@ -255,7 +254,7 @@ def _pick_in_step(stand: CodePositions, loops: Mapping[int, Loop]) -> ChooseAgen
 def _last_visible(code: tuple[ops.Op, ...], loop: Loop) -> int:
     """Return the last operation of a loop's first period that is not local; it may be one that is skipped."""
     end = loop.first + loop.length
-    return next(pc for pc in range(end - 1, loop.start - 1, -1) if not isinstance(code[pc], LOCAL))
+    return next(pc for pc in range(end - 1, loop.start - 1, -1) if not code[pc].facets.computes)
 
 
 def _places_in_loops(
@@ -304,7 +303,7 @@ def check_deterministic(m: Machine) -> None:
         raise Aperiodic(SEVERAL)
     if any(w.kind not in REPEATABLE_WRITES for word in m.tracked_words.values() for w in word.writes[1:]):
         raise Aperiodic(WORDS)
-    if m.broken_axiom is not None or m.bound or m.reordering or m.not_followed is not None:
+    if m.broken_axiom is not None or m.bound or m.reordering or m.takes_other_branch or m.not_followed is not None:
         bound = f"an execution that is followed up to {m.bound}" if m.bound else "an execution that the model forbids"
         raise Aperiodic(m.not_followed or m.reordering or bound)
     if any(catalogue.get(p.code).severity("ptx") == "error" for p in m.problems):

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mcheck.answers.result import Covers
+from mcheck.answers.result import Covers, LaunchAnswer
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.check.case import Checked, Tally
+from mcheck.checking.run.result import Result
 from mcheck.checking.run.single import list_reasons
+from mcheck.checking.run.summary import Summary
 from mcheck.findings.finding import Finding
 from mcheck.findings.ordering import select_causes
 from mcheck.ir.program import describe_kinds
@@ -59,7 +60,7 @@ class TextReport:
         self._quiet = quiet
         self._most = most
 
-    def result(self, result: Checked) -> None:
+    def result(self, result: Result) -> None:
         """Write the answer about one file."""
         if self._quiet and result.status == "ok":
             return
@@ -68,24 +69,24 @@ class TextReport:
         ):
             self._printer.line(*line)
 
-    def finish(self, tally: Tally) -> None:
+    def finish(self, summary: Summary) -> None:
         """Write the counts."""
         self._printer.line(
-            f"{count(tally.files, 'file', 'files')}: ",
-            (f"{tally.clean} proved", "green" if tally.clean == tally.files else ""),
+            f"{count(summary.tests, 'file', 'files')}: ",
+            (f"{summary.proved} proved", "green" if summary.proved == summary.tests else ""),
             ", ",
-            (f"{tally.findings} with findings", "bold red" if tally.exit_status == 1 else ""),
-            _only_ignored(tally),
-            f", {tally.unknown} unknown, {count(tally.error, 'error', 'errors')}",
+            (f"{summary.findings} with findings", "bold red" if summary.exit_status == 1 else ""),
+            _only_ignored(summary),
+            f", {summary.open} unknown, {count(summary.error, 'error', 'errors')}",
         )
 
 
-def _only_ignored(tally: Tally) -> str:
-    return f" ({tally.ignored} with ignored findings only)" if tally.ignored else ""
+def _only_ignored(summary: Summary) -> str:
+    return f" ({summary.ignored} with ignored findings only)" if summary.ignored else ""
 
 
 def describe(
-    result: Checked,
+    result: Result,
     *,
     details: bool = True,
     most: int | None = None,
@@ -95,7 +96,9 @@ def describe(
     """The lines of an answer. ``width`` is the width of the terminal, if there is one; ``errors``: include an error,
     which is not shown elsewhere.
     """
-    expected = " (as expected)" if result.headline == "finding" and result.status == "ok" and result.expected else ""
+    expected = (
+        " (as expected)" if result.headline == "finding" and result.status == "ok" and result.expected_kinds else ""
+    )
     covers = result.covers
     part = (
         f" ({covers.clusters} of {covers.total} clusters)"
@@ -104,9 +107,9 @@ def describe(
     )
     ignored = f" ({result.ignored_text})" if result.ignored_text else ""
     yield (f"{result.headline:<8}", VERDICT_STYLES[result.headline]), f" {result.path}{part}{expected}{ignored}"
-    if result.status == "finding" and result.expected and not result.as_expected:
+    if result.status == "finding" and result.expected_kinds and not result.as_expected:
         kinds = sorted({f"{f.kind} ({f.severity})" for f in result.findings}) or ["nothing"]
-        yield (f"  expected {describe_kinds(result.expected)}, found {', '.join(kinds)}",)
+        yield (f"  expected {describe_kinds(result.expected_kinds)}, found {', '.join(kinds)}",)
     if result.reason and (errors or result.verdict is not Verdict.ERROR):
         for reason in list_reasons(result.reason, result.problem):
             yield (f"  {reason}",)
@@ -139,21 +142,21 @@ def _counts(findings: Sequence[Finding]) -> str:
 # --- JSON ---------------------------------------------------------------------------------------------------
 
 
-def document(model: str, profile: str, results: list[Checked], tally: Tally) -> str:
+def document(model: str, profile: str, results: list[Result], summary: Summary) -> str:
     """The document of ``mcheck check --format json``."""
     head = json.dumps(header(model=model, profile=profile))[:-1]
     rows = ",\n".join(json.dumps(_result(r)) for r in results)
-    return f'{head},\n"results": [\n{rows}\n],\n"summary": {json.dumps(_summary(tally))}}}\n'
+    return f'{head},\n"results": [\n{rows}\n],\n"summary": {json.dumps(_summary(summary))}}}\n'
 
 
-def _told(result: Checked) -> list[str]:
+def _told(result: Result) -> list[str]:
     """What was not covered or, if proved, the restriction under which it is."""
     if not result.reason:
         return []
     return [result.reason if result.verdict is Verdict.PROVED else f"not covered: {result.reason}"]
 
 
-def _result(result: Checked) -> dict[str, Any]:
+def _result(result: Result) -> dict[str, Any]:
     return {
         "path": result.path,
         "name": result.name,
@@ -164,16 +167,24 @@ def _result(result: Checked) -> dict[str, Any]:
         "seconds": round(result.seconds, 6),
         **reasons_to_json(result.reasons, cut=result.cut),
         **({"errors": problems_to_json(result.problem)} if result.verdict is Verdict.ERROR and result.problem else {}),
-        **({} if result.covers is None else {"covers": _covers(result.covers)}),
+        **_grid(result.covers),
+        **({"launches": [_launch(one) for one in result.launches]} if result.launches else {}),
         **(_left_out(result) if result.suppressed or result.ignored else {}),
     }
 
 
-def _covers(covers: Covers) -> dict[str, int]:
-    return {"clusters": covers.clusters, "of": covers.total, "together": covers.together}
+def _grid(covers: Covers | None) -> dict[str, Any]:
+    """The part of a grid that an answer covers, if it is about one."""
+    if covers is None:
+        return {}
+    return {"covers": {"clusters": covers.clusters, "of": covers.total, "together": covers.together}}
 
 
-def _left_out(result: Checked) -> dict[str, Any]:
+def _launch(one: LaunchAnswer) -> dict[str, Any]:
+    return {"entry": one.entry, "gpu": one.gpu, "verdict": one.verdict, **_grid(one.covers)}
+
+
+def _left_out(result: Result) -> dict[str, Any]:
     return {
         "headline": result.ignored_text or result.headline,
         "suppressed": len(result.suppressed),
@@ -181,28 +192,28 @@ def _left_out(result: Checked) -> dict[str, Any]:
     }
 
 
-def _ignored(result: Checked, finding: Finding) -> dict[str, Any]:
+def _ignored(result: Result, finding: Finding) -> dict[str, Any]:
     """A finding that is left out, and by what: a comment of the file or the selection of codes."""
     by = "selection" if finding in result.deselected else "comment"
     line = next((a.line for a in finding.accesses if a.line is not None), None)
     return {"code": finding.code, "kind": finding.kind, "severity": finding.severity, "line": line, "by": by}
 
 
-def _summary(tally: Tally) -> dict[str, int]:
+def _summary(summary: Summary) -> dict[str, int]:
     return {
-        "files": tally.files,
-        "clean": tally.clean,
-        "findings": tally.findings,
-        "unknown": tally.unknown,
-        "error": tally.error,
-        **({"ignored": tally.ignored} if tally.ignored else {}),
+        "files": summary.tests,
+        "clean": summary.proved,
+        "findings": summary.findings,
+        "unknown": summary.open,
+        "error": summary.error,
+        **({"ignored": summary.ignored} if summary.ignored else {}),
     }
 
 
 # --- GitHub --------------------------------------------------------------------------------------------------
 
 
-def github(results: list[Checked], tally: Tally) -> str:
+def github(results: list[Result], summary: Summary) -> str:
     """GitHub workflow commands: an annotation per finding, at its first access."""
     from mcheck.report.github import annotate_finding, annotation, place_of
 
@@ -219,13 +230,15 @@ def github(results: list[Checked], tally: Tally) -> str:
         elif result.status == "finding" and not result.findings:
             place = place_of(result.expectation_span, result.path)
             lines.append(annotation("error", place, "expectation", _unmet(result)))
-    counts = f"{tally.clean} of {tally.files} files proved, {tally.findings} with findings{_only_ignored(tally)}"
-    errors = count(tally.error, "error", "errors")
-    lines.append(f"::notice title=mcheck::{counts}, {tally.unknown} unknown, {errors}")
+    counts = (
+        f"{summary.proved} of {summary.tests} files proved, {summary.findings} with findings{_only_ignored(summary)}"
+    )
+    errors = count(summary.error, "error", "errors")
+    lines.append(f"::notice title=mcheck::{counts}, {summary.open} unknown, {errors}")
     return "\n".join(lines) + "\n"
 
 
-def _why(result: Checked) -> list[tuple[Span | None, str]]:
+def _why(result: Result) -> list[tuple[Span | None, str]]:
     """Why there is no answer: each error of the text with its place, what was expected and a hint."""
     from mcheck.report.github import summarize_problem
 
@@ -237,14 +250,14 @@ def _why(result: Checked) -> list[tuple[Span | None, str]]:
 # --- JUnit -----------------------------------------------------------------------------------------------------
 
 
-def junit(results: list[Checked]) -> str:
+def junit(results: list[Result]) -> str:
     """JUnit XML with a test case per file."""
     from mcheck.report.junit import render
 
     return render(_case(result) for result in results)
 
 
-def _case(result: Checked) -> Case:
+def _case(result: Result) -> Case:
     from mcheck.report.junit import Case, error_case
 
     if result.status == "ok":
@@ -256,5 +269,7 @@ def _case(result: Checked) -> Case:
     return Case(result.path, result.seconds, result.status, message, text)
 
 
-def _unmet(result: Checked) -> str:
-    return f"expected {describe_kinds(result.expected)}, found nothing" if result.expected else result.verdict
+def _unmet(result: Result) -> str:
+    return (
+        f"expected {describe_kinds(result.expected_kinds)}, found nothing" if result.expected_kinds else result.verdict
+    )

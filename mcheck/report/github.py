@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from mcheck.base.errors import McheckError, Span
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.run.case import Result, Summary
+from mcheck.checking.run.result import Result
+from mcheck.checking.run.summary import Summary
 from mcheck.findings.finding import Finding
 from mcheck.report.finding import compiled_from
 from mcheck.report.lines import plain

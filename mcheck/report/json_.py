@@ -7,7 +7,8 @@ from typing import Any
 
 from mcheck import __version__
 from mcheck.answers.result import Outcome, sort_by_state
-from mcheck.checking.run.case import Result, Summary
+from mcheck.checking.run.result import Result
+from mcheck.checking.run.summary import Summary
 from mcheck.report.finding import to_json as finding_to_json
 from mcheck.report.problems import to_json
 from mcheck.report.reasons import to_json as reasons_to_json

@@ -18,7 +18,7 @@ from mcheck import __version__
 from mcheck.base.errors import McheckError
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.run.case import Result
+from mcheck.checking.run.result import Result
 from mcheck.report.errors import render as in_words
 from mcheck.report.lines import plain
 from mcheck.report.text import describe

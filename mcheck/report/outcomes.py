@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcheck.answers.number_text import MEANING, UNKNOWN
-from mcheck.checking.run.case import Result
+from mcheck.checking.run.result import Result
 from mcheck.report import finding as finding_report
 from mcheck.report.lines import Printer
 from mcheck.report.text import NOTHING_NAMED, count, format_state

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 from mcheck import __version__
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.check.case import Checked
 from mcheck.checking.check.files import is_module
-from mcheck.checking.run.case import DEFAULT_MODEL, Result, Settings
+from mcheck.checking.policy.question import Completeness
+from mcheck.checking.run.result import Result
 from mcheck.report.latex import latex
 
 _NONE = "--"
 COLUMNS = ("Test", "Question", "Answer", "States", "Findings")
 
 
-def latex_table(results: Sequence[Result], title: str, checked: Collection[str] = ()) -> str:
+def latex_table(results: Sequence[Result], title: str) -> str:
     """A ``longtable`` with a row for each test, in the order given, and a part for each folder.
 
     It needs the packages booktabs and longtable. ``States`` is the number of final states, with a plus sign if there
-    may be more, or a dash for the paths of ``checked``, which were only checked for findings; ``Findings`` lists the
-    codes of findings, in parentheses if they are not errors.
+    may be more, or a dash for a file that was only checked for findings (a PTX module, or a sketch with ``const N =
+    any``); ``Findings`` lists the codes of findings, in parentheses if they are not errors.
     """
     models = sorted({result.model for result in results})
     told = f"{title} ({len(results)} tests under {', '.join(models)}; mcheck {__version__})."
@@ -47,32 +47,19 @@ def latex_table(results: Sequence[Result], title: str, checked: Collection[str] 
             folder = os.path.basename(os.path.dirname(members[0].path)) or "."
             rule = [r"\addlinespace"] if k else []
             lines += [*rule, rf"\multicolumn{{{len(COLUMNS)}}}{{@{{}}l}}{{\itshape {latex(folder)}}} \\*"]
-        lines += [_row(result, several=len(models) > 1, states=result.path not in checked) for result in members]
+        lines += [_row(result, several=len(models) > 1) for result in members]
     return "\n".join([*lines, r"\end{longtable}"]) + "\n"
 
 
-def result_from_checked(checked: Checked, settings: Settings) -> Result:
-    """The row of a file that is only checked for findings: a PTX module, or a sketch with ``const N = any``."""
-    return Result(
-        path=checked.path,
-        name=os.path.basename(checked.path) if is_module(checked.path) else checked.name,
-        verdict=checked.verdict,
-        model=settings.model or DEFAULT_MODEL,
-        expected_kinds=checked.expected,
-        findings=checked.findings,
-        reasons=checked.reasons,
-        problem=checked.problem,
-    )
-
-
-def _row(result: Result, *, several: bool, states: bool) -> str:
+def _row(result: Result, *, several: bool) -> str:
+    checked = result.about is Completeness.FINDINGS
     more = "" if result.complete else "+"
-    name = latex(result.name) + (f" ({latex(result.model)})" if several else "")
+    name = os.path.basename(result.path) if is_module(result.path) else result.name
     cells = (
-        rf"\texttt{{{name}}}",
-        latex({"none": "", "~exists": "never"}.get(result.kind, result.kind)),
+        rf"\texttt{{{latex(name)}{f' ({latex(result.model)})' if several else ''}}}",
+        "" if checked else latex({"none": "", "~exists": "never"}.get(result.kind, result.kind)),
         latex(_answer(result)),
-        _NONE if not states else f"{len(result.outcomes)}{more}" if result.was_read else "",
+        _NONE if checked else f"{len(result.outcomes)}{more}" if result.was_read else "",
         latex(_codes(result)),
     )
     return " & ".join(cells) + r" \\"

@@ -19,7 +19,7 @@ from mcheck import __version__
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.check.case import Checked
+from mcheck.checking.run.result import Result
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
 from mcheck.ir.program import Kinds, describe_kinds
@@ -48,11 +48,11 @@ class Findings:
     suppressed: tuple[tuple[Finding, str], ...] = ()
 
 
-def document(results: list[Checked], exit_status: int = 0) -> str:
+def document(results: list[Result], exit_status: int = 0) -> str:
     """The SARIF log of ``mcheck check``: a result per finding, suppressed if the file suppresses or expects it."""
     files = [
         Findings(
-            path=r.path, source=r.source, ok=r.status == "ok", expected=r.expected, found=r.findings,
+            path=r.path, source=r.source, ok=r.status == "ok", expected=r.expected_kinds, found=r.findings,
             suppressed=r.suppressed,
         )
         for r in results
@@ -191,7 +191,7 @@ def _flow(result: Findings, finding: Finding) -> list[Object]:
 # --- notifications ------------------------------------------------------------------------------
 
 
-def _notifications(result: Checked) -> Iterator[Object]:
+def _notifications(result: Result) -> Iterator[Object]:
     """Notifications of unreadable or incompletely checked files, unmet expectations and unused suppressions."""
     if result.verdict is Verdict.ERROR:
         for span, text in list_problems(result.problem, result.reason or "unknown reason"):
@@ -202,13 +202,13 @@ def _notifications(result: Checked) -> Iterator[Object]:
     if result.ignored_text:
         yield notification("note", result.ignored_text, None, result.path)
     if result.status == "finding" and not result.findings:
-        unmet = f"expected {describe_kinds(result.expected)}, found nothing"
+        unmet = f"expected {describe_kinds(result.expected_kinds)}, found nothing"
         yield notification("error", unmet, result.expectation_span, result.path)
     for message, span in result.warnings:
         yield notification("warning", message, span, result.path)
 
 
-def _where(result: Checked) -> Span | None:
+def _where(result: Result) -> Span | None:
     return result.problem.span if result.problem is not None else None
 
 

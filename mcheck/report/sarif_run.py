@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcheck.checking.run.case import Result, Summary
+from mcheck.checking.run.result import Result
+from mcheck.checking.run.summary import Summary
 from mcheck.report.lines import plain
 from mcheck.report.problems import list_problems
 from mcheck.report.sarif import Findings, Object, build_log, convert_findings, location, notification

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from mcheck.answers.number_text import MEANING, UNKNOWN
 from mcheck.answers.result import State, Value
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.run.case import Result, Summary, kinds_hold
+from mcheck.checking.run.result import Result, kinds_hold
 from mcheck.checking.run.single import list_reasons
+from mcheck.checking.run.summary import Summary
 from mcheck.findings.finding import Finding
 from mcheck.ir.condition import Notation
 from mcheck.ir.program import describe_kinds

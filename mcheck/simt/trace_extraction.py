@@ -6,9 +6,9 @@ operands: control flow has been resolved. Gaps say what could not be followed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, replace
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -28,10 +28,12 @@ from mcheck.frontend.ptx.module import Address, Module, Register, Statement, Sym
 from mcheck.frontend.ptx.register_flow import read_registers, written_registers
 from mcheck.ir.condition import Condition
 from mcheck.ir.program import Place, Program, Thread
+from mcheck.simt.branch_paths import BranchPaths
 from mcheck.simt.execution.cluster import EXITED, MAX_CHOICES, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.counters import Counters
-from mcheck.simt.execution.lanes import WARP, Lanes, cluster_ctas
+from mcheck.simt.execution.forced_values import AccessId, ForcedValues, Observation
+from mcheck.simt.execution.lanes import WARP, Lanes, cta_coordinates, executed_ctas
 from mcheck.simt.execution.launch_answers import MAX_WON, CancelResponses, following_clusters
 from mcheck.simt.execution.memory import Store
 from mcheck.simt.execution.trace import Gap, Trace
@@ -67,23 +69,57 @@ class ClusterTrace:
     """Accesses of lanes before their wait for the preceding grids (griddepcontrol)."""
     footprint: Footprint | None = None
     """The global memory that the cluster touches, where the grid has other clusters."""
+    observations: Mapping[AccessId, Observation] = field(default_factory=dict)
+    """The values that decide control on this path, where the engine can tell others (``BranchPaths``)."""
+    choices: object = None
+    """The choices of this path, without such values."""
 
 
 def extract_traces(
-    module: Module, launch: Launch, limit: Limit | None = None, *, alone: bool = False
+    module: Module,
+    launch: Launch,
+    limit: Limit | None = None,
+    *,
+    alone: bool = False,
+    branches: BranchPaths | None = None,
 ) -> Iterator[ClusterTrace]:
-    """The paths that the cluster of a launch can take: several where a branch depends on data or on a leader. With
-    ``alone``, what it shares with other clusters of the grid is not recorded.
+    """The paths that the clusters of a launch that are executed together can take: several where a branch depends on
+    data, on a leader, or on values that ``branches`` asks for meanwhile. With ``alone``, what they share with other
+    clusters of the grid is not recorded.
 
     Raises ``InputError`` where control or an address of shared memory depends on a parameter that is not given.
     """
+    ways = follow_paths(module, launch, limit, lambda: None if alone else grid_watch(launch), branches)
+    for runner, cluster, watch in ways:
+        yield replace(runner.cluster_trace(cluster), footprint=None if watch is None else watch.footprint)
+
+
+W = TypeVar("W", bound="Watcher | None")
+
+
+def follow_paths(
+    module: Module,
+    launch: Launch,
+    limit: Limit | None,
+    make_watch: Callable[[], W],
+    branches: BranchPaths | None = None,
+) -> Iterator[tuple[Runner, Cluster, W]]:
+    """Run the paths that the clusters of a launch can take, each with a watch of its own; see ``extract_traces``."""
     runner = Runner(module, launch, limit or Limit(None))
     todo = [PathChoices()]
     planned = {PathChoices()}
     excluded: set[int] = set()
-    while todo:
+    branches = branches or BranchPaths()
+    while todo or branches.pending:
+        if not todo:
+            values = branches.next_values()
+            if values is not None:
+                todo.append(
+                    replace(branches.origin, values=tuple(sorted((*p, o.address, o.value) for p, o in values.items())))
+                )
+            continue
         way = todo.pop()
-        watch = None if alone else grid_watch(launch)
+        watch = make_watch()
         cluster = runner.run(way, watch)
         named, counters = (
             cluster.trace.has_conflicting_stores or runner.code.stores_named,
@@ -92,12 +128,17 @@ def extract_traces(
         if (named, counters) != (runner.code.stores_named, runner.counters):
             runner = Runner(module, launch, runner.limit, named=named, counters=counters)
             todo, planned = [PathChoices()], {PathChoices()}
+            branches.restart()
+            continue
+        if way.values and not branches.is_followed_by(cluster.trace.observations(), way.values):
+            branches.incomplete = True
             continue
         for more in runner.alternatives(way, cluster):
             if more not in planned and len(planned) < MAX_PATHS:
                 planned.add(more)
                 todo.append(more)
-        yield replace(runner.cluster_trace(cluster), footprint=None if watch is None else watch.footprint)
+        if branches.record(cluster.trace.observations()) or not way.values:
+            yield runner, cluster, watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +153,8 @@ class PathChoices:
     won: int = 0
     counter_start: int = 0
     swap_failures: int = 0
+    values: tuple[tuple[int, int, int, int], ...] = ()
+    """Values that accesses return: lane, index in its code, address, value."""
 
 
 class Watcher(Protocol):
@@ -130,7 +173,7 @@ class Runner:
     ) -> None:  # fmt: skip
         self.module, self.launch, self.limit = module, launch, limit
         self.code: Code = collect_code(module, launch.entry, named=named)
-        self.ctas = cluster_ctas(launch)
+        self.ctas = executed_ctas(launch)
         functions = [u.function for u in self.code.units]
         self.places: MemoryLayout = place_variables(module, functions, launch, self.ctas)
         self.counters = counters or {}
@@ -169,7 +212,8 @@ class Runner:
             lanes, places, store, Trace(lanes.count), steps, frozenset(compiler.block_starts), dict(way.choices),
             compiler.path_condition, last_lane_leads=way.last_lane_leads, explain_missing=self._missing,
             cancel_responses=CancelResponses(tuple(following_clusters(self.launch, way.won))), counters=counters,
-            swap_failures=way.swap_failures,
+            swap_failures=way.swap_failures, path_choices=replace(way, values=()),
+            forced=ForcedValues({(lane, at): Observation(where, value) for lane, at, where, value in way.values}),
         )  # fmt: skip
         if system:
             store.zero(SYSTEM_BYTES)
@@ -202,16 +246,20 @@ class Runner:
 
     def cluster_trace(self, c: Cluster, *, whole: bool = False) -> ClusterTrace:
         """The operations of the lanes as a program; with ``whole``, idle waits and private atomics are kept."""
-        c.trace.bind_atomics()
-        gaps = list(c.trace.gaps.values())
+        observations = c.trace.observations()
+        telling = c.trace.bind_values()
+        gaps = [*c.trace.gaps.values(), *(() if telling else c.trace.order_gaps.values())]
         said = f"control depends on data: both ways were followed, each for all and up to {MAX_CHOICES} times"
         gaps += [Gap(said, span) for span in c.chosen_spans.values()]
         threads: list[Thread] = []
         ranks = len(self.ctas) > 1
+        names = [f"cta{k}" for k in range(len(self.ctas))]
+        if placed := self.launch.group is not None or len(self.launch.executed_clusters) > 1:
+            names = [f"cta({', '.join(map(str, at))})" for at in cta_coordinates(self.launch)]
         for lane in np.flatnonzero(c.lanes.exists).tolist():
             cta, inside = divmod(lane, c.lanes.width)
             warp = inside // WARP
-            role = f"cta{cta}.warp{warp}" if ranks else f"warp{warp}"
+            role = f"{names[cta]}.warp{warp}" if ranks or placed else f"warp{warp}"
             threads.append(
                 Thread(
                     index=len(threads), role=role, number=inside % WARP, name=f"{role}[{inside % WARP}]",
@@ -219,9 +267,9 @@ class Runner:
                 )
             )  # fmt: skip
         program = Program(
-            path=self.module.path, name=self.launch.entry, target=self.module.target, clustered=ranks,
-            memory=c.places.memory, threads=tuple(threads), condition=Condition("none"),
-            terms=KernelTerms(c.places.memory, tuple(threads)),
+            path=self.module.path, name=self.launch.entry, target=self.module.target,
+            clustered=c.lanes.cluster_size > 1, memory=c.places.memory, threads=tuple(threads),
+            condition=Condition("none"), terms=KernelTerms(c.places.memory, tuple(threads)),
         )  # fmt: skip
         program, waits = (program, ()) if whole else drop_idle_waiters(drop_private_atomics(program))
         taken = list(c.trace.assumptions)
@@ -231,7 +279,8 @@ class Runner:
             taken.append(LEADERS)
         return ClusterTrace(
             program, tuple(gaps), tuple(taken), c.trace.operations, last_lane_leads=c.last_lane_leads,
-            early_accesses=tuple(c.trace.early_accesses.values()),
+            early_accesses=tuple(c.trace.early_accesses.values()), observations=observations if telling else {},
+            choices=c.path_choices,
         )  # fmt: skip
 
 

@@ -48,6 +48,7 @@ MODULE = """.version 8.7
 COMMANDS = (
     ("run", "wrong.litmus", "broken.litmus"), ("check", "wrong.litmus", "broken.litmus"),
     ("check", "wrong.litmus", "--ignore", "RACE,UB"), ("check", "module.ptx", "--grid", "2"),
+    ("check", "module.ptx", "--launch", "several.json"),
     ("outcomes", "wrong.litmus"), ("exec", "wrong.litmus"),
     ("outcomes", str(ROOT / "litmus/classic/MP+rel+acq.litmus"), "--forbidden"),
     ("compare", "sc", "ptx-9.0", str(ROOT / "litmus" / "classic")),
@@ -73,9 +74,10 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[str]]:
     (folder / "wrong.litmus").write_text(WRONG)
     (folder / "broken.litmus").write_text("PTX broken\n{ }\nP@cta 0 { nothing; }\n")
     (folder / "module.ptx").write_text(MODULE)
+    (folder / "several.json").write_text('{"launches": [{"grid": 1}, {"grid": 2, "gpu": 1}]}')
     found: dict[str, frozenset[str]] = {}
     for command, *words in COMMANDS:
-        given = [str(folder / w) if w in ("wrong.litmus", "broken.litmus", "module.ptx") else w for w in words]
+        given = [str(folder / w) if (folder / w).exists() else w for w in words]
         with contextlib.redirect_stdout(io.StringIO()) as said:
             main([command, *given, "--format", "json"])
         found[command] = found.get(command, frozenset()) | frozenset(keys(json.loads(said.getvalue())))

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcheck.checking.check.case import Options, Settings
-from mcheck.checking.check.single import check_case
-from mcheck.checking.run.case import Case
+from mcheck.checking.check.inquiry import check_case
+from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.findings.repair import apply_edits, make_edits
 
 if TYPE_CHECKING:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mcheck.cat import load_model
@@ -18,6 +20,9 @@ ALONGSIDE = {
     "DEAD005": {"DEAD004"},  # who keeps a cluster barrier waiting waits for something else itself
 }
 """What may be found beside a code, because the one defect cannot be had without the other."""
+
+LAUNCHES: dict[str, dict[str, Any]] = {"RACE012": {"launches": [{"grid": 1}, {"grid": 1, "programmatic": True}]}}
+"""How the examples of a code are launched, if not once."""
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +54,7 @@ def test_good(entry: Entry, model: Model) -> None:
 
 @MODULES
 def test_modules(entry: Entry) -> None:
-    bad, good = check(entry.bad, {"grid": 1}), check(entry.good, {"grid": 1})
+    launched = LAUNCHES.get(entry.code, {"grid": entry.grid})
+    bad, good = check(entry.bad, launched), check(entry.good, launched)
     assert [f.code for f in bad.findings] == [entry.code]
     assert (good.verdict, good.findings) == ("proved", ())

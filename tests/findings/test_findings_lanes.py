@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mcheck.checking.check.case import Options, Settings
-from mcheck.checking.check.single import check_case
-from mcheck.checking.run.case import Case
+from mcheck.checking.check.inquiry import check_case
+from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Finding
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mcheck.base.errors import Span
-from mcheck.checking.check.case import Options, Settings
-from mcheck.checking.check.single import check_case
-from mcheck.checking.run.case import Case
+from mcheck.checking.check.inquiry import check_case
+from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.ordering import drop_redundant
 from mcheck.report.checked import describe

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mcheck.checking.check.case import Options, Settings
-from mcheck.checking.check.single import check_case
-from mcheck.checking.run.case import Case
-from mcheck.checking.run.single import run_case
+from mcheck.checking.check.inquiry import check_case
+from mcheck.checking.run.case import Case, Options, Settings
+from mcheck.checking.run.inquiry import run_case
 
 STORED = """PTX stored-and-read
 {{ .global .align 16 .u32 dst[4]; .shared .align 16 .u32 buf[4]; }}

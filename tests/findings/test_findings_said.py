@@ -76,9 +76,9 @@ def test_a_byte_count_given_to_an_arrive_is_pointed_out(
 @pytest.mark.parametrize(
     ("size", "told"),
     [
-        (64, "an access of 4 bytes leaves every object: it begins at the end of a, which has 64 bytes"),
+        (64, "an access of 4 bytes is outside every object: it begins at the end of a, which has 64 bytes"),
         (142, "an access of 4 bytes leaves object a: it begins at byte 140 of its 142"),
-        (8, "an access of 4 bytes leaves every object: it begins 8 bytes behind the end of a, which has 8 bytes"),
+        (8, "an access of 4 bytes is outside every object: it begins 8 bytes after the end of a, which has 8 bytes"),
     ],
 )
 def test_an_access_outside_a_buffer_names_it(
@@ -94,7 +94,7 @@ def test_an_access_outside_a_buffer_names_it(
 def test_an_address_that_is_near_nothing_names_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "k.ptx").write_text(STORE)
     text = said(capsys, str(tmp_path / "k.ptx"), "--grid", "1", "--block", "32", "--param", "a=0")
-    assert "an access of 4 bytes leaves every object\n" in text
+    assert "an access of 4 bytes is outside every object\n" in text
 
 
 @pytest.mark.parametrize(

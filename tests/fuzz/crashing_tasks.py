@@ -7,8 +7,9 @@ import signal
 import time
 from pathlib import Path
 
-from mcheck.checking.run.case import Case, Result, Settings
-from mcheck.checking.run.single import run_case
+from mcheck.checking.run.case import Case, Settings
+from mcheck.checking.run.inquiry import run_case
+from mcheck.checking.run.result import Result
 
 
 def falls(case: Case, settings: Settings) -> Result:

@@ -10,13 +10,13 @@ from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit, processor_time
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
-from mcheck.checking.check.case import Checked, Options, Settings
+from mcheck.checking.check.inquiry import FindingsInquiry
 from mcheck.checking.check.selection import find_all, is_selected
-from mcheck.checking.check.single import conclude
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Question
-from mcheck.checking.run.case import DEFAULT_MODEL
-from mcheck.checking.run.single import load_model
+from mcheck.checking.run.case import DEFAULT_MODEL, Options, Settings
+from mcheck.checking.run.result import Result
+from mcheck.checking.run.single import conclude, load_model
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Finding
 from mcheck.ir.program import Program
@@ -79,7 +79,7 @@ def _ways(findings: Iterable[Finding]) -> Iterator[tuple[str, Settings, Options]
         yield f"--profile {profile}", Settings(profile=profile), Options()
 
 
-def _check(program: Program, seconds: float, settings: Settings, options: Options) -> tuple[Checked, Answer]:
+def _check(program: Program, seconds: float, settings: Settings, options: Options) -> tuple[Result, Answer]:
     model = load_model(program.model or DEFAULT_MODEL)
 
     def asking(question: Question) -> Answer:
@@ -87,7 +87,7 @@ def _check(program: Program, seconds: float, settings: Settings, options: Option
             return ask(program, model, replace(question, timeout=seconds), options.engine)
 
     given = find_all(asking, program, settings, options, Limit(settings.timeout))
-    return conclude(program.path, program, given, options, 0.0), given
+    return conclude(program, given, settings, FindingsInquiry(options)), given
 
 
 def _found(finding: Finding) -> Found:

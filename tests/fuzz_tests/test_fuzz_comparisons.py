@@ -61,6 +61,7 @@ def test_contradictions(one: dict, two: dict, what: list[str]) -> None:
     assert [d.what for d in found] == what
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("family", FAMILIES)
 def test_random_programs_of_every_family(family: str) -> None:
     record = Record({})

@@ -53,6 +53,7 @@ def left(made: Kernel, program: Program) -> dict[str, int]:
     return out
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_kernel_leaves_what_the_test_leaves(name: str) -> None:
     program = observed(load_test(str(LITMUS / f"{name}.litmus")))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,8 @@ from hardware.litmus.run import assemble
 from hardware.litmus.stress import BOUND, FREE, geometry
 from mcheck.cat import load_model
 from mcheck.frontend.litmus import load as load_test
-from mcheck.isa.agreement import ptxas
-from mcheck.report.hardware_results import load, observation_file
+from tests.assembler import Assembler
+from tests.hardware.observations import observations
 
 LITMUS = Path(__file__).parents[2] / "litmus"
 SAMPLE = (
@@ -30,37 +29,23 @@ SAMPLE = (
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-def test_tests_become_kernels_that_assemble(name: str, tmp_path: Path) -> None:
-    assembler = ptxas.find()
-    if assembler is None:
-        pytest.skip("no ptxas")
+def test_tests_become_kernels_that_assemble(name: str, assembler: Assembler) -> None:
     made = kernel(observed(load_test(str(LITMUS / f"{name}.litmus"))), "t0")
-    path = tmp_path / "m.ptx"
-    path.write_text(module([made.text]))
-    command = [str(assembler), "-arch", "sm_90a", str(path), "-o", str(tmp_path / "m.cubin")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    status, said = assembler.assemble(module([made.text]), "-arch", "sm_90a")
+    assert status == 0, said
 
 
-def test_the_common_kernels_assemble(tmp_path: Path) -> None:
-    assembler = ptxas.find()
-    if assembler is None:
-        pytest.skip("no ptxas")
-    path = tmp_path / "m.ptx"
-    path.write_text(tally.module())
-    command = [str(assembler), "-arch", "sm_90a", str(path), "-o", str(tmp_path / "m.cubin")]
-    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+def test_the_common_kernels_assemble(assembler: Assembler) -> None:
+    status, said = assembler.assemble(tally.module(), "-arch", "sm_90a")
+    assert status == 0, said
 
 
-def test_a_kernel_that_does_not_assemble_costs_its_own_test(tmp_path: Path) -> None:
-    assembler = ptxas.find()
-    if assembler is None:
-        pytest.skip("no ptxas")
+def test_a_kernel_that_does_not_assemble_costs_its_own_test(assembler: Assembler, tmp_path: Path) -> None:
     good = kernel(observed(load_test(str(LITMUS / "classic/IRIW+rlx.litmus"))), "t0").text
     bad = good.replace("t0(", "t1(").replace("ld.relaxed", "ld.relaxt", 1)
     source, target = tmp_path / "m.ptx", tmp_path / "m.cubin"
     source.write_text(module([bad, good, good.replace("t0(", "t2(")]))
-    assemble(str(assembler), source, target)
+    assemble(str(assembler.path), source, target)
     image = target.read_bytes()
     assert b"t0" in image
     assert b"t2" in image
@@ -148,7 +133,7 @@ def test_the_histogram_is_read_back() -> None:
     [("h200", "NVIDIA H200", 7000, 10**11), ("h100", "NVIDIA H100 80GB HBM3", 900, 10**11)],
 )
 def test_the_results_are_complete(chip: str, device: str, tests: int, instances: int) -> None:
-    runs, found = load(observation_file(chip))
+    runs, found = observations(chip)
     assert {r.device for r in runs} == {device}
     assert len(found) > tests
     assert all(o.text for o in found.values())
@@ -164,23 +149,25 @@ CONTROLS = (
 
 @pytest.mark.parametrize("name", CONTROLS)
 def test_the_positive_controls_were_seen(name: str) -> None:
-    _, found = load(observation_file())
+    _, found = observations()
     assert any(o.hits for o in found.values() if o.name.endswith(f"/{name}.litmus"))
 
 
 @pytest.mark.parametrize("name", REREAD)
 def test_the_assembler_was_seen_to_keep_what_it_had_read(name: str) -> None:
     """The text excludes it, and so does the model: were it otherwise, ``EXPLAINED`` should not name these."""
-    _, found = load(observation_file("h100"))
+    _, found = observations("h100")
     [seen] = [o for o in found.values() if o.name.endswith(f"/Reread+{name}.litmus")]
     assert compare(as_seen(seen), seen, load_model("ptx-9.0")).contradicts
 
 
+@pytest.mark.daily
+@pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("chip", ["h200", "h100"])
-def test_no_state_was_seen_that_the_model_forbids(chip: str) -> None:
+def test_no_state_was_seen_that_the_model_forbids(chip: str, part: int) -> None:
     """A sample; ``python -m hardware.litmus.compare`` takes all."""
-    _, found = load(observation_file(chip))
+    _, found = observations(chip)
     model = load_model("ptx-9.0")
-    for seen in [o for o in found.values() if o.states][::60]:
+    for seen in [o for o in found.values() if o.states][60 * part :: 240]:
         compared = compare(as_seen(seen), seen, model)
         assert not compared.contradicts or compared.stem in EXPLAINED, seen.name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from ctypes import Structure, sizeof
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from hardware.litmus.session import Session
 from hardware.litmus.settings import ROW
 from mcheck.frontend.litmus import load, parse
 from mcheck.ir.program import Program
-from mcheck.isa.agreement import ptxas
+from tests.assembler import Assembler
 
 LITMUS = Path(__file__).parents[2] / "litmus"
 GOLDEN = Path(__file__).parent / "golden"
@@ -45,15 +44,10 @@ def body(made: Kernel) -> str:
     return "".join(f"thread {k}\n{part.split('// ---')[0]}" for k, part in enumerate(parts))
 
 
-def test_they_assemble(tmp_path: Path) -> None:
-    assembler = ptxas.find()
-    if assembler is None:
-        pytest.skip("no ptxas")
-    path = tmp_path / "m.ptx"
-    path.write_text(module([kernel(sample(name), f"t{k}").text for k, name in enumerate(SAMPLE)]))
-    command = [str(assembler), "-arch", "sm_90a", str(path), "-o", str(tmp_path / "m.cubin")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_they_assemble(assembler: Assembler) -> None:
+    text = module([kernel(sample(name), f"t{k}").text for k, name in enumerate(SAMPLE)])
+    status, said = assembler.assemble(text, "-arch", "sm_90a")
+    assert status == 0, said
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 import sys
 from collections import Counter
 from functools import cache
@@ -19,6 +17,7 @@ sys.path.insert(0, str(ROOT))
 from hardware import emit, encodings, replay  # noqa: E402 - the folder is no package of the distribution
 from hardware.cases import Case, cases, groups  # noqa: E402
 from hardware.model import program_of  # noqa: E402
+from tests.assembler import Assembler  # noqa: E402
 
 GROUPS = [name for name, _ in groups()]
 
@@ -32,6 +31,7 @@ def of_group(group: str) -> list[dict[str, Any]]:
     return [line for line in observed()[1:] if line.get("case", {}).get("group") == group]
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("group", GROUPS)
 def test_the_chip_and_the_executor_agree(group: str) -> None:
     found = of_group(group)
@@ -89,17 +89,9 @@ def test_answers_to_open_questions(group: str, predicates: dict[str, int]) -> No
     assert all(line["answer"]["registers"] == {"p:p0": 0, "p:p1": 1, "p:p2": 0} for line in found[1::2])
 
 
-def test_every_group_assembles(tmp_path: Path) -> None:
+def test_every_group_assembles(assembler: Assembler) -> None:
     """The modules that the runner makes are PTX, by NVIDIA's assembler."""
-    from mcheck.isa.agreement import ptxas
-
-    assembler = ptxas.find() or shutil.which("ptxas")
-    if assembler is None:
-        pytest.skip("no ptxas (package nvidia-cuda-nvcc)")
     firsts = {case.group: case for case in reversed(cases())}
-    source = tmp_path / "module.ptx"
     for group in ("tile-load", "im2col-store", "cluster-reduce", "multicast", "ring", "cp-async", "mbarrier"):
-        source.write_text(emit.module(program_of(firsts[group])).text)
-        command = [str(assembler), f"-arch={emit.TARGET}", str(source), "-o", str(tmp_path / "out")]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{group}: {done.stderr}"
+        status, said = assembler.assemble(emit.module(program_of(firsts[group])).text, f"-arch={emit.TARGET}")
+        assert status == 0, f"{group}: {said}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -27,7 +26,7 @@ from mcheck.frontend.litmus import load as load_test
 from mcheck.frontend.litmus import parse
 from mcheck.ir.expr import Const
 from mcheck.ir.program import Program
-from mcheck.isa.agreement import ptxas
+from tests.assembler import Assembler
 
 LITMUS = Path(__file__).parents[2] / "litmus"
 FOLDERS = ("barriers", "kernels", "warps", "atomics", "cp-async", "mbarrier", "coherence")
@@ -65,17 +64,11 @@ def test_a_product_without_its_fence_is_not_what_the_chip_would_run() -> None:
         whole(the("warps/warps-wgmma-store-without-fence"), "t")
 
 
-def test_all_of_them_assemble(tmp_path: Path) -> None:
-    assembler = ptxas.find()
-    if assembler is None:
-        pytest.skip("no ptxas")
+def test_all_of_them_assemble(assembler: Assembler) -> None:
     texts = [whole(program, f"t{number}").text for number, (_, program) in enumerate(alone())]
-    path = tmp_path / "m.ptx"
-    path.write_text(module(texts))
-    command = [str(assembler), "-arch", "sm_90a", "-O1", str(path), "-o", str(tmp_path / "m.cubin")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "serialized" not in done.stdout + done.stderr
+    status, said = assembler.assemble(module(texts), "-arch", "sm_90a", "-O1")
+    assert status == 0, said
+    assert "serialized" not in said
 
 
 def _of(value: Any, thread: int) -> Any:

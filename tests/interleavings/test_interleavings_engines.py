@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -87,16 +88,21 @@ def covered(paths: list[Path]) -> Iterator[tuple[Path, Program, Found]]:
             continue
 
 
+@cache
+def once_differed() -> tuple[tuple[Path, Program, Found, EngineAnswer], ...]:
+    """The programs on which engines once differed that the interpreter knows, with what an engine says of each."""
+    model = model_of(DEFAULT_MODEL)
+    return tuple((path, read, found, run_engine("explicit", read, model, 20)) for path, read, found in covered(CASES))
+
+
 def test_what_engines_once_differed_on() -> None:
     """All engines say one thing of these; ``test_agreement_cases.py`` sees to it."""
-    judged = set()
-    for path, read, found in covered(CASES):
-        judged.add(path.name)
-        heard = run_engine("explicit", read, model_of(DEFAULT_MODEL), 20)
+    for path, read, found, heard in once_differed():
         assert contradictions(read, found, heard) == [], path.name
-    assert {path.name for path in CASES} - judged == NOT_KNOWN
+    assert {path.name for path in CASES} - {path.name for path, *_ in once_differed()} == NOT_KNOWN
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("suite", SUITES)
 def test_the_suites(suite: str) -> None:
     judged = 0
@@ -107,6 +113,7 @@ def test_the_suites(suite: str) -> None:
     assert judged >= SUITES[suite]
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("number", range(16))
 def test_random_loops(number: int) -> None:
     made = program(Random(f"test:{number}"), DEFAULT)
@@ -117,6 +124,7 @@ def test_random_loops(number: int) -> None:
         assert contradictions(read, found, heard) == [], (engine, made.text())
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("reading", ["load", "wgmma", "store"])
 @pytest.mark.parametrize("how", ["bulk", "tensor", "cp.async", "generic", "multicast", "remote"])
 def test_pipelines_as_planned(how: str, reading: str) -> None:
@@ -153,10 +161,7 @@ def blind(heard: EngineAnswer, kind: str) -> EngineAnswer:
 @pytest.mark.parametrize(("kind", "noticed"), [("RACE", 9), ("UB", 24), ("DEAD", 12)])
 def test_who_is_blind_is_noticed(kind: str, noticed: int) -> None:
     """The judge can say no: of the programs on which engines once differed, so many show what is left out."""
-    seen = 0
-    for _, read, found in covered(CASES):
-        heard = run_engine("explicit", read, model_of(DEFAULT_MODEL), 20)
-        seen += bool(contradictions(read, found, blind(heard, kind)))
+    seen = sum(bool(contradictions(read, found, blind(heard, kind))) for _, read, found, heard in once_differed())
     assert seen >= noticed
 
 

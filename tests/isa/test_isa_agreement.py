@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mcheck.isa.agreement import known_differences
+from mcheck.isa.agreement import known_differences, ptxas
 from mcheck.isa.agreement.__main__ import main
 from mcheck.isa.agreement.compare import TARGETS, compare, refusal
 from mcheck.isa.agreement.lines import all_lines
-from mcheck.isa.agreement.ptxas import find, rejected
+from mcheck.isa.agreement.ptxas import rejected
 from mcheck.isa.families import PTX
+from tests.assembler import Assembler
 
 LINES = all_lines(limit=24, bases=1)
 
@@ -22,6 +23,7 @@ def test_the_lines_are_many_distinct_and_of_every_family() -> None:
     assert [line.text for line in all_lines(limit=24, bases=1)] == texts
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("target", TARGETS)
 def test_validators_are_seen_accepting_and_rejecting(target: str) -> None:
     verdicts = [refusal(line, target) is None for line in LINES]
@@ -29,27 +31,27 @@ def test_validators_are_seen_accepting_and_rejecting(target: str) -> None:
     assert verdicts.count(False) > 500
 
 
-ptxas = find()
-needs_ptxas = pytest.mark.skipif(ptxas is None, reason="no ptxas: the PyPI package nvidia-cuda-nvcc is not installed")
+@pytest.fixture
+def kept(assembler: Assembler, monkeypatch: pytest.MonkeyPatch) -> Assembler:
+    """The assembler, of which what it has said before is not asked again."""
+    monkeypatch.setattr(ptxas, "run", lambda _, text, options: assembler.assemble(text, *options)[1])
+    return assembler
 
 
-@needs_ptxas
+@pytest.mark.daily
 @pytest.mark.parametrize("target", TARGETS)
-def test_every_disagreement_is_meant(target: str) -> None:
-    assert ptxas is not None
-    comparison = compare(ptxas, LINES, target)
+def test_every_disagreement_is_meant(target: str, kept: Assembler) -> None:
+    comparison = compare(kept.path, LINES, target)
     assert [(d.line.text, d.accepts, d.words) for d in comparison.unmeant] == []
     assert comparison.accepted + comparison.refused + len(comparison.differences) == len(LINES)
 
 
-@needs_ptxas
-def test_the_assembler_names_exactly_the_wrong_lines() -> None:
-    assert ptxas is not None
+def test_the_assembler_names_exactly_the_wrong_lines(assembler: Assembler) -> None:
     lines = ["add.u32 r1, r2, r3", "add.u32 r1, rd2, r3", "frob r1", "ld.global.u32 r1, [rd1]", "ld.foo.u32 r1, [rd1]"]
-    assert sorted(rejected(ptxas, lines, "sm_90a")) == [1, 2, 4]
+    assert sorted(rejected(assembler.path, lines, "sm_90a")) == [1, 2, 4]
 
 
-@needs_ptxas
+@pytest.mark.usefixtures("assembler")
 def test_the_command_prints_counts(capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["--target", "sm_90a", "--family", "mbarrier.test_wait.parity", "--limit", "10", "--bases", "1"])
     printed = capsys.readouterr().out

@@ -65,6 +65,7 @@ def test_row_and_file_agree(entry: dict[str, str]) -> None:
     assert entry["twin"] == (entry["file"].replace(".litmus", "-fixed.litmus") if is_bug else "")
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if e["twin"]], ids=named)
 def test_the_twin_differs_by_the_fix(entry: dict[str, str]) -> None:
     """The twin is the same program but for a few lines, and expects to be clean."""
@@ -97,6 +98,7 @@ def cases() -> list[object]:
     ]
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("row", cases(), ids=lambda row: row.file)
 def test_the_protocol_engine_answers(row: object) -> None:
     """The finding is of the expected kind at the expected lines; patterns and twins are free of errors."""

@@ -8,17 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from mcheck.answers.result import Answer
-from mcheck.cat import load_model
-from mcheck.cat.ast import Model
-from mcheck.engines.explicit.engine import answer
 from mcheck.frontend.litmus import load
-from mcheck.ir.program import Expectation, Program
+from mcheck.ir.program import Expectation
 
 LITMUS = Path(__file__).parents[2] / "litmus"
 COUNTS = Path(__file__).with_name("counts.json")
@@ -27,19 +24,12 @@ SKETCHES = "kernels"
 """The suite of kernel sketches: whole warps and rings over several rounds are work for the protocol engine, so the
 engine that enumerates executions does not answer for them here; test_litmus_kernels.py does."""
 ENUMERATED = [f for f in FILES if f.relative_to(LITMUS).parts[0] != SKETCHES]
-DEFAULT_MODEL = "ptx-9.0"
 SECTION = re.compile(r"\b(PTX ISA\b.*)?\b[5-9]\.\d+(\.\d+)*\b")
 
 
 def label(path: Path) -> str:
     """How pytest names a test of a file."""
     return str(path.relative_to(LITMUS)).removesuffix(".litmus")
-
-
-@cache
-def model_of(name: str) -> Model:
-    """The model ``name``, loaded once."""
-    return load_model(name)
 
 
 def mismatches(expectation: Expectation, got: Answer) -> list[str]:
@@ -59,17 +49,11 @@ def mismatches(expectation: Expectation, got: Answer) -> list[str]:
     return wrong
 
 
-def run(program: Program) -> Answer:
-    """The engine's answer under the model that the file selects."""
-    return answer(program, model_of(program.model or DEFAULT_MODEL), timeout=60)
-
-
 @pytest.mark.parametrize("path", ENUMERATED, ids=label)
-def test_answers_as_expected(path: Path) -> None:
+def test_answers_as_expected(path: Path, enumerated: Callable[[Path], Answer]) -> None:
     """Verdict and findings are those of the file's ``expect`` lines."""
-    program = load(str(path))
-    got = run(program)
-    assert mismatches(program.expectation, got) == [], got.reason or ""
+    got = enumerated(path)
+    assert mismatches(load(str(path)).expectation, got) == [], got.reason or ""
 
 
 @pytest.mark.parametrize("path", FILES, ids=label)

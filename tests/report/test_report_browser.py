@@ -114,7 +114,6 @@ def address(tmp_path: Path) -> Iterator[str]:
     thread.join()
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed (Debian: apt-get install chromium)")
 def test_a_walk_through_the_site(address: str, tmp_path: Path) -> None:
     assert BROWSER is not None
@@ -149,3 +148,31 @@ def test_a_walk_through_the_site(address: str, tmp_path: Path) -> None:
     assert said["wide"], "only wide parts scroll, never the page"
     assert said["narrow"], "only wide parts scroll, never the page"
     assert said["broken"] == "This file could not be read"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed (Debian: apt-get install chromium)")
+def test_a_picture_keeps_its_indentation(tmp_path: Path) -> None:
+    """A space that is collapsed is none of the characters that a browser draws."""
+    assert BROWSER is not None
+    picture = tmp_path / "picture.svg"
+    asked = ["outcomes", str(LITMUS / "reduce" / "reduce-add-bf16.litmus"), "--graph", "1", "-o", str(picture)]
+    assert main(asked) == 0
+    count = """<pre id="out"></pre><script>
+    const texts = [...document.querySelectorAll("svg text")].filter((t) => t.textContent.startsWith(" "));
+    const drawn = texts.filter((t) => t.getNumberOfChars() === t.textContent.length);
+    document.getElementById("out").textContent = `${drawn.length} of ${texts.length}`;
+    </script>"""
+    page = tmp_path / "page.html"
+    page.write_text(f"<!doctype html><title>picture</title>{picture.read_text(encoding='utf-8')}{count}", "utf-8")
+    done = subprocess.run(
+        [BROWSER, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", page.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    found = re.search(r'<pre id="out">(\d+) of (\d+)</pre>', done.stdout)
+    assert found is not None, done.stderr[-2000:]
+    assert int(found[2]) > 3
+    assert found[1] == found[2]

@@ -22,7 +22,7 @@ from mcheck.frontend.litmus import load, parse
 from mcheck.report.picture.formats import dot, graphml, network
 from mcheck.report.picture.layout import Layout, Rect, lay_out
 from mcheck.report.picture.shapes import LIGHT, THICK
-from mcheck.report.picture.svg import DARK, draw
+from mcheck.report.picture.svg import DARK, FONT, draw
 
 ROOT = Path(__file__).parents[2]
 LITMUS = ROOT / "litmus"
@@ -81,6 +81,7 @@ def trespassing(layout: Layout) -> list[str]:
     return out
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("suite", SUITES)
 def test_no_texts_overlap_in_the_suites(suite: str) -> None:
     """A sample of each suite; ``MCHECK_ALL_PICTURES=1`` draws every test."""
@@ -232,6 +233,7 @@ def test_the_axiom_is_the_one_that_fails(test: str, axiom: str) -> None:
     assert axiom in {f.axiom for f in found.forbidden}
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("suite", SUITES)
 def test_allowed_and_forbidden_states_are_apart(suite: str) -> None:
     """What is drawn as allowed fails no axiom, what is forbidden fails one, and no state is both."""
@@ -340,6 +342,28 @@ def test_a_converter_draws_light_paper_and_boxes(tmp_path: Path) -> None:
     assert zlib.decompress(data)[1 : 1 + channels] == b"\xff" * channels, "paper"
     layout = lay_out(execution)
     assert (layout.width, layout.height) == (width, height)
+
+
+@pytest.mark.skipif(shutil.which("rsvg-convert") is None, reason="no rsvg-convert (Debian: librsvg2-bin)")
+def test_a_converter_keeps_the_indentation() -> None:
+    """Further lines of a box are indented: converters outside browsers do not know ``white-space``."""
+
+    def convert(text: str) -> bytes:
+        return subprocess.run(["rsvg-convert"], input=text.encode(), capture_output=True, check=True).stdout
+
+    execution = next(executions(explored(LITMUS / "reduce" / "reduce-add-bf16.litmus", most=1)))
+    text = draw(execution)
+    flush = re.sub("> +", ">", text)
+    assert text != flush
+    assert convert(text) != convert(flush)
+
+
+@pytest.mark.skipif(shutil.which("fc-match") is None, reason="no fc-match (Debian: fontconfig)")
+def test_the_first_font_is_monospaced() -> None:
+    """CairoSVG takes the first name, and without such a font what the system has in its place."""
+    first = FONT.split(",")[0].strip("'")
+    asked = ["fc-match", "-f", "%{spacing}", first]
+    assert subprocess.run(asked, capture_output=True, check=True, text=True).stdout == "100"
 
 
 def test_names_are_escaped() -> None:

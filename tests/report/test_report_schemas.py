@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from lxml import etree
 from mcheck.answers.result import Outcome
 from mcheck.base.errors import InputError, Span
 from mcheck.base.reasons import Cause, Reason
-from mcheck.checking.check.case import Checked
-from mcheck.checking.run.case import Result
+from mcheck.checking.policy.question import Completeness
+from mcheck.checking.run.result import Result
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.trace import Step, StepKind
@@ -226,10 +227,15 @@ def test_a_path_outside_the_folder(report: Callable, tmp_path: Path, monkeypatch
     assert run["artifacts"][0]["location"] == {"uri": "a%20b.litmus", "uriBaseId": "%SRCROOT%"}
 
 
-def test_the_suites(report: Callable) -> None:
-    folders = [str(LITMUS / name) for name in ("barriers", "tensor")]
-    junit_of(report("run", "--format", "junit", *folders, str(MALFORMED)))
-    sarif_of(report("check", "--format", "sarif", *folders, str(MALFORMED), "--timeout", "2"))
+@pytest.mark.daily
+@pytest.mark.parametrize("suite", ["barriers", "tensor"])
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_the_suites(report: Callable, command: str, suite: str) -> None:
+    paths = (str(LITMUS / suite), str(MALFORMED))
+    if command == "run":
+        junit_of(report("run", "--format", "junit", *paths))
+    else:
+        sarif_of(report("check", "--format", "sarif", *paths, "--timeout", "2"))
 
 
 def test_fingerprints_outlive_other_edits(report: Callable) -> None:
@@ -252,12 +258,15 @@ def _finding(text: str, path: str) -> Finding:
 @pytest.mark.parametrize("text", [CONTROLS, "", " ", "]]>", "{0} {", "x" * 100_000])
 def test_odd_characters_in_what_is_said(text: str) -> None:
     problem = InputError(text, Span("a.litmus", 1, 1))
+    checked_result = partial(Result, about=Completeness.FINDINGS, model="m")
     found = [
-        Checked(path="a.litmus", name=text, verdict="finding", findings=(_finding(text, "a.litmus"),), source=text),
-        Checked(
+        checked_result(
+            path="a.litmus", name=text, verdict="finding", findings=(_finding(text, "a.litmus"),), source=text
+        ),
+        checked_result(
             path="b.litmus", name=text, verdict="finding", suppressed=((_finding(text, "b.litmus"), text),), source=text
         ),
-        Checked(
+        checked_result(
             path="a.litmus",
             name=text,
             verdict="error",
@@ -265,7 +274,7 @@ def test_odd_characters_in_what_is_said(text: str) -> None:
             problem=problem,
             warnings=((text, None),),
         ),
-        Checked(path=text or ".", name=text, verdict="unknown", reasons=(Reason(Cause.INPUT, text),)),
+        checked_result(path=text or ".", name=text, verdict="unknown", reasons=(Reason(Cause.INPUT, text),)),
     ]
     if "\0" not in text:
         sarif_of(sarif.document(found))

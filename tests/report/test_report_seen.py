@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from mcheck.frontend.litmus import parse
-from mcheck.report.hardware_results import load, observation_file
 from mcheck.report.site.hardware_counts import find_hardware_counts
-
-_, FOUND = load(observation_file())
+from tests.hardware.observations import observations
 
 
 def test_counts_of_a_state() -> None:
-    observation = next(o for o in FOUND.values() if o.name.endswith("/MP+fence.acq_rels.litmus"))
+    _, found = observations()
+    observation = next(o for o in found.values() if o.name.endswith("/MP+fence.acq_rels.litmus"))
     seen = find_hardware_counts(parse(observation.text, observation.name))
     assert seen is not None
     assert seen.count((("P1:r0", 1), ("P1:r1", 0))) == 0
@@ -22,5 +21,6 @@ def test_counts_of_a_state() -> None:
 
 
 def test_another_text_was_not_run(tmp_path: Path) -> None:
-    observation = next(iter(FOUND.values()))
+    _, found = observations()
+    observation = next(iter(found.values()))
     assert find_hardware_counts(parse(observation.text + "\n", observation.name)) is None

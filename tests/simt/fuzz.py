@@ -24,12 +24,13 @@ from typing import Any
 
 from mcheck.base.budget import processor_time
 from mcheck.base.errors import InputError
-from mcheck.checking.check.case import Checked, Options, Settings
+from mcheck.checking.check.command import crashed_check
 from mcheck.checking.check.modules import check_text
-from mcheck.checking.check.single import crashed_check, failed_result
 from mcheck.checking.policy.engines import preload
-from mcheck.checking.run.case import Case
+from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.checking.run.pool import run_cases
+from mcheck.checking.run.result import Result
+from mcheck.checking.run.single import failed_result
 from mcheck.frontend.ptx import launch_reader
 from tests.checking.check.fuzz import Found, complaint
 from tests.simt.mistakes import damaged, mutate
@@ -91,13 +92,13 @@ def mutant(rng: random.Random, known: list[Module], weights: list[int]) -> tuple
             return made
 
 
-def check(text: str, launch: str, settings: Settings, *, apart: bool) -> tuple[Checked, float]:
+def check(text: str, launch: str, settings: Settings, *, apart: bool) -> tuple[Result, float]:
     """The answer about a mutant, and the seconds of the processor that it took; ``apart``: of a process of its own.
 
     That is stopped where it takes more memory than it may, and not by time: that the answer keeps its time is asked.
     """
 
-    def task(case: Case, settings: Settings) -> tuple[Checked, float]:
+    def task(case: Case, settings: Settings) -> tuple[Result, float]:
         started = time.process_time()
         with processor_time():
             try:
@@ -108,7 +109,7 @@ def check(text: str, launch: str, settings: Settings, *, apart: bool) -> tuple[C
                 result = check_text(text, case.path, given, settings, Options())
         return result, time.process_time() - started
 
-    def stopped(case: Case, settings: Settings, reason: str, seconds: float) -> tuple[Checked, float]:
+    def stopped(case: Case, settings: Settings, reason: str, seconds: float) -> tuple[Result, float]:
         return crashed_check(case, settings, reason, seconds), seconds
 
     case = Case("mutated.ptx", text=text)
@@ -118,7 +119,7 @@ def check(text: str, launch: str, settings: Settings, *, apart: bool) -> tuple[C
     return next(iter(run_cases([case], outer, 1, lambda case, _: task(case, settings), stopped)))
 
 
-def wrong(result: Checked, seconds: float, limit: float) -> str | None:
+def wrong(result: Result, seconds: float, limit: float) -> str | None:
     """What is wrong with an answer that took so many seconds of the processor."""
     if seconds > limit + GRACE:
         return f"took {seconds:.1f} s of the processor, and {limit:g} s was the limit"

@@ -11,10 +11,20 @@ QUICK = (
     "dependent", "grid_sync", "layernorm", "leavers", "matmul_made_sm90", "matmul_split_sm80", "named_barriers",
     "pipeline_thread", "remote_write", "ring_bulk", "scan", "staged_copy", "streamk", "transpose",
 )  # fmt: skip
-CHOSEN = [case for case in cases() if case.path.stem in QUICK]
+LARGE = ("attention_sm100", "column_sums_sm90", "grid_sync")
+"""Modules that take seconds."""
 
 
-@pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case.label)
+def case_of_a_day(case: Case) -> object:
+    """Every day all modules, of the large ones one, and a twin of each kernel."""
+    group = case.path.stem if case.edits else "large" if case.path.stem in LARGE else None
+    return pytest.param(case, marks=pytest.mark.daily(one_of=group) if group else (), id=case.label)
+
+
+CHOSEN = [case_of_a_day(case) for case in cases() if case.path.stem in QUICK]
+
+
+@pytest.mark.parametrize("case", CHOSEN)
 def test_modules_are_clean_and_their_twins_are_found_out(case: Case) -> None:
     checked = check(case, None)
     assert checked.ok, f"{checked.verdict}: {checked.found}, at a line of the edit: {checked.line}"

@@ -120,21 +120,25 @@ def codes(text: str, body: str) -> set[str]:
     return {f.code for f in found.findings}
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", TOO_EARLY)
 def test_accumulators_that_are_used_before_their_group_is_over(name: str) -> None:
     assert "UB701" in codes(WGMMA, TOO_EARLY[name])
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", IN_TIME)
 def test_accumulators_that_were_waited_for(name: str) -> None:
     assert codes(WGMMA, IN_TIME[name]) == set()
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", LOAD_TOO_EARLY)
 def test_what_tensor_memory_gives_is_used_before_the_wait(name: str) -> None:
     assert "UB702" in codes(TENSOR, LOAD_TOO_EARLY[name])
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", LOAD_IN_TIME)
 def test_what_tensor_memory_gives_was_waited_for(name: str) -> None:
     assert codes(TENSOR, LOAD_IN_TIME[name]) == set()

@@ -21,6 +21,7 @@ from tests.simt.idioms import HEAD, ZEROS
 CORPUS = Path(__file__).parent / "corpus" / "cuda"
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("old", "new", "verdict", "code"),
     [

@@ -37,6 +37,7 @@ def test_modules_are_read_and_their_launches_fit(case: Case) -> None:
     assert len(found.arguments) == len(case.launch()["params"])
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("case", TWINS, ids=lambda case: case.label)
 def test_twins_are_read_and_have_lines_to_be_found_at(case: Case) -> None:
     text = case.text()

@@ -12,7 +12,8 @@ import pytest
 
 from mcheck.base.errors import InputError
 from mcheck.base.reasons import Cause, Reason
-from mcheck.checking.check.case import Checked, Settings
+from mcheck.checking.run.case import Settings
+from mcheck.checking.run.result import Result
 from mcheck.frontend.ptx import reader
 from mcheck.frontend.ptx.module import Module
 from mcheck.frontend.ptx.reader import parse_module
@@ -100,7 +101,7 @@ def test_a_process_that_takes_too_much_is_noticed(monkeypatch: pytest.MonkeyPatc
     text, launch = fuzz.modules(2000)[0]
     settings = Settings(profile="ptx", timeout=0.2, memory=fuzz.MEMORY)
 
-    def forgets_the_time(*_: object) -> Checked:
+    def forgets_the_time(*_: object) -> Result:
         while time.process_time() < until:
             pass
         return done

@@ -61,6 +61,7 @@ def executed(kernel: Kernel, text: str) -> dict[str, bytes]:
     return out
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("kernel", [k for k in KERNELS if not k.touched], ids=lambda k: k.name)
 def test_the_bytes_are_those_of_the_chip(kernel: Kernel) -> None:
     found = executed(kernel, kernel.text)

@@ -17,6 +17,7 @@ from tests.simt.transcribed import sketch
 EVERY = list(kernels())
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("kernel", EVERY, ids=lambda k: k.name)
 def test_both_engines_find_what_is_wrong(kernel: Kernel) -> None:
     verdict = "finding" if kernel.codes else "proved"

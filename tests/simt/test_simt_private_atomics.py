@@ -46,6 +46,7 @@ def test_words_of_one_thread_are_not_followed(again: str) -> None:
     assert ask(again) == ("proved", frozenset(), 0)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("again", "code"),
     [

@@ -40,6 +40,7 @@ def codes(findings: object) -> frozenset[str]:
     return frozenset(f.code for f in findings)  # type: ignore[attr-defined]
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("label", SAME)
 def test_same_findings(label: str) -> None:
     """Of modules of the corpus, with and without a bug."""

@@ -11,10 +11,10 @@ from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.reasons import timeout_reason
 from mcheck.cat import load_model
-from mcheck.checking.check.case import Options, Settings
 from mcheck.checking.check.modules import check_text
 from mcheck.checking.modules import answer as answering
 from mcheck.checking.policy.question import Completeness, Question
+from mcheck.checking.run.case import Options, Settings
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
 from mcheck.ir.program import Program

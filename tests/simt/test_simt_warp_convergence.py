@@ -65,6 +65,7 @@ def codes(body: str) -> dict[str, list[int]]:
     return {f.code: [a.span.line for a in f.accesses if a.span] for f in found.findings}
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", PARTED)
 def test_lanes_that_part_are_told(name: str) -> None:
     found = codes(PARTED[name])
@@ -73,6 +74,7 @@ def test_lanes_that_part_are_told(name: str) -> None:
     assert all("aligned" in text[line - 1] for line in found["UB307"])
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", ALIKE)
 def test_lanes_that_do_the_same_are_not(name: str) -> None:
     assert "UB307" not in codes(ALIKE[name])

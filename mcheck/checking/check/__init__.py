@@ -1,1 +1,1 @@
-"""What ``mcheck check`` does with a file: engines, expectations, selection and suppression of findings."""
+"""What ``mcheck check`` asks: inquiries about programs and modules, selection and suppression of findings."""

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from mcheck.base.errors import InputError, McheckError
 from mcheck.base.files import is_in_folder_of
-from mcheck.checking.check.case import LaunchText
-from mcheck.checking.run.case import Case
+from mcheck.checking.run.case import Case, LaunchText
 from mcheck.checking.run.collect import collect_tests, is_test
 
 MODULE_SUFFIX = ".ptx"

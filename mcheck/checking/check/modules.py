@@ -1,40 +1,122 @@
-"""Checks one PTX module with its launch: reads both, executes a cluster, reports findings by source line."""
+"""Checks one PTX module with its launch or launches: reads both, executes a cluster of each, reports findings by source
+line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from time import perf_counter
 
+from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
-from mcheck.base.reasons import with_total_time
-from mcheck.checking.check.case import Checked, LaunchText, Options, Settings, Subject
+from mcheck.base.records import dataclass
+from mcheck.cat.ast import Model
 from mcheck.checking.check.files import read_launch_beside
-from mcheck.checking.check.selection import find_all
-from mcheck.checking.check.single import conclude, failed_result
+from mcheck.checking.check.selection import find_all, set_apart
 from mcheck.checking.modules.any_parameter import answer_for_every
-from mcheck.checking.run.case import DEFAULT_MODEL, Case
-from mcheck.checking.run.single import load_model
+from mcheck.checking.modules.launch_sequence import answer_sequence
+from mcheck.checking.policy.question import Completeness, Question
+from mcheck.checking.run.case import Case, LaunchText, Options, Settings
+from mcheck.checking.run.result import Result
+from mcheck.checking.run.single import answer_case, stem_of
 from mcheck.findings.finding import Access, Finding
 from mcheck.frontend.ptx import launch_reader, reader
-from mcheck.frontend.ptx.launch import Buffer, Extent, Launch
+from mcheck.frontend.ptx.launch import Buffer, Extent, Launch, LaunchSequence
 from mcheck.frontend.ptx.launch_reader import LaunchDescription
+from mcheck.frontend.ptx.launch_sequence_reader import build_launches
 from mcheck.frontend.ptx.module import Module, SourceLine
 from mcheck.frontend.ptx.targets import check_target
+from mcheck.ir.condition import Condition
+from mcheck.ir.program import Expectation
+
+MOST_NUMBERS = 8
+"""The maximum number of launches that a text lists."""
 
 
-def check_file(case: Case, settings: Settings, options: Options) -> Checked:
-    """Checks a module in a file, launched as the options or the file beside it say.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModuleText:
+    """A module as text, with its launch as the user describes it."""
 
-    Raises only ``KeyboardInterrupt``.
+    path: str
+    name: str
+    source: str
+    described: LaunchDescription
+    model: str | None = None
+    model_span: Span | None = None
+    condition: Condition = Condition("none")
+    expectation: Expectation = Expectation()
+    warnings: tuple[tuple[str, Span | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchedModule(ModuleText):
+    """A module and its launches, by whose kernels it is named; ``several``: the user gave a sequence."""
+
+    module: Module
+    launches: tuple[Launch, ...]
+    several: bool
+
+    def answer(self, model: Model, question: Question, engine: str) -> Answer:
+        """The answer about the launches."""
+        if self.several:
+            return answer_sequence(self.module, LaunchSequence(launches=self.launches), model, question, engine)
+        return answer_for_every(self.module, self.launches[0], model, question, engine)
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleInquiry:
+    """The inquiry about the findings of a module, launched as the options or the file beside it say, or as
+    ``described``.
     """
-    started = perf_counter()
-    try:
-        text, given = read_inputs(case, options)
-    except Exception as error:  # noqa: BLE001 - likewise
-        return failed_result(case.path, None, error, settings, perf_counter() - started)
-    return check_text(text, case.path, given, settings, options, started)
+
+    options: Options = Options()
+    described: LaunchDescription | None = None
+
+    @property
+    def about(self) -> Completeness:
+        """The findings."""
+        return Completeness.FINDINGS
+
+    def read(self, case: Case, settings: Settings) -> ModuleText:  # noqa: ARG002 - assumptions are those of the launch
+        """The text of the module and the description of its launch."""
+        if self.described is None:
+            text, described = read_inputs(case, self.options)
+        else:
+            text, described = case.text or "", self.described
+        return ModuleText(path=case.path, name=stem_of(case.path), source=text, described=described)
+
+    def prepare(self, subject: ModuleText, settings: Settings) -> LaunchedModule:
+        """The module with the kernels that are launched."""
+        module = reader.parse_module(subject.source, subject.path)
+        given = build_launches(module, subject.described)
+        check_target(module)
+        several = isinstance(given, LaunchSequence)
+        launches = tuple(
+            replace(launch, assume=tuple(dict.fromkeys((*launch.assume, *settings.assume))))
+            for launch in (given.launches if isinstance(given, LaunchSequence) else (given,))
+        )
+        return LaunchedModule(
+            path=subject.path, name=", ".join(dict.fromkeys(launch.entry for launch in launches)),
+            source=subject.source, described=subject.described, module=module, launches=launches, several=several,
+        )  # fmt: skip
+
+    def ask(self, subject: LaunchedModule, model: Model, settings: Settings, within: Limit) -> Answer:
+        """The answer about the kernels, by lines of the source, with the launches among the assumptions."""
+        engine = self.options.engine
+        given = find_all(
+            lambda asked: subject.answer(model, asked, engine), subject, settings, self.options, within
+        )  # fmt: skip
+        lines = source_lines(subject.module, *(launch.entry for launch in subject.launches))
+        return replace(
+            given,
+            findings=tuple(_with_source(finding, lines) for finding in given.findings),
+            assumptions=(*_launch_assumptions(subject.launches, several=subject.several), *given.assumptions),
+        )
+
+    def report(self, result: Result, subject: LaunchedModule, given: Answer) -> Result:  # noqa: ARG002 - as for programs
+        """The result with unwanted findings set apart."""
+        return set_apart(result, given, self.options)
 
 
 def read_inputs(case: Case, options: Options) -> tuple[str, LaunchDescription]:
@@ -43,35 +125,14 @@ def read_inputs(case: Case, options: Options) -> tuple[str, LaunchDescription]:
     return text, combine_launch(options.launch or read_launch_beside(case.path))
 
 
-def check_text(
-    text: str, path: str, given: LaunchDescription, settings: Settings, options: Options, started: float | None = None
-) -> Checked:
-    """Checks the text of a module; raises only ``KeyboardInterrupt``."""
-    started = perf_counter() if started is None else started
-    within = Limit(settings.timeout)
-    subject = Subject(path=path, name=path.rpartition("/")[2].rpartition(".")[0] or path, source=text)
-    try:
-        module = reader.parse_module(text, path)
-        launch = launch_reader.build_launch(module, given)
-        check_target(module)
-        launch = replace(launch, assume=tuple(dict.fromkeys((*launch.assume, *settings.assume))))
-        subject = replace(subject, name=launch.entry)
-        model = load_model(settings.model or DEFAULT_MODEL)
-        found = find_all(
-            lambda asked: answer_for_every(module, launch, model, asked, options.engine),
-            subject, settings, options, within,
-        )  # fmt: skip
-    except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
-        return failed_result(path, subject, error, settings, perf_counter() - started)
-    lines = source_lines(module, launch.entry)
-    found = replace(
-        found,
-        findings=tuple(_with_source(finding, lines) for finding in found.findings),
-        reasons=with_total_time(found.reasons, settings.timeout),
-        assumptions=(*assumptions(launch), *found.assumptions),
-    )
-    checked = conclude(path, subject, found, options, perf_counter() - started)
-    return replace(checked, digest=model.digest)
+def check_module(case: Case, settings: Settings, options: Options) -> Result:
+    """The result of checking a module with its launch; raises only ``KeyboardInterrupt``."""
+    return answer_case(case, settings, ModuleInquiry(options))
+
+
+def check_text(text: str, path: str, given: LaunchDescription, settings: Settings, options: Options) -> Result:
+    """The result of checking the text of a module, launched as ``given``; raises only ``KeyboardInterrupt``."""
+    return answer_case(Case(path, text=text), settings, ModuleInquiry(options, given))
 
 
 def combine_launch(said: LaunchText | None) -> LaunchDescription:
@@ -85,12 +146,30 @@ def combine_launch(said: LaunchText | None) -> LaunchDescription:
 # --- what an answer rests on ----------------------------------------------------------------------------------
 
 
+def _launch_assumptions(launches: Sequence[Launch], *, several: bool) -> Iterator[str]:
+    """The assumptions that state the launches; of several each with its number, or the numbers of those alike."""
+    found: dict[str, list[int]] = {}
+    for number, launch in enumerate(launches, 1):
+        for text in assumptions(launch):
+            found.setdefault(text, []).append(number)
+    for text, numbers in found.items():
+        yield f"{_numbered(numbers)}: {text.removeprefix('the launch: ')}" if several else text
+
+
+def _numbered(numbers: Sequence[int]) -> str:
+    if len(numbers) == 1:
+        return f"launch {numbers[0]}"
+    more = f" and {len(numbers) - MOST_NUMBERS} more" if len(numbers) > MOST_NUMBERS else ""
+    return f"launches {', '.join(map(str, numbers[:MOST_NUMBERS]))}{more}"
+
+
 def assumptions(launch: Launch) -> tuple[str, ...]:
     """The assumptions that state the launch."""
     found = [
         (
             f"the launch: entry {launch.entry}, grid {_extent(launch.grid)}, block {_extent(launch.block)}, "
             f"cluster {_extent(launch.cluster)}, {launch.shared} bytes of dynamic shared memory"
+            f"{', programmatic' if launch.programmatic else ''}{f', GPU {launch.gpu}' if launch.gpu else ''}"
         )
     ]
     unknown = [a.name for a in launch.arguments if not a.is_given]
@@ -117,9 +196,9 @@ Place = tuple[int, int]
 """Line and column of a statement in the module."""
 
 
-def source_lines(module: Module, entry: str) -> Mapping[Place, SourceLine]:
-    """The source locations that the statements of a module were compiled from."""
-    functions = [f for f in module.functions.values() if f.name == entry or not f.entry]
+def source_lines(module: Module, *entries: str) -> Mapping[Place, SourceLine]:
+    """The source locations that the statements of these entries and of functions were compiled from."""
+    functions = [f for f in module.functions.values() if f.name in entries or not f.entry]
     return {(s.span.line, s.span.column): s.source for f in functions for s in f.body if s.source is not None}
 
 

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcheck.base.errors import InputError
-from mcheck.checking.check.case import Checked, Options, Settings
+from mcheck.checking.check.command import crashed_check
 from mcheck.checking.check.files import read_launch_beside
 from mcheck.checking.check.modules import check_text, combine_launch
-from mcheck.checking.check.single import crashed_check, failed_result
-from mcheck.checking.run.case import Case
+from mcheck.checking.policy.question import Completeness
+from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.checking.run.pool import run_cases
+from mcheck.checking.run.result import Result
+from mcheck.checking.run.single import failed_result
 from mcheck.frontend.ptx import launch_reader, reader
 from mcheck.frontend.ptx.launch_reader import LaunchDescription
 
@@ -28,7 +30,7 @@ def check_python(
     timeout: float | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
-) -> Checked:
+) -> Result:
     """Checks a module; see ``mcheck.ptx.check`` for the parameters."""
     settings = Settings(model=model, profile=profile, timeout=timeout)
     options = Options(engine=engine, select=select, ignore=ignore)
@@ -38,9 +40,9 @@ def check_python(
         text = given if path == TEXT else reader.read_text(path)
         said = _launch(launch, path)
     except InputError as error:
-        return failed_result(path, None, error, settings, 0.0)
+        return failed_result(path, None, error, settings, 0.0, Completeness.FINDINGS)
 
-    def run(case: Case, settings: Settings) -> Checked:
+    def run(case: Case, settings: Settings) -> Result:
         return check_text(text, case.path, said, settings, options)
 
     return next(iter(run_cases([Case(path, text=text)], settings, 1, run, crashed_check)))

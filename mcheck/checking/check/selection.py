@@ -12,15 +12,18 @@ from dataclasses import replace
 
 from mcheck.answers.merged_answers import Excused, is_counted_error, merge_findings
 from mcheck.answers.result import Answer
+from mcheck.answers.verdict_rules import is_decisive, verdict_of
 from mcheck.base.budget import Limit
+from mcheck.base.reasons import Cause, Reason
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.check.case import Options, Settings, Subject
 from mcheck.checking.policy.question import Completeness, Question
-from mcheck.checking.run.case import kinds_hold
+from mcheck.checking.run.case import Options, Settings
+from mcheck.checking.run.result import Result, kinds_hold
+from mcheck.checking.run.single import Subject
 from mcheck.findings.finding import Finding
-from mcheck.findings.ordering import drop_redundant
+from mcheck.findings.ordering import drop_redundant, sort_by_cause
 from mcheck.findings.suppress import apply_suppressions, parse_suppressions
-from mcheck.ir.program import CLEAN, Program
+from mcheck.ir.program import CLEAN
 
 
 def is_selected(finding: Finding, options: Options) -> bool:
@@ -31,7 +34,7 @@ def is_selected(finding: Finding, options: Options) -> bool:
 
 
 def find_all(
-    ask: Callable[[Question], Answer], program: Program | Subject, settings: Settings, options: Options, within: Limit
+    ask: Callable[[Question], Answer], subject: Subject, settings: Settings, options: Options, within: Limit
 ) -> Answer:
     """Finds everything in a file, selected or not, with as many searches as the selection needs."""
 
@@ -44,18 +47,19 @@ def find_all(
             thorough=thorough,
             excused=excused,
             limit=options.limit,
+            without=frozenset(settings.without),
         )
 
     def unwanted(finding: Finding) -> bool:
         wanted = finding.severity == "error" and is_selected(finding, options)
-        return not wanted or not apply_suppressions((finding,), program.source, program.path)[0]
+        return not wanted or not apply_suppressions((finding,), subject.source, subject.path)[0]
 
     given = ask(question(_nothing))
-    if given.verdict is Verdict.FINDING and not (given.covered or _expected(program, given)):
+    if given.verdict is Verdict.FINDING and not (given.covered or _expected(subject, given)):
         # What the file expects may be what the engine has not come to.
         more = ask(question(None, thorough=True))
-        given = more if _expected(program, more) else replace(given, cut=given.cut or more.cut)
-    filtered = options.select or options.ignore or settings.profile != "ptx" or parse_suppressions(program.source)
+        given = more if _expected(subject, more) else replace(given, cut=given.cut or more.cut)
+    filtered = options.select or options.ignore or settings.profile != "ptx" or parse_suppressions(subject.source)
     ended = not given.covered and any(is_counted_error(f, _nothing) for f in given.findings)
     if filtered and ended and all(map(unwanted, given.findings)):
         given = _joined(given, ask(question(unwanted, thorough=True)))
@@ -66,9 +70,9 @@ def _nothing(_: Finding) -> bool:
     return False
 
 
-def _expected(program: Program | Subject, given: Answer) -> bool:
+def _expected(subject: Subject, given: Answer) -> bool:
     """Whether the answer has findings of the kinds that the file expects, if it expects any."""
-    kinds = program.expectation.kinds
+    kinds = subject.expectation.kinds
     return kinds in ((), CLEAN) or kinds_hold(kinds, given.findings)
 
 
@@ -82,3 +86,34 @@ def _joined(first: Answer, more: Answer) -> Answer:
         executions=first.executions + more.executions,
         cut=first.cut or more.cut,
     )
+
+
+def set_apart(result: Result, given: Answer, options: Options) -> Result:
+    """The result with the answer's deselected and suppressed findings set apart; they are still counted."""
+    others, left, warnings = apply_suppressions(
+        given.findings, result.source, result.path, all_found=given.verdict is not Verdict.FINDING or given.covered
+    )
+    kept = tuple(f for f in others if is_selected(f, options))
+    suppressed = tuple((f, reason) for f, reason in left if is_selected(f, options))
+    deselected = tuple(f for f in given.findings if not is_selected(f, options))
+    assumptions = [*given.assumptions, *(f"{f.code} is suppressed in line {_line(f)}: {why}" for f, why in suppressed)]
+    if deselected:
+        assumptions.append(f"not selected: {', '.join(sorted({f.code for f in deselected}))}")
+    verdict, reasons = given.verdict, given.reasons
+    if verdict is Verdict.FINDING and not given.covered and not any(map(is_decisive, kept)):
+        reasons = reasons or (Reason(Cause.FIRST_ERRORS),)  # an engine stops soon after them, and gives no reason
+        verdict, reasons = verdict_of(kept, covered=False, reasons=reasons)
+    return replace(
+        result,
+        verdict=verdict,
+        findings=sort_by_cause(kept),
+        suppressed=suppressed,
+        deselected=deselected,
+        assumptions=tuple(assumptions),
+        reasons=reasons,
+        warnings=(*result.warnings, *warnings),
+    )
+
+
+def _line(finding: Finding) -> int:
+    return next((a.span.line for a in finding.accesses if a.span is not None), 0)

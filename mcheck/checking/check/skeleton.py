@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from mcheck.base.budget import Limit
 from mcheck.cat.ast import Model
-from mcheck.checking.check.case import Options, Settings
 from mcheck.checking.check.modules import read_inputs, source_lines
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
-from mcheck.checking.run.case import DEFAULT_MODEL, Case
+from mcheck.checking.run.case import DEFAULT_MODEL, Case, Options, Settings
 from mcheck.checking.run.single import load_model
 from mcheck.frontend.ptx import launch_reader, reader
 from mcheck.simt.sketches.emit import emit_sketch
@@ -30,7 +29,13 @@ def skeleton(case: Case, settings: Settings, options: Options, *, wrong: bool = 
     first = next(ways)
     way = first
     if wrong:
-        question = Question(about=Completeness.FINDINGS, profile=settings.profile, timeout=settings.timeout, brief=True)
+        question = Question(
+            about=Completeness.FINDINGS,
+            profile=settings.profile,
+            timeout=settings.timeout,
+            brief=True,
+            without=frozenset(settings.without),
+        )
         way = _wrong(first, ways, load_model(settings.model or DEFAULT_MODEL), question)
     return emit_sketch(way, source_lines(module, launch.entry))
 

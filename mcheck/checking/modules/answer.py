@@ -1,9 +1,10 @@
-"""The answer about the launch of a PTX module: the engine's answers about each path of a cluster, and the gaps."""
+"""The answer about the launch of a PTX module: the engine's answers about each path of its clusters, and the gaps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from math import prod
 
 from mcheck.answers.merged_answers import ends_search
 from mcheck.answers.result import Answer
@@ -13,7 +14,8 @@ from mcheck.base.errors import Unsupported
 from mcheck.base.reasons import Cause, Reason, Reasons, error_reason, timeout_reason, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
-from mcheck.checking.modules.grid_coverage import Coverage, compute_coverage, single_cluster_coverage
+from mcheck.checking.modules.cluster_groups import OPEN, Followed, answer_together, waits_for_global_word
+from mcheck.checking.modules.grid_coverage import Coverage, compute_coverage, uncovered_grid
 from mcheck.checking.modules.grid_races import cluster_race_findings
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Question
@@ -21,7 +23,8 @@ from mcheck.findings.finding import Finding
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.ir.program import Program
-from mcheck.simt.execution.launch_answers import following_clusters
+from mcheck.simt.branch_paths import BranchPaths, Values
+from mcheck.simt.execution.lanes import WARP
 from mcheck.simt.execution.trace import Gap
 from mcheck.simt.trace_extraction import LEADERS, ClusterTrace, extract_traces
 from mcheck.simt.traces.dependent_grids import early_finding
@@ -29,9 +32,11 @@ from mcheck.simt.traces.wgmma_batches import batch_wgmma, has_batches
 
 MOST_REASONS = 4
 """The maximum number of gaps that a reason lists."""
-ONE_CLUSTER = "one cluster of the grid was checked, that of CTA {}; others are assumed not to touch its memory"
-COMPARED = "one cluster of the grid was checked, that of CTA {}; the bytes it accesses were compared with the others'"
-ALL_ALIKE = "one cluster of the grid was checked, that of CTA {}; the others behave alike and do not conflict with it"
+WHICH = "one cluster of the grid was checked, that of"
+ONE_CLUSTER = "{} CTA {}; others are assumed not to touch its memory"
+COMPARED = "{} CTA {}; the bytes it accesses were compared with the others'"
+ALL_ALIKE = "{} CTA {}; the others behave alike and do not conflict with it"
+WHOLE_GRID = "all clusters of the grid were checked together"
 BUFFERS = "buffers do not overlap; accesses to buffers of unknown size are assumed in bounds"
 WHY = "the default for modules"
 """Why the protocol engine is used if no engine is named."""
@@ -40,21 +45,46 @@ WHY = "the default for modules"
 def answer_launch(
     module: Module, launch: Launch, model: Model, question: Question, engine: str = "auto", *, alone: bool = False
 ) -> Answer:
-    """What an engine (by default the protocol engine) finds in one cluster of a launch, extended to all clusters of the
-    grid if they are covered.
+    """What an engine (by default the protocol engine) finds in a launch.
 
-    ``alone``: only this cluster is in question. Raises ``InputError`` if the launch leaves open what control flow or an
-    address of shared memory depends on.
+    First one cluster is followed, and the answer extended to the grid if no two clusters conflict. If they may, groups
+    of clusters that share memory are followed together (``mcheck.checking.modules.cluster_groups``). ``alone``: only
+    this cluster is in question. Raises ``InputError`` if the launch leaves open what control flow or an address of
+    shared memory depends on.
     """
     limit = Limit(question.timeout)
+
+    def follow(launch: Launch, limit: Limit, *, whole: bool = False, apart: bool = False) -> Followed | None:
+        asked = replace(question, timeout=limit.left())
+        return _follow(module, launch, model, asked, engine, limit, whole=whole, alone=apart)
+
+    first = _follow(module, launch, model, question, engine, limit, alone=alone)
+    assert first is not None
+    given = first.answer if alone else answer_together(module, launch, first, follow, question, limit)
+    return replace(given, chosen=WHY) if engine == "auto" else given
+
+
+def _follow(
+    module: Module, launch: Launch, model: Model, question: Question, engine: str, limit: Limit, *,
+    alone: bool = False, whole: bool = False,
+) -> Followed | None:  # fmt: skip
+    """Follow the clusters that a launch executes together on all their paths. With ``whole``, only if no cluster
+    outside of the group may conflict with them, else ``None``.
+    """
     found: list[tuple[ClusterTrace, Answer]] = []
     unknown: Reasons = ()
     launched: Coverage | None = None
+    branches = BranchPaths()
+    outside: tuple[Finding, ...] = ()
     try:
-        for way in extract_traces(module, launch, limit, alone=alone):
+        for way in extract_traces(module, launch, limit, alone=alone, branches=branches):
+            if whole and way.footprint is not None and compute_coverage([way.footprint], launch, limit).reasons:
+                return None
             way = replace(way, program=way.program.with_assumptions(launch.assume))
             asked = _asked(way.program, model, question, "protocol" if engine == "auto" else engine, limit)
-            given = _in_the_grid(way.program, launch, asked)
+            branches.require(_branch_values(way.program, asked, launch), way.choices)
+            given, dropped = (asked, ()) if whole else _in_the_grid(way.program, launch, asked)
+            outside += dropped
             early = [early_finding(e, way.program, launch.width, question.profile) for e in way.early_accesses]
             given = replace(given, findings=(*given.findings, *early)) if early else given
             if way.last_lane_leads and _worst(given.findings):
@@ -67,7 +97,7 @@ def answer_launch(
                 break  # the reason says so; report what was found before a limit stops this process
         footprints = [way.footprint for way, _ in found if way.footprint is not None]
         if footprints and not any(_worst(given.findings) for _, given in found):
-            launched = compute_coverage(footprints, launch.cluster, limit)
+            launched = compute_coverage(footprints, launch, limit)
             sure = len(found) == 1 and found[0][1].verdict in (Verdict.PROVED, Verdict.FINDING) and not found[0][0].gaps
             races = cluster_race_findings(launched, module, question.profile) if sure else ()
             found[0] = found[0][0], replace(found[0][1], findings=(*found[0][1].findings, *races))
@@ -75,8 +105,12 @@ def answer_launch(
         unknown = (timeout_reason(question.timeout, str(over)),)
     except Unsupported as error:
         unknown = (error_reason(error),)
-    joined = _joined(launch, found, unknown, launched)
-    return replace(joined, chosen=WHY) if engine == "auto" else joined
+    if not (branches.incomplete or branches.pending):
+        found = [(way, _without_branches(given)) for way, given in found]
+    if launch.group is not None:
+        launched = Coverage(uncovered_grid(launch), ((None, OPEN),))
+    waits = any(waits_for_global_word(way.program) for way, _ in found)
+    return Followed(_joined(launch, found, unknown, launched), outside, waits)
 
 
 def _asked(program: Program, model: Model, question: Question, engine: str, limit: Limit) -> Answer:
@@ -95,21 +129,40 @@ def _asked(program: Program, model: Model, question: Question, engine: str, limi
     return ask(program, model, replace(question, timeout=limit.remaining()), engine)
 
 
-def _in_the_grid(program: Program, launch: Launch, given: Answer) -> Answer:
-    """The answer without deadlocks that another cluster of the grid may resolve by a write to global memory."""
-    if not following_clusters(launch, 1):
+def _branch_values(program: Program, given: Answer, launch: Launch) -> Iterator[Values]:
+    """The values by which executions leave the path, by lane."""
+    places = [t.place for t in program.threads]
+    lanes = [p.cta.number * launch.width + p.warp * WARP + p.lane for p in places]
+    for values in given.branches:
+        yield frozenset((lanes[thread], at, value) for thread, at, value in values)
+
+
+def _without_branches(given: Answer) -> Answer:
+    """The answer about a path of which all branches are followed."""
+    if not given.branches:
         return given
+    reasons = tuple(r for r in given.reasons if r.cause is not Cause.BRANCHES)
+    return add_verdict(replace(given, covered=given.covered or not reasons, reasons=reasons, branches=frozenset()))
+
+
+def _in_the_grid(program: Program, launch: Launch, given: Answer) -> tuple[Answer, tuple[Finding, ...]]:
+    """The answer without deadlocks that another cluster of the grid may resolve by a write to global memory, and these
+    deadlocks.
+    """
+    if len(launch.executed_clusters) == prod(launch.cluster_counts):
+        return given, ()
     shared = {i.label for i in program.memory.instances if i.object.space == "global"}
     waits = [a for f in given.findings if f.kind == "deadlock" for a in f.accesses if a.object in shared]
     if not waits:
-        return given
+        return given, ()
     kept = tuple(f for f in given.findings if f.kind != "deadlock" or not any(a in waits for a in f.accesses))
     places = {(a.span.path, a.span.line, a.span.column): (a.span, a.object) for a in waits if a.span is not None}
     said = [
         Reason(Cause.OTHER_CLUSTERS, f"this waits for {name}, which other clusters of the grid may write", span=span)
         for _, (span, name) in sorted(places.items())
     ]
-    return add_verdict(replace(given, findings=kept, covered=False, reasons=unique_reasons(given.reasons, said)))
+    left = add_verdict(replace(given, findings=kept, covered=False, reasons=unique_reasons(given.reasons, said)))
+    return left, tuple(f for f in given.findings if f not in kept)
 
 
 def _by_leader(way: ClusterTrace, other: Answer) -> ClusterTrace:
@@ -143,11 +196,8 @@ def _joined(
     left_out = reasons if _worst(kept) else (*reasons, *gaps, *beyond)
     verdict, reasons = verdict_of(kept, covered=covered, reasons=left_out)
     first = found[0][1] if found else Answer(verdict=Verdict.UNKNOWN, engine="protocol")
-    followed = ONE_CLUSTER
-    if launched is not None:
-        followed = COMPARED if launched.clashes else ONE_CLUSTER if launched.reasons else ALL_ALIKE
     said = [text for _, given in found for text in given.assumptions]
-    said += [followed.format(", ".join(map(str, launch.first))), BUFFERS]
+    said += [_describe_followed(launch, launched), BUFFERS]
     said += [text for way, _ in found for text in way.assumptions]
     return replace(
         first,
@@ -159,8 +209,20 @@ def _joined(
         executions=sum(given.executions for _, given in found),
         undefined=any(given.undefined for _, given in found),
         cut=any(given.cut for _, given in found),
-        covers=single_cluster_coverage(launch) if launched is None else launched.covers,
+        covers=uncovered_grid(launch) if launched is None else launched.covers,
     )
+
+
+def _describe_followed(launch: Launch, launched: Coverage | None) -> str:
+    """Which clusters were followed, and what that says of the others."""
+    several = len(launch.executed_clusters)
+    if several == prod(launch.cluster_counts):
+        return WHOLE_GRID if several > 1 else ONE_CLUSTER.format(WHICH, ", ".join(map(str, launch.first)))
+    text = ONE_CLUSTER
+    if launched is not None:
+        text = COMPARED if launched.clashes else ONE_CLUSTER if launched.reasons else ALL_ALIKE
+    clusters = f"{several} clusters of the grid were checked together, those from" if several > 1 else WHICH
+    return text.format(clusters, ", ".join(map(str, launch.first)))
 
 
 def _gap_reasons(gaps: list[Gap]) -> Reasons:

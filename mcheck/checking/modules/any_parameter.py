@@ -8,21 +8,31 @@ numbers are checked, and the answer is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
-from mcheck.answers.merged_answers import explain_unproved, is_whole, merge_assumptions, merge_findings, merge_proved
+from mcheck.answers.merged_answers import explain_unproved, merge_assumptions, merge_findings, merge_proved
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import verdict_of
-from mcheck.base.budget import Limit, TimeOut
-from mcheck.base.reasons import Cause, Reason, Reasons, timeout_reason, unique_reasons
+from mcheck.base.budget import Limit
+from mcheck.base.reasons import Cause, Reason, Reasons, unique_reasons
+from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.checking.modules.answer import answer_launch
-from mcheck.checking.modules.grid_coverage import single_cluster_coverage
-from mcheck.checking.policy.number_ranges import CheckedNumbers, Unproved, attempt_proof
+from mcheck.checking.modules.grid_coverage import uncovered_grid
+from mcheck.checking.policy.every_number import (
+    Attempt,
+    CheckedNumbers,
+    FollowingErrors,
+    Proved,
+    TimeShares,
+    Unproved,
+    answer_every_number,
+    attempt_proof,
+)
 from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Launch
 from mcheck.frontend.ptx.module import Module
@@ -37,6 +47,8 @@ if TYPE_CHECKING:
     from mcheck.proofs.parametric_proof import Proof
     from mcheck.simt.parametric.periodic_trace import PeriodicTrace
 
+Numbers = tuple[int, ...]
+"""A number for each parameter that is any number."""
 LAST = {1: 8, 2: 3}
 """The largest number that is checked without a proof, by the number of such parameters; 1 for more of them."""
 LARGER = (12, 18, 27, 40, 60, 90)
@@ -55,14 +67,15 @@ def answer_for_every(module: Module, launch: Launch, model: Model, question: Que
     except MissingParameter:
         if not names:
             raise
-    return _of_one(_Every(module, launch, model, question, engine, names).answer(), module, launch)
+    family = _Launches(module, launch, model, question, engine, names)
+    return _of_one(answer_every_number(family, question.timeout, question.excused), module, launch)
 
 
 def _of_one(given: Answer, module: Module, launch: Launch) -> Answer:
     """Limits a proof for all numbers to the cluster that was checked, unless all clusters only read and do the same:
     how their accesses depend on the number is not compared.
     """
-    covers = single_cluster_coverage(launch)
+    covers = uncovered_grid(launch)
     if only_reads(module, launch.entry):
         covers = replace(covers, clusters=covers.total)
     if covers.clusters < covers.total and given.verdict is Verdict.PROVED:
@@ -72,49 +85,56 @@ def _of_one(given: Answer, module: Module, launch: Launch) -> Answer:
     return replace(given, covers=covers, covered=given.covered and covers.clusters == covers.total)
 
 
-@dataclass(slots=True)
-class _Every:
+@dataclass(frozen=True, slots=True)
+class _Launches:
+    """The launches of a module, one for each number, or for numbers for each of several parameters."""
+
     module: Module
     launch: Launch
     model: Model
     question: Question
     engine: str
     names: list[str]
-    limit: Limit = field(init=False)
-    checked: CheckedNumbers[tuple[int, ...]] = field(init=False)
 
-    def answer(self) -> Answer:
-        """The answer for all numbers."""
-        self.limit = Limit(self.question.timeout)
-        self.checked = CheckedNumbers(self.question.excused)
-        why: Reasons = (Reason(Cause.NUMBERS, "more than one parameter is any number"),)
-        try:
-            if len(self.names) == 1:
-                given = self.prove_single()
-                if isinstance(given, Answer):
-                    return given
-                why = given
-            for numbers in self.sample_numbers():
-                if self.check_numbers(numbers):
-                    self.check_smaller(numbers)
-                    break
-        except TimeOut as over:
-            late = next(iter(self.checked.slow.values()), None)
-            return self.conclude(
-                late.reasons if late is not None else (timeout_reason(self.question.timeout, str(over)),)
-            )
-        return self.conclude(why)
+    @property
+    def shares(self) -> TimeShares:
+        """A number has all time that is left; if that is not enough, larger ones are not checked."""
+        return TimeShares()
+
+    def answer(self, number: Numbers, seconds: float | None) -> Answer:
+        """The answer about the launch with a number for each parameter."""
+        launch = _with(self.launch, dict(zip(self.names, number, strict=True)))
+        asked = replace(self.question, timeout=seconds)
+        return answer_launch(self.module, launch, self.model, asked, self.engine, alone=True)
 
     # --- the proof ------------------------------------------------------------------------------------------------
 
-    def prove_single(self) -> Answer | Reasons:
-        """The answer for a single such parameter: a proof or an error for some number, or why there is neither."""
+    def prove(self, limit: Limit) -> Attempt[Numbers]:
+        """The proof for all large numbers of a single parameter, or why there is none."""
+        if len(self.names) > 1:
+            return Unproved((Reason(Cause.NUMBERS, "more than one parameter is any number"),))
         if self.engine not in ("auto", "protocol"):
-            return (Reason(Cause.NUMBERS, f"the {self.engine} engine cannot prove all numbers"),)
-        ways = attempt_proof(self.limit, self.find_periodic_traces)
-        return ways.why if isinstance(ways, Unproved) else self.answer_from_proofs(ways)
+            return Unproved((Reason(Cause.NUMBERS, f"the {self.engine} engine cannot prove all numbers"),))
+        ways = attempt_proof(limit, self._find_periodic_traces)
+        if isinstance(ways, Unproved):
+            return ways
+        proofs = attempt_proof(limit, lambda left: [self._prove_trace(way, left) for way in ways])
+        if isinstance(proofs, Unproved):
+            return replace(proofs, numbers=self._smaller_numbers(ways, ways[0].starts[-1]))
+        first = max(w.first_number(p.first) for w, p in zip(ways, proofs, strict=True))
+        rounds = max(p.period // len(w.starts) * w.step for w, p in zip(ways, proofs, strict=True))
+        name, last = self.names[0], min(way.last for way in ways)
+        often = f"every {rounds}" if rounds > 1 else "with every one"
+        said = (
+            f"for every number of rounds from 0 on: from {name} = {first} on, the state repeats {often}"
+            f" ({name} up to {last}: above that a register may overflow)"
+        )
+        return Proved(
+            numbers=self._smaller_numbers(ways, first), answers=tuple(p.answer for p in proofs),
+            executions=sum(p.executions for p in proofs), said=said,
+        )  # fmt: skip
 
-    def find_periodic_traces(self, limit: Limit) -> list[PeriodicTrace]:
+    def _find_periodic_traces(self, limit: Limit) -> list[PeriodicTrace]:
         """The periodic trace of each path of the kernel."""
         from mcheck.simt.parametric.periodic_trace import PeriodFinder
 
@@ -122,39 +142,12 @@ class _Every:
         ways: list[PeriodicTrace] = []
         todo = [PathChoices()]
         while todo:
-            finder = PeriodFinder(self.module, self.with_number, argument, todo.pop(), limit, argument.name)
+            finder = PeriodFinder(self.module, self._launch_with, argument, todo.pop(), limit, argument.name)
             ways.append(finder.find())
             todo += [w for w in finder.alternatives() if not ways[-1].path.last_lane_leads]
         return ways
 
-    def answer_from_proofs(self, ways: list[PeriodicTrace]) -> Answer | Reasons:
-        """The answer if every path is proved, or some number has an error; else why there is no proof."""
-        proofs = attempt_proof(self.limit, lambda limit: [self.prove_trace(way, limit) for way in ways])
-        first = ways[0].starts[-1]
-        if not isinstance(proofs, Unproved):
-            first = max(w.first_number(p.first) for w, p in zip(ways, proofs, strict=True))
-        for number in self.smaller_numbers(ways, first):
-            if self.check_numbers((number,)):
-                return self.conclude(())
-            given = self.checked.found[(number,)]
-            if not isinstance(proofs, Unproved) and not is_whole(given):
-                proofs = Unproved(given.reasons or (Reason(Cause.LEFT_OUT),))
-        if isinstance(proofs, Unproved):
-            return proofs.why
-        last = min(way.last for way in ways)
-        rounds = max(p.period // len(w.starts) * w.step for w, p in zip(ways, proofs, strict=True))
-        answers = list(self.checked.found.values())
-        name = self.names[0]
-        often = f"every {rounds}" if rounds > 1 else "with every one"
-        said = (
-            f"for every number of rounds from 0 on: from {name} = {first} on, the state repeats {often}"
-            f" ({name} up to {last}: above that a register may overflow)"
-        )
-        executions = self.checked.executions + sum(p.executions for p in proofs)
-        given = replace(answers[0], assumptions=merge_assumptions(answers))
-        return merge_proved(given, [*answers, *(p.answer for p in proofs)], executions, Reason(Cause.PERIODIC, said))
-
-    def prove_trace(self, way: PeriodicTrace, limit: Limit) -> Proof:
+    def _prove_trace(self, way: PeriodicTrace, limit: Limit) -> Proof:
         """The proof for one path that no number of loop iterations, from some number on, has a finding."""
         from mcheck.proofs.parametric_proof import prove
 
@@ -170,9 +163,10 @@ class _Every:
 
         rounds = LoopPeriodicity(len(way.starts), {}, {}, place=way.loop_bounds)
         program = replace(instance(0), parameter=self.names[0], instance=instance, rounds=lambda: rounds)
-        return prove(program, self.model, self.question.profile, self.question.unroll, limit)
+        asked = self.question
+        return prove(program, self.model, asked.profile, asked.unroll, limit, passes=asked.passes)
 
-    def smaller_numbers(self, ways: list[PeriodicTrace], first: int) -> Iterator[int]:
+    def _smaller_numbers(self, ways: list[PeriodicTrace], first: int) -> list[Numbers]:
         """The numbers below ``first`` with which some path differs from smaller ones."""
         found: set[int] = set()
         for way in ways:
@@ -182,70 +176,82 @@ class _Every:
             while (number := way.first_number(size)) < first:
                 found.add(number)
                 size += 1
-        yield from sorted(n for n in found if n < max(first, ways[0].starts[-1] + 1))
+        return [(n,) for n in sorted(found) if n < max(first, ways[0].starts[-1] + 1)]
 
-    # --- numbers one by one ---------------------------------------------------------------------------------------
+    # --- which numbers --------------------------------------------------------------------------------------------
 
-    def sample_numbers(self) -> Iterator[tuple[int, ...]]:
-        """The numbers that are checked without a proof."""
+    def numbers(self, proof: Attempt[Numbers], checked: CheckedNumbers[Numbers]) -> Iterator[Numbers]:
+        """The numbers with which some path differs; if that proves nothing, the smallest ones and some larger ones."""
+        yield from proof.numbers
+        if isinstance(proof, Proved) and checked.are_whole:
+            return
         last = LAST.get(len(self.names), 1)
         yield from sorted(product(range(last + 1), repeat=len(self.names)), key=sum)
         if len(self.names) == 1:
             yield from ((number,) for number in LARGER)
 
-    def check_smaller(self, numbers: tuple[int, ...]) -> None:
-        """Checks the numbers below ``numbers`` that were skipped."""
-        if len(numbers) == 1:
-            for number in range(numbers[0]):
-                if self.check_numbers((number,)):
-                    break
+    def skipped(self, number: Numbers, proof: Attempt[Numbers], checked: CheckedNumbers[Numbers]) -> Iterator[Numbers]:
+        """The smaller numbers, unless some path differs with this one: then it does not with those between."""
+        if len(number) == 1 and number not in proof.numbers:
+            yield from ((k,) for k in range(number[0]) if (k,) not in checked)
 
-    def with_number(self, number: int) -> Launch:
-        """The launch with a number for the parameter."""
-        return _with(self.launch, {self.names[0]: number})
+    def following(self, _: Numbers, __: CheckedNumbers[Numbers]) -> Iterable[Numbers]:
+        """None: what larger numbers show is not told."""
+        return ()
 
-    def check_numbers(self, numbers: tuple[int, ...]) -> bool:
-        """Checks the kernel with ``numbers``; whether it has an error that ends the search. Raises ``TimeOut``."""
-        if numbers not in self.checked:
-            asked = replace(self.question, timeout=self.limit.remaining())
-            launch = _with(self.launch, dict(zip(self.names, numbers, strict=True)))
-            self.checked.record(numbers, answer_launch(self.module, launch, self.model, asked, self.engine, alone=True))
-        if numbers in self.checked.slow:
-            raise TimeOut
-        return self.checked.ends_search(self.checked.found[numbers])
-
-    def format_numbers(self, numbers: tuple[int, ...]) -> str:
+    def name(self, number: Numbers) -> str:
         """Numbers with the names of their parameters, as text."""
-        return ", ".join(f"{name} = {number}" for name, number in zip(self.names, numbers, strict=True))
+        return ", ".join(f"{name} = {one}" for name, one in zip(self.names, number, strict=True))
 
-    def conclude(self, why: Reasons) -> Answer:
-        """The answer for the smallest numbers that have an error; else ``unknown``, with what the checked numbers
-        showed.
+    # --- conclusions ----------------------------------------------------------------------------------------------
+
+    def conclude_proved(self, proof: Proved[Numbers], checked: CheckedNumbers[Numbers]) -> Answer:
+        """The answer for every number."""
+        answers = list(checked.found.values())
+        given = replace(answers[0], assumptions=merge_assumptions(answers))
+        executions = checked.executions + proof.executions
+        return merge_proved(given, [*answers, *proof.answers], executions, Reason(Cause.PERIODIC, proof.said))
+
+    def conclude_error(
+        self, number: Numbers, proof: Attempt[Numbers], checked: CheckedNumbers[Numbers],
+        _: FollowingErrors[Numbers],
+    ) -> Answer:  # fmt: skip
+        """The answer for the smallest numbers that have an error; a proof that time cut would not have shown others
+        with which some path differs.
         """
-        found = self.checked.found
-        wrong = min(self.checked.with_errors, key=sum, default=None)
-        if wrong is not None:
-            given = found[wrong]
-            findings = tuple(
-                replace(f, message=f"{f.message}, with {self.format_numbers(wrong)}") for f in given.findings
-            )
-            reasons = unique_reasons(given.reasons, (r for r in why if r.cut))
-            return replace(
-                given, findings=findings, covered=False, executions=self.checked.executions, reasons=reasons,
-                cut=any(a.cut for a in found.values()),
-            )  # fmt: skip
+        given = checked.found[number]
+        why = () if number in proof.numbers or isinstance(proof, Proved) else proof.why
+        findings = tuple(replace(f, message=f"{f.message}, with {self.name(number)}") for f in given.findings)
+        return replace(
+            given, findings=findings, covered=False, executions=checked.executions,
+            reasons=unique_reasons(given.reasons, (r for r in _late(checked) or why if r.cut)),
+            cut=any(a.cut for a in checked.found.values()),
+        )  # fmt: skip
+
+    def conclude_open(self, why: Reasons, checked: CheckedNumbers[Numbers]) -> Answer:
+        """The answer with what the checked numbers showed."""
+        found, why = checked.found, _late(checked) or why
         if not found:
             return Answer(verdict=Verdict.UNKNOWN, engine="protocol", covered=False, reasons=why)
         left = explain_unproved(
             " and ".join(self.names), "number", found, lambda clean: "; ".join(map(_listed, zip(*clean, strict=True))),
-            self.format_numbers, Reason(Cause.NOT_PERIODIC, "other values are not proved safe", because=why),
+            self.name, Reason(Cause.NOT_PERIODIC, "other values are not proved safe", because=why),
         )  # fmt: skip
         answers = list(found.values())
         return replace(
             answers[-1], verdict=Verdict.UNKNOWN, reasons=(left,), findings=merge_findings(answers[::-1]),
-            covered=False, assumptions=merge_assumptions(answers),
-            executions=self.checked.executions, cut=any(a.cut for a in answers),
+            covered=False, assumptions=merge_assumptions(answers), executions=checked.executions,
+            cut=any(a.cut for a in answers),
         )  # fmt: skip
+
+    def _launch_with(self, number: int) -> Launch:
+        """The launch with a number for the parameter."""
+        return _with(self.launch, {self.names[0]: number})
+
+
+def _late(checked: CheckedNumbers[Numbers]) -> Reasons:
+    """Why the time did not suffice, if it did not: as an engine says, or else that it is over."""
+    return next((given.reasons for given in checked.slow.values()), checked.late)
 
 
 def _is_any(argument: Argument) -> bool:

@@ -6,6 +6,7 @@ It does if all clusters do the same and no two access the same bytes in conflict
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations_with_replacement, islice, product
 from math import prod
 
@@ -71,20 +72,27 @@ class Coverage:
         why = [Reason(Cause.GAP, text, span=span) for span, text in self.reasons]
         more = len(why) - MOST_REASONS
         why = why[:MOST_REASONS] + ([Reason(Cause.GAP, f"{more} more")] if more > 0 else [])
-        said = f"one of {self.covers.total} clusters of the grid was checked"
+        together = self.covers.together
+        said = (
+            f"one of {self.covers.total} clusters of the grid was checked"
+            if together == 1
+            else f"{together} of {self.covers.total} clusters of the grid were checked together"
+        )
         return (Reason(Cause.CLUSTERS, said, because=tuple(why)),)
 
 
-def single_cluster_coverage(launch: Launch) -> Covers:
-    """The coverage if only one cluster of a launch was checked."""
-    counts = [n // c for n, c in zip(launch.grid, launch.cluster, strict=True)]
-    return Covers(clusters=1, total=prod(counts))
+def uncovered_grid(launch: Launch) -> Covers:
+    """The coverage if nothing is known of the clusters that were not executed."""
+    several = len(launch.executed_clusters)
+    return Covers(clusters=several, total=prod(launch.cluster_counts), together=several)
 
 
-def compute_coverage(footprints: Sequence[Footprint], cluster: Extent, limit: Limit) -> Coverage:
-    """The coverage that follows from the footprints of the paths of one cluster; ``cluster`` is its extent in CTAs."""
+def compute_coverage(footprints: Sequence[Footprint], launch: Launch, limit: Limit) -> Coverage:
+    """The coverage that follows from the footprints of the paths of what was executed: one cluster, or a box of several
+    that is one here.
+    """
     first = footprints[0]
-    of = first.space.cluster_count
+    cluster = _extent(launch)
     found: list[tuple[Span | None, str]] = []
     clashes: list[Clash] = []
     if any(not _same(first, other) for other in footprints[1:]):
@@ -97,7 +105,16 @@ def compute_coverage(footprints: Sequence[Footprint], cluster: Extent, limit: Li
         ]
         found += _meetings(footprint, cluster, limit, clashes, whole=not found)
     reasons = tuple(dict.fromkeys(found))
-    return Coverage(Covers(clusters=1 if reasons else of, total=of, together=1), reasons, tuple(dict.fromkeys(clashes)))
+    alone = uncovered_grid(launch)
+    return Coverage(
+        replace(alone, clusters=alone.clusters if reasons else alone.total), reasons, tuple(dict.fromkeys(clashes))
+    )
+
+
+def _extent(launch: Launch) -> Extent:
+    """The extent, in CTAs, of what was executed."""
+    x, y, z = (a * b for a, b in zip(launch.cluster, launch.together, strict=True))
+    return x, y, z
 
 
 def _same(a: Footprint, b: Footprint) -> bool:

@@ -29,7 +29,10 @@ def add_tried_fixes(given: Answer, program: Program, model: Model, question: Que
         return given
     from mcheck.engines.protocol.exploration import answer
 
-    told = answer(program, model, profile=question.profile, unroll=question.unroll, timeout=timeout, limit=FEW)
+    told = answer(
+        program, model, profile=question.profile, unroll=question.unroll, timeout=timeout, limit=FEW,
+        passes=question.passes,
+    )  # fmt: skip
     better = {_key(f): f.missing for f in told.findings if _key(f) in vague and not _vague(f)}
     given = replace(given, cut=given.cut or told.cut)
     if not better:

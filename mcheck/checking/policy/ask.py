@@ -85,14 +85,16 @@ def ask(
         if is_settled(given, program, question):
             first = chosen.attempts[0].engine
             why = chosen.why if given.engine == first else f"after the {first} engine"
-            return replace(with_fixes(given), chosen=why, cut=given.cut or (hurried and _cut(answers)))
+            fixed = with_fixes(given)
+            return replace(fixed, chosen=why, cut=fixed.cut or (hurried and _cut(answers)))
         if late is not None and attempt.seconds is not None and given.cut:
             late.add(attempt.engine)
         answers.append(given)
     best = _best_findings(answers) if question.about is Completeness.FINDINGS else _best(answers)
     first = answers[0].engine
     why = chosen.why if best.engine == first else f"the {first} engine gave no complete answer"
-    return replace(with_fixes(best), chosen=why, cut=_cut(answers if hurried else _last(answers)))
+    fixed = with_fixes(replace(best, cut=False))
+    return replace(fixed, chosen=why, cut=fixed.cut or _cut(answers if hurried else _last(answers)))
 
 
 def _prover(program: Program, model: Model, question: Question, engine: str) -> Prover:
@@ -109,9 +111,9 @@ def _prover(program: Program, model: Model, question: Question, engine: str) -> 
 
         asked = program, model, question.profile, question.unroll, limit
         return (
-            parametric_proof.prove(*asked, suffices)
+            parametric_proof.prove(*asked, suffices, passes=question.passes)
             if program.parameter is not None
-            else parametric_proof.prove_long(*asked)
+            else parametric_proof.prove_long(*asked, passes=question.passes)
         )
 
     return prove

@@ -14,7 +14,7 @@ from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy.program_size import choose_enumerator
 from mcheck.checking.policy.question import Completeness, Question
-from mcheck.ir.ops import Alu, Branch, Fence, Label, Load, Store
+from mcheck.ir.ops import Alu, Branch, Fence, Load, Store
 from mcheck.ir.program import Program
 
 LITMUS_SIZE = 40
@@ -150,5 +150,5 @@ def is_litmus(program: Program) -> bool:
     """
     if len(program.threads) > LITMUS_THREADS:
         return False
-    shared = sum(1 for t in program.threads for op in t.code if not isinstance(op, Alu | Branch | Label))
+    shared = sum(1 for t in program.threads for op in t.code if not (op.facets.computes or isinstance(op, Branch)))
     return shared <= LITMUS_SIZE

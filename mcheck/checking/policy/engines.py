@@ -39,6 +39,7 @@ def ask_engine(name: str, program: Program, model: Model, question: Question, ti
             thorough=question.thorough,
             excused=question.excused,
             brief=question.brief,
+            passes=question.passes,
         )
     else:
         if name == "z3":

@@ -7,33 +7,34 @@ are then not proved safe, so that without a finding the answer is unknown.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mcheck.answers.merged_answers import (
-    Excused,
-    explain_unproved,
-    is_counted_error,
-    is_whole,
-    merge_assumptions,
-    merge_findings,
-    merge_proved,
-)
+from mcheck.answers.merged_answers import Excused, explain_unproved, merge_assumptions, merge_findings, merge_proved
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import InputError
-from mcheck.base.reasons import Cause, Reason, Reasons, cut, mark_own_limit, timeout_reason, unique_reasons
+from mcheck.base.reasons import Cause, Reason, Reasons, cut, timeout_reason, unique_reasons
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.policy.number_ranges import CheckedNumbers, Unproved, attempt_proof
-from mcheck.findings.finding import Finding
+from mcheck.checking.policy.every_number import (
+    Attempt,
+    CheckedNumbers,
+    FollowingErrors,
+    Proved,
+    TimeShares,
+    Unproved,
+    answer_every_number,
+    attempt_proof,
+)
 from mcheck.ir.program import Program, ShortenedLoops
 
 if TYPE_CHECKING:
     from mcheck.proofs.parametric_proof import Proof
 
+Answerer = Callable[[Program, float | None], Answer]
+"""The answer about one program within so many seconds."""
 Prover = Callable[[Limit], "Proof"]
 """Proves all numbers from one on; raises ``Aperiodic``, ``Unsupported`` or ``TimeOut``."""
 
@@ -90,84 +91,150 @@ def numbers_around(turn: int | None) -> Iterator[int]:
 
 
 def check_every_number(
-    program: Program, seconds: float | None, answer: Callable[[Program, float | None], Answer],
-    prove: Prover | None = None, excused: Excused = None,
-) -> Answer:  # fmt: skip
-    """The answer about findings for every N, from answers about the program with one number at a time.
+    program: Program, seconds: float | None, answer: Answerer, prove: Prover | None = None, excused: Excused = None
+) -> Answer:
+    """The answer about findings for every N, from answers about the program with one number at a time."""
+    return answer_every_number(_Sketches(program, seconds, answer, prove), seconds, excused)
 
-    The first number with an error ends the search, unless the error is ``excused``; some larger numbers are checked for
-    other errors. Without a proof, a number that takes more than half of the remaining time is skipped: larger ones may
-    be faster if they have an error.
-    """
-    limit = Limit(seconds)
-    looked = CheckedNumbers[int](excused)
-    unproved, took = Unproved(), NEXT_TO_IT
-    late: Reasons = ()
-    try:
-        proof = _proof(limit, prove)
-        unproved = proof if isinstance(proof, Unproved) else unproved
-        turn = unproved.change
-        large, last = 0, 0.0
-        share = 0.5 if isinstance(proof, Unproved) else 1.0
 
-        def look(one: Program, left: float | None) -> Answer:
-            nonlocal large
-            large = sum(len(t.code) for t in one.threads)
-            return answer(one, None if left is None else left * share)
+@dataclass(slots=True)
+class _Sketches:
+    """The programs of a sketch, one for each N."""
 
-        def patient(most: float) -> bool:
-            nonlocal late
-            if seconds is not None or last <= most:
-                return True
-            number = f"{program.parameter} = {max(looked.found, default=0)}"
-            said = f"{number} took longer than {most:g} s, and larger ones would"
-            late = (Reason(Cause.TIME, said),)
-            return False
+    program: Program
+    seconds: float | None
+    ask: Answerer
+    prover: Prover | None
+    operations: int = 0
+    """The number of operations of the last program."""
 
-        def tried() -> Iterator[int]:
-            near = tuple(numbers_around(turn))
-            for size in sample_numbers(lambda: large, lambda: patient(PATIENCE)):
-                yield size
-                if size == FEW and near and near[-1] <= LARGEST:  # the proof has met an error with it
-                    yield from near
-            if not near or patient(WAIT * max(looked.found, default=0) / (turn or 1)):
+    @property
+    def shares(self) -> TimeShares:
+        """A number that takes more than half of the remaining time is skipped."""
+        return TimeShares(one=0.5, skips=True, beside=NEXT_TO_IT, wait=WAIT)
+
+    def prove(self, limit: Limit) -> Attempt[int]:
+        """The proof for all large numbers, or why there is none."""
+        proof = _proof(limit, self.prover)
+        if isinstance(proof, Unproved):
+            return proof
+        said = (
+            f"for every number of rounds from 0 on: from {self.program.parameter} = {proof.first} on,"
+            f" the state repeats every {_often(proof)}"
+        )
+        return Proved(
+            numbers=range(proof.first), known=proof.smaller, answers=(proof.answer,), executions=proof.executions,
+            said=said,
+        )  # fmt: skip
+
+    def answer(self, number: int, seconds: float | None) -> Answer:
+        """The answer about the program with a number."""
+        assert self.program.instance is not None
+        try:
+            one = self.program.instance(number)
+        except InputError as error:
+            error.message = f"{error.message} (with {self.name(number)}, which is any number from 0 on)"
+            raise
+        self.operations = sum(len(t.code) for t in one.threads)
+        return self.ask(replace(one, assumptions=self.program.assumptions), seconds)
+
+    # --- which numbers --------------------------------------------------------------------------------------------
+
+    def numbers(self, proof: Attempt[int], checked: CheckedNumbers[int]) -> Iterator[int]:
+        """All numbers below those that are proved; without a proof small ones, then ever fewer larger ones."""
+        if isinstance(proof, Proved):
+            yield from proof.numbers
+            return
+        near = tuple(numbers_around(proof.change))
+        for size in sample_numbers(lambda: self.operations, lambda: self._is_patient(PATIENCE, checked)):
+            yield size
+            if size == FEW and near and near[-1] <= LARGEST:  # the proof has met an error with it
                 yield from near
+        longer = max(checked.found, default=0) / (proof.change or 1)
+        if not near or self._is_patient(WAIT * longer, checked):
+            yield from near
 
-        for size in tried() if isinstance(proof, Unproved) else range(proof.first):
-            if size in looked:
-                continue
-            began = time.monotonic()
-            if not isinstance(proof, Unproved) and size in proof.smaller:
-                looked.record(size, proof.smaller[size])
-            elif _look(program, size, limit, look, looked):
-                took = max(NEXT_TO_IT, time.monotonic() - began)
-                break
-            last = time.monotonic() - began
-        else:
-            if not isinstance(proof, Unproved) and not looked.slow and all(map(is_whole, looked.found.values())):
-                return _proved(program, proof, looked.found)
-        largest = max(looked.found, default=0)
-        smaller = [k for k in range(largest) if k not in looked and looked.ends_search(looked.found[largest])]
-        waits = limit if seconds is not None else Limit(WAIT)
-        for size in smaller:
-            waits.check()
-            if _look(program, size, limit.part(2 * took), answer, looked):
-                break
-    except TimeOut:
-        late = (timeout_reason(seconds),)
-    wrong = min(looked.with_errors, default=None)
-    if wrong is None:
-        return _open(program, looked, unproved.why, late)
-    others = _others(program, limit.part(took), answer, looked, wrong)
-    given = _wrong(program, looked, wrong, others)
-    return replace(given, cut=given.cut or cut(unproved.why))
+    def _is_patient(self, most: float, checked: CheckedNumbers[int]) -> bool:
+        """Whether the last number took at most so many seconds, or there is a time limit; else larger ones are late."""
+        if self.seconds is not None or checked.last <= most:
+            return True
+        said = f"{self.name(max(checked.found, default=0))} took longer than {most:g} s, and larger ones would"
+        checked.late = (Reason(Cause.TIME, said),)
+        return False
+
+    def skipped(self, number: int, _: Attempt[int], checked: CheckedNumbers[int]) -> Iterable[int]:
+        """The smaller numbers that were not sampled, if no larger one without an error was."""
+        return [k for k in range(number) if k not in checked and number == max(checked.found)]
+
+    def following(self, number: int, checked: CheckedNumbers[int]) -> Iterator[int]:
+        """The next numbers, as long as the program with the last one had few executions."""
+        for size in range(number + 1, number + 1 + BEHIND):
+            if checked.found[size - 1].executions > EXECUTIONS:
+                return
+            yield size
+
+    def name(self, number: int) -> str:
+        """A number with the name of the constant."""
+        return f"{self.program.parameter} = {number}"
+
+    # --- conclusions ----------------------------------------------------------------------------------------------
+
+    def conclude_proved(self, proof: Proved[int], checked: CheckedNumbers[int]) -> Answer:
+        """The answer for every number."""
+        answers = [*checked.found.values(), *proof.answers]
+        last = answers[-2] if checked.found else answers[-1]
+        return merge_proved(
+            replace(last, assumptions=merge_assumptions([last])), answers, checked.executions + proof.executions,
+            Reason(Cause.PERIODIC, proof.said),
+        )  # fmt: skip
+
+    def conclude_error(
+        self, number: int, proof: Attempt[int], checked: CheckedNumbers[int],
+        others: FollowingErrors[int],
+    ) -> Answer:  # fmt: skip
+        """The answer for the first number with an error, with review findings of smaller and other errors of larger
+        numbers.
+        """
+        found = checked.found
+        given = found[number]
+        missed = [k for k in range(number) if k not in found]
+        gap = f"{missed[0]} was not checked" if len(missed) == 1 else ""
+        if len(missed) > 1:
+            gap = f"{missed[0]} to {missed[-1]} were not all checked"
+        said = f"found with {self.name(number)}, {gap or 'the smallest such value'}"
+        earliest = _earliest(self.program, number) if number > 1 and not missed else 0
+        if earliest > 0:
+            said += f", so not before round {earliest} of a loop (the first is 0)"
+        for size, errors in others.errors.items():
+            said += f"; {', '.join(sorted({f.code for f in errors}))} with {self.name(size)}"
+        smaller = [found[k] for k in sorted(found) if k < number]
+        beside = [replace(found[size], findings=tuple(errors)) for size, errors in others.errors.items()]
+        unproved = isinstance(proof, Unproved) and cut(proof.why)
+        return replace(
+            given, findings=merge_findings([*smaller, given, *beside]), covered=False, executions=checked.executions,
+            reasons=unique_reasons((Reason(Cause.SMALLEST, said),), given.reasons, others.late),
+            cut=bool(missed) or unproved or any(a.cut for a in found.values()),
+        )  # fmt: skip
+
+    def conclude_open(self, why: Reasons, checked: CheckedNumbers[int]) -> Answer:
+        """The answer with what the checked numbers showed."""
+        name = str(self.program.parameter)
+        found = checked.found
+        left = explain_unproved(
+            name, name, dict(sorted(found.items())), lambda clean: f"{name} = {_listed(clean)}", self.name,
+            Reason(Cause.NOT_PERIODIC, "larger values are not proved safe", because=why),
+        )  # fmt: skip
+        last = found[max(found)] if found else Answer(verdict=Verdict.UNKNOWN)
+        return replace(
+            last, verdict=Verdict.UNKNOWN, findings=merge_findings([found[k] for k in sorted(found, reverse=True)]),
+            covered=False, assumptions=merge_assumptions([last]), executions=checked.executions,
+            reasons=unique_reasons((left,), checked.cut_reasons(self.name) or checked.late),
+            cut=any(a.cut for a in found.values()),
+        )  # fmt: skip
 
 
 def check_written_loops(
-    shortened: ShortenedLoops,
-    seconds: float | None,
-    answer: Callable[[Program, float | None], Answer],
-    prove: Prover | None,
+    shortened: ShortenedLoops, seconds: float | None, answer: Answerer, prove: Prover | None
 ) -> Answer:
     """The answer for loops with a large fixed trip count: by a proof, or else from the whole program."""
     limit = Limit(seconds)
@@ -184,7 +251,7 @@ def check_written_loops(
     return merge_proved(proof.answer, [proof.answer], proof.executions, Reason(Cause.PERIODIC, said))
 
 
-def _proof(limit: Limit, prove: Prover | None) -> Proof | Unproved:
+def _proof(limit: Limit, prove: Prover | None) -> Proof | Unproved[int]:
     """The proof for all large numbers, or why there is none."""
     if prove is None:
         return Unproved()
@@ -194,105 +261,9 @@ def _proof(limit: Limit, prove: Prover | None) -> Proof | Unproved:
         return Unproved()
 
 
-def _proved(program: Program, proof: Proof, found: dict[int, Answer]) -> Answer:
-    answers = [*found.values(), proof.answer]
-    last = answers[-2] if found else answers[-1]
-    said = (
-        f"for every number of rounds from 0 on: from {program.parameter} = {proof.first} on,"
-        f" the state repeats every {_often(proof)}"
-    )
-    executions = sum(a.executions for a in found.values()) + proof.executions
-    return merge_proved(
-        replace(last, assumptions=merge_assumptions([last])), answers, executions, Reason(Cause.PERIODIC, said)
-    )
-
-
 def _often(proof: Proof) -> str:
     often = f"{proof.period} rounds" if proof.period > 1 else "round"
     return f"{often}, up to rotation of stages and parities" if proof.turns else often
-
-
-def _look(
-    program: Program, size: int, limit: Limit, answer: Callable[[Program, float | None], Answer],
-    looked: CheckedNumbers[int],
-) -> bool:  # fmt: skip
-    """Checks the program with one number; whether it ends the search."""
-    left = limit.remaining()
-    assert program.instance is not None
-    try:
-        one = program.instance(size)
-    except InputError as error:
-        error.message = f"{error.message} (with {program.parameter} = {size}, which is any number from 0 on)"
-        raise
-    return looked.record(size, answer(replace(one, assumptions=program.assumptions), left))
-
-
-@dataclass(frozen=True, slots=True)
-class _Others:
-    """Errors of other kinds found with numbers after the first one with an error, and what was not checked for lack of
-    time.
-    """
-
-    errors: dict[int, list[Finding]]
-    late: Reasons = ()
-
-
-def _others(
-    program: Program, limit: Limit, answer: Callable[[Program, float | None], Answer],
-    looked: CheckedNumbers[int], wrong: int,
-) -> _Others:  # fmt: skip
-    found = looked.found
-    known = {f.code for f in found[wrong].findings}
-    others: dict[int, list[Finding]] = {}
-    for size in range(wrong + 1, wrong + 1 + BEHIND):
-        if found[size - 1].executions > EXECUTIONS:
-            break
-        try:
-            if size not in looked:
-                _look(program, size, limit, answer, looked)
-        except InputError:  # what has been found stands
-            break
-        except TimeOut:
-            return _Others(others, (_cut_at(program, size, (replace(timeout_reason(limit.seconds), own=True),)),))
-        if size not in found:
-            return _Others(others, (_cut_at(program, size, mark_own_limit(looked.slow[size].reasons)),))
-        new = [f for f in found[size].findings if is_counted_error(f, looked.excused) and f.code not in known]
-        if new:
-            others[size] = new
-            known.update(f.code for f in new)
-        if cut(found[size].reasons):
-            return _Others(others, (_cut_at(program, size, mark_own_limit(found[size].reasons)),))
-    return _Others(others)
-
-
-def _cut_at(program: Program, size: int, why: Reasons) -> Reason:
-    return Reason(Cause.NUMBERS, f"with {program.parameter} = {size}", because=tuple(r for r in why if r.cut))
-
-
-def _wrong(program: Program, looked: CheckedNumbers[int], wrong: int, others: _Others) -> Answer:
-    """The answer for the first number with an error, with review findings of smaller and other errors of larger
-    numbers.
-    """
-    found = looked.found
-    given = found[wrong]
-    missed = [k for k in range(wrong) if k not in found]
-    gap = f"{missed[0]} was not checked" if len(missed) == 1 else ""
-    if len(missed) > 1:
-        gap = f"{missed[0]} to {missed[-1]} were not all checked"
-    smallest = gap or "the smallest such value"
-    said = f"found with {program.parameter} = {wrong}, {smallest}"
-    earliest = _earliest(program, wrong) if wrong > 1 and not missed else 0
-    if earliest > 0:
-        said += f", so not before round {earliest} of a loop (the first is 0)"
-    for size, errors in others.errors.items():
-        said += f"; {', '.join(sorted({f.code for f in errors}))} with {program.parameter} = {size}"
-    smaller = [found[k] for k in sorted(found) if k < wrong]
-    beside = [replace(found[size], findings=tuple(errors)) for size, errors in others.errors.items()]
-    return replace(
-        given, findings=merge_findings([*smaller, given, *beside]), covered=False, executions=looked.executions,
-        reasons=unique_reasons((Reason(Cause.SMALLEST, said),), given.reasons, others.late),
-        cut=bool(missed) or any(a.cut for a in found.values()),
-    )  # fmt: skip
 
 
 def _earliest(program: Program, wrong: int) -> int:
@@ -306,24 +277,6 @@ def _earliest(program: Program, wrong: int) -> int:
         if len(many[loop]) > len(begins)
     ]
     return min(counts, default=0)
-
-
-def _open(program: Program, looked: CheckedNumbers[int], why: Reasons, late: Reasons) -> Answer:
-    """The answer if no number that was checked ends the search, and there is no proof."""
-    name = str(program.parameter)
-    found = looked.found
-    left = explain_unproved(
-        name, name, dict(sorted(found.items())), lambda clean: f"{name} = {_listed(clean)}",
-        lambda number: f"{name} = {number}",
-        Reason(Cause.NOT_PERIODIC, "larger values are not proved safe", because=why),
-    )  # fmt: skip
-    last = found[max(found)] if found else Answer(verdict=Verdict.UNKNOWN)
-    return replace(
-        last, verdict=Verdict.UNKNOWN, findings=merge_findings([found[k] for k in sorted(found, reverse=True)]),
-        covered=False, assumptions=merge_assumptions([last]), executions=looked.executions,
-        reasons=unique_reasons((left,), looked.cut_reasons(lambda number: f"{name} = {number}") or late),
-        cut=any(a.cut for a in found.values()),
-    )  # fmt: skip
 
 
 def _listed(numbers: list[int]) -> str:

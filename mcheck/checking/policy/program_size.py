@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import lgamma, log, log2
 
-from mcheck.ir.ops import Atomic, Await, Fence, Load, Store
+from mcheck.ir.ops import Await, Fence, ScalarRead, ScalarWrite
 from mcheck.ir.program import Program
 
 VERDICT_LIMIT = 48.0
@@ -26,11 +26,11 @@ def estimate_combinations(program: Program) -> float:
         for op in thread.code:
             if isinstance(op, Await):
                 op = op.inner
-            if isinstance(op, Load | Atomic):
+            if isinstance(op, ScalarRead):
                 reads += 1
-            if isinstance(op, Store | Atomic):
+            if isinstance(op, ScalarWrite):
                 writes += 1
-                places.add(getattr(op, "address", None))
+                places.add(op.address)
             if isinstance(op, Fence) and getattr(op, "sem", "") == "sc":
                 fences += 1
     each = writes / max(1, len(places))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Finding
+
+if TYPE_CHECKING:
+    from mcheck.engines.protocol.passes import Passes
 
 
 class Completeness(StrEnum):
@@ -29,7 +33,8 @@ class Question:
     ``timeout``: seconds for all engines together. ``witnesses``: each state comes with an execution. ``findings``:
     report those of executions that never end too, whatever the file expects. ``thorough``: do not stop soon after the
     first error, or only after the first that is not ``excused``. ``brief``: the protocol engine stops at the first
-    error. ``limit``: the maximum number of executions that the protocol engine explores.
+    error. ``limit``: the maximum number of executions that the protocol engine explores. ``without``: the passes that
+    are off (``mcheck.engines.protocol.passes``).
     """
 
     about: Completeness = Completeness.STATES
@@ -43,3 +48,11 @@ class Question:
     """Findings that do not end the search (``mcheck.answers.merged_answers``)."""
     brief: bool = False
     limit: int | None = None
+    without: frozenset[str] = frozenset()
+
+    @property
+    def passes(self) -> Passes:
+        """The passes that are on; raises ``InputError`` if one that is off does not exist."""
+        from mcheck.engines.protocol.passes import passes_without
+
+        return passes_without(self.without)

@@ -1,1 +1,1 @@
-"""Running suites: which tests, what they should say, processes and time-outs."""
+"""The answer about a file, whatever is asked of it, and about many: reading, errors, judgement, processes, limits."""

@@ -77,8 +77,9 @@ def compare_all(
     ready.
     """
     from mcheck.checking.policy.executions import preload as preload_executions
+    from mcheck.checking.run.command import preload
     from mcheck.checking.run.pool import run_cases
-    from mcheck.checking.run.single import load_model, preload
+    from mcheck.checking.run.single import load_model
 
     preload(settings)
     models = (load_model(first), load_model(second))

@@ -1,24 +1,29 @@
-"""Runs one test: loads it, asks the engine, and turns any error into a result."""
+"""Answers about one file: reads it, asks, judges the findings, and turns any error into a result.
+
+What differs between ``mcheck run``, ``mcheck check`` and the check of a module is its ``Inquiry``.
+"""
 
 from __future__ import annotations
 
 import os
 from dataclasses import replace
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from mcheck.base.budget import Limit
 from mcheck.base.errors import InputError, InternalError, McheckError, OutOfMemory, Span, Unsupported
 from mcheck.base.reasons import Reason, error_reason, format_reasons, with_total_time
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.run.case import DEFAULT_MODEL, Case, Result, Settings
+from mcheck.checking.policy.question import Completeness
+from mcheck.checking.run.case import DEFAULT_MODEL, Case, Settings
+from mcheck.checking.run.result import Result
 from mcheck.findings.ordering import sort_by_cause
 
 if TYPE_CHECKING:
     from mcheck.answers.result import Answer
     from mcheck.cat.ast import Model
-    from mcheck.checking.policy.question import Question
-    from mcheck.ir.program import Program
+    from mcheck.ir.condition import Condition
+    from mcheck.ir.program import Expectation, Program
 
 
 def load_model(name: str) -> Model:
@@ -43,15 +48,6 @@ def choose_model(asked: str | None, own: str | None, path: str, span: Span | Non
         raise
 
 
-def preload(settings: Settings) -> None:
-    """Imports what every test needs and reads the model, before workers are forked."""
-    import mcheck.frontend.litmus  # noqa: F401 - imported for the workers
-    from mcheck.checking.policy import engines
-
-    engines.preload()
-    load_model(settings.model or DEFAULT_MODEL)
-
-
 def load_program(path: str, assume: tuple[str, ...] = (), text: str | None = None, *, every: bool = False) -> Program:
     """The program of a file, under assumptions given by name; raises ``InputError`` if it is unreadable.
 
@@ -70,48 +66,86 @@ def load_program(path: str, assume: tuple[str, ...] = (), text: str | None = Non
         raise InputError(f"{path}: the text is nested too deeply") from None
 
 
-def run_case(case: Case, settings: Settings) -> Result:
-    """The result of one test; raises only ``KeyboardInterrupt``."""
-    from mcheck.checking.policy.ask import ask
+# --- one file -------------------------------------------------------------------------------------------------
 
-    started = perf_counter()
-    model = settings.model or DEFAULT_MODEL
-    within = Limit(settings.timeout)
-    program: Program | None = None
+
+class Subject(Protocol):
+    """What a result is about, as reports name it: a ``Program``, or a module with its launch."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def model(self) -> str | None: ...
+    @property
+    def model_span(self) -> Span | None: ...
+    @property
+    def condition(self) -> Condition: ...
+    @property
+    def expectation(self) -> Expectation: ...
+    @property
+    def warnings(self) -> tuple[tuple[str, Span | None], ...]: ...
+
+
+R = TypeVar("R", bound=Subject)
+S = TypeVar("S", bound=Subject)
+
+
+class Inquiry(Protocol[R, S]):
+    """What is asked about one file, and how the answer is reported.
+
+    ``about``: what the answer has to be complete in. ``read`` gives what the file says, as far as reports need it;
+    ``prepare`` adds what an engine needs, and raises what is wrong with it. ``ask`` gives the answer of the engines,
+    ``report`` the result as the command reports it.
+    """
+
+    @property
+    def about(self) -> Completeness: ...
+    def read(self, case: Case, settings: Settings) -> R: ...
+    def prepare(self, subject: R, settings: Settings) -> S: ...
+    def ask(self, subject: S, model: Model, settings: Settings, within: Limit) -> Answer: ...
+    def report(self, result: Result, subject: S, given: Answer) -> Result: ...
+
+
+def answer_case(case: Case, settings: Settings, inquiry: Inquiry[R, S]) -> Result:
+    """The result for one file; raises only ``KeyboardInterrupt``."""
+    started, within = perf_counter(), Limit(settings.timeout)
+    known: Subject | None = None
     try:
-        program = load_program(case.path, settings.assume, case.text)
-        model = settings.model or program.model or DEFAULT_MODEL
-        if settings.warnings_as_errors and program.warnings:
-            message, span = program.warnings[0]
-            raise InputError(message, span, hint="a warning, treated as an error by --warnings-as-errors")
-        named = choose_model(settings.model, program.model, program.path, program.model_span)
-        asked = make_question(program, replace(settings, timeout=within.left()))
-        given = ask(program, named, asked, settings.engine)
-        given = replace(given, reasons=with_total_time(given.reasons, settings.timeout))
-    except InputError as error:
-        return _failed(case, program, model, Verdict.ERROR, started, error)
-    except Unsupported as error:
-        return _failed(case, program, model, Verdict.UNKNOWN, started, error)
-    except MemoryError:
-        return _failed(case, program, model, Verdict.UNKNOWN, started, out_of_memory(settings.memory))
-    except Exception as error:  # noqa: BLE001 - a crash in one test must not take the suite with it
-        return _failed(case, program, model, Verdict.ERROR, started, crash_error(error), traceback_of(error))
-    concluded = conclude(case.path, program, given, model, perf_counter() - started)
-    return replace(concluded, digest=named.digest)
+        known = text = inquiry.read(case, settings)
+        known = subject = inquiry.prepare(text, settings)
+        model = choose_model(settings.model, subject.model, subject.path, subject.model_span)
+        result = answer_subject(subject, model, settings, inquiry, within, started)
+    except Exception as error:  # noqa: BLE001 - a crash in one file must not take the others with it
+        return failed_result(case.path, known, error, settings, perf_counter() - started, inquiry.about)
+    return replace(result, path=case.path, digest=model.digest)
 
 
-def conclude(path: str, program: Program, given: Answer, model: str, seconds: float) -> Result:
-    """The result: the answer with the test's expectation."""
-    return Result(
-        path=path,
-        name=program.name,
-        condition=_condition(program),
-        kind=program.condition.kind,
+def answer_subject(
+    subject: S, model: Model, settings: Settings, inquiry: Inquiry[R, S], within: Limit, started: float
+) -> Result:
+    """The result for what was read; raises ``McheckError``."""
+    given = inquiry.ask(subject, model, settings, within)
+    given = replace(given, reasons=with_total_time(given.reasons, settings.timeout))
+    return replace(conclude(subject, given, settings, inquiry), seconds=perf_counter() - started)
+
+
+def conclude(subject: S, given: Answer, settings: Settings, inquiry: Inquiry[R, S]) -> Result:
+    """The result of an answer, as the inquiry reports it, with what the file expects."""
+    result = Result(
+        path=subject.path,
+        name=subject.name,
+        about=inquiry.about,
+        condition=_condition(subject.condition),
+        kind=subject.condition.kind,
         verdict=given.verdict,
-        expected=program.expectation.verdict,
-        expected_kinds=program.expectation.kinds,
-        expectation_span=program.expectation.span,
-        model=model,
+        expected=subject.expectation.verdict,
+        expected_kinds=subject.expectation.kinds,
+        expectation_span=subject.expectation.span,
+        model=settings.model or subject.model or DEFAULT_MODEL,
         outcomes=given.outcomes,
         complete=given.complete,
         undefined=given.undefined,
@@ -120,13 +154,91 @@ def conclude(path: str, program: Program, given: Answer, model: str, seconds: fl
         executions=given.executions,
         engine=given.engine,
         chosen=given.chosen,
-        seconds=seconds,
         reasons=given.reasons,
-        warnings=program.warnings,
-        source=program.source,
-        notation=program.condition.notation,
-        assumptions=program.assumptions.describe(),
+        warnings=subject.warnings,
+        source=subject.source,
+        notation=subject.condition.notation,
+        assumptions=given.assumptions,
         cut=given.cut,
+        covers=given.covers,
+        launches=given.launches,
+    )
+    return inquiry.report(result, subject, given)
+
+
+def _condition(condition: Condition) -> str:
+    text = condition.text.strip()
+    if condition.kind == "none" or text.startswith((condition.kind, "~", "not", "final")):
+        return text
+    return f"{condition.kind} {text}"
+
+
+# --- failures -------------------------------------------------------------------------------------------------
+
+
+def failed_result(
+    path: str,
+    subject: Subject | None,
+    error: Exception,
+    settings: Settings,
+    seconds: float,
+    about: Completeness = Completeness.STATES,
+) -> Result:
+    """The result for a file if an exception was raised; ``subject`` is what was known by then."""
+    verdict, problem, debug = _failure(error, settings)
+    failed = Result(
+        path=path,
+        name=stem_of(path),
+        about=about,
+        verdict=verdict,
+        model=settings.model or DEFAULT_MODEL,
+        seconds=seconds,
+        reasons=(error_reason(problem),),
+        problem=problem,
+        debug=debug,
+    )
+    if subject is None:
+        return failed
+    return replace(
+        failed,
+        name=subject.name,
+        condition=_condition(subject.condition),
+        kind=subject.condition.kind,
+        expected=subject.expectation.verdict,
+        expected_kinds=subject.expectation.kinds,
+        model=settings.model or subject.model or DEFAULT_MODEL,
+        warnings=subject.warnings,
+        source=subject.source,
+    )
+
+
+def _failure(error: Exception, settings: Settings) -> tuple[Verdict, McheckError, str]:
+    """The verdict, the message and, for a bug of mcheck, the traceback if it is requested."""
+    match error:
+        case InputError():
+            return Verdict.ERROR, error, ""
+        case Unsupported():
+            return Verdict.UNKNOWN, error, ""
+        case MemoryError():
+            return Verdict.UNKNOWN, out_of_memory(settings.memory), ""
+        case RecursionError():
+            return Verdict.UNKNOWN, Unsupported("the program is nested too deeply"), ""
+    return Verdict.ERROR, crash_error(error), traceback_of(error)
+
+
+def crashed_result(
+    case: Case, settings: Settings, reason: Reason, seconds: float, about: Completeness = Completeness.STATES
+) -> Result:
+    """The result for a file whose process was stopped or died."""
+    return Result(
+        path=case.path,
+        name=stem_of(case.path),
+        about=about,
+        verdict=Verdict.UNKNOWN,
+        model=settings.model or DEFAULT_MODEL,
+        seconds=seconds,
+        reasons=(reason,),
+        cut=True,
     )
 
 
@@ -137,25 +249,6 @@ def out_of_memory(limit: int | None) -> OutOfMemory:
     return OutOfMemory("out of memory" if limit is None else no_memory(limit))
 
 
-def make_question(program: Program, settings: Settings) -> Question:
-    """The question about a test. Findings are included if the file expects some; then the engine may not stop at the
-    verdict.
-    """
-    from mcheck.checking.policy.question import Completeness, Question
-
-    short = settings.verdict_only and not program.expectation.kinds
-    about = (
-        Completeness.LIVENESS if settings.prop == "liveness" else Completeness.VERDICT if short else Completeness.STATES
-    )
-    return Question(
-        about=about,
-        profile=settings.profile,
-        unroll=settings.unroll,
-        timeout=settings.timeout,
-        witnesses=settings.witnesses,
-    )
-
-
 def crash_error(error: BaseException) -> InternalError:
     """The one-line error for a bug of mcheck."""
     if isinstance(error, InternalError):
@@ -163,65 +256,8 @@ def crash_error(error: BaseException) -> InternalError:
     return InternalError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
 
-def crashed_result(case: Case, settings: Settings, reason: Reason, seconds: float) -> Result:
-    """The result of a test whose process was stopped or died."""
-    return Result(
-        path=case.path,
-        name=_stem(case.path),
-        verdict=Verdict.UNKNOWN,
-        model=settings.model or DEFAULT_MODEL,
-        seconds=seconds,
-        reasons=(reason,),
-        cut=True,
-    )
-
-
-def _failed(
-    case: Case,
-    program: Program | None,
-    model: str,
-    verdict: Verdict,
-    started: float,
-    problem: McheckError,
-    debug: str = "",
-) -> Result:
-    return Result(
-        path=case.path,
-        name=program.name if program else _stem(case.path),
-        condition=_condition(program) if program else "",
-        kind=program.condition.kind if program else "none",
-        verdict=verdict,
-        expected=program.expectation.verdict if program else None,
-        expected_kinds=program.expectation.kinds if program else (),
-        model=model,
-        seconds=perf_counter() - started,
-        reasons=(error_reason(problem),),
-        warnings=program.warnings if program else (),
-        problem=problem,
-        debug=debug,
-        source=program.source if program else "",
-    )
-
-
-def format_located(problem: McheckError) -> str:
-    """``path:line:column: message`` on one line, for the first of several errors."""
-    return format_reasons((error_reason(problem),)) or ""
-
-
-def list_reasons(reason: str | None, problem: McheckError | None) -> list[str]:
-    """Why there is no answer: the reason, or all errors of a text that has several."""
-    return [*([reason] if reason else []), *(format_located(other) for other in (problem.others if problem else ()))]
-
-
-def _condition(program: Program) -> str:
-    condition = program.condition
-    text = condition.text.strip()
-    if condition.kind == "none" or text.startswith((condition.kind, "~", "not", "final")):
-        return text
-    return f"{condition.kind} {text}"
-
-
-def _stem(path: str) -> str:
+def stem_of(path: str) -> str:
+    """The name of a file without its suffix."""
     return os.path.splitext(os.path.basename(path))[0]
 
 
@@ -232,3 +268,16 @@ def traceback_of(error: BaseException) -> str:
     import traceback
 
     return "".join(traceback.format_exception(error))
+
+
+# --- in words -------------------------------------------------------------------------------------------------
+
+
+def format_located(problem: McheckError) -> str:
+    """``path:line:column: message`` on one line, for the first of several errors."""
+    return format_reasons((error_reason(problem),)) or ""
+
+
+def list_reasons(reason: str | None, problem: McheckError | None) -> list[str]:
+    """Why there is no answer: the reason, or all errors of a text that has several."""
+    return [*([reason] if reason else []), *(format_located(other) for other in (problem.others if problem else ()))]

@@ -10,6 +10,7 @@ from mcheck.answers.result import Answer
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.engines.protocol import exploration, final_states
+from mcheck.engines.protocol.passes import ALL_PASSES, Passes
 from mcheck.findings.finding import Finding
 from mcheck.ir.program import Program
 
@@ -28,6 +29,7 @@ def answer(
     thorough: bool = False,
     excused: Callable[[Finding], bool] | None = None,
     brief: bool = False,
+    passes: Passes = ALL_PASSES,
 ) -> Answer:
     """Answer a question about a program: its findings, or the final states that its condition names.
 
@@ -35,7 +37,9 @@ def answer(
     fails with the first deadlock.
     """
     if prop == "spec" and not findings and terms_of(program.condition):
-        return final_states.answer(program, model, unroll=unroll, timeout=timeout, profile=profile, witnesses=witnesses)
+        return final_states.answer(
+            program, model, unroll=unroll, timeout=timeout, profile=profile, witnesses=witnesses, passes=passes
+        )
     given = exploration.answer(
         program,
         model,
@@ -46,6 +50,7 @@ def answer(
         thorough=thorough,
         excused=excused,
         brief=brief,
+        passes=passes,
     )
     if findings:
         return given

@@ -45,6 +45,7 @@ from mcheck.engines.protocol.execution.setup import NewMbarrier, NewOrder, NewWo
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.operations.scheduler import execute
+from mcheck.engines.protocol.passes import Pass
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Mbarrier, SyncOperation
 from mcheck.engines.protocol.state.vector_clocks import Vector
@@ -65,6 +66,8 @@ def prove_commuting(setup: Setup, first: Machine) -> int | None:
     """Prove that the first execution of a program represents all: the number of further executions that the proof took,
     or ``None`` if there is no proof.
     """
+    if Pass.COMMUTING_ARRIVALS not in setup.passes:
+        return None
     if not _has_only_phase_reversals(first) or _has_findings(first) or not is_equivalent(setup.tape):
         return None
     thorough, setup.thorough = setup.thorough, True  # stale waits are sought whatever is found

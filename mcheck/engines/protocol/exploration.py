@@ -33,6 +33,7 @@ from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import NewMbarrier, NewOrder, NewWord, Setup, prepare
 from mcheck.engines.protocol.fix_search.advice import find_fix
 from mcheck.engines.protocol.operations.scheduler import execute
+from mcheck.engines.protocol.passes import ALL_PASSES, Pass, Passes
 from mcheck.engines.protocol.reduction import thread_symmetry
 from mcheck.engines.protocol.stale_tensormaps import has_one_map_write
 from mcheck.engines.protocol.state.problems import Problem
@@ -79,6 +80,7 @@ class Search:
     """Which errors are left out of the answer and do not end the search; ``thorough`` then stops after any other
     error.
     """
+    passes: Passes = ALL_PASSES
     time_limit: Limit = field(default_factory=Limit)
     findings: dict[object, Finding] = field(default_factory=dict)
     errors: list[Finding] = field(default_factory=list)
@@ -89,6 +91,8 @@ class Search:
     reaches_end: bool = False
     """Whether one of the executions runs to its end."""
     bound_text: str | None = None
+    branches: set[frozenset[tuple[int, int, int]]] = field(default_factory=set)
+    """The values by which executions have left the recorded code, each with all that decided control before it."""
     reordering: str | None = None
     """An operation on an mbarrier that may take effect after a later one of its thread, as a sentence."""
     not_followed: str | None = None
@@ -172,13 +176,13 @@ class Search:
 
     def run(self) -> None:
         """Explore with the largest agents, then with smaller ones where lanes have to be distinguished."""
-        agents = partition_lanes(self.program)
+        agents = partition_lanes(self.program, self.passes)
         while True:
             try:
                 self.setup = prepare(
                     self.program, agents, self.model, self.profile, self.unroll, self.check_deadline, self.setup,
                     self.extra_mbarriers, self.observed_registers, self.extra_words, self.ordered_words,
-                    reorder_sc_fences=self.reorders_sc_fences,
+                    reorder_sc_fences=self.reorders_sc_fences, passes=self.passes,
                 )  # fmt: skip
                 self.setup.stale_maps = self.stale_maps
                 to_split = self._explore(self.setup)
@@ -290,6 +294,8 @@ class Search:
             self.on_execution(machine)
             to_split |= machine.agents_to_split
             self.bound_text = machine.bound or self.bound_text
+            if machine.takes_other_branch:
+                self.branches.add(frozenset(machine.branch_values))
             self.reordering = self.reordering or machine.reordering
             if machine.not_followed:
                 self.not_followed = machine.not_followed
@@ -306,9 +312,9 @@ class Search:
             if not alternatives:
                 continue
             signature = hash(thread_symmetry.execution_signature(machine, alike)), machine.outcome
-            if (
-                signature not in seen or self.observed_registers is not None
-            ):  # final states distinguish more than findings do
+            # Final states distinguish more than findings do.
+            told_apart = self.observed_registers is not None or Pass.EQUIVALENT_EXECUTIONS not in self.passes
+            if signature not in seen or told_apart:
                 seen.add(signature)
                 self._schedule(alternatives, alike, planned, todo)
             elif self.steps <= DUPLICATE_STEPS:
@@ -377,7 +383,7 @@ class Search:
             few = max(2, min(MAX_FIX_EXECUTIONS, (MAX_FIX_STEPS - self.trial_steps) // each))
             trial = Search(
                 program, self.model, self.profile, self.unroll, few, thorough=True, time_limit=self._fix_time_limit(),
-                excused=lambda f: not worse(f), suggests_fixes=False,
+                excused=lambda f: not worse(f), suggests_fixes=False, passes=self.passes,
             )  # fmt: skip
             before = time.process_time()
             try:
@@ -507,13 +513,14 @@ def answer(
     thorough: bool = False,
     brief: bool = False,
     excused: Excused = None,
+    passes: Passes = ALL_PASSES,
 ) -> Answer:
     """Find the findings of a program, whatever its condition; never raises for a time-out or an unmodelled construct.
 
     After the first error a little more is explored; with ``thorough`` everything, with ``brief`` nothing. ``excused``
     errors do not count as the first one.
     """
-    search = Search(program, model, profile, unroll, limit, thorough, brief, excused)
+    search = Search(program, model, profile, unroll, limit, thorough, brief, excused, passes)
     cut = search.explore(timeout)
     unknown = cut or search.not_followed_reason or (None if search.has_consistent_execution else NO_EXECUTION)
     bound = search.bound_reason
@@ -521,9 +528,9 @@ def answer(
         more = (
             search.reordering
             or find_non_interleaving(
-                program, search.setup.needed_registers, search.setup.partition, search.setup.tape, search.ordered_words
+                program, search.setup.sliced_registers, search.setup.partition, search.setup.tape, search.ordered_words
             )
-            or explain_delayed_waits(program, search.setup.needed_registers)
+            or explain_delayed_waits(program, search.setup.sliced_registers)
             or _explain_lost_updates(search)
         )
         bound = Reason(Cause.INTERLEAVINGS, more) if more is not None else _explain_stale_maps(search)
@@ -533,16 +540,18 @@ def answer(
         complete=False,
         undefined=any(map(makes_undefined, found)),
         findings=found,
-        covered=unknown is None and bound is None and not search.answered_by_error,
+        covered=unknown is None and bound is None and not search.branches and not search.answered_by_error,
         assumptions=(*assumptions(program), INTERLEAVING_ASSUMPTION),
         executions=search.executions,
         engine="protocol",
-        reasons=tuple(r for r in (unknown or bound,) if r is not None),
+        reasons=tuple(r for r in (unknown or bound or (OTHER_BRANCHES if search.branches else None),) if r is not None),
+        branches=frozenset(search.branches),
         ends=not search.no_execution_ends,
         cut=search.fixes_cut,
     )
 
 
+OTHER_BRANCHES = Reason(Cause.BRANCHES, "one of several branches that depend on the order of threads")
 NO_EXECUTION = Reason(Cause.MODEL, "the protocol engine finds no execution that the model allows")
 INTERLEAVING_ASSUMPTION = (
     "strong accesses take effect in some interleaving of the threads; otherwise the answer is bounded"
@@ -558,11 +567,15 @@ def check(
     timeout: float | None = None,
     limit: int = MAX_EXECUTIONS,
     thorough: bool = False,
+    passes: Passes = ALL_PASSES,
 ) -> Answer:
     """``answer`` with its verdict about findings."""
     return add_verdict(
-        answer(program, model, profile=profile, unroll=unroll, timeout=timeout, limit=limit, thorough=thorough)
-    )
+        answer(
+            program, model, profile=profile, unroll=unroll, timeout=timeout, limit=limit, thorough=thorough,
+            passes=passes,
+        )
+    )  # fmt: skip
 
 
 def _explain_stale_maps(search: Search) -> Reason | None:
@@ -576,7 +589,7 @@ def _explain_stale_maps(search: Search) -> Reason | None:
     if has_one_map_write(search.program):
         other = Search(
             search.program, search.model, search.profile, search.unroll, search.limit, thorough=True,
-            time_limit=search.time_limit, stale_maps=True,
+            time_limit=search.time_limit, stale_maps=True, passes=search.passes,
         )  # fmt: skip
         late = search.time_limit.attempt(other.run)
         more = late or other.not_followed_reason or other.bound_reason or other.reordering

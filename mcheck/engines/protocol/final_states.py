@@ -25,6 +25,7 @@ from mcheck.engines.protocol.analysis.slicing import Watched
 from mcheck.engines.protocol.diagnosis.findings import build_step
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.exploration import INTERLEAVING_ASSUMPTION, Search
+from mcheck.engines.protocol.passes import ALL_PASSES, Passes
 from mcheck.findings.finding import Finding
 from mcheck.findings.trace import Trace
 from mcheck.ir import ops
@@ -106,6 +107,7 @@ def answer(
     unroll: int = 2,
     timeout: float | None = None,
     witnesses: bool = False,
+    passes: Passes = ALL_PASSES,
 ) -> Answer:
     """The final states of a program with the verdict on its condition; ``unknown`` with the reason where they are not
     known. Never raises for a time-out or an unmodelled construct.
@@ -119,6 +121,7 @@ def answer(
         profile,
         unroll,
         MAX_EXECUTIONS,
+        passes=passes,
         observed_registers=condition_registers(program),
         on_execution=states.add_execution,
     )
@@ -164,7 +167,7 @@ def _explain_incomplete(search: Search, states: States, findings: tuple[Finding,
     if states.exit_passed_barrier and shares_words(search.program):
         text = "shared words are read and written on both sides of a barrier that waits for a thread to exit"
         return Reason(Cause.STATES, text)
-    late = None if search.setup is None else explain_delayed_waits(search.program, search.setup.needed_registers)
+    late = None if search.setup is None else explain_delayed_waits(search.program, search.setup.sliced_registers)
     more = late or explain_non_interleaving(search.program)
     return None if more is None else Reason(Cause.STATES, more)
 
@@ -182,7 +185,7 @@ def _observes_pending_count(search: Search) -> bool:
             and op.state is not None
             and op.state.name in observed.get(thread.index, ())
         )
-        for thread, names in zip(search.program.threads, search.setup.needed_registers, strict=True)
+        for thread, names in zip(search.program.threads, search.setup.sliced_registers, strict=True)
         for op in thread.code
     )
 

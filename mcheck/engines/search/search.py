@@ -491,11 +491,9 @@ def _may_be_undefined(program: Program) -> bool:
     with an asynchronous operation, or mix sizes.
     """
     inner = [ops.performed_operation(op) for op in program.operations]
-    sizes = {type_size(op.type) for op in inner if isinstance(op, ops.Load | ops.Store | ops.Atomic)}
-    return len(sizes) > 1 or any(isinstance(op, UNDEFINABLE) for op in inner)
-
-
-UNDEFINABLE = (
-    ops.MbarrierInit, ops.CpAsync, ops.BulkCopy, ops.TensorCopy, ops.AsyncStore, ops.Wgmma, ops.TensormapReplace,
-)  # fmt: skip
-"""Operations on mbarriers, and operations whose accesses are not in program order."""
+    sizes = {type_size(op.type) for op in inner if isinstance(op, ops.ScalarAccess)}
+    return len(sizes) > 1 or any(
+        isinstance(op, ops.MbarrierInit | ops.TensormapReplace)
+        or (op.facets.asynchronous and (op.facets.reads or op.facets.writes))
+        for op in inner
+    )

@@ -221,7 +221,7 @@ def _require_only_in_sizes(tokens: Tokens, name: str, declared: Span | None, *, 
             grows = all(k in (NAME, NUMBER) or t in GROWING for t, k in zip(texts, kinds, strict=True))
             called = any(k == NAME and t == "(" for k, t in zip(kinds, texts[1:], strict=False))
             if name in texts and (not (plain and grows) or called or tokens.kinds[inside - 1] != NAME):
-                raise Aperiodic(f"{name} in a size that is not a sum of products", tokens.span(inside))
+                raise Aperiodic(f"{name} in a size that is not computed by + and * alone", tokens.span(inside))
             inside = None
         elif text == "include" or (text == name and inside is None and tokens.span() != declared):
             raise Aperiodic(f"{name} in the init block outside of a size", tokens.span())

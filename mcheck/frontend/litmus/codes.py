@@ -33,7 +33,7 @@ MESSAGES: dict[str, str] = {
     "LIT019": "unknown word {found} in the header",
     "LIT083": "unknown target {found}",
     "LIT086": "this is a litmus test for {language}, not for PTX",
-    "LIT087": "only one constant of a file can be `any`, and {other} is already",
+    "LIT087": "only one constant of a file can be `any`, and {other} already is",
     "LIT084": "a semicolon is missing",
     "LIT085": "a file has either a table or roles, not both",
     # declarations
@@ -74,7 +74,7 @@ MESSAGES: dict[str, str] = {
     "LIT047": "role {name} is declared twice",
     "LIT048": "the test has no threads",
     "LIT049": "too many threads: {count}; the limit is {limit}",
-    "LIT092": "too many {key} numbers, or a duplicate among them",
+    "LIT092": "too many {key} numbers, or one of them twice",
     # containers and statements
     "LIT050": "the init block is not followed by a row of threads or a role",
     "LIT051": "the row has {found} cells, but the test has {threads} threads",

@@ -18,7 +18,7 @@ from mcheck.frontend.litmus.lexer import NAME, Tokens
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.statements import Step
 from mcheck.ir.expr import Const, Expr, Name, Reg, Unary
-from mcheck.ir.ops import Atomic, Await, Guard, Load, MbarrierWait, Op
+from mcheck.ir.ops import Await, Guard, MbarrierWait, Op, ScalarRead
 from mcheck.ir.resolve import Fold, collect_free_names
 from mcheck.isa import decode
 from mcheck.isa.instruction import Instruction, Memory, Operand, Pair, Sink, Value, Vector
@@ -124,10 +124,10 @@ class _Lowering:
         """The ``Await`` of an mbarrier wait, or of a load or an atomic with a comparison."""
         if isinstance(inner, MbarrierWait) and wait.compare is None:
             inner = dataclasses.replace(inner, dst=None)
-        elif not (isinstance(inner, Load | Atomic) and wait.compare is not None):
+        elif not (isinstance(inner, ScalarRead) and wait.compare is not None):
             found = ".".join(self.instruction.opcode)
             expected = "an mbarrier wait, or a load or an atomic with a comparison"
-            hint = "compare the loaded value: await ld… r0, [x] == 1" if isinstance(inner, Load | Atomic) else None
+            hint = "compare the loaded value: await ld… r0, [x] == 1" if isinstance(inner, ScalarRead) else None
             raise problem("LIT058", self.instruction.spans[0], found=found, expected=expected, hint=hint)
         return Await(
             inner=inner,

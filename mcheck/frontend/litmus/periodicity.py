@@ -368,7 +368,9 @@ class _Reader:
             raise Aperiodic(f"'{op}' of a value that grows with the iteration", span)
         turn = max(self.least, *((self.cuts.ahead, self.cuts.behind) if self.cuts is not None else (0,)))
         if turn > MAX_CUT:
-            raise Aperiodic(f"'{op}' of what grows with the rounds, and turns late", span, turn)
+            raise Aperiodic(
+                f"'{op}' of a value that grows with the iteration, with a result that changes late", span, turn
+            )
         return TRUTH
 
     def _exclude_sign_change(self, a: QuasiAffine, low: Fraction, high: Fraction) -> bool:

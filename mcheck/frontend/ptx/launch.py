@@ -1,7 +1,8 @@
-"""The launch of a kernel: its shape, its parameters byte by byte, and what their pointers and tensor maps point to.
+"""The launch of a kernel: its shape, its parameters byte by byte, and what their pointers and tensor maps point to; and
+several launches in stream order.
 
 Everything here has been validated; ``mcheck.frontend.ptx.launch_reader`` reads a launch from JSON and checks it against
-a module.
+a module, ``mcheck.frontend.ptx.launch_sequence_reader`` several of them.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ class Buffer:
     """Global memory that a pointer points to: ``size`` bytes (``None``: unknown).
 
     ``initial`` are its first bytes; the contents after them are unknown. ``map`` is a tensor map that lies in it, where
-    a parameter points to one.
+    a parameter points to one. ``declared``: a launch file declares it, on ``gpu``, so other launches may point to it
+    too.
     """
 
     name: str
     size: int | None
     initial: bytes = b""
     map: Map | None = None
+    declared: bool = False
+    gpu: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +72,10 @@ class Launch:
     """A launch of the function ``entry``; ``arguments`` are in the order of its parameters.
 
     Extents are (x, y, z): ``grid`` in CTAs, ``block`` in threads, ``cluster`` in CTAs. ``shared`` is the dynamic shared
-    memory in bytes. ``first`` is a CTA of the cluster that is executed. ``assume`` are names of
-    ``mcheck.ir.assumptions``.
+    memory in bytes. ``first`` is a CTA of the cluster that is executed, or of the first cluster of those that are
+    executed ``together``: a box, in clusters. A ``group`` names these clusters instead, by their coordinates in
+    clusters. ``assume`` are names of ``mcheck.ir.assumptions``. ``cooperative``: all CTAs are resident at the same
+    time. ``programmatic``: it may begin when the launch before it allows that, by griddepcontrol.
     """
 
     entry: str
@@ -80,8 +86,43 @@ class Launch:
     first: Extent
     arguments: tuple[Argument, ...]
     assume: tuple[str, ...] = ()
+    gpu: int = 0
+    programmatic: bool = False
+    cooperative: bool = False
+    together: Extent = (1, 1, 1)
+    group: tuple[Extent, ...] | None = None
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """The buffers that the parameters point to or describe, each once."""
+        places = [place for argument in self.arguments for _, place in argument.places]
+        held = [place.map if isinstance(place, Buffer) and place.map is not None else place for place in places]
+        found = [place.buffer if isinstance(place, Map) else place for place in held]
+        return tuple(dict.fromkeys(place for place in found if isinstance(place, Buffer)))
 
     @property
     def width(self) -> int:
         """The lanes of a CTA: its threads, rounded up to whole warps."""
         return -(-self.block[0] * self.block[1] * self.block[2] // 32) * 32
+
+    @property
+    def cluster_counts(self) -> Extent:
+        """The extents of the grid in clusters."""
+        x, y, z = (n // c for n, c in zip(self.grid, self.cluster, strict=True))
+        return x, y, z
+
+    @property
+    def executed_clusters(self) -> tuple[Extent, ...]:
+        """The coordinates of the clusters that are executed together, in clusters, x fastest."""
+        if self.group is not None:
+            return self.group
+        x, y, z = (f // c for f, c in zip(self.first, self.cluster, strict=True))
+        dx, dy, dz = self.together
+        return tuple((x + i, y + j, z + k) for k in range(dz) for j in range(dy) for i in range(dx))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSequence:
+    """Launches in the order of the file: those of one GPU are in one stream, those of different GPUs are concurrent."""
+
+    launches: tuple[Launch, ...]

@@ -22,15 +22,20 @@ MAX_PARAMETER_BYTES: Final = 32_764
 _FLOATS = {2: "<e", 4: "<f", 8: "<d"}
 
 
-def read_arguments(entry: Function, given: Mapping[str, Node]) -> tuple[Argument, ...]:
-    """The value of each parameter of ``entry``, by name or by index; parameters that are not given are unknown."""
+def read_arguments(
+    entry: Function, given: Mapping[str, Node], declared: Mapping[str, Buffer] | None = None
+) -> tuple[Argument, ...]:
+    """The value of each parameter of ``entry``, by name or by index; parameters that are not given are unknown.
+
+    They may name buffers that the file of several launches has ``declared``; ``None`` for a file of one.
+    """
     named: dict[str, Node] = {}
     for key, node in given.items():
         name = _name(entry, key, node)
         if name in named:
             node.fail_at_key("PTX111", name=name)
         named[name] = node
-    return _Reader(named).all(entry)
+    return _Reader(named, declared).all(entry)
 
 
 def _name(entry: Function, key: str, node: Node) -> str:
@@ -49,8 +54,9 @@ def _name(entry: Function, key: str, node: Node) -> str:
 class _Reader:
     """Reader of all parameters, which may refer to one another: a tensor map to the buffer that it describes."""
 
-    def __init__(self, given: Mapping[str, Node]) -> None:
+    def __init__(self, given: Mapping[str, Node], declared: Mapping[str, Buffer] | None) -> None:
         self._given = given
+        self._declared = declared
         self._buffers: dict[str, Buffer] = {}
 
     def all(self, entry: Function) -> tuple[Argument, ...]:
@@ -140,21 +146,27 @@ class _Reader:
         return ((offset, made),)
 
     def _buffer(self, node: Node, name: str) -> Buffer:
-        """Read ``{"buffer": 64, "init": {"hex": "…"}}``; ``{"buffer": null}`` is of unknown size."""
+        """Read ``{"buffer": 64, "init": {"hex": "…"}}``; ``{"buffer": null}`` is of unknown size, ``{"buffer": "x"}``
+        one that the file declares.
+        """
         _check_keys(node, ("buffer", "init"))
-        size = node.value["buffer"]
-        if size is not None and (not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MAX_BYTES):
-            node.child("buffer").fail("PTX103", what="size of a buffer", expected="a number of bytes, or null")
-        initial = b""
+        if isinstance(node.value["buffer"], str):
+            return self._declared_buffer(node)
+        size = read_size(node.child("buffer"))
+        return Buffer(name, size, read_initial(node, name, size))
+
+    def _declared_buffer(self, node: Node) -> Buffer:
+        found, named = self._declared, node.child("buffer")
+        if found is None:
+            hint = 'buffers have names in a file of several launches: {"launches": [...], "buffers": {...}}'
+            named.fail("PTX103", what="size of a buffer", expected="a number of bytes, or null", hint=hint)
+        if named.value not in found:
+            expected = f"one of {', '.join(found)}" if found else "a buffer that the file declares under buffers"
+            named.fail("PTX114", name=named.value, expected=expected, hint=suggest(named.value, found))
         if "init" in node.value:
-            init = node.child("init")
-            _check_keys(init, ("hex",))
-            if "hex" not in init.value:
-                init.fail("PTX103", what="content of a buffer", expected='{"hex": "…"}')
-            initial = _read_hex(init.child("hex"))
-            if size is not None and len(initial) > size:
-                init.fail("PTX112", name=name, reason=f"the buffer has {size} bytes, init gives {len(initial)}")
-        return Buffer(name, size, initial)
+            hint = f"write it where {named.value} is declared"
+            node.child("init").fail_at_key("PTX104", name="init", expected="nothing beside the name", hint=hint)
+        return found[named.value]
 
     def _map(self, node: Node, name: str) -> Map | None:
         if not isinstance(node.value, dict):
@@ -192,11 +204,35 @@ class _Reader:
             and int(wanted) < len(known)
         ):
             wanted = known[int(wanted)]
+        if wanted not in self._buffers and self._declared is not None and wanted in self._declared:
+            return self._declared[wanted]
         if wanted not in self._buffers:
-            hint = suggest(wanted, self._buffers)
+            hint = suggest(wanted, (*self._buffers, *(self._declared or ())))
             expected = 'the name of a parameter that is given as {"buffer": bytes}, or such an object'
             node.fail("PTX114", name=wanted, expected=expected, hint=hint)
         return self._buffers[wanted]
+
+
+def read_size(node: Node) -> int | None:
+    """The bytes of a buffer; ``None`` if they are unknown."""
+    size = node.value
+    if size is not None and (not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MAX_BYTES):
+        node.fail("PTX103", what="size of a buffer", expected="a number of bytes, or null")
+    return None if size is None else int(size)
+
+
+def read_initial(node: Node, name: str, size: int | None) -> bytes:
+    """The first contents of a buffer of ``size`` bytes, if it gives any."""
+    if "init" not in node.value:
+        return b""
+    init = node.child("init")
+    _check_keys(init, ("hex",))
+    if "hex" not in init.value:
+        init.fail("PTX103", what="content of a buffer", expected='{"hex": "…"}')
+    initial = _read_hex(init.child("hex"))
+    if size is not None and len(initial) > size:
+        init.fail("PTX112", name=name, reason=f"the buffer has {size} bytes, init gives {len(initial)}")
+    return initial
 
 
 _EXPECTED = 'a number, {"hex": "…"}, {"buffer": bytes}, {"tensormap": {…}}, or "any"'

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from math import prod
 from typing import Any, Final
 
@@ -17,14 +17,19 @@ from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.codes import suggest
 from mcheck.frontend.litmus.source import read_source
 from mcheck.frontend.ptx.json_positions import Node, parse_document
-from mcheck.frontend.ptx.launch import Extent, Launch
+from mcheck.frontend.ptx.launch import Buffer, Extent, Launch
 from mcheck.frontend.ptx.launch_arguments import read_arguments
 from mcheck.frontend.ptx.module import Address, Arguments, Function, Module, Operand, Symbol, Vector
 from mcheck.frontend.ptx.problems import MESSAGES, problem
 from mcheck.ir.assumptions import NAMES
 from mcheck.isa.targets import check_target
 
-FIELDS: Final = ("entry", "grid", "block", "cluster", "shared", "first", "params", "assume")
+FIELDS: Final = (
+    "entry", "grid", "block", "cluster", "shared", "first", "params", "assume", "gpu", "programmatic", "cooperative",
+)  # fmt: skip
+SEQUENCE_FIELDS: Final = ("launches", "buffers")
+MAX_LAUNCHES: Final = 256
+MAX_GPU: Final = 1023
 MAX_GRID: Final = ((1 << 31) - 1, 65535, 65535)
 MAX_BLOCK: Final = (1024, 1024, 64)
 MAX_THREADS: Final = 1024
@@ -35,19 +40,72 @@ MAX_SHARED: Final = 227 << 10
 
 @dataclass(frozen=True, slots=True)
 class LaunchDescription:
-    """The description of a launch, unchecked: fields, and parameters by name or index."""
+    """The description of a launch, unchecked: fields, and parameters by name or index.
+
+    ``launches`` are those of a file of several, ``buffers`` what it declares; ``place`` is a launch of such a file.
+    """
 
     fields: Mapping[str, Node] = field(default_factory=dict)
     params: Mapping[str, Node] = field(default_factory=dict)
+    launches: tuple[LaunchDescription, ...] = ()
+    buffers: Mapping[str, Node] = field(default_factory=dict)
+    place: Node | None = None
 
     def override(self, other: LaunchDescription) -> LaunchDescription:
-        """This description where it has a value, else ``other``."""
+        """This description where it has a value, else ``other``; raises ``InputError`` if that is of several
+        launches.
+        """
+        nodes = [node for given in (self.fields, self.params) for node in given.values()]
+        if other.launches and nodes:
+            said = ", ".join(dict.fromkeys(node.where.split()[0] for node in nodes))
+            place = other.launches[0].place
+            path = None if place is None or place.source is None else place.source.path
+            span = None if path is None else Span(path, 1, 1)
+            hint = "write it in the launch that it is for"
+            raise problem("PTX121", span, options=said, count=len(other.launches), hint=hint)
+        if other.launches:
+            return other
         return LaunchDescription({**other.fields, **self.fields}, {**other.params, **self.params})
 
 
 def from_json(text: str, path: str) -> LaunchDescription:
-    """The launch described by a JSON document; raises ``InputError``."""
+    """The launch, or the launches, described by a JSON document; raises ``InputError``."""
     whole = parse_document(text, path)
+    if isinstance(whole.value, list):
+        expected = "an object with entry, grid, block and params"
+        whole.fail("PTX103", what="launch", expected=expected, hint='several launches are {"launches": [...]}')
+    if isinstance(whole.value, dict) and not whole.value.keys().isdisjoint(SEQUENCE_FIELDS):
+        return _describe_launches(whole)
+    return _describe_launch(whole)
+
+
+def _describe_launches(whole: Node) -> LaunchDescription:
+    for key, node in whole.items():
+        if key not in SEQUENCE_FIELDS:
+            hint = "write it in each launch" if key in FIELDS else suggest(key, SEQUENCE_FIELDS)
+            node.fail_at_key("PTX104", name=key, expected="launches or buffers", hint=hint)
+    if "launches" not in whole.value:
+        expected = '"launches" beside "buffers": [{"entry": …}, …]'
+        raise problem("PTX105", whole.child("buffers").key_span, missing="launches", expected=expected)
+    listed = whole.child("launches")
+    if not isinstance(listed.value, list) or not listed.value:
+        listed.fail("PTX103", what="list of launches", expected='[{"entry": …, "grid": …}, …], at least one')
+    if len(listed.value) > MAX_LAUNCHES:
+        listed.fail("PTX108", what="launches", found=len(listed.value), limit=f"at most {MAX_LAUNCHES} are followed")
+    buffers: dict[str, Node] = {}
+    if "buffers" in whole.value:
+        declared = whole.child("buffers")
+        if not isinstance(declared.value, dict):
+            declared.fail("PTX103", what="object", expected='buffers by name, such as {"x": {"bytes": 4096}}')
+        buffers = dict(declared.items())
+    launches = []
+    for k in range(len(listed.value)):
+        node = listed.child(k)
+        launches.append(replace(_describe_launch(node), place=node))
+    return LaunchDescription(launches=tuple(launches), buffers=buffers)
+
+
+def _describe_launch(whole: Node) -> LaunchDescription:
     if not isinstance(whole.value, dict):
         whole.fail("PTX103", what="launch", expected="an object with entry, grid, block and params")
     fields = {}
@@ -108,8 +166,14 @@ _OPTION_EXAMPLES = {"entry": "NAME", "grid": "4,1,1", "block": "128,1,1", "clust
 """The options for the required fields, each with an example value."""
 
 
-def build_launch(module: Module, given: LaunchDescription) -> Launch:
-    """Validate the launch of an entry of ``module``; raises ``InputError`` for what is wrong or missing."""
+def build_launch(module: Module, given: LaunchDescription, declared: Mapping[str, Buffer] | None = None) -> Launch:
+    """Validate the launch of an entry of ``module``; raises ``InputError`` for what is wrong or missing. ``declared``
+    are the buffers of a file of several launches.
+    """
+    if given.launches:
+        place = given.launches[0].place
+        span = None if place is None else place.span
+        raise problem("PTX122", span, count=len(given.launches), expected="a file of one launch")
     if module.address_size != 64:
         message = MESSAGES["PTX120"].format(bits=module.address_size)
         raise Unsupported(message, Span(module.path, 1, 1), code="PTX120", hint=".address_size 64")
@@ -118,7 +182,7 @@ def build_launch(module: Module, given: LaunchDescription) -> Launch:
     entry = _entry(module, given, missing)
     if entry is None:
         raise _incomplete_error(missing, given, (), module.functions[module.entries[0]].span)
-    return _LaunchBuilder(module, entry, given).launch()
+    return _LaunchBuilder(module, entry, given, declared).launch()
 
 
 def _entry(module: Module, given: LaunchDescription, missing: list[str]) -> Function | None:
@@ -149,6 +213,9 @@ def _incomplete_error(
         expected = f"parameters that are not given are unknown: {', '.join(unknown)}"
     nodes = (*given.fields.values(), *given.params.values())
     path = next((node.source.path for node in nodes if node.source is not None), None)
+    if given.place is not None:
+        hint = "a field of this launch"
+        return problem("PTX105", given.place.span, missing=", ".join(missing), expected=expected, hint=hint)
     options = " ".join(f"--{word} {such_as[word]}" for item in missing if (word := item.split()[0]) in such_as)
     hint = f"{options or 'an option'}, or a field of the launch file (--launch, or the module's name with .json)"
     if not nodes:
@@ -163,15 +230,18 @@ def _incomplete_error(
 class _LaunchBuilder:
     """Validation of one launch of one entry."""
 
-    def __init__(self, module: Module, entry: Function, given: LaunchDescription) -> None:
+    def __init__(
+        self, module: Module, entry: Function, given: LaunchDescription, declared: Mapping[str, Buffer] | None
+    ) -> None:
         self._module = module
         self._entry = entry
         self._given = given
+        self._declared = declared
         self._missing: list[str] = []
 
     def launch(self) -> Launch:
         entry = self._entry
-        given = read_arguments(entry, self._given.params)
+        given = read_arguments(entry, self._given.params, self._declared)
         block = self._block()
         cluster = self._cluster()
         grid = self._extent("grid", MAX_GRID)
@@ -194,6 +264,9 @@ class _LaunchBuilder:
             first=self._first(grid),
             arguments=given,
             assume=self._assume(),
+            gpu=self._gpu(),
+            programmatic=self._flag("programmatic"),
+            cooperative=self._flag("cooperative"),
         )
 
     def _at(self, name: str) -> Node:
@@ -285,6 +358,18 @@ class _LaunchBuilder:
                 node.fail("PTX108", what=f"first.{axis}", found=at, limit=f"the grid has 0 to {extent - 1}")
         return value[0], value[1], value[2]
 
+    def _gpu(self) -> int:
+        node = self._given.fields.get("gpu")
+        return 0 if node is None else read_gpu(node)
+
+    def _flag(self, name: str) -> bool:
+        node = self._given.fields.get(name)
+        if node is None:
+            return False
+        if not isinstance(node.value, bool):
+            node.fail("PTX103", what="flag", expected="true or false")
+        return bool(node.value)
+
     def _assume(self) -> tuple[str, ...]:
         node = self._given.fields.get("assume")
         if node is None:
@@ -296,6 +381,15 @@ class _LaunchBuilder:
                 hint = suggest(str(name), NAMES)
                 node.child(k).fail("PTX115", found=name, expected=f"one of {', '.join(NAMES)}", hint=hint)
         return tuple(dict.fromkeys(node.value))
+
+
+def read_gpu(node: Node) -> int:
+    """The number of a GPU."""
+    if not _is_integer(node.value):
+        node.fail("PTX103", what="GPU", expected="its number, such as 0")
+    if not 0 <= node.value <= MAX_GPU:
+        node.fail("PTX108", what="gpu", found=node.value, limit=f"expected 0 to {MAX_GPU}")
+    return int(node.value)
 
 
 def _is_integer(value: object) -> bool:

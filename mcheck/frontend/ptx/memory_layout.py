@@ -172,7 +172,7 @@ def check_size(item: Variable | Parameter, most: int | None) -> None:
 
 def _check_total(span: Span | None, what: str, size: int, most: int) -> None:
     if size > most:
-        message = f"{what} larger than the memory that can be followed"
+        message = f"{what} larger than the memory that mcheck models"
         raise InputError(message, span, expected=f"less than {most:,} bytes in all")
 
 

@@ -53,6 +53,9 @@ MESSAGES: dict[str, str] = {
     "PTX115": "unknown assumption {found}",
     "PTX116": "the module has no entry with a body",
     "PTX117": "{name} takes {found} bytes, {limit}",
+    "PTX121": "{options} would be of one launch, and the file has {count}",
+    "PTX122": "the file has {count} launches, one can be taken here",
+    "PTX123": "{name} is the name of a declared buffer and of memory of parameter {name} of {entry}",
     # what is not modelled
     "PTX120": "mcheck does not model modules with {bits}-bit addresses",
 }

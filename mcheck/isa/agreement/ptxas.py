@@ -48,21 +48,27 @@ def _module(lines: Sequence[str], target: str) -> tuple[str, int]:
     return "\n".join([*head, *(f"{line};" for line in (*lines, _SENTINEL)), "L0:", "ret;", "}", ""]), len(head)
 
 
-def _ask(ptxas: Path, lines: Sequence[str], target: str) -> dict[int, str]:
-    """The accused lines, by index, with what is said of them; the sentinel's index is the number of lines."""
-    text, offset = _module(lines, target)
+def run(ptxas: Path, text: str, options: Sequence[str]) -> str:
+    """What the assembler says of a module."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "m.ptx"
         path.write_text(text)
-        command = [str(ptxas), "-arch", target, "-O0", "-c", str(path), "-o", str(Path(folder) / "m.o")]
+        command = [str(ptxas), *options, str(path), "-o", str(Path(folder) / "m.o")]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    return done.stdout + done.stderr
+
+
+def _ask(ptxas: Path, lines: Sequence[str], target: str) -> dict[int, str]:
+    """The accused lines, by index, with what is said of them; the sentinel's index is the number of lines."""
+    text, offset = _module(lines, target)
+    said = run(ptxas, text, ("-arch", target, "-O0", "-c"))
     accused: dict[int, str] = {}
-    for message in (done.stdout + done.stderr).splitlines():
+    for message in said.splitlines():
         found = _ACCUSED.match(message)
         if found is not None and found[2] in ("error", "fatal"):
             accused.setdefault(int(found[1]) - offset - 1, found[3])
     if not accused:
-        raise InternalError(f"ptxas accuses no line: {(done.stdout + done.stderr)[:500]}")
+        raise InternalError(f"ptxas accuses no line: {said[:500]}")
     return accused
 
 

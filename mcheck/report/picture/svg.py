@@ -19,7 +19,8 @@ DARK = {
     "po": "#9ca3af", "rf": "#f87171", "co": "#7aa2ff", "fr": "#facc15", "issue": "#b794f6", "complete": "#2dd4bf",
     "phase": "#4ade80", "barrier": "#a8b3c4", "sync_fence": "#f472b6", "other": "#c4c4cc", "band": "#12362b",
 }  # fmt: skip
-FONT = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
+FONT = "'DejaVu Sans Mono',ui-monospace,Menlo,Consolas,monospace"
+"""The fonts are monospaced: the layout relies on it. The first is no alias, because CairoSVG reads no further."""
 
 
 def _dark() -> str:
@@ -28,8 +29,9 @@ def _dark() -> str:
 
 
 STYLE = f".mcx text{{white-space:pre}}@media(prefers-color-scheme:dark){{{_dark()}}}"
-"""The style sheet of a picture, or of a page with many. It only has what attributes cannot express: converters and
-viewers outside browsers know neither variables nor media queries, and use the colours of the attributes."""
+"""The style sheet of a picture, or of a page with many. It only has what browsers do not take from attributes:
+converters and viewers outside browsers know neither variables nor media queries nor ``white-space``, and use the
+attributes. ``xml:space`` is on the root for them, where Chromium ignores it."""
 
 
 def ground(width: int | str, height: int | str) -> str:
@@ -46,7 +48,7 @@ def draw(execution: Execution, *, prefix: str = "", style: bool = True) -> str:
     layout = lay_out(execution)
     title, about = f"{prefix}t", f"{prefix}d"
     parts = [
-        '<svg xmlns="http://www.w3.org/2000/svg" class="mcx" role="img"',
+        '<svg xmlns="http://www.w3.org/2000/svg" class="mcx" role="img" xml:space="preserve"',
         f' aria-labelledby="{title} {about}" font-family="{FONT}" font-size="12"',
         f' width="{layout.width}" height="{layout.height}"',
         f' viewBox="0 0 {layout.width} {layout.height}">',

@@ -204,8 +204,8 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
     from mcheck.checking.backends import Backend, compute_cases
     from mcheck.checking.cache.database import open_store
     from mcheck.checking.result_cache import compute_uncached
+    from mcheck.checking.run.command import preload
     from mcheck.checking.run.pool import run_cases
-    from mcheck.checking.run.single import preload
 
     plans = plan(site.cases, site.roots)
     where = {id(p.case): k for k, p in enumerate(plans)}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from mcheck.base import verdicts
 from mcheck.base.reasons import Reasons
 from mcheck.base.records import dataclass
-from mcheck.checking.check.case import Checked
+from mcheck.checking.run.result import Result
 from mcheck.findings.finding import Finding
 from mcheck.ir.program import Kinds
 from mcheck.report.site.listing import Listing
@@ -31,7 +31,7 @@ class Verdict:
     cut: bool = False
 
 
-def verdict_from_checked(checked: Checked, model: str) -> Verdict:
+def verdict_from_checked(checked: Result, model: str) -> Verdict:
     """The verdict of a file that is only checked for findings."""
     reason = "; ".join(filter(None, (checked.reason, checked.ignored_text)))
     return Verdict(model, checked.headline, 0, True, False, reason, True)

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from mcheck.base import verdicts
 from mcheck.base.errors import InputError, InternalError
-from mcheck.checking.check.case import Options, Settings
 from mcheck.checking.check.files import read_launch_beside
-from mcheck.checking.run.case import DEFAULT_MODEL, Case
+from mcheck.checking.run.case import DEFAULT_MODEL, Case, Options, Settings
 from mcheck.report.site.content import Page, verdict_from_checked
 from mcheck.report.site.problems import BROKEN, UNREAD, error_page
 from mcheck.report.site.schedules import draw_findings
@@ -18,9 +17,9 @@ from mcheck.report.site.topics import find_module_topics
 
 def module_page(case: Case, settings: Settings, drawn: int) -> Page:
     """The page, with at most ``drawn`` pictures; an error page if the module or its launch cannot be read."""
-    from mcheck.checking.check.modules import check_file  # heavy imports that litmus tests do not need
+    from mcheck.checking.check.modules import check_module  # heavy imports that litmus tests do not need
 
-    checked = check_file(case, settings, Options())
+    checked = check_module(case, settings, Options())
     page = Page(
         name=os.path.basename(case.path),
         path=case.path,

@@ -12,10 +12,10 @@ from mcheck.base import reasons, verdicts
 from mcheck.base.errors import InputError, InternalError, McheckError
 from mcheck.base.files import read_file
 from mcheck.base.reasons import Reason
-from mcheck.checking.check.case import Options
 from mcheck.checking.check.files import is_module
 from mcheck.checking.policy.question import Completeness, Question
-from mcheck.checking.run.case import DEFAULT_MODEL, Case, Result, Settings, kinds_hold
+from mcheck.checking.run.case import DEFAULT_MODEL, Case, Options, Settings
+from mcheck.checking.run.result import Result, kinds_hold
 from mcheck.events.execution_graph import Execution
 from mcheck.ir.condition import Notation
 from mcheck.ir.program import describe_kinds
@@ -181,7 +181,7 @@ def _sketch(program: Program, model: str, page: Page, profile: str, unroll: int,
 
 def _every_number(program: Program, page: Page, settings: Settings) -> Page:
     """The page of a sketch with ``const N = any``: the answer of ``mcheck check`` for every N."""
-    from mcheck.checking.check.single import check_case
+    from mcheck.checking.check.inquiry import check_case
     from mcheck.report.picture.svg import draw
 
     checked = check_case(Case(page.path, page.source), settings, Options())
@@ -203,7 +203,7 @@ def _every_number(program: Program, page: Page, settings: Settings) -> Page:
         name=program.name,
         sketch=True,
         cut=checked.cut,
-        status="ok" if checked.as_expected or not checked.expected else "mismatch",
+        status="ok" if checked.as_expected or not checked.expected_kinds else "mismatch",
         verdicts=(verdict_from_checked(checked, model),),
         assumptions=checked.assumptions,
         pictures=pictures,

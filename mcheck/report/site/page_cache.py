@@ -14,10 +14,9 @@ from hashlib import sha256
 from mcheck.cat.library import model_names
 from mcheck.checking.cache.database import Say, Store, Unavailable, lock_timeout, open_store
 from mcheck.checking.cache.keys import version
-from mcheck.checking.check.case import Options
-from mcheck.checking.check.suite import read_file_texts
+from mcheck.checking.check.command import read_file_texts
 from mcheck.checking.result_cache import ResultCache, Texts
-from mcheck.checking.run.case import Case, Settings
+from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.checking.run.single import load_model
 from mcheck.report.hardware_results import observation_file
 from mcheck.report.site.content import Page

@@ -23,6 +23,7 @@ from mcheck.semantics import mbarrier
 from mcheck.semantics.undefined import Misuse
 from mcheck.simt.execution.async_registers import AsyncWrites
 from mcheck.simt.execution.counters import Counters
+from mcheck.simt.execution.forced_values import ForcedValues
 from mcheck.simt.execution.lanes import WARP, Lanes, Mask, Quality
 from mcheck.simt.execution.launch_answers import CancelResponses
 from mcheck.simt.execution.memory import Store
@@ -132,6 +133,9 @@ class Cluster:
     """Lanes whose swaps fail because no other lane can run."""
     has_deferred: bool = False
     """Whether a lane has been deferred."""
+    forced: ForcedValues = field(default_factory=ForcedValues)
+    path_choices: object = None
+    """The choices of the path, without forced values."""
     last_lane_leads: bool = False
     """Whether ``elect.sync`` elects the highest lane, not the lowest."""
     has_elected: bool = False
@@ -173,6 +177,8 @@ class Cluster:
         while True:
             if self.deferred_swaps:
                 self.resume_swaps()
+            if self.forced.held:
+                self._resume_held()
             ready = self.status == RUNNABLE
             if not ready.any():
                 if not self.mbarrier_waiters:
@@ -301,6 +307,43 @@ class Cluster:
     def _word_holds(self, lane: int, address: int, size: int, expected: int) -> bool:
         word, known = self.store.load(np.array([address], np.uint64), size, np.array([lane]))
         return bool(known[0]) or (int(word[0]) - expected) % (1 << 8 * size) == 0
+
+    # --- values that a path forces -------------------------------------------------------------------------------
+
+    def hold_back(self, mask: Mask, address: Word, size: int, *, writes: bool) -> Mask:
+        """The lanes that may access their words now; the others are held back (``ForcedValues``). ``address`` has an
+        entry for each lane of the mask.
+        """
+        lanes = np.flatnonzero(mask)
+        word, _ = self.store.load(address, size, lanes)
+        out = mask.copy()
+        for lane, where, present in zip(lanes.tolist(), address.tolist(), word.tolist(), strict=True):
+            if not self.forced.may_run(lane, len(self.trace.code[lane]), where, size, present, writes=writes):
+                out[lane] = False
+                self.status[lane], self.pc[lane] = DEFERRED, self.current_pc
+        return out
+
+    def take_forced(self, lanes: NDArray[np.int64], value: Word) -> Word:
+        """The values that the latest loads of these lanes return: those that are forced, else those given."""
+        out = value.copy()
+        for j, lane in enumerate(lanes.tolist()):
+            forced = self.forced.take(lane, len(self.trace.code[lane]) - 1)
+            if forced is not None:
+                out[j] = forced
+        return out
+
+    def _resume_held(self) -> None:
+        """Resume the lanes whose words hold what they wait for; all of them if no other lane can run."""
+        present = {
+            lane: int(self.store.load(np.array([address], np.uint64), size, np.array([lane]))[0][0])
+            for lane, (address, size, _) in self.forced.held.items()
+        }
+        ready = self.forced.ready_lanes(present)
+        if not ready and not (self.status == RUNNABLE).any():
+            ready = list(self.forced.held)
+            self.forced.release(ready)
+        self.forced.forget(ready)
+        self.status[ready] = RUNNABLE
 
     # --- control -----------------------------------------------------------------------------------------------
 
@@ -478,13 +521,15 @@ class Cluster:
         self.run_warp_actions()
 
     def complete_cluster_barrier(self) -> None:
-        """Complete the barrier of the cluster if all lanes have arrived."""
-        if not self.arrived.any() or (~self.arrived & (self.status != EXITED)).any():
-            return
-        waiting = self.status == AT_CLUSTER_BARRIER
-        self.status[waiting] = RUNNABLE
-        self.standing |= self.arrived & ~waiting
-        self.arrived[:] = False
+        """Complete the barrier of each cluster of which all lanes have arrived."""
+        for cluster in np.unique(self.lanes.cluster[self.arrived]):
+            mine = self.lanes.cluster == cluster
+            if (mine & ~self.arrived & (self.status != EXITED)).any():
+                continue
+            waiting = mine & (self.status == AT_CLUSTER_BARRIER)
+            self.status[waiting] = RUNNABLE
+            self.standing |= mine & self.arrived & ~waiting
+            self.arrived[mine] = False
 
     # --- warps -------------------------------------------------------------------------------------------------
 

@@ -1,30 +1,42 @@
-"""The lanes of a cluster and their registers, each register one array over all lanes.
+"""The lanes of the executed clusters and their registers, each register one array over all lanes.
 
 Lane k is thread ``k % width`` of CTA ``k // width``, where ``width`` is the CTA's size rounded up to whole warps; lanes
-beyond the block do not exist. The lanes of warp w are ``32 w`` to ``32 w + 31``.
+beyond the block do not exist. The lanes of warp w are ``32 w`` to ``32 w + 31``. CTAs are numbered cluster by cluster.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.frontend.ptx.lane_arithmetic import Word
-from mcheck.frontend.ptx.launch import Launch
+from mcheck.frontend.ptx.launch import Extent, Launch
 from mcheck.frontend.ptx.taint import UNKNOWN_NAMELESS
-from mcheck.ir.memory import Cta
+from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW, Cta
 
 WARP = 32
 Mask = NDArray[np.bool_]
 Quality = NDArray[np.uint8]
 
 
-def cluster_ctas(launch: Launch) -> tuple[Cta, ...]:
-    """The CTAs of the executed cluster, by rank."""
-    count = int(np.prod(launch.cluster))
-    return tuple(Cta(number=rank, gpu=0, cluster=0, rank=rank) for rank in range(count))
+def executed_ctas(launch: Launch) -> tuple[Cta, ...]:
+    """The CTAs of the executed clusters, cluster by cluster, by rank."""
+    size = prod(launch.cluster)
+    return tuple(
+        Cta(number=number * size + rank, gpu=0, cluster=number, rank=rank)
+        for number in range(len(launch.executed_clusters))
+        for rank in range(size)
+    )
+
+
+def cta_coordinates(launch: Launch) -> tuple[Extent, ...]:
+    """The coordinates in the grid of the executed CTAs, by number."""
+    a, b, c = launch.cluster
+    ranks = [(i, j, k) for k in range(c) for j in range(b) for i in range(a)]
+    return tuple((a * x + i, b * y + j, c * z + k) for x, y, z in launch.executed_clusters for i, j, k in ranks)
 
 
 def leader_lanes(present: Mask, *, last: bool) -> NDArray[np.int64]:
@@ -43,22 +55,26 @@ class Lanes:
     rows: int
     count: int = field(init=False)
     width: int = field(init=False)
+    cluster_size: int = field(init=False)
+    """The CTAs of a cluster."""
     threads: int = field(init=False)
     exists: Mask = field(init=False)
     cta: NDArray[np.int64] = field(init=False)
+    cluster: NDArray[np.int64] = field(init=False)
     values: Word = field(init=False)
     quality: Quality = field(init=False)
     special: dict[str, Word] = field(init=False)
 
     def __post_init__(self) -> None:
-        block, cluster = self.launch.block, self.launch.cluster
-        self.threads = int(np.prod(block))
+        block = self.launch.block
+        self.threads = prod(block)
         self.width = (self.threads + WARP - 1) // WARP * WARP
-        ctas = int(np.prod(cluster))
-        self.count = ctas * self.width
+        self.cluster_size = prod(self.launch.cluster)
+        self.count = len(self.launch.executed_clusters) * self.cluster_size * self.width
         index = np.arange(self.count)
         inside = index % self.width
         self.cta = index // self.width
+        self.cluster = self.cta // self.cluster_size
         self.exists = inside < self.threads
         self.values = np.zeros((self.rows, self.count), np.uint64)
         self.quality = np.full((self.rows, self.count), UNKNOWN_NAMELESS, np.uint8)
@@ -67,19 +83,19 @@ class Lanes:
     def _special(self, inside: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
         launch, out = self.launch, {}
         block, cluster, grid = launch.block, launch.cluster, launch.grid
-        rank = self.cta
+        rank = self.cta % self.cluster_size
         place = (rank % cluster[0], rank // cluster[0] % cluster[1], rank // (cluster[0] * cluster[1]))
+        clusters = np.array(launch.executed_clusters)[self.cluster]
         thread = (inside % block[0], inside // block[0] % block[1], inside // (block[0] * block[1]))
         one = np.ones_like(inside)
         for k, axis in enumerate("xyz"):
-            first = launch.first[k] // cluster[k] * cluster[k]
             out[f"tid.{axis}"] = thread[k]
             out[f"ntid.{axis}"] = one * block[k]
-            out[f"ctaid.{axis}"] = first + place[k]
+            out[f"ctaid.{axis}"] = clusters[:, k] * cluster[k] + place[k]
             out[f"nctaid.{axis}"] = one * grid[k]
             out[f"cluster_ctaid.{axis}"] = place[k]
             out[f"cluster_nctaid.{axis}"] = one * cluster[k]
-            out[f"clusterid.{axis}"] = one * (launch.first[k] // cluster[k])
+            out[f"clusterid.{axis}"] = clusters[:, k]
             out[f"nclusterid.{axis}"] = one * (grid[k] // cluster[k])
         lane = inside % WARP
         out |= {
@@ -87,8 +103,8 @@ class Lanes:
             "warpid": inside // WARP,
             "nwarpid": one * (self.width // WARP),
             "cluster_ctarank": rank,
-            "cluster_nctarank": one * int(np.prod(cluster)),
-            "is_explicit_cluster": one * int(np.prod(cluster) > 1),
+            "cluster_nctarank": one * self.cluster_size,
+            "is_explicit_cluster": one * int(self.cluster_size > 1),
             "lanemask_eq": 1 << lane,
             "lanemask_lt": (1 << lane) - 1,
             "lanemask_le": (2 << lane) - 1,
@@ -97,3 +113,8 @@ class Lanes:
             "dynamic_smem_size": one * launch.shared,
         }
         return out
+
+    def in_rank(self, address: int, rank: int) -> int:
+        """The address in the CTA of this rank that corresponds to one in shared memory of the same cluster."""
+        number, offset = divmod(address - SHARED_BASE, SHARED_WINDOW)
+        return SHARED_BASE + (number // self.cluster_size * self.cluster_size + rank) * SHARED_WINDOW + offset

@@ -14,8 +14,9 @@ from mcheck.base.records import dataclass
 from mcheck.effects.operands import decisive_fields
 from mcheck.frontend.ptx import taint
 from mcheck.ir.expr import Const, Expr, Lanes, Reg
-from mcheck.ir.ops import AssumedValue, Await, Load, Op, Store, UnknownContinuation, performed_operation
+from mcheck.ir.ops import AssumedValue, Atomic, Await, Load, Op, Store, UnknownContinuation, performed_operation
 from mcheck.ir.type_sizes import type_size
+from mcheck.simt.execution.forced_values import AccessId, Observation
 from mcheck.simt.execution.lanes import WARP
 
 SEEN = Reg("seen")
@@ -35,6 +36,10 @@ class Gap:
     complete: bool = False
 
 
+MAX_BOUND_VALUES = 16
+"""Maximum number of values for which other paths are followed, if control depends on them."""
+
+
 @dataclass(slots=True)
 class Trace:
     """``code`` has the operations of every lane in program order; equal operations are one object where they can be."""
@@ -45,9 +50,9 @@ class Trace:
     assumptions: dict[str, None] = field(default_factory=dict)
     interned: dict[tuple[object, ...], Op] = field(default_factory=dict)
     operations: int = 0
-    returned: dict[tuple[int, int], int] = field(default_factory=dict)
+    returned: dict[AccessId, Observation] = field(default_factory=dict)
     """Values that atomics have returned, by lane and index in its code."""
-    loaded: dict[tuple[int, int], int] = field(default_factory=dict)
+    loaded: dict[AccessId, Observation] = field(default_factory=dict)
     """Values that strong loads have returned last, by lane and index in its code."""
     stored: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     """Values of strong stores that depend on the order of the threads, likewise."""
@@ -55,8 +60,10 @@ class Trace:
     """The addresses of atomics on whose results something may depend."""
     unknown_atomics: set[int] = field(default_factory=set)
     """The addresses of atomics whose results are unknown."""
-    depends_on_order: bool = False
-    """Whether control, an address or an operand has depended on the order in which the threads were run."""
+    order_gaps: dict[tuple[str, Span | None], Gap] = field(default_factory=dict)
+    """Where control, an address or an operand has depended on the order in which the threads were run."""
+    has_unbound_values: bool = False
+    """Whether a value that depends on that order is not among those recorded."""
     order_is_possible: bool = True
     """Whether the order of this run is possible."""
     early_accesses: dict[tuple[object, ...], Any] = field(default_factory=dict)
@@ -73,49 +80,75 @@ class Trace:
 
     def note_order_dependence(self, what: str, span: Span | None) -> None:
         """Record that only the order of this run is followed where something depends on it."""
-        self.depends_on_order = True
-        self.note_gap(f"only one order is followed where {what}", span)
+        reason = f"only one order is followed where {what}"
+        self.order_gaps.setdefault((reason, span), Gap(reason, span))
 
-    def bind_atomics(self) -> None:
-        """Bind atomics to the values that they returned in this run, where the path depends on them: each becomes a
-        wait for its value. Stores of such values become known.
+    def bind_values(self) -> bool:
+        """Bind atomics and strong loads to the values that they returned in this run, where the path depends on them;
+        stores of such values become known. Returns whether other values can be told: each of these operations is
+        followed by an ``AssumedValue``. Otherwise there are too many, and only the order of this run is followed: an
+        atomic is a wait for its value.
         """
-        for (lane, place), old in self.returned.items() if self.depends_on_order and self.order_is_possible else ():
+        if not self.order_gaps:
+            return True
+        atomics = {
+            place: seen
+            for place, seen in self.returned.items()
+            if self.order_is_possible and seen.address in self.decisive_atomics - self.unknown_atomics
+        }
+        telling = (
+            self.order_is_possible
+            and not self.has_unbound_values
+            and self.decisive_atomics.isdisjoint(self.unknown_atomics)
+            and len(atomics) + len(self.loaded) <= MAX_BOUND_VALUES
+        )
+        self._bind_stores()
+        for (lane, place), seen in sorted((atomics | self.loaded).items(), reverse=True):
             op = self.code[lane][place]
-            address = getattr(op, "address", None)
-            where = address.values[lane % WARP] if isinstance(address, Lanes) else getattr(address, "value", None)
-            if where in self.unknown_atomics or where not in self.decisive_atomics:
-                continue
-            self.code[lane][place] = self.intern(
-                ("bound", id(op), old),
-                lambda op=op, old=old: Await(  # type: ignore[misc]
-                    inner=op,
-                    compare=("==", Const(old)),
-                    followed=True,
-                    span=op.span,
-                    text=op.text,
-                    section=op.section,
-                ),
-            )
+            if (lane, place) in atomics and not telling:
+                self.code[lane][place] = self._awaited(op, seen.value)
+            else:
+                self.code[lane][place : place + 1] = self._followed(op, seen.value, place if telling else -1)
+        return telling
 
-        for (lane, place), values in self.stored.items() if self.depends_on_order else ():
+    def observations(self) -> dict[AccessId, Observation]:
+        """The values that atomics and strong loads have returned."""
+        return self.returned | self.loaded
+
+    def _awaited(self, op: Op, old: int) -> Op:
+        """An atomic that waits until it returns a value."""
+        return self.intern(
+            ("bound", id(op), old),
+            lambda: Await(
+                inner=op, compare=("==", Const(old)), followed=True, span=op.span, text=op.text, section=op.section
+            ),
+        )
+
+    def _bind_stores(self) -> None:
+        for (lane, place), values in self.stored.items():
             stored = self.code[lane][place]
             assert isinstance(stored, Store)
             self.code[lane][place] = self.intern(
                 ("stored", id(stored), values),
                 lambda op=stored, values=values: replace(op, srcs=tuple(map(Const, values))),  # type: ignore[misc]
             )
-        for (lane, place), value in sorted(self.loaded.items(), reverse=True) if self.depends_on_order else ():
-            self.code[lane][place : place + 1] = self._followed(self.code[lane][place], value)
 
-    def record_loaded(self, lanes: NDArray[np.int64], values: NDArray[np.uint64], known: NDArray[np.bool_]) -> None:
+    def record_loaded(
+        self,
+        lanes: NDArray[np.int64],
+        address: NDArray[np.uint64],
+        values: NDArray[np.uint64],
+        known: NDArray[np.bool_],
+    ) -> None:
         """Record the values that the latest loads of these lanes returned, where known."""
-        for lane, value, sure in zip(lanes.tolist(), values.tolist(), known.tolist(), strict=True):
+        given = zip(lanes.tolist(), address.tolist(), values.tolist(), known.tolist(), strict=True)
+        for lane, where, value, sure in given:
             place = lane, len(self.code[lane]) - 1
             if sure:
-                self.loaded[place] = value
+                self.loaded[place] = Observation(where, value)
             else:
                 self.loaded.pop(place, None)
+                self.has_unbound_values = True
 
     def record_stored(
         self, lanes: NDArray[np.int64], given: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint8]]]
@@ -125,17 +158,24 @@ class Trace:
             if not any(int(q[j]) & ~taint.ORDER for _, q in given):
                 self.stored[lane, len(self.code[lane]) - 1] = tuple(int(v[j]) for v, _ in given)
 
-    def _followed(self, op: Op, value: int) -> list[Op]:
-        """A load with the constraint that it returns this value."""
-        load = performed_operation(op)
-        assert isinstance(load, Load)
-        size = type_size(load.type)
-        kept = self.intern(("seen", id(op)), lambda: op if isinstance(op, Await) else replace(load, dsts=(SEEN,)))
-        reg = next(r for r in load.dsts if r is not None) if isinstance(op, Await) else SEEN
-        key = ("followed", id(op), value)
+    def _followed(self, op: Op, value: int, branch: int) -> list[Op]:
+        """A load or an atomic with the constraint that it returns this value."""
+        inner = performed_operation(op)
+        assert isinstance(inner, Load | Atomic)
+        size = type_size(inner.type)
+        if isinstance(inner, Atomic):
+            kept = self.intern(("seen", id(op)), lambda: replace(inner, dst=SEEN))
+        else:
+            kept = self.intern(("seen", id(op)), lambda: op if isinstance(op, Await) else replace(inner, dsts=(SEEN,)))
+        reg = (
+            next(r for r in inner.dsts if r is not None) if isinstance(op, Await) and isinstance(inner, Load) else SEEN
+        )
         return [
             kept,
-            self.intern(key, lambda: AssumedValue(reg=reg, value=value, size=size, span=op.span, text=op.text)),
+            self.intern(
+                ("followed", id(op), value, branch),
+                lambda: AssumedValue(reg=reg, value=value, size=size, branch=branch, span=op.span, text=op.text),
+            ),
         ]
 
     def lose_lanes(self, lanes: NDArray[np.int64], reason: str, span: Span | None) -> None:

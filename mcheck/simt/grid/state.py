@@ -35,14 +35,17 @@ class CoordinateState:
     slopes: dict[int, Slopes] = field(default_factory=dict)
     bad: dict[int, Mask] = field(default_factory=dict)
     when: dict[int, Conditions] = field(default_factory=dict)
+    box: tuple[int, int, int] = (1, 1, 1)
+    """The extents of what is executed, in clusters."""
     cluster: tuple[int, int, int] = (1, 1, 1)
+    """The extents of a cluster, in CTAs."""
 
     def begin(self, compiler: Compiler) -> None:
         """Initialise before the first step."""
         self.compiler = compiler
         self.table = ConditionTable(self.space)
         self.coordinates = Coordinates(0, 0, 0, space=self.space)
-        self.cluster = compiler.lanes.launch.cluster
+        self.box, self.cluster = compiler.lanes.launch.together, compiler.lanes.launch.cluster
 
     def may_differ(self, rows: Iterable[int]) -> bool:
         """Whether one of these registers may differ in other clusters, in any lane."""
@@ -75,7 +78,7 @@ class CoordinateState:
     def _coordinate(self, name: str, slopes: Slopes) -> None:
         register, _, axis = name.partition(".")
         number = "xyz".index(axis)
-        slopes[number] = self.cluster[number] if register == "ctaid" else 1
+        slopes[number] = self.box[number] * (self.cluster[number] if register == "ctaid" else 1)
 
     def set_form(self, row: int, lanes: Indices, value: Value | None, when: Conditions | None = None) -> None:
         """Set the form of a register in some lanes; without a value it is the same in all clusters."""

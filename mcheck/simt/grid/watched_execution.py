@@ -41,9 +41,11 @@ COLLECTIVE = frozenset(("shfl", "vote", "match", "redux", "elect"))
 
 
 def cluster_space(launch: Launch) -> Space:
-    """The coordinates of the clusters of a launch."""
-    counts = [launch.grid[k] // launch.cluster[k] for k in range(3)]
-    first = [launch.first[k] // launch.cluster[k] for k in range(3)]
+    """The coordinates of the clusters of a launch; of boxes of clusters where several are executed together, whose
+    extents divide those of the grid.
+    """
+    counts = [n // d for n, d in zip(launch.cluster_counts, launch.together, strict=True)]
+    first = [at // d for at, d in zip(launch.executed_clusters[0], launch.together, strict=True)]
     return Space(
         tuple(-f for f in first), tuple(n - 1 - f for f, n in zip(first, counts, strict=True)), tuple(first)
     )  # fmt: skip
@@ -60,6 +62,8 @@ def may_signal(statement: ptx.Statement) -> bool:
 
 def grid_watch(launch: Launch) -> GridWatch | None:
     """The watch on a cluster of a launch; ``None`` if the grid has no other one."""
+    if launch.group is not None:
+        return None
     space = cluster_space(launch)
     return GridWatch(space) if space.cluster_count > 1 else None
 

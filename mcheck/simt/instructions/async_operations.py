@@ -258,7 +258,7 @@ def _bulk_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
                 if rank is not None:
                     # of a pair the mbarrier of the even or of the odd CTA, as the operand is (9.7.9.27.1.2)
                     told = rank & ~1 | _rank_of(place) & 1 if pairs else rank
-                    place, to = _in_rank(place, told), _in_rank(to, rank)
+                    place, to = c.lanes.in_rank(place, told), c.lanes.in_rank(to, rank)
                 c.store.forget(to, size)
                 c.tensor.record_overwrite(to, size)
                 c.apply_to_mbarrier(place, lambda s, size=size: mbarrier.complete_tx(s, size))  # type: ignore[misc]
@@ -272,10 +272,6 @@ def _ranks(found: Operands, j: int) -> list[int | None]:
         return [None]
     mask = int(found["cta_mask"][0][j])
     return [rank for rank in range(16) if mask >> rank & 1]
-
-
-def _in_rank(address: int, rank: int) -> int:
-    return SHARED_BASE + rank * SHARED_WINDOW + (address - SHARED_BASE) % SHARED_WINDOW
 
 
 def _rank_of(address: int) -> int:

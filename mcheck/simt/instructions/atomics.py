@@ -19,6 +19,7 @@ from mcheck.ir.memory import SHARED_WINDOW
 from mcheck.ir.type_sizes import type_size
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, register_maker
+from mcheck.simt.execution.forced_values import Observation
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
 from mcheck.simt.execution.polling_loops import AwaitedValue
 from mcheck.simt.instructions.memory_accesses import (
@@ -60,6 +61,8 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
                 else None
             )
             now = some & ~put_off(c, some) if swaps and lock is None else some
+            if moved and c.forced.wanted and now.any():
+                now = c.hold_back(now, to_generic(fetch_lanes(fetch, now, np.flatnonzero(now))[0]), size, writes=True)
             if now.any():
                 done(c, now, lock)
             mask = mask & (now | ~some)
@@ -128,11 +131,16 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
         for j, lane in enumerate(lanes.tolist()):
             one = np.array([lane])
             old, q = c.store.load(address[j : j + 1], size, one)
+            forced = c.forced.take(lane, len(c.trace.code[lane]) - 1)
+            if forced is not None:
+                old = np.array([forced], np.uint64)
             new, r = _updated_value(op, int(old[0]), [int(v[j]) for v, _ in given], 8 * size)
             if bound and not q[0]:
-                c.trace.returned[lane, len(c.trace.code[lane]) - 1] = int(old[0])
+                c.trace.returned[lane, len(c.trace.code[lane]) - 1] = Observation(int(address[j]), int(old[0]))
             elif bound:
                 c.trace.unknown_atomics.add(int(address[j]))
+            elif not q[0] and any(row is not None for row in rows):
+                c.trace.has_unbound_values = True
             if not sure[j]:
                 known_operands = not any(x[j] for _, x in given)
                 c.counters.record_atomic(op, int(address[j]), size, held=not q[0], wanted=wanted, known=known_operands)

@@ -22,7 +22,7 @@ from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import SURE, Compiler, no_effect
 from mcheck.simt.execution.end_checks import with_end_checks
-from mcheck.simt.execution.lanes import WARP, Mask, Quality
+from mcheck.simt.execution.lanes import WARP, Lanes, Mask, Quality
 from mcheck.simt.execution.launch_answers import query_function
 
 MOVES = frozenset(("mov", "cvta", "prmt"))
@@ -75,7 +75,7 @@ def _arithmetic_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step 
     if name == "activemask":
         return _activemask_step(k, unit, statement)
     if name in ("cvta", "mapa", "getctarank", "isspacep"):
-        function = _address_function(statement.opcode)
+        function = _address_function(statement.opcode, k.lanes)
     elif name == "clusterlaunchcontrol":
         function = query_function(statement.opcode)
     else:
@@ -202,7 +202,7 @@ def _activemask_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
     return run
 
 
-def _address_function(opcode: tuple[str, ...]) -> Callable[..., tuple[Word, ...]] | None:
+def _address_function(opcode: tuple[str, ...], lanes: Lanes) -> Callable[..., tuple[Word, ...]] | None:
     """The function that converts an address to another space, or gives its space or CTA."""
     base, window = np.uint64(SHARED_BASE), np.uint64(SHARED_WINDOW)
     shared = any(part.startswith("shared") for part in opcode)
@@ -215,9 +215,11 @@ def _address_function(opcode: tuple[str, ...]) -> Callable[..., tuple[Word, ...]
             return lambda a: (truncate(a - base, 32) if opcode[-1] == "u32" else np.where(a >= base, a - base, a),)
         return lambda a: (np.where(a < base, a + base, a),)
     if opcode[0] == "mapa":
-        return lambda a, rank: ((a & (window - np.uint64(1))) | (a & base) | truncate(rank, 32) * window,)
+        first = (lanes.cluster * lanes.cluster_size).astype(np.uint64)
+        return lambda a, rank: ((a & (window - np.uint64(1))) | (a & base) | (first + truncate(rank, 32)) * window,)
     if opcode[0] == "getctarank":
-        return lambda a: ((a & (base - np.uint64(1))) // window,)
+        size = np.uint64(lanes.cluster_size)
+        return lambda a: ((a & (base - np.uint64(1))) // window % size,)
     space = opcode[1]
     low, high = {
         "shared": (SHARED_BASE, LOCAL_BASE), "local": (LOCAL_BASE, FUNCTION_BASE),

@@ -46,7 +46,7 @@ def try_cancel_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) 
         if others_wait:
             said = f"clusterlaunchcontrol wins at most {MAX_WON} clusters, in the order of the grid"
             c.trace.note_gap(said, statement.span)
-        ctas = len(np.unique(c.lanes.cta))
+        ctas = c.lanes.cluster_size
         ranks = range(ctas) if everywhere else ()
         for lane, target, bar in zip(lanes.tolist(), *values, strict=True):
             op = ops.BulkCopy(
@@ -56,7 +56,9 @@ def try_cancel_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) 
             )  # fmt: skip
             c.trace.append(c.trace.intern((at, target, bar), lambda op=op: op), [lane])  # type: ignore[misc]
             answer = np.array([c.cancel_responses.next_response(), 0], np.uint64)
-            for shift in [0] if not ranks else [(rank - int(c.lanes.cta[lane])) * SHARED_WINDOW for rank in ranks]:
+            for shift in (
+                [0] if not ranks else [(rank - int(c.lanes.cta[lane]) % ctas) * SHARED_WINDOW for rank in ranks]
+            ):
                 places = np.array([(target + shift + k) % (1 << 64) for k in (0, 8)], np.uint64)
                 c.store.save(places, 8, np.zeros(2, np.int64), answer, np.zeros(2, np.uint8))
                 c.apply_to_mbarrier(bar + shift, lambda s: mbarrier.complete_tx(s, SIZE))

@@ -138,7 +138,11 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
     strong = op is not None and op.sem != "weak"
     waited = find_waits(k, unit, at - unit.start, size) if strong and len(rows) == 1 else None
 
-    def run(c: Cluster, mask: Mask) -> Mask:
+    def run(c: Cluster, mask: Mask) -> Mask | None:
+        if strong and c.forced.wanted:
+            mask = c.hold_back(mask, to_generic(fetch_lanes(fetch, mask, np.flatnonzero(mask))[0]), size, writes=False)
+            if not mask.any():
+                return None
         for some, wait in ((mask, None),) if waited is None else waited(mask):
             loaded(c, some, wait)
         return mask
@@ -175,6 +179,8 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
             if row is None:
                 continue
             value, q = c.store.load(address + np.uint64(j * size), min(size, 8), lanes)
+            if strong and c.forced.wanted:
+                value = c.take_forced(lanes, value)
             if k.code.atomics_decide:
                 c.counters.record_load(address, q)
             if size > 8:  # of 128 bits the lower half is followed
@@ -190,7 +196,9 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
             order = np.uint8(taint.ORDER) if _depends_on_order(c, op, wait) else np.uint8(0)
             known[row][lanes] = q | (sure & ~np.uint8(taint.MISSING)) | order
             if order and strong and followed and len(rows) == 1:
-                c.trace.record_loaded(lanes, value, (q & ~np.uint8(taint.ORDER)) == 0)
+                c.trace.record_loaded(lanes, address, value, (q & ~np.uint8(taint.ORDER)) == 0)
+            elif order:
+                c.trace.has_unbound_values = True
 
     return run
 
@@ -271,9 +279,15 @@ def store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
         op = made
     data = tuple(Reg("data") for _ in items)
 
-    def run(c: Cluster, mask: Mask) -> Mask:
+    def run(c: Cluster, mask: Mask) -> Mask | None:
         lanes = np.flatnonzero(mask)
         address, sure = fetch_lanes(fetch, mask, lanes)
+        if keeps and op is not None and c.forced.wanted:
+            mask = c.hold_back(mask, to_generic(address), size, writes=True)
+            if not mask.any():
+                return None
+            lanes = np.flatnonzero(mask)
+            address, sure = fetch_lanes(fetch, mask, lanes)
         given = [fetch_lanes(s, mask, lanes) for s in sources]
         if op is not None:
             c.check_assumed_failures(mask)

@@ -384,11 +384,7 @@ def _commit_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> 
             c.trace.append(c.trace.intern((at, *values, cta), lambda op=op: op), lanes)  # type: ignore[misc]
             ranks = [None] if targets is None else [r for r in range(16) if targets >> r & 1]
             for rank in ranks:
-                here = (
-                    place
-                    if rank is None
-                    else SHARED_BASE + rank * SHARED_WINDOW + (place - SHARED_BASE) % SHARED_WINDOW
-                )
+                here = place if rank is None else c.lanes.in_rank(place, rank)
                 for _ in range(len(lanes)):
                     c.apply_to_mbarrier(here, mbarrier.async_arrive_end)
         return mask

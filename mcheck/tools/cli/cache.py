@@ -47,7 +47,7 @@ def command(folder: str, unused: int | None, others: bool, clear: bool, check: b
     if there.days:
         click.echo(f"least recently used: {count(there.days, 'day', 'days')} ago")
     if bad:
-        message = f"{there.path}: {count(bad, 'answer', 'answers')} damaged, or not about the texts of their key"
+        message = f"{there.path}: {count(bad, 'answer', 'answers')} damaged, or stored under the key of other inputs"
         raise InputError(message, hint="runs ignore these answers; --clear removes all")
     if check:
         click.echo("all entries are valid")
@@ -60,12 +60,11 @@ def _damaged(store: Store) -> int:
     """
     from mcheck.checking.cache.entries import unpack_entry
     from mcheck.checking.cache.packing import InvalidAnswer, unpack
-    from mcheck.checking.check.case import Checked
     from mcheck.checking.result_cache import is_stopped_result
-    from mcheck.checking.run.case import Result
+    from mcheck.checking.run.result import Result
     from mcheck.report.site.content import Page
 
-    kinds: dict[str, type[Result | Checked | Page]] = {"run": Result, "check": Checked, "doc": Page}
+    kinds: dict[str, type[Result | Page]] = {"run": Result, "check": Result, "doc": Page}
 
     def sound(key: bytes, data: bytes) -> bool:
         try:

@@ -12,7 +12,8 @@ from mcheck.base.verdicts import Verdict
 from mcheck.tools.cli import launch, options
 
 if TYPE_CHECKING:
-    from mcheck.checking.check.case import Checked
+    from mcheck.checking.run.result import Result
+    from mcheck.checking.run.summary import Summary
 
 ENGINES = ("auto", "explicit", "z3", "protocol", "both")
 
@@ -73,6 +74,7 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
 @options.memory
 @options.unroll
 @options.assume
+@options.without
 @launch.options
 @click.option("--emit-sketch", "emitted", metavar="FILE", help="Write the sketch of one PTX module to FILE.")
 @options.color
@@ -98,6 +100,7 @@ def command(
     memory: int | None,
     unroll: int,
     assume: tuple[str, ...],
+    without: tuple[str, ...],
     emitted: str | None,
     color: str,
     verbose: bool,
@@ -119,10 +122,11 @@ def command(
     mcheck check kernel.ptx --launch kernel.json
     mcheck check kernels --format sarif -o findings.sarif
     """
-    from mcheck.checking.check.case import Options, Settings, tally
+    from mcheck.checking.check.command import check_command
     from mcheck.checking.check.files import collect_files, explain_skipped_modules, is_module
-    from mcheck.checking.check.suite import check_files
-    from mcheck.checking.run.case import DEFAULT_MODEL
+    from mcheck.checking.run.case import DEFAULT_MODEL, Options, Settings
+    from mcheck.checking.run.summary import summarize
+    from mcheck.checking.suite import answer_cases
     from mcheck.report.checked import TextReport
     from mcheck.report.lines import Printer
     from mcheck.report.output import open_second_output, output, wants_color
@@ -136,9 +140,11 @@ def command(
         show_warning(f"{explain_skipped_modules(bare)}: skipped", None, color=color)
     if emitted is not None and (len(cases) != 1 or not is_module(cases[0].path)):
         raise click.UsageError("--emit-sketch needs exactly one PTX module")
-    settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume)
+    settings = Settings(
+        model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume, without=without
+    )
     chosen = Options(engine=engine, select=select, ignore=ignore, limit=limit, launch=said)
-    results: list[Checked] = []
+    results: list[Result] = []
     how = options.open_backend(jobs, cache, resume, scheduler, timeout, tls)
     with how as backend, open_second_output(sarif_file) as second, output(target) as stream:
         printer = Printer(stream, color=form == "text" and wants_color(color, stream))
@@ -150,7 +156,7 @@ def command(
         )
         shown = printer if stream.isatty() and text is not None else None
         with Bar(len(cases), shown, enabled=sys.stderr.isatty()) as bar:
-            for result in check_files(cases, settings, chosen, backend):
+            for result in answer_cases(cases, settings, check_command(chosen), backend):
                 for message, span in result.warnings:
                     show_warning(message, span, color=color)
                 if result.problem is not None and result.verdict is Verdict.ERROR:
@@ -159,7 +165,7 @@ def command(
                     text.result(result)
                 results.append(result)
                 bar.advance(result.headline, ok=result.status == "ok")
-        counts = tally(results, perf_counter() - started)
+        counts = summarize(results, perf_counter() - started)
         if text is not None:
             if len(cases) > 1:
                 text.finish(counts)
@@ -178,11 +184,9 @@ def command(
     return counts.exit_status
 
 
-def _document(form: str, model: str, profile: str, results: list[Checked], counts: object) -> str:
-    from mcheck.checking.check.case import Tally
+def _document(form: str, model: str, profile: str, results: list[Result], counts: Summary) -> str:
     from mcheck.report import checked, sarif
 
-    assert isinstance(counts, Tally)
     match form:
         case "json":
             return checked.document(model, profile, results, counts)

@@ -130,22 +130,24 @@ def command(
 
 def _paper(cases: list[Case], settings: Settings, target: str, title: str, backend: Backend) -> int:
     """Write the table and return the exit status."""
-    from mcheck.checking.check.case import Options
+    from mcheck.checking.check.command import check_command
     from mcheck.checking.check.files import has_any_constant, is_module
-    from mcheck.checking.check.suite import check_files
+    from mcheck.checking.run.case import Options
+    from mcheck.checking.run.command import RUN
     from mcheck.checking.run.single import list_reasons
-    from mcheck.checking.suite import compute_results
+    from mcheck.checking.suite import answer_cases
     from mcheck.report.output import output
-    from mcheck.report.paper import latex_table, result_from_checked
+    from mcheck.report.paper import latex_table
 
     modules = [case for case in cases if is_module(case.path)]
     with output(target) as stream:
-        rows = {r.path: r for r in compute_results([case for case in cases if case not in modules], settings, backend)}
+        tests = [case for case in cases if case not in modules]
+        rows = {r.path: r for r in answer_cases(tests, settings, RUN, backend)}
         unread = {path for path, row in rows.items() if row.verdict in (Verdict.ERROR, Verdict.UNKNOWN)}
         asked = modules + [case for case in cases if case.path in unread and has_any_constant(case)]
-        checked = {c.path: result_from_checked(c, settings) for c in check_files(asked, settings, Options(), backend)}
-        found = [(rows | checked)[case.path] for case in cases]
-        stream.write(latex_table(found, title, checked))
+        rows |= {r.path: r for r in answer_cases(asked, settings, check_command(Options()), backend)}
+        found = [rows[case.path] for case in cases]
+        stream.write(latex_table(found, title))
     statuses = {result.verdict for result in found}
     for result in found:
         if result.verdict is Verdict.ERROR:

@@ -21,8 +21,8 @@ def write_forbidden(path: str, target: str | None, form: str, settings: Settings
     """Write the forbidden states of a test, as text or JSON, and return the exit status."""
     from mcheck.base.errors import InputError, Unsupported
     from mcheck.checking.run.collect import collect_tests
+    from mcheck.checking.run.command import preload
     from mcheck.checking.run.isolation import run_isolated
-    from mcheck.checking.run.single import preload
     from mcheck.report import forbidden
     from mcheck.report.lines import Printer
     from mcheck.report.output import output, wants_color

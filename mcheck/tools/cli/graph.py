@@ -29,8 +29,8 @@ def write_graph(
     from mcheck.base.errors import InputError, Unsupported
     from mcheck.checking.run.case import Settings
     from mcheck.checking.run.collect import collect_tests
+    from mcheck.checking.run.command import preload
     from mcheck.checking.run.isolation import run_isolated
-    from mcheck.checking.run.single import preload
     from mcheck.report.output import output, refuse_unwritable, replace_file
     from mcheck.report.picture.formats import SUFFIXES
     from mcheck.report.problems import show

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from mcheck.checking.check.case import LaunchText
+    from mcheck.checking.run.case import LaunchText
 
 Function = Callable[..., Any]
 
@@ -33,8 +33,8 @@ def options(function: Function) -> Function:
 
 def read_options(paths: Sequence[str], given: dict[str, Any]) -> LaunchText | None:
     """The launch that the options describe, or None if there are none; refused if no path is a PTX module."""
-    from mcheck.checking.check.case import LaunchText
     from mcheck.checking.check.files import is_module
+    from mcheck.checking.run.case import LaunchText
     from mcheck.frontend.litmus.source import read_source
 
     file: str | None = given["launch_file"]

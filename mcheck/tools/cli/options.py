@@ -40,6 +40,20 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> 
     return value
 
 
+def _pass_names(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of passes, each once."""
+    if not value:
+        return ()
+    from mcheck.base.errors import InputError
+    from mcheck.engines.protocol.passes import find_pass
+
+    try:
+        return tuple(sorted({str(find_pass(name)) for name in value}))
+    except InputError as error:
+        hint = f"; {error.hint}" if error.hint else ""
+        raise click.BadParameter(f"{error.message}{hint} Passes: {error.expected}", ctx, param) from None
+
+
 def _models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click gives them
     """Shell completion: the shipped models and the .cat files of this folder."""
     import os
@@ -104,6 +118,14 @@ assume = click.option(
     multiple=True,
     type=click.Choice(("converged",)),
     help="Assume behaviour that the PTX ISA does not guarantee. converged: lanes at one statement advance together.",
+)
+without = click.option(
+    "--without",
+    multiple=True,
+    metavar="NAME",
+    hidden=True,
+    callback=_pass_names,
+    help="Switch off a pass of the protocol engine or of the proofs (mcheck/engines/protocol/passes.py).",
 )
 cache = click.option(
     "--cache",

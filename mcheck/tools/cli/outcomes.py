@@ -77,7 +77,8 @@ def command(
     from mcheck.base.errors import InputError
     from mcheck.checking.run.case import Case, Settings
     from mcheck.checking.run.collect import collect_tests
-    from mcheck.checking.suite import compute_results
+    from mcheck.checking.run.command import RUN
+    from mcheck.checking.suite import answer_cases
     from mcheck.report.lines import Printer
     from mcheck.report.output import output, wants_color
     from mcheck.report.problems import show, show_warning
@@ -101,7 +102,7 @@ def command(
         witnesses=True,
     )
     with options.open_backend(1, cache, None, None, timeout) as backend:
-        (result,) = compute_results([Case(cases[0].path)], settings, backend)
+        (result,) = answer_cases([Case(cases[0].path)], settings, RUN, backend)
     for message, span in result.warnings:
         show_warning(message, span, color=color)
     if result.problem is not None:

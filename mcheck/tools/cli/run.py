@@ -13,7 +13,9 @@ from mcheck.tools.cli import options
 
 if TYPE_CHECKING:
     from mcheck.checking.backends import Backend
-    from mcheck.checking.run.case import Case, Result, Settings, Summary
+    from mcheck.checking.run.case import Case, Settings
+    from mcheck.checking.run.result import Result
+    from mcheck.checking.run.summary import Summary
     from mcheck.report.lines import Printer
 
 
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 @options.memory
 @options.unroll
 @options.assume
+@options.without
 @click.option("-W", "--warnings-as-errors", is_flag=True, help="Treat warnings as errors.")
 @options.color
 @click.option(
@@ -71,6 +74,7 @@ def command(
     memory: int | None,
     unroll: int,
     assume: tuple[str, ...],
+    without: tuple[str, ...],
     warnings_as_errors: bool,
     color: str,
     verbose: bool,
@@ -109,6 +113,7 @@ def command(
         memory=memory,
         warnings_as_errors=warnings_as_errors,
         assume=assume,
+        without=without,
     )
     how = options.open_backend(jobs, cache, resume, scheduler, timeout, tls)
     with how as backend, open_second_output(sarif_file) as second, output(target) as stream:
@@ -138,7 +143,9 @@ def _report(
     quiet: bool,
 ) -> Summary:
     from mcheck.checking.run.case import DEFAULT_MODEL
-    from mcheck.checking.suite import run_suite
+    from mcheck.checking.run.command import RUN
+    from mcheck.checking.run.summary import Counter
+    from mcheck.checking.suite import answer_cases
     from mcheck.report.problems import show, show_warning
     from mcheck.report.progress import Bar
     from mcheck.report.text import TextReport
@@ -150,10 +157,11 @@ def _report(
             printer, details=details, quiet=quiet, states=None if verbose else 40, alone=stream is not sys.stdout
         )
     results: list[Result] = []
+    counts = Counter()
     visible = stream.isatty() and text is not None
     with Bar(len(cases), printer if visible else None, enabled=sys.stderr.isatty()) as bar:
-
-        def each(result: Result) -> None:
+        for result in answer_cases(cases, settings, RUN, backend):
+            counts.add(result)
             for message, span in result.warnings:
                 if not settings.warnings_as_errors:
                     show_warning(message, span, color=color)
@@ -166,8 +174,7 @@ def _report(
             if verbose and len(cases) > 1:
                 click.echo(f"{result.seconds:9.3f} s  {result.path}", err=True)
             bar.advance(result.verdict, ok=result.ok)
-
-        summary = run_suite(cases, settings, backend, each, started)
+    summary = counts.summary(perf_counter() - started)
     if text is not None:
         if len(cases) > 1 or summary.ok != 1:
             text.finish(summary)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from mcheck.base.errors import InternalError, McheckError, Span, Unsupported
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.check.case import Checked, Options
 from mcheck.checking.check.files import explain_skipped_modules, is_module, launch_file
-from mcheck.checking.check.single import check_case
-from mcheck.checking.run.case import Case, Result, Settings
-from mcheck.checking.run.single import load_program, run_case
+from mcheck.checking.check.inquiry import check_case
+from mcheck.checking.run.case import Case, Options, Settings
+from mcheck.checking.run.inquiry import run_case
+from mcheck.checking.run.result import Result
+from mcheck.checking.run.single import load_program
 from mcheck.findings.finding import Finding
 from mcheck.findings.repair import Edit, make_edits
 from mcheck.ir.program import describe_kinds
@@ -54,11 +55,11 @@ def _of_model(text: str, path: str) -> Iterator[Note]:
 
 
 def _of_module(text: str, path: str, settings: Settings) -> Iterator[Note]:
-    from mcheck.checking.check.modules import check_file
+    from mcheck.checking.check.modules import check_module
     from mcheck.frontend.ptx import reader
 
     if launch_file(path) is not None:
-        yield from _of_checked(check_file(Case(path, text=text), settings, Options()), text, path)
+        yield from _of_checked(check_module(Case(path, text=text), settings, Options()), text, path)
         return
     try:
         reader.parse_module(text, path)
@@ -78,7 +79,7 @@ def _of_test(text: str, path: str, settings: Settings) -> Iterator[Note]:
         yield from _of_verdict(case, settings)
 
 
-def _of_checked(checked: Checked, text: str, path: str) -> Iterator[Note]:
+def _of_checked(checked: Result, text: str, path: str) -> Iterator[Note]:
     for message, span in checked.warnings:
         yield Note(span=span or Span(path, 1, 1), severity="warning", message=message)
     if checked.problem is not None:
@@ -110,13 +111,13 @@ def _problem(error: McheckError, path: str) -> Note:
     return Note(span=span, severity=severity, message="\n".join(lines), code=error.code or "", related=related)
 
 
-def _of_findings(checked: Checked, text: str, path: str) -> Iterator[Note]:
+def _of_findings(checked: Result, text: str, path: str) -> Iterator[Note]:
     lines = text.split("\n")
     table = not is_module(path) and load_program(path, text=text, every=True).dialect
     for finding in checked.findings:
         yield _finding(finding, lines, path, expected=checked.status == "ok", table=table)
-    if checked.status == "finding" and checked.expected and not checked.findings:
-        wanted = describe_kinds(checked.expected)
+    if checked.status == "finding" and checked.expected_kinds and not checked.findings:
+        wanted = describe_kinds(checked.expected_kinds)
         place = checked.expectation_span or Span(path, 1, 1)
         yield Note(span=place, severity="error", message=f"expected {wanted}, found nothing", code="mismatch")
     if checked.verdict.is_open and checked.reason:

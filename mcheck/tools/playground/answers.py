@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from io import StringIO
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from mcheck.base.verdicts import Verdict
 
 if TYPE_CHECKING:
     from mcheck.base.errors import McheckError
-    from mcheck.checking.run.case import Result
 
 NAME = "program.litmus"
 MOST_PICTURES = 12
@@ -23,25 +21,20 @@ def run(text: str, model: str, engine: str = ENGINE) -> str:
     """The answer of ``mcheck run`` for a text: the report, the status, the places of errors."""
     from mcheck.checking.backends import Backend
     from mcheck.checking.run.case import Case, Settings
-    from mcheck.checking.suite import run_suite
+    from mcheck.checking.run.command import RUN
+    from mcheck.checking.run.summary import summarize
+    from mcheck.checking.suite import answer_cases
     from mcheck.report.lines import Printer
     from mcheck.report.text import TextReport
 
     stream = StringIO()
     report = TextReport(Printer(stream, color=False), details=True)
-    results: list[Result] = []
-
-    def each(result: Result) -> None:
-        results.append(result)
-        stream.write(_problems(result.problem if result.verdict is Verdict.ERROR else None, text))
-        report.result(result)
-
-    summary = run_suite(
-        [Case(NAME, text=text)], Settings(model=model or None, engine=engine), Backend(jobs=1), each, perf_counter()
-    )
-    if summary.ok != 1:
-        report.finish(summary)
-    (result,) = results
+    settings = Settings(model=model or None, engine=engine)
+    (result,) = answer_cases([Case(NAME, text=text)], settings, RUN, Backend(jobs=1))
+    stream.write(_problems(result.problem if result.verdict is Verdict.ERROR else None, text))
+    report.result(result)
+    if not result.ok:
+        report.finish(summarize([result]))
     return json.dumps(
         {
             "report": stream.getvalue(),
@@ -57,13 +50,14 @@ def run(text: str, model: str, engine: str = ENGINE) -> str:
 def check(text: str, model: str) -> str:
     """The answer of ``mcheck check`` for a text."""
     from mcheck.checking.backends import Backend
-    from mcheck.checking.check.case import Options, Settings
-    from mcheck.checking.check.suite import check_files
-    from mcheck.checking.run.case import Case
+    from mcheck.checking.check.command import check_command
+    from mcheck.checking.run.case import Case, Options, Settings
+    from mcheck.checking.suite import answer_cases
     from mcheck.report.checked import describe
     from mcheck.report.lines import plain
 
-    (result,) = check_files([Case(NAME, text=text)], Settings(model=model or None), Options(), Backend(jobs=1))
+    settings = Settings(model=model or None)
+    (result,) = answer_cases([Case(NAME, text=text)], settings, check_command(Options()), Backend(jobs=1))
     report = _problems(result.problem if result.verdict is Verdict.ERROR else None, text)
     report += "".join(f"{plain(line)}\n" for line in describe(result, errors=False))
     return json.dumps(

@@ -23,9 +23,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mcheck.checking.check.case import Checked, Options, Settings, tally
-from mcheck.checking.check.single import check_case
-from mcheck.checking.run.case import Case
+from mcheck.checking.check.inquiry import check_case
+from mcheck.checking.run.case import Case, Options, Settings
+from mcheck.checking.run.result import Result
+from mcheck.checking.run.summary import summarize
 from mcheck.report import checked, sarif
 from mcheck.report.lines import Printer
 
@@ -100,7 +101,7 @@ class Found:
     slowest: float = 0.0
     slowest_text: str = ""
 
-    def see(self, number: int, name: str, result: Checked, said: str | None, seconds: float, text: str) -> None:
+    def see(self, number: int, name: str, result: Result, said: str | None, seconds: float, text: str) -> None:
         """Counts the answer to a mutant; ``said`` is what is wrong with it."""
         if said is not None:
             self.crashes.append((f"{name} {said}", text))
@@ -296,7 +297,7 @@ def mutate(rng: random.Random, text: str, others: list[list[str]]) -> str:
     return "\n".join(lines)
 
 
-def complaint(result: Checked, seconds: float) -> str | None:
+def complaint(result: Result, seconds: float) -> str | None:
     """What is wrong with an answer, whatever it is."""
     if result.crashed:
         return f"{result.reason}\n{result.debug}"
@@ -306,7 +307,7 @@ def complaint(result: Checked, seconds: float) -> str | None:
         return f"{result.verdict} without a reason"
     if seconds > PATIENCE:
         return f"took {seconds:.1f} s"
-    counts = tally([result], 0.0)
+    counts = summarize([result])
     report = checked.TextReport(Printer(io.StringIO(), color=False), details=True, quiet=False)
     report.result(result)
     sarif.document([result])

@@ -70,6 +70,7 @@ def test_a_selection_that_wants_all_that_is_found_changes_nothing(options: dict[
     assert codes(DROPPED, **options) == codes(DROPPED) == {"UB207", "UB212", "DEAD003"}
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("seed", range(20))
 def test_a_selection_filters_what_is_found_without(seed: int) -> None:
     found = held(parse(program(Random(seed)), "random.litmus"), 5.0)

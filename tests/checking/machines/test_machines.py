@@ -23,8 +23,10 @@ from mcheck.checking.machines.batches import SECONDS, Batches
 from mcheck.checking.machines.client import LOCAL, UNWATCHED, Job, _certificates, _Cluster, _Run
 from mcheck.checking.machines.parcel import MAX_TESTS, Item, Parcel, Unpacked, pack_item
 from mcheck.checking.machines.worker import Done, Dropped, VersionMismatch, end, work
-from mcheck.checking.run.case import Case, Result, Settings
-from mcheck.checking.run.single import crashed_result, run_case
+from mcheck.checking.run.case import Case, Settings
+from mcheck.checking.run.inquiry import run_case
+from mcheck.checking.run.result import Result
+from mcheck.checking.run.single import crashed_result
 from tests.fuzz import crashing_tasks
 
 ROOT = Path(__file__).parents[3]

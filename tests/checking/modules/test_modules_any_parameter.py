@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mcheck import ptx
+from mcheck.checking.run.result import Result
 from mcheck.simt.parametric.affine import Numbers, Value, rule_of
 from tests.simt.rings import LAUNCH, ring
 
@@ -19,13 +20,13 @@ DIVIDED = {  # k / 3 % 2 and k % 3 as nvcc has them
 }
 
 
-def checked(text: str, rounds: object = "any", **more: Any) -> ptx.Checked:
+def checked(text: str, rounds: object = "any", **more: Any) -> Result:
     launch = {**LAUNCH, **more, "params": {**LAUNCH["params"], "rounds": rounds}}
     return ptx.check(text, launch)
 
 
 @cache
-def proved(**kinds: Any) -> ptx.Checked:
+def proved(**kinds: Any) -> Result:
     return checked(ring(**kinds))
 
 
@@ -97,6 +98,7 @@ LATE = {
 }
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("kinds", LATE.values(), ids=LATE)
 def test_what_shows_beyond_the_numbers_that_are_tried_is_not_proved(kinds: dict[str, str]) -> None:
     found = checked(ring(**kinds))

@@ -17,13 +17,12 @@ from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.reasons import Cause, Reason, error_reason, format_reasons, timeout_reason
 from mcheck.base.verdicts import Verdict
 from mcheck.cat import load_model
-from mcheck.checking.check.case import Options, Settings
-from mcheck.checking.check.single import check_case
+from mcheck.checking.check.inquiry import check_case
 from mcheck.checking.policy import every_n
 from mcheck.checking.policy.ask import ask
-from mcheck.checking.policy.number_ranges import CheckedNumbers, Unproved, attempt_proof
+from mcheck.checking.policy.every_number import CheckedNumbers, Unproved, attempt_proof
 from mcheck.checking.policy.question import Completeness, Question
-from mcheck.checking.run.case import Case
+from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.engines.protocol import exploration
 from mcheck.engines.z3.engine import Z3Run
 from mcheck.findings.finding import Finding
@@ -93,7 +92,7 @@ def test_proved_is_said_in_one_place() -> None:
             for n in nodes
             if isinstance(n, ast.Attribute) and n.attr == "PROVED" and id(n) not in compared
         ]
-    assert set(places) <= {"answers/verdict_rules.py", "checking/check/case.py"}, places  # the other counts them
+    assert set(places) <= {"answers/verdict_rules.py", "checking/run/summary.py"}, places  # the other counts them
 
 
 def test_no_verdict_is_compared_with_a_text() -> None:
@@ -120,7 +119,9 @@ def test_no_engine_reads_a_reason_in_words() -> None:
         "answers",
         "simt",
         "checking/run/single.py",
-        "checking/check/single.py",
+        "checking/run/inquiry.py",
+        "checking/check/inquiry.py",
+        "checking/check/selection.py",
     )
     places = [PACKAGE / room for room in rooms]
     files = [p for place in places for p in ([place] if place.suffix else place.rglob("*.py"))]
@@ -142,6 +143,23 @@ def test_what_is_found_before_the_time_is_over_does_not_hide_that_it_was(monkeyp
     assert given.verdict is Verdict.FINDING
     assert given.cut
     assert [r.cause for r in given.reasons] == [Cause.TIME]
+
+
+def test_a_fix_that_the_time_left_no_room_for_cuts_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The z3 engine's answer is whole, the protocol engine's fix for its finding is not."""
+    mixed = Path(__file__).parents[3] / "litmus/coherence/Mixed-size-race+atomics.litmus"
+    program, asked = parse(mixed.read_text(encoding="utf-8"), str(mixed)), Question(about=Completeness.FINDINGS)
+    whole = ask(program, MODEL, asked, "z3")
+    explored = exploration.answer
+
+    def late(*args: object, **named: object) -> Answer:
+        given = explored(*args, **named)  # type: ignore[arg-type]
+        return replace(given, verdict=Verdict.UNKNOWN, findings=(), reasons=(LATE,))
+
+    monkeypatch.setattr(exploration, "answer", late)
+    cut = ask(program, MODEL, replace(asked, timeout=30.0), "z3")
+    assert (whole.cut, cut.cut) == (False, True)
+    assert whole.findings[0].missing != cut.findings[0].missing
 
 
 def test_memory_that_an_engine_used_up_is_a_limit() -> None:
@@ -250,7 +268,7 @@ def test_a_second_question_that_was_cut_cuts_the_first(monkeypatch: pytest.Monke
         Answer(verdict=Verdict.FINDING, findings=(RACE,), covered=False),
         Answer(verdict=Verdict.UNKNOWN, reasons=(LATE,)),
     ]
-    monkeypatch.setattr("mcheck.checking.check.single.ask", lambda *_: told.pop(0))
+    monkeypatch.setattr("mcheck.checking.check.inquiry.ask", lambda *_: told.pop(0))
     text = RACY + "expect deadlock\n"
     checked = check_case(Case("racy.litmus", text=text), Settings(timeout=60), Options())
     assert (checked.verdict, checked.cut, checked.cacheable) == (Verdict.FINDING, True, False)

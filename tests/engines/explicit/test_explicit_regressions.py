@@ -280,6 +280,7 @@ def test_the_answer_does_not_depend_on_hash_seeds() -> None:
     assert len(outputs) == 1
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("path", sorted(Path("litmus").rglob("*.litmus"))[::16], ids=lambda p: p.stem)
 def test_the_verdict_alone_is_the_same_verdict(path: Path) -> None:
     program = litmus.load(str(path))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mcheck.cat import load_model
-from mcheck.checking.check.case import Options, Settings
-from mcheck.checking.check.single import check_case
-from mcheck.checking.run.case import Case
-from mcheck.checking.run.single import run_case
+from mcheck.checking.check.inquiry import check_case
+from mcheck.checking.run.case import Case, Options, Settings
+from mcheck.checking.run.inquiry import run_case
 from mcheck.engines.protocol.exploration import check
 from mcheck.findings.finding import Finding
 from mcheck.findings.repair import apply_edits, make_edits
@@ -98,6 +97,7 @@ def last_block(*, sem: str = "relaxed", first: str = "", second: str = "", third
     return text.replace("SECOND", second).replace("THIRD", third)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(("second", "third"), [("", ""), ("", FENCE), (FENCE, "")], ids=["none", "all", "zero"])
 def test_thread_zero_hands_on_what_its_block_has_done(second: str, third: str) -> None:
     found = errors(text := last_block(second=second, third=third))

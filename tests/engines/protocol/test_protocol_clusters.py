@@ -39,6 +39,7 @@ def proof(text: str) -> tuple[str, int, int] | None:
     return given.answer.verdict, given.first, given.period
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("seed", range(8))
 def test_what_is_proved_of_a_cluster_holds_of_every_number(seed: int) -> None:
     given = proof(cluster(Random(seed)))
@@ -53,6 +54,7 @@ def test_most_right_clusters_are_proved() -> None:
     assert sum(proof(cluster(Random(seed))) is not None for seed in range(8)) >= 5
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_no_mistake_in_a_cluster_is_proved(mistake: str) -> None:
     wrong = [t for k in range(12) if (t := cluster(Random(k), mistake)) != cluster(Random(k))]
@@ -76,6 +78,7 @@ class Everything(dict[int, int]):
         pass
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("text", [ring(), PING_PONG, TWO_PIPELINES, *(cluster(Random(k)) for k in (1, 2, 4))])
 def test_which_columns_are_empty_decides_nothing(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """So a canonical form need not tell it (``mcheck.engines.protocol.reduction.canonical_form``)."""

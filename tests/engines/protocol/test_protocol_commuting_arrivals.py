@@ -8,85 +8,17 @@ import pytest
 
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model
-from mcheck.engines.protocol import commuting_arrivals, exploration
+from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.passes import passes_without
 from mcheck.frontend.litmus import parse
+from tests.engines.protocol.clusters_of_two import BOTH, OWN, READS, cluster
 
 MODEL = load_model("ptx-9.0")
 
 
-def cluster(
-    rounds: int,
-    stages: int,
-    *,
-    before: tuple[str, str] = ("", ""),
-    between: tuple[str, str] = ("", ""),
-    order: tuple[str, str] = ("01", "01"),
-    sem: str = "release",
-    wait: str = "acquire",
-    fence: str = "fence.proxy.async;",
-    last: str = "barrier.cluster.arrive.release; barrier.cluster.wait.acquire;",
-) -> str:
-    """Two CTAs: each loads its own tile, rank 0 multicasts another, and both consumers release the stages of both.
-
-    ``before`` stands ahead of the releases of each consumer, ``between`` among them, which come in some ``order``;
-    ``last`` is what all do at the end.
-    """
-    text = f"""PTX cluster
-{{
-  .global .align 128 .b8 a[{64 * rounds}], b[{32 * rounds}];
-  .shared .align 128 .b8 own[{stages}][32], both[{stages}][32];
-  .shared .align 8 .b64 full[{stages}], empty[{stages}];
-}}
-const S = {stages}, N = {rounds};
-"""
-    for rank in (0, 1):
-        multicast = """
-    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
-      [both[k%S]], [b + 32*k], 32, [full[k%S]], 3;"""
-        text += f"""producer{rank}@cluster 0, cta {rank}, warp 0, lane 0 {{
-  for s in 0..S {{
-    mbarrier.init.shared::cta.b64 [full[s]], 1;
-    mbarrier.init.shared::cta.b64 [empty[s]], 2;
-  }}
-  fence.mbarrier_init.release.cluster;
-  barrier.cluster.arrive.relaxed;
-  barrier.cluster.wait.acquire;
-  for k in 0..N {{
-    await mbarrier.try_wait.parity.{wait}.cluster.shared::cta.b64 [empty[k%S]], ((k/S)%2)^1;
-    {fence}
-    mbarrier.arrive.expect_tx.shared::cta.b64 _, [full[k%S]], 64;
-    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
-      [own[k%S]], [a + 64*k + {32 * rank}], 32, [full[k%S]];{"" if rank else multicast}
-  }}
-  {last}
-}}
-consumer{rank}@cluster 0, cta {rank}, warp 1, lane 0 {{
-  barrier.cluster.arrive.relaxed;
-  barrier.cluster.wait.acquire;
-  for k in 0..N {{
-    await mbarrier.try_wait.parity.shared::cta.b64 [full[k%S]], (k/S)%2;
-    {before[rank]}
-    {fence}
-"""
-        for k, to in enumerate(order[rank]):
-            text += f"    {between[rank] if k else ''}\n"
-            text += f"    mbarrier.arrive.{sem}.cluster.shared::cluster.b64 _, [empty[k%S]@{to}];\n"
-        text += f"  }}\n  {last}\n}}\n"
-    return text
-
-
-OWN, BOTH = "ld.shared.u32 r0, [own[k%S]];", "ld.shared.u32 r1, [both[k%S]];"
-READS = OWN + BOTH
-
-
-def answered(text: str, monkeypatch: pytest.MonkeyPatch | None = None) -> Answer:
-    """What the engine finds, with ``monkeypatch`` in all executions."""
-    program = parse(text, "cluster.litmus")
-    if monkeypatch is None:
-        return exploration.check(program, MODEL, timeout=60)
-    with monkeypatch.context() as patched:
-        patched.setattr(commuting_arrivals, "prove_commuting", lambda *_: None)
-        return exploration.check(program, MODEL, timeout=60)
+def answered(text: str, *without: str) -> Answer:
+    """What the engine finds without some passes."""
+    return check(parse(text, "cluster.litmus"), MODEL, timeout=60, passes=passes_without(without))
 
 
 def told(found: Answer) -> tuple[str, frozenset[tuple[str, object]]]:
@@ -102,18 +34,18 @@ def test_an_asymmetric_cluster_is_proved_from_one_execution() -> None:
 
 
 @pytest.mark.parametrize("stages", [1, 2])
-def test_all_executions_of_a_small_cluster_say_the_same(stages: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_executions_of_a_small_cluster_say_the_same(stages: int) -> None:
     """The orders that are left out are there, and clean."""
     text = cluster(4, stages, before=(READS, READS))
-    one, every = answered(text), answered(text, monkeypatch)
+    one, every = answered(text), answered(text, "commuting-arrivals")
     assert told(one) == told(every) == ("proved", frozenset())
     assert stages == 1 or one.executions < every.executions
 
 
-def test_a_read_between_two_releases_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_between_two_releases_is_found() -> None:
     """The own tile is loaded again once the quick consumer has arrived twice, while the slow one still reads it."""
     text = cluster(3, 2, before=(READS, BOTH), between=("", OWN))
-    one, every = answered(text), answered(text, monkeypatch)
+    one, every = answered(text), answered(text, "commuting-arrivals")
     assert told(one) == told(every)
     assert one.verdict == "finding"
 
@@ -148,8 +80,8 @@ def drawn(seed: int) -> str:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_clusters_that_differ_a_little_are_answered_alike(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clusters_that_differ_a_little_are_answered_alike(seed: int) -> None:
     """With the reduction and without it; what is proved with it has no finding without it."""
     text = drawn(seed)
-    one, every = answered(text), answered(text, monkeypatch)
+    one, every = answered(text), answered(text, "commuting-arrivals")
     assert told(one) == told(every) or (one.verdict == "proved" and every.verdict in ("unknown", "bounded"))

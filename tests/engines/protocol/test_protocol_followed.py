@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from mcheck.base.budget import Limit
+from mcheck.base.budget import Limit, processor_time
 from mcheck.cat import load_model
 from mcheck.cat.algebra.compiled_models import tape_of
 from mcheck.checking.policy.ask import ask
@@ -14,7 +14,7 @@ from mcheck.checking.policy.question import Completeness, Question
 from mcheck.engines.protocol.exploration import Search, check
 from mcheck.engines.protocol.final_states import answer
 from mcheck.engines.protocol.incremental.overwritten import overwriting_relations
-from mcheck.engines.protocol.operations import coherence_positions, tracked_locations
+from mcheck.engines.protocol.passes import passes_without
 from mcheck.frontend.litmus import parse
 from mcheck.ir.loop_unrolling import Aperiodic
 from mcheck.ir.program import Program
@@ -34,6 +34,7 @@ def sized(text: str, number: int) -> Program:
     return parse(text.replace("N = any", f"N = {number}"), "one.litmus")
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", FOLLOWED)
 def test_any_number_is_proved(name: str) -> None:
     found = proof(FOLLOWED[name])
@@ -66,6 +67,7 @@ WRONG = {
 }  # fmt: skip
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_found(name: str) -> None:
     text, code = WRONG[name]
@@ -116,6 +118,7 @@ readers@cta 0, warp 0 {{
 """
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("load", [".u32", ".relaxed.gpu.u32"])
 def test_lanes_that_may_read_several_writes_part(load: str) -> None:
     found = check(parse(LANES.format(load), "lanes.litmus"), MODEL, timeout=60)
@@ -127,27 +130,25 @@ def test_shipped_models_say_what_has_been_overwritten() -> None:
         assert overwriting_relations(tape_of(load_model(name)))
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_what_is_left_out_at_once_would_be_refused(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.daily
+@pytest.mark.parametrize("first", range(0, 120, 30))
+def test_what_is_left_out_at_once_would_be_refused(first: int) -> None:
     """Executions, findings and states are those of trying every write and every place."""
-    texts = [themed(Random(f"followed:{k}")).text() for k in range(part, 120, 4)]
+    texts = [themed(Random(f"followed:{k}")).text() for k in range(first, first + 30)]
     tests = [parse(text, "random.litmus") for text in texts]
 
-    def answers() -> list[object]:
-        found: list[object] = []
+    def answers(*without: str) -> list[object]:
+        passes, found = passes_without(without), list[object]()
         for test in tests:
-            given = check(test, MODEL, timeout=5)
-            states = answer(test, MODEL, timeout=5)
+            with processor_time():
+                given = check(test, MODEL, timeout=5, passes=passes)
+                states = answer(test, MODEL, timeout=5, passes=passes)
             complete = given.verdict != "unknown" and states.verdict != "unknown"
             found.append((given.verdict, {f.code for f in given.findings}, given.executions, states.outcomes)
                          if complete else None)  # fmt: skip
         return found
 
-    quick = answers()
-    monkeypatch.setattr(coherence_positions, "FEW_STALE_WRITES", 1_000_000)
-    monkeypatch.setattr(coherence_positions, "_find_preceding_writes", lambda *_: 0)
-    monkeypatch.setattr(tracked_locations, "_load_together", lambda *_: False)
-    slow = answers()
+    quick, slow = answers(), answers("overwritten-writes", "common-loads")
     pairs = [(a, b) for a, b in zip(quick, slow, strict=True) if a is not None and b is not None]
     assert len(pairs) > 15
     assert all(a == b for a, b in pairs)

@@ -27,6 +27,7 @@ def asked(program: Program) -> Answer:
     return ask(program, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, brief=True), "protocol")
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", REPEATING)
 def test_a_large_number_costs_a_period(name: str) -> None:
     program = long(REPEATING[name], 20_000)

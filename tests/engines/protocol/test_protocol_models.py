@@ -18,9 +18,11 @@ from mcheck.engines.protocol.analysis.axioms import check_axioms
 from mcheck.engines.protocol.analysis.model_equivalence import SHIPPED, has_equivalent_checks, is_race_check
 from mcheck.engines.protocol.exploration import check
 from mcheck.engines.protocol.final_states import answer
-from mcheck.engines.protocol.incremental.unsupported_checks import find_unsupported_check
+from mcheck.engines.protocol.incremental.unsupported_checks import ASYNC_TAGS, find_unsupported_check, is_synchronous
 from mcheck.frontend.litmus import load, parse
+from mcheck.ir import ops
 from tests.fuzz.edits import drop_alternative, drop_conjunct, inline, rename
+from tests.ir.operation_samples import SAMPLES, run
 
 LITMUS = Path(__file__).parents[3] / "litmus"
 CONFLICT = "((W * M | M * W) & loc) \\ (si | IW * _ | _ * IW)"
@@ -488,3 +490,13 @@ def test_a_flag_about_what_lies_before_is_told_of_an_initialisation_that_is_misu
     here, there = (engine_findings(engine, test, model, timeout=60) for engine in ("protocol", "explicit"))
     assert here.codes == there.codes
     assert "UB201" in here.codes
+
+
+def test_synchronous_operations_have_no_events_of_asynchronous_ones() -> None:
+    """Checks of a model that only these could fail are skipped for programs without asynchronous operations."""
+    synchronous = [code for code in SAMPLES if is_synchronous(code[-1])]
+    assert {type(code[-1]) for code in synchronous} > {ops.Alu, ops.Store, ops.Barrier, ops.MbarrierArrive}
+    for code in synchronous:
+        states, events = run(code)
+        assert not any(event.tags & ASYNC_TAGS or event.issue is not None for event in events)
+        assert not any(state.completes for state in states)

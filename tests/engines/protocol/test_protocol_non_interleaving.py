@@ -6,14 +6,23 @@ import pytest
 
 from mcheck.cat import load_model
 from mcheck.engines.explicit.engine import answer
+from mcheck.engines.protocol.analysis.non_interleaving import ANY_WORD, signalled_word
 from mcheck.engines.protocol.exploration import check
 from mcheck.frontend.litmus import parse
+from mcheck.ir import ops
+from mcheck.ir.expr import Const
 
-HEAD = "{ .global .u32 x = 0, y = 0, z = 0, d = 0, f = 0, g = 0; .shared .align 8 .b64 a, b; }\n"
+HEAD = (
+    "{ .global .u32 x = 0, y = 0, z = 0, d = 0, f = 0; .global .align 16 .u32 g[4]; "
+    ".shared .align 8 .b64 a, b; .shared .align 16 .b8 s[16]; }\n"
+)
 LOAD = "ld.relaxed.gpu.global.u32"
 STORE = "st.relaxed.gpu.global.u32"
 INIT = "mbarrier.init.shared::cta.b64 [a], 1; mbarrier.init.shared::cta.b64 [b], 1; bar.sync 0;"
 POLL = "mbarrier.test_wait.parity.relaxed.cta.shared::cta.b64 %p1,"
+WAIT = "await mbarrier.try_wait.parity.shared::cta.b64"
+MEET = "barrier.cluster.arrive; barrier.cluster.wait;"
+MULTICAST = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
 ARRIVE = "mbarrier.arrive.relaxed.cta.shared::cta.b64 _,"
 
 
@@ -62,6 +71,18 @@ BEYOND = {
         ),
         f"bar.sync 0; {LOAD} r0, [y]; {STORE} [x], 1; if (r0 != 1) {{ mbarrier.arrive.shared::cta.b64 _, [a]; }}",
     ),
+    "load-buffering-arrive-of-copies": (
+        f"{INIT} {LOAD} r0, [x]; cp.async.mbarrier.arrive.noinc.shared::cta.b64 [a]; {racing(1)}",
+        f"bar.sync 0; st.global.u32 [d], 2; {WAIT} [a], 0; {STORE} [x], 1;",
+    ),
+    "load-buffering-multicast": (
+        f"{MEET} {LOAD} r0, [x]; {MULTICAST} [s], [g], 16, [a], 2; {racing(1)}",
+        (
+            f"mbarrier.init.shared::cta.b64 [a], 1; fence.mbarrier_init.release.cluster; {MEET} "
+            "mbarrier.arrive.expect_tx.relaxed.cta.shared::cta.b64 _, [a], 16; "
+            f"st.global.u32 [d], 2; {WAIT} [a], 0; {STORE} [x], 1;"
+        ),
+    ),
     "2+2W": (
         f"{STORE} [x], 1; {STORE} [y], 2; {LOAD} r0, [y]; {racing(1)}",
         f"{STORE} [y], 1; {STORE} [x], 2; {LOAD} r0, [x]; {racing(2)}",
@@ -106,6 +127,7 @@ WITHIN = {
 
 def text(name: str, bodies: tuple[str, ...]) -> str:
     place = "cta 0" if any("bar.sync" in body for body in bodies) else "cta {k}"
+    place = f"cluster 0, {place}" if any(MEET in body for body in bodies) else place
     roles = [f"P{k}@{place.format(k=k)} {{ {body} }}" for k, body in enumerate(bodies)]
     return f"PTX {name}\n{HEAD}" + "\n".join(roles) + "\n"
 
@@ -124,3 +146,10 @@ def test_what_no_interleaving_shows_is_not_proved(name: str) -> None:
 def test_what_interleavings_show_is_proved(name: str) -> None:
     found = check(parse(text(name, WITHIN[name]), f"{name}.litmus"), load_model("ptx-9.0"), timeout=30)
     assert (found.verdict, found.findings) == ("proved", ())
+
+
+def test_a_commit_of_tensor_memory_signals_like_a_copy() -> None:
+    """Modules alone have ``tcgen05.commit``."""
+    assert signalled_word(ops.TensorCommit(address=Const(8))) == 8
+    assert signalled_word(ops.TensorCommit(address=Const(8), cta_mask=Const(2))) == ANY_WORD
+    assert signalled_word(ops.MbarrierInit(address=Const(8), count=Const(1))) is None

@@ -14,6 +14,7 @@ from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.every_n import check_every_number
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.passes import passes_without
 from mcheck.engines.protocol.reduction.event_merging import merge_events
 from mcheck.frontend.litmus import parse
 from mcheck.ir.program import Program
@@ -27,11 +28,12 @@ def family(text: str) -> Program:
     return parse(text, "any.litmus", every=True)
 
 
-def full(program: Program, number: int) -> Answer:
+def full(program: Program, number: int, *without: str) -> Answer:
     assert program.instance is not None
-    return check(program.instance(number), MODEL)
+    return check(program.instance(number), MODEL, passes=passes_without(without))
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_is_right_is_proved_as_full_runs_say_for_three_periods_more(name: str) -> None:
     program = family(RIGHT[name])
@@ -43,6 +45,7 @@ def test_what_is_right_is_proved_as_full_runs_say_for_three_periods_more(name: s
         assert (found.verdict, found.executions) == ("proved", 1), number
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_found_with_the_number_that_full_runs_show_it_with(name: str) -> None:
     program = family(WRONG[name])
@@ -64,15 +67,15 @@ def test_bulk_stores_that_nobody_waits_for_are_proved_with_what_is_for_review() 
 @pytest.mark.parametrize("name", ["stores-and-reads", "arrives", "few-groups-at-the-end", "one-store-too-many-is-read"])
 def test_what_is_forgotten_of_copies_in_flight_changes_no_answer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program = family({**RIGHT, **WRONG}[name])
+    monkeypatch.setattr("mcheck.engines.protocol.execution.machine.MERGE_THRESHOLD", 8)
+    monkeypatch.setattr("mcheck.engines.protocol.reduction.event_merging.MERGE_THRESHOLD", 8)
+    monkeypatch.setattr("mcheck.engines.protocol.reduction.event_merging.GROWTH_FACTOR", 1)
+    monkeypatch.setattr("mcheck.engines.protocol.incremental.indistinguishable.MIN_FRACTION", 1 << 30)
     answers = []
-    for live in (1 << 30, 8):
-        monkeypatch.setattr("mcheck.engines.protocol.execution.machine.MERGE_THRESHOLD", live)
-        monkeypatch.setattr("mcheck.engines.protocol.reduction.event_merging.MERGE_THRESHOLD", live)
-        monkeypatch.setattr("mcheck.engines.protocol.reduction.event_merging.GROWTH_FACTOR", 1)
-        monkeypatch.setattr("mcheck.engines.protocol.incremental.indistinguishable.MIN_FRACTION", 1 << 30)
-        found = full(program, 8)
+    for without in ((), ("event-merging",), ("completion-classes",)):
+        found = full(program, 8, *without)
         answers.append((found.verdict, sorted(f.message for f in found.findings)))
-    assert answers[0] == answers[1]
+    assert answers[0] == answers[1] == answers[2]
 
 
 COPIES = """PTX copies

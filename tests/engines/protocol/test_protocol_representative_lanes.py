@@ -15,6 +15,7 @@ from mcheck.engines.protocol.analysis.lane_groups import partition_lanes
 from mcheck.engines.protocol.execution.setup import Setup, prepare
 from mcheck.engines.protocol.exploration import answer
 from mcheck.engines.protocol.incremental.lane_representatives import lanes_are_representable
+from mcheck.engines.protocol.passes import passes_without
 from mcheck.frontend.litmus import parse
 from tests.engines.protocol.sketches import ARRIVE, FENCE, ring
 
@@ -63,27 +64,29 @@ def test_a_model_that_speaks_of_two_lanes_does_not(more: str) -> None:
     assert not lanes_are_representable(tape_of(parse_model(text, "edited.cat")))
 
 
-def both(text: str, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+def both(text: str) -> list[object]:
     """What is found with one thread and with two that stand for all."""
     out: list[object] = []
-    for known in (lanes_are_representable, lambda _: False):
-        monkeypatch.setattr("mcheck.engines.protocol.execution.setup.lanes_are_representable", known)
-        found = answer(parse(text, "lanes.litmus"), load_model("ptx-9.0"), timeout=20)
+    for without in ((), ("representative-lanes",)):
+        passes = passes_without(without)
+        found = answer(parse(text, "lanes.litmus"), load_model("ptx-9.0"), timeout=20, passes=passes)
         out.append((found.verdict, found.reasons, found.findings))
     return out
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("fault", [(), (FENCE,), (ARRIVE,), (READ,), ("((k/S)%2)^1",), (FENCE, ARRIVE)])
-def test_faults_of_rings_are_found_alike(fault: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults_of_rings_are_found_alike(fault: tuple[str, ...]) -> None:
     text = ring(rounds=5)
     for part in fault:
         text = text.replace(part, "0" if part.startswith("(") else "")
-    one, two = both(text, monkeypatch)
+    one, two = both(text)
     assert one == two
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("seed", range(24))
-def test_what_is_wrong_with_kernels_is_found_alike(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_wrong_with_kernels_is_found_alike(seed: int) -> None:
     """A kernel of the index with a statement taken out, or two that have changed places."""
     random = Random(seed)
     files = sorted(p for p in KERNELS.rglob("*.litmus") if p.stat().st_size < 3_000)
@@ -98,5 +101,5 @@ def test_what_is_wrong_with_kernels_is_found_alike(seed: int, monkeypatch: pytes
                 break
         except InputError:
             continue
-    one, two = both(text, monkeypatch)
+    one, two = both(text)
     assert one == two

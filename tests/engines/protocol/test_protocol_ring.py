@@ -39,6 +39,7 @@ def checked(text: str) -> Answer:
     return check(parse(text, "ring.litmus"), load_model("ptx-9.0"), timeout=60)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("stages", [1, 2, 3])
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3, 4, 5, 7])
 def test_a_sound_ring_is_proved_in_one_execution(stages: int, rounds: int) -> None:

@@ -271,22 +271,25 @@ w@cta 0, warp 0 {
     assert "elect.sync at line 5 makes lanes wait for each other, and orders no memory" in told
 
 
-def test_who_signals_what_a_register_names_is_not_told_to_be_gone() -> None:
-    told = missing("""PTX slot-in-a-register
-{ .shared .b64 bar, go; }
-A@cta 0 {
+@pytest.mark.parametrize(
+    "signal", ["mbarrier.arrive.shared::cta.b64 _, [r1]", "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [r1]"]
+)
+def test_who_signals_what_a_register_names_is_not_told_to_be_gone(signal: str) -> None:
+    told = missing(f"""PTX slot-in-a-register
+{{ .shared .b64 bar, go; }}
+A@cta 0 {{
   mbarrier.init.shared::cta.b64 [bar], 1;
   mbarrier.init.shared::cta.b64 [go], 1;
   bar.sync 0;
   mov.u32 r1, bar;
   await mbarrier.try_wait.parity.shared::cta.b64 [go], 0;
-  mbarrier.arrive.shared::cta.b64 _, [r1];
-}
-B@cta 0 {
+  {signal};
+}}
+B@cta 0 {{
   bar.sync 0;
   await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;
   mbarrier.arrive.shared::cta.b64 _, [go];
-}
+}}
 """)
     assert "Still to signal go@0: B at line 14, which is stuck at line 13 on bar@0." in told
     assert "No thread is left to signal bar@0" not in told

@@ -55,6 +55,7 @@ def interesting(random: Random, type_name: str) -> int:
     return random.choice((least, greatest, 0, 1, 2, random.randint(least, greatest)))
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("type_name", TYPES)
 def test_instructions(type_name: str) -> None:
     """Local instructions of every integer type, on values at the ends of their ranges and at random ones."""
@@ -100,6 +101,7 @@ def test_expressions() -> None:
             assert value_of(("u", op, a)) == evaluate(("u", op, a), lambda _: 0)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("type_name", ["u32", "s32", "b64"])
 def test_atomics(type_name: str) -> None:
     """What an atomic writes, as raw bits."""

@@ -50,6 +50,7 @@ def threads(text: str, most: int, monkeypatch: pytest.MonkeyPatch) -> str:
     return repr(parse(text, "alike.litmus").threads)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("text", [MIXED, *(p.read_text(encoding="utf-8") for p in KERNELS)])
 def test_the_code_is_that_of_each_thread_alone(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert threads(text, 8, monkeypatch) == threads(text, 0, monkeypatch)
@@ -62,6 +63,7 @@ def resolved_one_by_one(text: str) -> str:
         return repr(parse(text, "alike.litmus").threads)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("text", [MIXED, *(p.read_text(encoding="utf-8") for p in KERNELS)])
 def test_rounds_have_the_operations_of_each_alone(text: str) -> None:
     assert repr(parse(text, "alike.litmus").threads) == resolved_one_by_one(text)

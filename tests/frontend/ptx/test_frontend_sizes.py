@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mcheck.checking.check.case import Settings
+from mcheck.checking.run.case import Settings
 from tests.simt import fuzz
 
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcheck.checking.check.case import Checked
+from mcheck.checking.run.result import Result
 from mcheck.ptx import check
 
 HEAD = """.version 8.7
@@ -29,11 +29,11 @@ HEAD = """.version 8.7
 """
 
 
-def checked(body: str, *, grid: int = 4, size: int = 4096) -> Checked:
+def checked(body: str, *, grid: int = 4, size: int = 4096) -> Result:
     return check(f"{HEAD}{body}  ret;\n}}\n", {"grid": grid, "params": {"a": {"buffer": size}, "b": {"buffer": size}}})
 
 
-def covers(found: Checked) -> tuple[int, int]:
+def covers(found: Result) -> tuple[int, int]:
     assert found.covers is not None
     return found.covers.clusters, found.covers.total
 

@@ -39,6 +39,7 @@ def cta(given: Launch, cluster: tuple[int, ...]) -> str:
     return f"CTA ({', '.join(str(a + b) for a, b in zip(given.first, cluster, strict=True))})"
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_clusters_of_a_class_access_what_is_said_of_them(seed: int) -> None:
     look(seed)
@@ -65,7 +66,7 @@ def look(seed: int) -> tuple[bool, bool]:
             assert accessed <= perhaps[kind], (cluster, kind)
         if all(form.sure for form in footprint.beginnings):
             assert operations == way.operations
-    given_answer = compute_coverage([footprint], given.cluster, Limit(None))
+    given_answer = compute_coverage([footprint], given, Limit(None))
     covers = given_answer.covers
     for clash in given_answer.clashes:
         first, second = ({c: b for c, (b, _) in clusters.items() if cta(given, c) == s.cta} for s in clash.sides)

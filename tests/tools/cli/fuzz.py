@@ -18,8 +18,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mcheck.checking.run.case import Case, Result, Settings, Summary
-from mcheck.checking.run.single import run_case
+from mcheck.checking.run.case import Case, Settings
+from mcheck.checking.run.inquiry import run_case
+from mcheck.checking.run.result import Result
+from mcheck.checking.run.summary import Summary
 from mcheck.report import json_, junit
 from mcheck.report.lines import Printer
 from mcheck.report.text import TextReport

@@ -23,7 +23,7 @@ from mcheck.base.reasons import timeout_reason
 from mcheck.checking.cache import packing
 from mcheck.checking.cache.database import FILE, Store, open_store
 from mcheck.checking.cache.keys import cache_key, options_text, version
-from mcheck.checking.run.case import Result
+from mcheck.checking.run.result import Result
 from mcheck.findings.finding import Access, Finding
 
 MINE = '"mine"\ninclude "parts.cat"\nacyclic (po | rf | co | fr) as Order\n'
@@ -153,7 +153,7 @@ def test_a_file_that_is_edited_meanwhile(
         return loader(path, assume, text)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mcheck.checking.run.single.load_program", late)
+        patch.setattr("mcheck.checking.run.inquiry.load_program", late)
         mcheck("run", path, "--cache", cache)
     path.write_text(real + "// old\n")
     calls.clear()
@@ -226,6 +226,7 @@ def _overwritten(file: Path) -> None:
     file.write_bytes(data)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("damage", [_garbage, _foreign, _newer, _overwritten, _letters, _trigger, _view])
 def test_damage_is_told(mcheck: Callable, litmus: Callable, cache: Path, damage: Callable) -> None:
     paths = [litmus("a"), litmus("b")]
@@ -298,19 +299,21 @@ def test_no_field_holds_what_it_cannot(value: object) -> None:
         assert packing.unpack(Result, packing.pack(found, "a.litmus"), "a.litmus") == found
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "text",
     [
-        b'"' + b"x" * (1 << 30) + b'"',
-        b"[" + b"[]," * (packing.MAX_SIZE // 3) + b"[]]",
-        b"[" * (packing.MAX_SIZE - 1),
-        b"9" * (packing.MAX_SIZE - 1),
-        b"NaN",
+        lambda: b'"' + b"x" * (1 << 30) + b'"',
+        lambda: b"[" + b"[]," * (packing.MAX_SIZE // 3) + b"[]]",
+        lambda: b"[" * (packing.MAX_SIZE - 1),
+        lambda: b"9" * (packing.MAX_SIZE - 1),
+        lambda: b"NaN",
     ],
     ids=["long", "lists", "deep", "digits", "constant"],
 )
-def test_a_small_row_takes_little_memory(text: bytes) -> None:
-    data = zlib.compress(text, 9)
+def test_a_small_row_takes_little_memory(text: Callable[[], bytes]) -> None:
+    """The text of one has a gigabyte, which no other test is to have beside it."""
+    data = zlib.compress(text(), 9)
     tracemalloc.start()
     try:
         with pytest.raises(packing.InvalidAnswer):

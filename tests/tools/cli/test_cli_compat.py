@@ -11,6 +11,7 @@ FOLDER = Path(__file__).parents[4] / "shared" / "compat"
 ROWS = {"ptx-6.0-liveness": 38, "ptx-6.0-spec": 60, "ptx-7.5-liveness": 38, "ptx-7.5-spec": 126}
 
 
+@pytest.mark.daily
 @pytest.mark.skipif(not FOLDER.is_dir(), reason="the peers' suites are not beside this checkout")
 @pytest.mark.parametrize("table", sorted(ROWS))
 def test_every_row(mcheck: Callable, table: str) -> None:

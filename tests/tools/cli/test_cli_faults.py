@@ -21,6 +21,7 @@ STATUSES = {
 """Where it is not 2, an error; a reader may leave after everything has been written."""
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda r: f"{r.fault}, {r.command}")
 def test_what_the_system_refuses_is_said_as_such(refusal: Refusal) -> None:
     row = refused(refusal)
@@ -28,6 +29,7 @@ def test_what_the_system_refuses_is_said_as_such(refusal: Refusal) -> None:
     assert row.status in STATUSES.get(refusal.fault, (2,))
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("moment", ["reading", "at work"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("name", ["run", "outcomes", "doc"])

@@ -6,14 +6,18 @@ import importlib.util
 import sys
 from pathlib import Path
 
+import pytest
 
-def test_nothing_crashes() -> None:
+
+@pytest.mark.daily
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_nothing_crashes(seed: int) -> None:
     spec = importlib.util.spec_from_file_location("cli_fuzz", Path(__file__).with_name("fuzz.py"))
     assert spec is not None
     assert spec.loader is not None
     fuzz = importlib.util.module_from_spec(spec)
     sys.modules["cli_fuzz"] = fuzz
     spec.loader.exec_module(fuzz)
-    tally = fuzz.run(800, seed=1)
+    tally = fuzz.run(200, seed=seed)
     assert tally.crashes == []
-    assert min(tally.verdicts[verdict] for verdict in ("pass", "fail", "error")) > 40, "the mutations reach the engine"
+    assert min(tally.verdicts[verdict] for verdict in ("pass", "fail", "error")) > 10, "the mutations reach the engine"

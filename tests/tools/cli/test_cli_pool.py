@@ -18,9 +18,11 @@ from mcheck.base.reasons import Cause, Reason
 from mcheck.checking.backends import Backend
 from mcheck.checking.cache.database import open_store
 from mcheck.checking.result_cache import compute_uncached, open_result_cache
-from mcheck.checking.run.case import Case, Result, Settings
+from mcheck.checking.run.case import Case, Settings
+from mcheck.checking.run.inquiry import run_case
 from mcheck.checking.run.pool import run_cases
-from mcheck.checking.run.single import crashed_result, run_case
+from mcheck.checking.run.result import Result
+from mcheck.checking.run.single import crashed_result
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
@@ -33,6 +35,7 @@ def slower_first(case: Case, settings: Settings) -> Result:
     return Result(path=case.path, name=str(os.getpid()), verdict="pass", model="m")
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("jobs", [1, 2, 3, 50])
 def test_results_come_in_the_order_of_the_tests(jobs: int) -> None:
     results = list(run_cases(CASES, Settings(), jobs, slower_first, crashed_result))
@@ -118,6 +121,7 @@ def test_the_grace_does_not_grow_with_the_limit(timeout: float, monkeypatch: pyt
     assert made._limit - timeout < 0.75
 
 
+@pytest.mark.daily
 @needs_fork
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="this system does not tell what is resident")
 @pytest.mark.parametrize("step", [1 << 20, 1 << 28], ids=["bit by bit", "at once"])

@@ -16,7 +16,8 @@ from mcheck.answers.result import Answer, Outcome
 from mcheck.base.errors import InputError, Span
 from mcheck.base.reasons import Cause, Reason
 from mcheck.cat import full_text
-from mcheck.checking.run.case import Result, Summary
+from mcheck.checking.run.result import Result
+from mcheck.checking.run.summary import Summary
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.trace import Step, StepKind
 from mcheck.report import finding as finding_report

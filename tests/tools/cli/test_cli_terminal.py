@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -33,14 +34,17 @@ COMMANDS = (
 )
 
 
-def on_terminal(columns: int, *arguments: str, **environment: str) -> str:
-    """What a command prints on a terminal that is ``columns`` wide, colours included."""
+def on_terminal(columns: int, *arguments: str, until: Sequence[str] = (), **environment: str) -> str:
+    """What a command prints on a terminal that is ``columns`` wide, colours included.
+
+    It is ended when it has printed what all the patterns of ``until`` want, if there are any.
+    """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")}
     env |= {"TERM": "xterm-256color", **environment}
     command = [sys.executable, "-m", "mcheck", *arguments]
-    with subprocess.Popen(command, cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, env=env):
+    with subprocess.Popen(command, cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
         os.close(theirs)
         out = b""
         while True:
@@ -51,17 +55,21 @@ def on_terminal(columns: int, *arguments: str, **environment: str) -> str:
             if not part:
                 break
             out += part
+            if until and all(re.search(pattern, ESCAPE.sub("", out.decode(errors="replace"))) for pattern in until):
+                process.terminate()
+                break
     os.close(ours)
     return out.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("columns", [40, 60, 80, 120, 200])
-def test_everything_fits_the_terminal(columns: int) -> None:
-    for command in COMMANDS:
-        text = ESCAPE.sub("", on_terminal(columns, *command.split()))
-        assert text.strip()
-        long = [line for line in text.splitlines() if len(line) > columns]
-        assert not long, f"{command}: {long[0]}"
+@pytest.mark.parametrize("command", COMMANDS)
+def test_everything_fits_the_terminal(command: str, columns: int) -> None:
+    text = ESCAPE.sub("", on_terminal(columns, *command.split()))
+    assert text.strip()
+    long = [line for line in text.splitlines() if len(line) > columns]
+    assert not long, f"{command}: {long[0]}"
 
 
 @pytest.mark.parametrize("command", [COMMANDS[0], COMMANDS[2], "models"])
@@ -93,9 +101,10 @@ def test_colour_is_for_terminals() -> None:
 def test_a_long_suite_has_a_bar_with_counts() -> None:
     """It comes after half a second, which one suite may take less than."""
     suites = ("classic", "bulk", "coherence", "mbarrier", "proxies", "tensor")
-    text = on_terminal(100, "run", *(f"litmus/{suite}" for suite in suites), "-q")
-    assert re.search(r"\d+/\d+", ESCAPE.sub("", text))
-    assert re.search(r"\d+ pass, \d+ fail", ESCAPE.sub("", text))
+    bar, counts = r"\d+/\d+", r"\d+ pass, \d+ fail"
+    text = on_terminal(100, "run", *(f"litmus/{suite}" for suite in suites), "-q", until=(bar, counts))
+    assert re.search(bar, ESCAPE.sub("", text))
+    assert re.search(counts, ESCAPE.sub("", text))
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])  # it measures the machine

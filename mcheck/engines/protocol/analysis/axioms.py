@@ -9,10 +9,9 @@ strength, is free.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import permutations
-from types import UnionType
 
 from mcheck.base.errors import Unsupported
 from mcheck.cat import parse_model
@@ -23,11 +22,6 @@ from mcheck.ir import ops
 from mcheck.ir.program import Program
 from mcheck.ir.type_sizes import type_size
 
-BARRIERS = ops.Barrier | ops.ClusterBarrier | ops.WarpSync
-LANE_SYNC = ops.Collective | ops.Wgmma
-"""Operations in which lanes synchronise: the instructions with a mask, and the groups that a warpgroup commits
-together.
-"""
 COHERENCE = ("empty (W * W & X & loc) \\ co", "empty (W * W & X \\ id) \\ (co | co^-1)")
 TOTAL_COHERENCE = ("empty (W * W & loc \\ id) \\ (co | co^-1)",)
 ATOMICITY = ("empty rmw & ((X & (rf^-1; co)); (X & co))",)
@@ -41,13 +35,20 @@ MBARRIER = ("irreflexive (phase | phase-order | phase-fr)+; X",)
 
 THIN_AIR = ("acyclic rf | addr | data | ctrl", "acyclic rf | po")
 """What must be acyclic so that no value is read out of thin air; one of the two is enough."""
-WAIT_ORDERS: tuple[tuple[type[ops.Op] | UnionType, str], ...] = (
-    (ops.MbarrierInit, "acyclic phase | (phase-order \\ (INIT * _))"),
-    (BARRIERS, "acyclic barrier"),
-    (ops.Barrier, "acyclic rounds"),
-    (LANE_SYNC, "acyclic meet"),
-    (BARRIERS | LANE_SYNC, "acyclic exited | (po & (_ * EXIT))"),
-    (ops.TensorCommit, "acyclic [COMMIT]; issue^-1; po; issue; [COMMIT]"),
+
+
+def _is_lane_sync(op: ops.Op) -> bool:
+    """Return whether lanes synchronise: at an instruction with a mask, or by groups that a warpgroup commits."""
+    return op.facets.converges or isinstance(op, ops.Wgmma)
+
+
+WAIT_ORDERS: tuple[tuple[Callable[[ops.Op], bool], str], ...] = (
+    (lambda op: isinstance(op, ops.MbarrierInit), "acyclic phase | (phase-order \\ (INIT * _))"),
+    (lambda op: op.facets.synchronises, "acyclic barrier"),
+    (lambda op: isinstance(op, ops.Barrier), "acyclic rounds"),
+    (_is_lane_sync, "acyclic meet"),
+    (lambda op: op.facets.synchronises or _is_lane_sync(op), "acyclic exited | (po & (_ * EXIT))"),
+    (lambda op: isinstance(op, ops.TensorCommit), "acyclic [COMMIT]; issue^-1; po; issue; [COMMIT]"),
 )
 """What the same axiom must contain in models of asynchronous operations, for programs with operations of a kind.
 
@@ -99,10 +100,10 @@ def check_axioms(program: Program, tape: Tape) -> None:
 
 def _find_missing_acyclicity(tape: Tape, code: list[ops.Op]) -> str | None:
     """Return the axiom that the model lacks to exclude cycles through reads and waits, for a program with this code."""
-    waits = [text for kinds, text in WAIT_ORDERS if any(isinstance(op, kinds) for op in code)]
+    waits = [text for is_kind, text in WAIT_ORDERS if any(map(is_kind, code))]
     if "issue" not in tape.bases:
         waits = []
-    reads = any(isinstance(op, ops.Load | ops.Atomic) for op in code)
+    reads = any(isinstance(op, ops.ScalarRead) for op in code)
     if (reads or waits) and not any(_forbids_cycles(tape, (text, *waits)) for text in THIN_AIR):
         return " and ".join((THIN_AIR[0], *waits))
     counts = any(isinstance(op, ops.Barrier) and op.count is not None for op in code)
@@ -146,27 +147,22 @@ def _with_minuend(form: Tape, n: int) -> tuple[int, ...]:
     return (n, form.code[n].a) if form.code[n].op == "sub" else (n,)
 
 
-BYTE_GRANULAR = (
-    ops.TensorCopy | ops.TensormapReplace | ops.TensormapCopyFence | ops.Wgmma | ops.TensorCore | ops.TensorMove
-)  # fmt: skip
-"""Accesses that may begin or end at any byte; bulk copies and ``st.bulk`` do so at multiples of 8 bytes, if not of 16.
-"""
 DEFAULT_GRANULARITY = 8
-"""Size of the scalar accesses that no such copy splits."""
+"""Granularity of bulk copies, if it is not 16 bytes, and of ``st.bulk``: they split no scalar access of this size."""
 CP_ASYNC_GRANULARITY = 4
 """Granularity of ``cp.async``: it copies a power of two bytes, at least these, aligned (9.7.9.25.3.1)."""
 
 
 def _may_tear(code: list[ops.Op]) -> bool:
     """Return whether an access may cover a part of a scalar one, which is then split (8.2.2)."""
-    scalars = (type_size(op.type) for op in code if isinstance(op, ops.Load | ops.Store | ops.Atomic))
+    scalars = (type_size(op.type) for op in code if isinstance(op, ops.ScalarAccess))
     return max(scalars, default=0) > min(map(_granularity, code), default=DEFAULT_GRANULARITY)
 
 
 def _granularity(op: ops.Op) -> int:
     """Return the bytes at multiples of which the parts of an access begin and end."""
     match op:
-        case ops.Load() | ops.Store() | ops.Atomic() | ops.AsyncStore():
+        case ops.ScalarAccess() | ops.AsyncStore():
             return type_size(op.type)
         case ops.CpAsync():
             return CP_ASYNC_GRANULARITY if op.src_size is None else 1
@@ -174,9 +170,9 @@ def _granularity(op: ops.Op) -> int:
             return 1
         case ops.BulkCopy() if op.type is not None:
             return type_size(op.type)
-        case _ if isinstance(op, BYTE_GRANULAR):
-            return 1
-    return DEFAULT_GRANULARITY
+        case ops.BulkCopy() | ops.Fill():
+            return DEFAULT_GRANULARITY
+    return 1 if op.facets.reads or op.facets.writes else DEFAULT_GRANULARITY
 
 
 def _has_axiom(tape: Tape, text: str) -> bool:

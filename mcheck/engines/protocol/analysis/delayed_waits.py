@@ -12,7 +12,7 @@ That a test orders nothing that does not wait for its result is for the model to
 
 from __future__ import annotations
 
-from mcheck.engines.protocol.analysis.non_interleaving import ANY_WORD, may_contain, unroll_loops_twice, word_of
+from mcheck.engines.protocol.analysis.non_interleaving import may_contain, signalled_word, unroll_loops_twice, word_of
 from mcheck.engines.protocol.analysis.polling import is_redundant_poll, is_spin_loop
 from mcheck.ir import ops
 from mcheck.ir.liveness import defined_and_used
@@ -21,17 +21,8 @@ from mcheck.ir.program import Program, Thread
 
 REASON = "a wait may observe effects of its thread's later operations"
 
-_PUBLISHES = (
-    ops.Store, ops.Atomic, ops.MbarrierArrive, ops.MbarrierTx, ops.Barrier, ops.ClusterBarrier, ops.WarpSync,
-    ops.Collective,
-)  # fmt: skip
-"""Operations by which other threads may observe how far the thread has come."""
-_DEPENDS = ops.Branch | ops.Await | ops.Load | ops.Store | ops.Atomic
+_DEPENDS = ops.Branch | ops.Await | ops.ScalarAccess
 """What depends on a result by one of these is ordered after the test, and so is everything later."""
-_BARRIERS = ops.Barrier | ops.ClusterBarrier | ops.WarpSync | ops.Collective
-_ON_MBARRIERS = ops.MbarrierArrive | ops.MbarrierTx | ops.MbarrierWait | ops.CpAsyncArrive
-_OBSERVES = ops.Load | ops.Atomic | ops.MbarrierWait
-"""Operations by which a thread observes another one, except barriers."""
 
 
 def explain_delayed_waits(program: Program, needed: list[frozenset[str]]) -> str | None:
@@ -71,21 +62,24 @@ def find_delayed_waits(program: Program, needed: list[frozenset[str]]) -> frozen
 def _signals(op: Op) -> int | None:
     """Return the word of the mbarrier that the completion of an asynchronous operation signals."""
     op = ops.performed_operation(op)
-    if isinstance(op, ops.CpAsyncArrive | ops.TensorCommit):
-        address = op.address
-    else:
-        found = getattr(op, "mbar", None)
-        if found is None:
-            return None
-        address = found
-    return ANY_WORD if getattr(op, "cta_mask", None) is not None else word_of(address)
+    return signalled_word(op) if op.facets.asynchronous else None
+
+
+def _meets_others(op: Op) -> bool:
+    return op.facets.synchronises or op.facets.converges
+
+
+def _publishes(op: Op) -> bool:
+    """Return whether other threads may observe by an operation how far its thread has come."""
+    signals = op.facets.signals and not op.facets.asynchronous
+    return signals or isinstance(op, ops.ScalarWrite) or _meets_others(op)
 
 
 def _may_relay(thread: Thread) -> bool:
     """Return whether the thread may observe something before its first barrier."""
     code = [ops.performed_operation(thread.code[pc]) for pc in unroll_loops_twice(thread)]
-    first = next((k for k, op in enumerate(code) if isinstance(op, _OBSERVES)), len(code))
-    return any(isinstance(op, _BARRIERS) for op in code[first:])
+    first = next((k for k, op in enumerate(code) if op.facets.observes), len(code))
+    return any(map(_meets_others, code[first:]))
 
 
 def _signalled_mbarriers(thread: Thread, *, relayed: bool) -> set[int]:
@@ -98,11 +92,18 @@ def _signalled_mbarriers(thread: Thread, *, relayed: bool) -> set[int]:
     learnt = met = False
     for pc in unroll_loops_twice(thread):
         op = ops.performed_operation(thread.code[pc])
-        if isinstance(op, ops.MbarrierArrive | ops.MbarrierTx) and learnt:
-            found.add(word_of(op.address))
-        learnt = learnt or isinstance(op, _OBSERVES) or (isinstance(op, _BARRIERS) and (met or relayed))
-        met = met or isinstance(op, _BARRIERS)
+        word = signalled_word(op) if learnt else None
+        if word is not None:
+            found.add(word)
+        learnt = learnt or op.facets.observes or (_meets_others(op) and (met or relayed))
+        met = met or _meets_others(op)
     return found
+
+
+def _words_of_phases(op: Op) -> set[int]:
+    """Return the word of the mbarrier whose phase an operation counts in or asks for; empty if there is none."""
+    where = ops.mbarrier_of(op) if op.facets.signals or op.facets.observes else None
+    return set() if where is None else {word_of(where)}
 
 
 def _result_is_needed(look: ops.MbarrierWait, needed: frozenset[str]) -> bool:
@@ -143,8 +144,8 @@ def _may_overtake(thread: Thread, look: int, others: set[int]) -> bool:
             if signal is not None and may_contain(signal, {word}):
                 return True
             done = ops.performed_operation(behind)
-            if isinstance(done, _PUBLISHES) and may_contain(word, others):
+            if _publishes(done) and may_contain(word, others):
                 return True
-            if suspends and isinstance(done, _ON_MBARRIERS) and may_contain(word_of(done.address), {word}):
+            if suspends and may_contain(word, _words_of_phases(done)):
                 return True
     return False

@@ -88,7 +88,7 @@ def shares_words(program: Program) -> bool:
 
 def _strong(op: Op) -> bool:
     op = ops.performed_operation(op)
-    return isinstance(op, ops.Atomic) or (isinstance(op, ops.Load | ops.Store) and op.sem != "weak")
+    return isinstance(op, ops.ScalarAccess) and op.sem != "weak"
 
 
 # --- patterns -------------------------------------------------------------------------------------------------
@@ -121,9 +121,9 @@ class _Facts:
         released = getattr(op, "sem", "") in ("release", "acq_rel") and self._covers_all_threads(
             getattr(op, "scope", None)
         )
-        if not isinstance(op, ops.Load | ops.MbarrierWait):
-            signals = isinstance(op, SIGNALLING)  # a signal publishes its own operation alone (8.9.1.1)
-            yield from ((node, released and not signals) for node in _nodes_of_operation(op))
+        if not _only_reads(op):
+            alone = op.facets.asynchronous  # its signal publishes the operation alone (8.9.1.1)
+            yield from ((node, released and not alone) for node in _nodes_of_operation(op))
         if isinstance(op, ops.ClusterBarrier) and op.kind == "arrive":
             yield CLUSTER, op.sem == "release"
 
@@ -138,12 +138,14 @@ class _Facts:
             name = " ".join(whole.text.split())
             for node in map(self._merge_steps, _nodes_of_operation(op)):
                 tight: bool | None = None
-                if isinstance(op, ops.Load | ops.MbarrierWait):
-                    acquires = k in fenced or (op.sem == "acquire" and self._covers_all_threads(op.scope))
+                if _only_reads(op):
+                    acquires = k in fenced or (
+                        getattr(op, "sem", "") == "acquire" and self._covers_all_threads(getattr(op, "scope", None))
+                    )
                     tight = acquires and self._all_release(node)
                 elif _strong(op):
                     tight = False
-                yield Step(k, node, tight, not isinstance(op, ops.Load | ops.MbarrierWait), name)
+                yield Step(k, node, tight, not _only_reads(op), name)
             if isinstance(op, ops.Store) and not _strong(op):
                 weak = _node("word", op.address)
                 if weak in self.released or (weak[1] is None and any(n[0] == "word" for n in self.released)):
@@ -169,20 +171,19 @@ class _Facts:
 
 
 CLUSTER: Node = ("barrier", "cluster")
-SIGNALLING = ops.BulkCopy | ops.TensorCopy | ops.AsyncStore | ops.CpAsyncArrive
 
 
 def _nodes_of_operation(op: Op) -> list[Node]:
     """Return the shared words and mbarriers that an operation names."""
     op = ops.performed_operation(op)
-    if isinstance(op, ops.Load | ops.Store | ops.Atomic) and _strong(op):
+    if isinstance(op, ops.ScalarAccess) and _strong(op):
         count = len(getattr(op, "dsts", getattr(op, "srcs", ()))) if not isinstance(op, ops.Atomic) else 1
         return [_node("word", op.address, k * type_size(op.type)) for k in range(count)]
-    if isinstance(op, ops.MbarrierWait | ops.MbarrierArrive | ops.MbarrierTx | ops.CpAsyncArrive):
-        return [_node("mbarrier", op.address)]
-    if isinstance(op, ops.BulkCopy | ops.TensorCopy | ops.AsyncStore) and op.mbar is not None:
-        return [_node("mbarrier", op.mbar)]
-    return []
+    where = ops.mbarrier_of(op) if op.facets.signals or op.facets.observes else None
+    if where is None:
+        return []
+    several = getattr(op, "cta_mask", None) is not None  # a multicast one signals the mbarriers of several CTAs
+    return [("mbarrier", None) if several else _node("mbarrier", where)]
 
 
 def _node(kind: str, address: Expr, offset: int = 0) -> Node:
@@ -215,7 +216,7 @@ def _preceded_by_release_fence(thread: Thread, rank: int) -> set[int]:
             if any(f < target <= k <= p for p, target in back):
                 break
             found.add(k)
-            if _nodes_of_operation(code[k]) or isinstance(code[k], BARRIERS):
+            if _nodes_of_operation(code[k]) or code[k].facets.synchronises:
                 break
     return found
 
@@ -230,7 +231,8 @@ def _followed_by_acquire_fence(thread: Thread, rank: int) -> set[int]:
             low = _earliest_reachable(k, [(p, target) for p, target in back if p < g])
             between = [*range(low, k), *range(k + 1, g)]
             if any(
-                isinstance(code[j], BARRIERS) or (_nodes_of_operation(code[j]) and not _only_reads(code[j]))
+                code[j].facets.synchronises
+                or (_nodes_of_operation(code[j]) and not _only_reads(ops.performed_operation(code[j])))
                 for j in between
             ):
                 break
@@ -238,11 +240,8 @@ def _followed_by_acquire_fence(thread: Thread, rank: int) -> set[int]:
     return found
 
 
-BARRIERS = ops.Barrier | ops.ClusterBarrier | ops.WarpSync
-
-
 def _only_reads(op: Op) -> bool:
-    return isinstance(ops.performed_operation(op), ops.Load | ops.MbarrierWait)
+    return op.facets.observes and not op.facets.writes
 
 
 def _back_edges(thread: Thread) -> list[tuple[int, int]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 
 from mcheck.answers.final_states import terms_of
 from mcheck.engines.protocol.analysis import sc_fences
+from mcheck.engines.protocol.passes import ALL_PASSES, Pass, Passes
 from mcheck.ir import ops
 from mcheck.ir.def_use import registers_of
 from mcheck.ir.ops import Op
@@ -50,11 +51,13 @@ GROUPABLE = (
 """Operations that an agent of several lanes may execute; a thread with any other one is an agent by itself."""
 
 
-def partition_lanes(program: Program) -> Partition:
+def partition_lanes(program: Program, passes: Passes = ALL_PASSES) -> Partition:
     """Return the largest agents: neighbours in a warp whose code has the same shape."""
+    if Pass.LANE_GROUPS not in passes:
+        return tuple((thread.index,) for thread in program.threads)
     found: list[list[int]] = []
     where: dict[tuple[int, int, str], list[list[int]]] = {}
-    mergeable, alike = _find_mergeable(program), CodeComparison()
+    mergeable, alike = _find_mergeable(program, passes), CodeComparison()
     for thread in program.threads:
         place = (thread.place.cta.number, thread.place.warp, thread.role)
         groups = where.setdefault(place, [])
@@ -105,8 +108,9 @@ class Mergeable:
         )
 
 
-def _find_mergeable(program: Program) -> Mergeable:
-    ordered = sc_fences.sc_order_matters(program)  # whether the fence.sc of different lanes are told apart
+def _find_mergeable(program: Program, passes: Passes) -> Mergeable:
+    decides = sc_fences.sc_order_matters if Pass.SC_FENCE_ORDER in passes else sc_fences.has_sc_fence
+    ordered = decides(program)  # whether the fence.sc of different lanes are told apart
     code = program.operations
     return Mergeable(
         frozenset(id(op) for op in code if op.guard is None and not may_group(op, ordered)),

@@ -131,15 +131,20 @@ def _observed_words(thread: Thread, needed: frozenset[str]) -> Iterator[int]:
             yield found[0]
 
 
+def signalled_word(op: Op) -> int | None:
+    """Return the word of the mbarrier that an operation signals; a multicast one signals those of several CTAs."""
+    where = ops.mbarrier_of(op) if op.facets.signals else None
+    if where is None:
+        return None
+    return ANY_WORD if getattr(op, "cta_mask", None) is not None else word_of(where)
+
+
 def _written_word(op: Op) -> int | None:
-    """Return the word that an operation writes; a copy writes the mbarrier that it signals."""
+    """Return the word that an operation writes: that of a strong access, or the mbarrier that it signals."""
     op = ops.performed_operation(op)
-    if (isinstance(op, ops.Store) and op.sem != "weak") or isinstance(op, ops.Atomic):
-        return word_of(op.address)
-    if isinstance(op, ops.MbarrierArrive | ops.MbarrierTx):
-        return word_of(op.address)
-    signal = getattr(op, "mbar", None)
-    return None if signal is None else word_of(signal)
+    if isinstance(op, ops.ScalarWrite):
+        return word_of(op.address) if op.sem != "weak" else None
+    return signalled_word(op)
 
 
 def _may_have_cycle(threads: list[tuple[Thread, int]], needed: list[frozenset[str]], looked_at: set[int]) -> bool:

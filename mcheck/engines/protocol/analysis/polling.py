@@ -51,7 +51,7 @@ def _loop_registers(thread: Thread, pc: int, known: dict[str, int]) -> set[str] 
         op = code[k]
         runs = evaluate_guard(op.guard, known)
         k += 1
-        if runs is None or not isinstance(op, ops.Label | ops.Alu | ops.Branch):
+        if runs is None or not (op.facets.computes or isinstance(op, ops.Branch)):
             return None
         if isinstance(op, ops.Branch) and runs:
             taken = 1 if op.condition is None else evaluate_constant(op.condition, known)

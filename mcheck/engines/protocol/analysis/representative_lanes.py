@@ -1,16 +1,9 @@
 """Agents that one thread can represent in the window: those that only wait, synchronise and read.
 
-<<<<<<< found What two lanes of an agent may do to each other takes a write; the lanes of an agent without one need not
-be tracked apart, where the model allows it (``mcheck.engines.protocol.incremental.lane_representatives``). Its reads
-are plain ones, of bytes that are neither an mbarrier, nor a tensor map, nor a word that is followed: which event of
-which lane they are is then of no consequence. ||||||| expected What two lanes of an agent may do to each other takes a
-write; the lanes of an agent without one need not be tracked apart, where the model allows it
-(``mcheck.engines.protocol.incremental.lane_representatives``). Its reads are plain ones, of bytes that are neither an
-mbarrier, nor a tensor map, nor a word that is followed: which event of which lane they are is then of no consequence.
-======= A conflict between two lanes of an agent takes a write; the lanes of an agent without one need not be
-distinguished, where the model allows it (``mcheck.engines.protocol.incremental.lane_representatives``). Its reads are
-weak ones, of bytes that belong neither to an mbarrier, nor to a tensor map, nor to a tracked word: then it does not
-matter which lane an event belongs to. >>>>>>> replacement
+A conflict between two lanes of an agent takes a write; the lanes of an agent without one need not be distinguished,
+where the model allows it (``mcheck.engines.protocol.incremental.lane_representatives``). Its reads are weak ones, of
+bytes that belong neither to an mbarrier, nor to a tensor map, nor to a tracked word: then it does not matter which lane
+an event belongs to.
 """
 
 from __future__ import annotations
@@ -24,11 +17,6 @@ from mcheck.ir.expr import Const, Lanes
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 from mcheck.ir.type_sizes import type_size
-
-PLAIN = (
-    ops.Alu, ops.Label, ops.Branch, ops.Exit, ops.MbarrierWait, ops.MbarrierArrive, ops.Barrier, ops.ClusterBarrier,
-    ops.WarpSync,
-)  # fmt: skip
 
 Ranges = Iterable[tuple[int, int]]
 """Byte ranges, each from its first byte to the one after its last."""
@@ -83,7 +71,8 @@ def _is_harmless(op: Op, tracked: TrackedBytes) -> bool:
                 op.sem == "weak" and not op.volatile and op.proxy == "generic" and _reads_untracked_bytes(op, tracked)
             )
         case _:
-            return isinstance(op, PLAIN)
+            local = op.facets.computes or isinstance(op, ops.Branch | ops.Exit)
+            return local or op.facets.synchronises or isinstance(op, ops.MbarrierWait)
 
 
 def _reads_untracked_bytes(op: ops.Load, tracked: TrackedBytes) -> bool:

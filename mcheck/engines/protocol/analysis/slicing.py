@@ -8,14 +8,12 @@ from __future__ import annotations
 from mcheck.effects.site import Objects
 from mcheck.effects.unwritten_objects import find_unwritten_objects, places_of
 from mcheck.ir import ops
-from mcheck.ir.def_use import registers_of
+from mcheck.ir.def_use import registers_of, written_registers
 from mcheck.ir.expr import Const, Expr
 from mcheck.ir.liveness import defined_and_used
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
 
-COPIES = (ops.CpAsync, ops.BulkCopy, ops.TensorCopy, ops.TensormapCopyFence)
-"""Operations that copy bytes within memory."""
 Uses = tuple[set[str] | None, set[str]]
 """The registers that a computation defines, and those that it uses; for other operations those that matter."""
 Watched = dict[int, frozenset[str]]
@@ -29,6 +27,18 @@ def needed_registers(program: Program, watched: Watched | None = None) -> list[f
         if not _contents_decide(program, found):
             return found
     return _needed_by_threads(program, watched, stores=True)
+
+
+def all_registers(program: Program) -> list[frozenset[str]]:
+    """Return all registers of each thread."""
+    known: dict[tuple[int, ...], frozenset[str]] = {}
+    found = []
+    for thread in program.threads:
+        key = tuple(map(id, thread.code))
+        if key not in known:
+            known[key] = frozenset().union(*(_defined_registers(op) for op in thread.code))
+        found.append(known[key])
+    return found
 
 
 def memory_matters(program: Program) -> bool:
@@ -55,7 +65,7 @@ def needed_objects(program: Program, found: list[frozenset[str]]) -> frozenset[i
                     return None
                 asked |= bases
     for op in map(ops.performed_operation, program.operations):
-        if isinstance(op, COPIES):
+        if op.facets.copies:
             dst = getattr(op, "dst", None)  # of a tensor copy nobody knows
             bases = None if dst is None else _objects_at(dst, objects)
             if bases is None or bases & asked:
@@ -121,7 +131,7 @@ def copied_data_matters(program: Program) -> bool:
     return (
         _maps_are_moved(program)
         or _awaits_values(program)
-        or any(_defined_registers(op) for op in program.operations if isinstance(op, ops.Load | ops.Atomic))
+        or any(_defined_registers(op) for op in program.operations if isinstance(op, ops.ScalarRead))
     )
 
 
@@ -134,7 +144,7 @@ def _maps_are_moved(program: Program) -> bool:
 def _awaits_values(program: Program) -> bool:
     """Return whether a value of memory is awaited: what is stored there decides if the wait ends."""
     code = program.operations
-    return any(isinstance(op, ops.Await) and isinstance(op.inner, ops.Load | ops.Atomic) for op in code)
+    return any(isinstance(op, ops.Await) and isinstance(op.inner, ops.ScalarRead) for op in code)
 
 
 def _loads_decide(program: Program, found: list[frozenset[str]]) -> bool:
@@ -143,12 +153,13 @@ def _loads_decide(program: Program, found: list[frozenset[str]]) -> bool:
         for thread, names in zip(program.threads, found, strict=True)
         if names
         for op in thread.code
-        if isinstance(op, ops.Load | ops.Atomic)
+        if isinstance(op, ops.ScalarRead)
     )
 
 
 def _defined_registers(op: Op) -> set[str]:
-    return defined_and_used(op)[0]
+    """Return the registers that an operation defines where it is executed, under a guard as well."""
+    return {name for name, _ in written_registers(op)}
 
 
 def _register_uses(program: Program, *, stores: bool) -> dict[int, Uses]:

@@ -115,5 +115,5 @@ def _involves(m: Machine, problem: Problem, k: int) -> bool:
 def _matters(m: Machine, problem: Problem, k: int) -> bool:
     """Return whether a step is anything but a weak access elsewhere, which orders nothing."""
     op = m.trace[k].op
-    weak = isinstance(op, ops.Load | ops.Store) and op.sem == "weak"
+    weak = isinstance(op, ops.ScalarAccess) and op.sem == "weak"
     return not weak or any(a.span == op.span for a in problem.accesses)

@@ -37,8 +37,6 @@ from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
 from mcheck.ir.scopes import WIDTH
 
-RELEASES = ops.MbarrierArrive | ops.Barrier | ops.ClusterBarrier | ops.WarpSync | ops.Atomic
-
 
 def suggest_fix(m: Machine, code: str, old: Record, new: Record, low: int) -> str:
     """Return the fix for two accesses to the byte ``low``; the one of the catalogue by default."""
@@ -307,8 +305,9 @@ def _last_release_known(m: Machine, issuer: Agent, other: Agent, since: int, unt
 
 
 def is_release(entry: TraceEntry) -> bool:
-    releases = isinstance(entry.op, RELEASES) or (isinstance(entry.op, ops.Store) and entry.op.sem != "weak")
-    return entry.signal < 0 and releases
+    op = entry.op
+    writes = isinstance(op, ops.ScalarWrite) and op.sem != "weak"
+    return entry.signal < 0 and (writes or op.facets.synchronises or isinstance(op, ops.MbarrierArrive))
 
 
 def _find_elected_lane(m: Machine, owner: Agent, issuer: Agent, old: Record) -> tuple[Agent, TraceEntry] | None:

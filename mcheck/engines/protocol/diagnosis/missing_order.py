@@ -110,10 +110,8 @@ def find_narrow_releases(m: Machine, old: Record, new: Record) -> list[NarrowSco
     takes = [ScopedOperation(op, place) for op in theirs if acquires(op)]
     gives = [ScopedOperation(e.op, _place(m, e)) for e in others if releases(e.op)]
     pairs = [(give, take) for take in reversed(takes) for give in gives if _may_synchronise(give.op, take.op)]
-    reads = [
-        ScopedOperation(op, place) for op in theirs if isinstance(ops.performed_operation(op), ops.Load | ops.Atomic)
-    ]
-    writes = [ScopedOperation(e.op, _place(m, e)) for e in others if isinstance(e.op, ops.Store | ops.Atomic)]
+    reads = [ScopedOperation(op, place) for op in theirs if isinstance(ops.performed_operation(op), ops.ScalarRead)]
+    writes = [ScopedOperation(e.op, _place(m, e)) for e in others if isinstance(e.op, ops.ScalarWrite)]
     pairs += [(w, r) for r in reversed(reads) for w in writes if takes and gives and _may_observe(w.op, r.op)]
     return find_too_narrow(pairs)[:MAX_RELEASES]
 

@@ -14,9 +14,6 @@ from mcheck.ir.ops import Op
 from mcheck.ir.program import Place
 from mcheck.ir.scopes import WIDTH
 
-NOT_CUMULATIVE = (ops.BulkCopy, ops.TensorCopy, ops.AsyncStore)
-"""Operations whose completion makes only their own accesses visible, and nothing before them (8.9.1.1)."""
-
 
 def explain_known_order(m: Machine, issuer: Agent, owner: Agent, old: Record) -> str:
     """Explain how far ``issuer`` knows what ``owner`` did, and why that is too little for the access ``old``."""
@@ -48,7 +45,7 @@ def _explain_missing_half(m: Machine, issuer: Agent, owner: Agent, old: Record, 
     """Explain which half is missing, where the other agent knows of the step ``last`` after the access."""
     if isinstance(last.op, ops.CpAsyncArrive):
         return "it tracks the cp.async before it, and nothing else"
-    if isinstance(last.op, NOT_CUMULATIVE):
+    if last.op.facets.signals and last.op.facets.asynchronous and last.op.facets.writes:  # not cumulative (8.9.1.1)
         return "its completion covers its own accesses, and nothing before them"
     if isinstance(last.op, ops.Collective):
         return "lanes only wait for each other there; bar.warp.sync also orders memory"

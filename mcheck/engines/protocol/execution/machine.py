@@ -130,6 +130,7 @@ class Machine:
         self.polls: dict[int, int] = {}
         """For each thread, the mbarrier polls whose result not all later events depend on."""
         self.merge_threshold = MERGE_THRESHOLD
+        """The number of live events from which on indistinguishable ones are merged next."""
         self.exits: dict[int, int] = {}
         self.fences: dict[object, int] = {}
         """By warp, its wgmma.fence; by thread, its latest fence.proxy.async; fence.sc under None."""
@@ -180,6 +181,10 @@ class Machine:
         self.exit_passed_barrier = False
         """Whether a barrier completed because a thread had exited, which orders time and no memory."""
         self.bound: str | None = None
+        self.branch_values: set[tuple[int, int, int]] = set()
+        """The values that decided control, by thread and branch (``ops.AssumedValue``)."""
+        self.takes_other_branch = False
+        """Whether one of them is not the value for which the code was recorded."""
         """The bound that cut this execution, if any."""
         self.reordering: str | None = None
         """An operation on an mbarrier that might take effect after a later one of its thread, as a sentence."""

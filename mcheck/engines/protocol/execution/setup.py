@@ -24,6 +24,7 @@ from mcheck.engines.protocol.analysis.polling import is_spin_loop
 from mcheck.engines.protocol.analysis.representative_lanes import TrackedBytes, find_representable
 from mcheck.engines.protocol.analysis.slicing import (
     Watched,
+    all_registers,
     copied_data_matters,
     memory_matters,
     needed_objects,
@@ -38,6 +39,7 @@ from mcheck.engines.protocol.incremental.unsupported_checks import (
     find_unsupported_check,
     flags_two_reads,
 )
+from mcheck.engines.protocol.passes import ALL_PASSES, Pass, Passes
 from mcheck.engines.protocol.state.access_history import Lanes
 from mcheck.engines.protocol.state.cyclic_names import Ring
 from mcheck.engines.protocol.state.footprints import CombinedAccess, LaneBytes
@@ -107,6 +109,10 @@ class Setup:
     check_deadline: Callable[[], None]
     mbarriers: list[int]
     needed_registers: list[frozenset[str]]
+    """For each thread, the registers whose values are followed."""
+    sliced_registers: list[frozenset[str]]
+    """For each thread, the registers whose values matter: all that are followed, unless slicing is off."""
+    passes: Passes = ALL_PASSES
     layout: Layout | None = None
     placements: list[tuple[int, int, int]] = field(default_factory=list)
     warp_mates: list[tuple[int, ...]] = field(default_factory=list)
@@ -237,7 +243,7 @@ class Setup:
     def find_deciding_objects(self) -> frozenset[int] | None:
         """The addresses of the objects whose contents may decide something; ``None`` where they are not known."""
         if self.deciding_objects is False:
-            self.deciding_objects = needed_objects(self.program, self.needed_registers)
+            self.deciding_objects = needed_objects(self.program, self.sliced_registers)
         return self.deciding_objects
 
     def is_spin_wait(self, agent: int, pc: int) -> bool:
@@ -245,7 +251,8 @@ class Setup:
         found = self.spin_waits.get((agent, pc))
         if found is None:
             thread = self.program.threads[self.partition[agent][0]]
-            found = self.spin_waits[agent, pc] = is_spin_loop(thread, pc, self.observed_registers_of(agent))
+            found = Pass.SPIN_LOOPS in self.passes and is_spin_loop(thread, pc, self.observed_registers_of(agent))
+            self.spin_waits[agent, pc] = found
         return found
 
     def deciding_registers(self, agent: int, head: int) -> frozenset[str]:
@@ -256,12 +263,14 @@ class Setup:
         if found is None:
             first = self.partition[agent][0]
             live = live_registers_at(self.program.threads[first], {head}, set(self.observed_registers_of(agent)))[head]
-            found = self.carried_registers[agent, head] = self.needed_registers[first].intersection(live)
+            found = self.carried_registers[agent, head] = self.sliced_registers[first].intersection(live)
         return found
 
 
 def _allows_single_representative(setup: Setup) -> bool:
     """Whether the model lets one thread stand for the lanes of an agent, and no object has two addresses."""
+    if Pass.REPRESENTATIVE_LANES not in setup.passes:
+        return False
     aliased = any(i.base != i.physical for i in setup.program.memory.instances)
     return not aliased and lanes_are_representable(setup.tape)
 
@@ -280,6 +289,7 @@ def prepare(
     ordered_words: frozenset[int] = frozenset(),
     *,
     reorder_sc_fences: bool = False,
+    passes: Passes = ALL_PASSES,
 ) -> Setup:
     """Prepare a program whose lanes are partitioned into these agents.
 
@@ -306,6 +316,11 @@ def prepare(
         else set(previous.mbarriers)
     )
     mbarriers = found + [a for a in extra_mbarriers if a not in found]
+    sliced = (
+        needed_registers(program, observed_registers)
+        if previous is None or observed_registers is not None
+        else previous.sliced_registers
+    )
     setup = Setup(
         program,
         partition,
@@ -314,9 +329,9 @@ def prepare(
         unroll,
         deadline,
         mbarriers,
-        needed_registers(program, observed_registers)
-        if previous is None or observed_registers is not None
-        else previous.needed_registers,
+        needed_registers=sliced if Pass.SLICING in passes else all_registers(program),
+        sliced_registers=sliced,
+        passes=passes,
         layout=layout_of(program),
         observed_registers=observed_registers,
         tape=tape_of(model),
@@ -333,16 +348,17 @@ def prepare(
         ordered_words=ordered_words,
         reads_relaxed=_reads_relaxed(program) if previous is None else previous.reads_relaxed,
     )
-    if setup.reads_conflict:
-        setup.unwritten_objects = frozenset()  # its reads conflict as well
+    if setup.reads_conflict or Pass.UNWRITTEN_OBJECTS not in passes:
+        setup.unwritten_objects = frozenset()  # its reads may conflict as well
     setup.delayed_waits = (
-        find_delayed_waits(program, setup.needed_registers) if previous is None else previous.delayed_waits
+        find_delayed_waits(program, setup.sliced_registers) if previous is None else previous.delayed_waits
     )
     setup.mbarriers_may_end = may_end_mbarriers(program)
     setup.word_starts, setup.longest_word = sorted(setup.tracked_words), max(setup.tracked_words.values(), default=0)
     for group in partition:
         if observed_registers is not None and len(group) > 1:  # a register that one lane needs is needed of the agent
-            setup.needed_registers[group[0]] = frozenset().union(*(setup.needed_registers[t] for t in group))
+            for registers in (setup.needed_registers, setup.sliced_registers):
+                registers[group[0]] = frozenset().union(*(registers[t] for t in group))
         cta = program.threads[group[0]].place.cta
         setup.placements.append((cta.gpu, cta.cluster, cta.number))
     mates: dict[tuple[int, int], list[int]] = {}
@@ -354,9 +370,8 @@ def prepare(
     if previous is not None:
         setup.sc_order_matters = previous.sc_order_matters or reorder_sc_fences
     else:
-        setup.sc_order_matters = (
-            sequential.sc_order_matters(program) if is_equivalent(setup.tape) else sequential.has_sc_fence(program)
-        )
+        decides = is_equivalent(setup.tape) and Pass.SC_FENCE_ORDER in passes
+        setup.sc_order_matters = sequential.sc_order_matters(program) if decides else sequential.has_sc_fence(program)
     setup.relaxed_barriers = program.clustered and _has_relaxed_barriers(program)
     setup.many_ctas = len({p[2] for p in setup.placements}) > 1
     if not setup.tracked_words and observed_registers is None and not program.parameter:
@@ -401,12 +416,16 @@ def _has_relaxed_barriers(program: Program) -> bool:
 
 
 def _ignores_copied_data(setup: Setup) -> bool:
+    if Pass.UNUSED_CONTENTS not in setup.passes:
+        return False
     holders = (setup.program.memory.find(low) for low, _ in setup.tensor_maps)
     unwritten = all(item is not None and item.base in setup.unwritten_objects for item in holders)
     return unwritten and not copied_data_matters(setup.program)
 
 
 def _contents_matter(setup: Setup) -> bool:
+    if Pass.UNUSED_CONTENTS not in setup.passes:
+        return True
     atomics = [o for o in map(ops.performed_operation, setup.program.operations) if isinstance(o, ops.Atomic)]
     asked = setup.observed_registers is not None or any(
         op.op == "cas" for op in atomics
@@ -436,9 +455,9 @@ def _find_strong_words(program: Program) -> dict[int, int]:
     out: dict[int, int] = {}
     for op in program.operations:
         inner = ops.performed_operation(op)
-        if not isinstance(inner, ops.Load | ops.Store | ops.Atomic) or not isinstance(inner.address, Const):
+        if not isinstance(inner, ops.ScalarAccess) or not isinstance(inner.address, Const):
             continue
-        if isinstance(inner, ops.Atomic) or inner.sem != "weak" or isinstance(op, ops.Await):
+        if inner.sem != "weak" or isinstance(op, ops.Await):
             size = type_size(inner.type)
             several = (
                 inner.dsts if isinstance(inner, ops.Load) else inner.srcs if isinstance(inner, ops.Store) else (0,)

@@ -27,7 +27,7 @@ def find_overwritten(m: Machine, agent: Agent, word: Word) -> Overwritten | None
     """Return the overwritten write of the last value that an agent waits for; ``None`` if there was none."""
     op = agent.code[agent.pc]
     inner = ops.performed_operation(op)
-    if not isinstance(op, ops.Await) or op.compare is None or not isinstance(inner, ops.Load | ops.Atomic):
+    if not isinstance(op, ops.Await) or op.compare is None or not isinstance(inner, ops.ScalarRead):
         return None
     relation, right = op.compare
     value = m.evaluate(agent, 0, right)

@@ -28,8 +28,6 @@ IsFix = Callable[[Program], bool]
 """A test whether a program is free of a finding, and has no other one in its place."""
 MAX_PIECES = 10
 """Maximum number of changes to try."""
-WRITES = ops.Store | ops.Atomic | ops.MbarrierArrive
-READS = ops.Load | ops.Atomic | ops.MbarrierWait
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +90,9 @@ def _candidate_pieces(way: Sequence[TraceEntry], scope: str) -> Iterator[Piece]:
             continue
         seen.add(span)
         strong = scope_of(op) is not None and getattr(op, "sem", "weak") != "weak"
-        if strong and isinstance(op, WRITES) and not releases(op):
+        if strong and isinstance(op, ops.ScalarWrite | ops.MbarrierArrive) and not releases(op):
             yield Piece(Insertion(fence, after=False, span=span), entry, "release")
-        if strong and isinstance(op, READS) and not acquires(op):
+        if strong and op.facets.observes and not acquires(op):
             yield Piece(Insertion(fence, after=True, span=span), entry, "acquire")
         if strong and WIDTH[scope_of(op) or "sys"] < WIDTH[scope]:
             yield Piece(Replacement(_with_scope(scope), span), entry, "scope")
@@ -184,7 +182,8 @@ def _last_acquire(m: Machine, at: TraceEntry) -> TraceEntry | None:
 
 
 def _may_acquire(op: Op) -> bool:
-    return isinstance(ops.performed_operation(op), ops.Barrier | ops.ClusterBarrier | ops.WarpSync | READS)
+    facets = ops.performed_operation(op).facets
+    return facets.synchronises or facets.observes
 
 
 def _explain_release(m: Machine, pieces: Sequence[Piece]) -> str:

@@ -63,7 +63,7 @@ def foresee_kinds(program: Program) -> Shown:
             tags |= {Tag.SC} if op.sem == "sc" else set()
             edges |= {"sync_fence"} if op.sem == "sc" else set()
             tags |= {Tag.RESTRICTED} if op.restrict not in (None, "mbarrier_init") else set()
-        elif isinstance(op, ops.Load | ops.Store):
+        elif isinstance(op, ops.ScalarAccess):
             tags |= WORDS if op.sem != "weak" else set()
             edges |= WORD_EDGES if op.sem != "weak" else set()
         elif getattr(op, "reduce", None) is not None:

@@ -13,6 +13,7 @@ from mcheck.engines.protocol.incremental.kinds import DYNAMIC, SET, Shown, is_se
 from mcheck.engines.protocol.incremental.pairs import APART, COMMON, INITIAL, READ, Pair, bounds_of
 from mcheck.engines.protocol.incremental.state import checks_of
 from mcheck.ir import ops
+from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 
 UNSUPPORTED_PAIRS: tuple[tuple[str, Callable[[Pair], bool]], ...] = (
@@ -24,25 +25,24 @@ UNSUPPORTED_PAIRS: tuple[tuple[str, Callable[[Pair], bool]], ...] = (
 ALL = Shown(frozenset(filter(is_set, BASE)), DYNAMIC, frozenset())
 """Everything that growing executions ever show."""
 
-SYNCHRONOUS = (
-    ops.Alu | ops.Label | ops.Branch | ops.Exit | ops.Load | ops.Store | ops.Atomic | ops.Fence | ops.Barrier
-    | ops.ClusterBarrier | ops.WarpSync | ops.MbarrierInit | ops.MbarrierInval | ops.MbarrierArrive | ops.MbarrierWait
-    | ops.MbarrierPending
-)  # fmt: skip
-"""Operations that are complete when their thread continues, and none of the asynchronous proxy."""
 ASYNC_TAGS = frozenset(
     (Tag.ASYNC, Tag.TMAP, Tag.PIPE, Tag.CPASYNC, Tag.WGMMA, Tag.COMMIT, Tag.GROUPWAIT, "issue", "complete")
 )
-"""Tags that only other operations have."""
+"""Tags that only asynchronous operations have, and what orders or completes them."""
 
 
 def find_absent_relations(program: Program) -> frozenset[str]:
     """Return base relations that are empty for a program, as far as its kinds of operations show."""
-    return (
-        ASYNC_TAGS
-        if all(isinstance(ops.performed_operation(op), SYNCHRONOUS) for op in program.operations)
-        else frozenset()
-    )
+    return ASYNC_TAGS if all(map(is_synchronous, program.operations)) else frozenset()
+
+
+def is_synchronous(op: Op) -> bool:
+    """Return whether an operation is known to be complete when its thread continues, and to have no ``ASYNC_TAGS``."""
+    op = ops.performed_operation(op)
+    facets = op.facets
+    if facets.computes or facets.synchronises or (facets.mbarrier is not None and not facets.asynchronous):
+        return True
+    return isinstance(op, ops.Branch | ops.Exit | ops.ScalarAccess | ops.Fence | ops.MbarrierPending)
 
 
 def find_unsupported_check(tape: Tape, absent: frozenset[str] = frozenset()) -> str | None:

@@ -47,7 +47,7 @@ def issue_operation(m: Machine, agent: Agent, op: Op) -> None:
     if isinstance(op, ops.Wgmma):
         aligned_instructions.check_wgmma(m, agent, op)
         agent.wgmma_fenced = False
-    lanes = range(len(agent.lanes)) if isinstance(op, PER_LANE) else range(1)
+    lanes = range(len(agent.lanes))
     whole = None
     if isinstance(op, ops.CpAsync):
         whole = coalesce_copy(m, agent, op)
@@ -96,12 +96,6 @@ def _enter_reads_before_stop(m: Machine, agent: Agent, op: Op, events: list[Even
     for j, event in enumerate(events):
         if event.size:
             _enter_accesses(m, agent, [(event, event.address, event.size, 0)], issues, None, j)
-
-
-PER_LANE = (
-    ops.CpAsync, ops.CpAsyncArrive, ops.Wgmma, ops.AsyncStore, ops.TensorCore, ops.TensorMove, ops.TensorCommit,
-)  # fmt: skip
-"""Operations that each lane issues for itself; every other one is issued once for the agent."""
 
 
 def _enter_completion_marker(m: Machine, agent: Agent, marker: Event, emitted: list[list[Event]]) -> None:

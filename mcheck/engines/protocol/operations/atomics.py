@@ -26,6 +26,7 @@ from mcheck.engines.protocol.operations.tracked_locations import (
     note_observation,
     word_at,
 )
+from mcheck.engines.protocol.passes import Pass
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import NON_COMMUTING, Word
 from mcheck.events.event import Event
@@ -178,7 +179,7 @@ def _commutation_kind(m: Machine, agent: Agent, op: ops.Atomic, values: list[int
     acquires = op.sem in ("acquire", "acq_rel") or agent.pc < m.setup.last_fence[agent.index]
     if used or (acquires and not op.is_red):
         return "atomic"
-    if m.known_value(agent, op.address) in m.setup.ordered_words:
+    if Pass.COMMUTING_ATOMICS not in m.setup.passes or m.known_value(agent, op.address) in m.setup.ordered_words:
         return "atomic"
     if not m.setup.contents_matter:
         return ANY

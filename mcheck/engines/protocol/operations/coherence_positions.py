@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import MAX_STALE_WRITES
+from mcheck.engines.protocol.passes import Pass
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Word
 from mcheck.events.event import Event
@@ -54,7 +55,7 @@ def find_first_readable(
     """
     last = len(word.writes) - 1
     earliest = max(last - m.setup.max_stale_writes, -1) + 1
-    if last - earliest < FEW_STALE_WRITES:
+    if last - earliest < FEW_STALE_WRITES or Pass.OVERWRITTEN_WRITES not in m.setup.passes:
         return earliest, earliest > 0
     known = _evaluate_trial(m, agent, (thread,), event, edges, None, part, lambda: m.window.overwritten_writes)
     first = next((k for k in range(last, earliest - 1, -1) if word.writes[k].event_set & known), None)
@@ -87,7 +88,8 @@ def find_earlier_places(
 ) -> list[int]:
     """The positions before writes that do not precede this one in time, where the model allows it."""
     out: list[int] = []
-    ahead = _find_preceding_writes(m, agent, word, event, edges, part) if len(word.writes) > 1 else 0
+    asks = len(word.writes) > 1 and Pass.OVERWRITTEN_WRITES in m.setup.passes
+    ahead = _find_preceding_writes(m, agent, word, event, edges, part) if asks else 0
     for at in range(len(word.writes) - 1, 0, -1):
         if len(word.writes) - at > m.setup.max_stale_writes:
             if m.setup.max_stale_writes < MAX_STALE_WRITES or (out and out[-1] == at + 1):

@@ -112,8 +112,16 @@ def check_followed_value(m: Machine, agent: Agent, op: Op) -> None:
     """Continue if the thread has read the value for which its code was recorded."""
     assert isinstance(op, ops.AssumedValue)
     value = m.uniform_value(agent, op.reg)
-    if isinstance(value, int) and (value - op.value) % (1 << 8 * op.size):
+    deviates = isinstance(value, int) and (value - op.value) % (1 << 8 * op.size) != 0
+    if op.branch >= 0:
+        if not isinstance(value, int):
+            m.note_bound(f"one of several branches{format_line(op.span)}")
+        else:
+            m.branch_values.update((t, op.branch, value % (1 << 8 * op.size)) for t in agent.threads)
+            m.takes_other_branch = m.takes_other_branch or deviates
+    elif deviates:
         m.note_bound(f"one of several branches{format_line(op.span)}")
+    if deviates:
         agent.status = "cut"
         return
     agent.pc += 1

@@ -304,26 +304,17 @@ def _describe_blocker(m: Machine, agent: Agent) -> str:
 def _signals_somewhere(agent: Agent) -> bool:
     """Whether an agent still signals an mbarrier whose address a register holds."""
     rest = (ops.performed_operation(op) for op in agent.code[agent.pc + 1 :])
-    kept = ((getattr(op, "mbar", None), op) for op in rest)
-    return any(
-        _is_in_register(mbar) or (isinstance(op, ops.MbarrierArrive) and _is_in_register(op.address))
-        for mbar, op in kept
-    )
-
-
-def _is_in_register(address: object) -> bool:
-    return address is not None and not isinstance(address, Const)
+    named = (ops.mbarrier_of(op) for op in rest if op.facets.signals)
+    return any(where is not None and not isinstance(where, Const) for where in named)
 
 
 def _find_signal(code: Iterable[Op], where: Mbarrier | Word) -> Op | None:
     """The first operation that signals an mbarrier, or writes a word, at a constant address."""
     for op in code:
-        if isinstance(op, ops.Await | ops.MbarrierWait | ops.MbarrierInit | ops.MbarrierInval):
-            continue
-        if isinstance(where, Word) and not isinstance(op, ops.Store | ops.Atomic):
-            continue
-        for name in ("address", "mbar"):
-            expr = getattr(op, name, None)
-            if isinstance(expr, Const) and expr.value == where.address:
-                return op
+        if isinstance(where, Word):
+            target = op.address if isinstance(op, ops.ScalarWrite) else None
+        else:
+            target = ops.mbarrier_of(op) if op.facets.signals else None
+        if target == Const(where.address):
+            return op
     return None

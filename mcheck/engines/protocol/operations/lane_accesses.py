@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mcheck.effects.site import widened
 from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.passes import Pass
 from mcheck.engines.protocol.state.access_history import LaneOwners
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.footprints import CombinedAccess, LaneBytes
@@ -63,6 +64,8 @@ def find_lane_bytes(m: Machine, agent: Agent, expr: Expr, size: int, align: int,
     ``None`` if they do not lie in one object, are misaligned, touch an mbarrier or a tensor map, or if lanes overlap
     partly or write the same bytes.
     """
+    if Pass.COMBINED_ACCESSES not in m.setup.passes:
+        return None
     if isinstance(expr, Const):
         addresses = [widened(expr.value)]
     elif isinstance(expr, PerLane):

@@ -21,6 +21,7 @@ from mcheck.engines.protocol.operations.mbarrier_updates import (
     stop_with_misuse,
 )
 from mcheck.engines.protocol.operations.phase_deferral import follows_in_time
+from mcheck.engines.protocol.passes import Pass
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Mbarrier, SyncOperation
 from mcheck.engines.protocol.state.vector_clocks import join_clocks, raise_clock
@@ -234,7 +235,8 @@ def execute_mbarrier_wait(m: Machine, agent: Agent, op: Op) -> None:
         agent.pc += 1
         return
     asked = op.dst is not None and op.dst.name in m.setup.observed_registers_of(agent.index)
-    matters = asked or not is_redundant_poll(agent.code, labels, agent.pc)
+    redundant = Pass.REDUNDANT_POLLS in m.setup.passes and is_redundant_poll(agent.code, labels, agent.pc)
+    matters = asked or not redundant
     result = wait_on_mbarrier(m, agent, op, blocking=False, explores=matters)
     if op.dst is not None:
         for lane in range(len(agent.lanes)):

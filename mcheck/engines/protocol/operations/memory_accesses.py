@@ -13,6 +13,7 @@ from mcheck.engines.protocol.operations.control_flow import evaluate_guard
 from mcheck.engines.protocol.operations.lane_accesses import find_combined_access
 from mcheck.engines.protocol.operations.lane_races import report_lane_conflict
 from mcheck.engines.protocol.operations.races import enter_accesses
+from mcheck.engines.protocol.passes import Pass
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.footprints import LaneBytes as SpreadBytes
@@ -157,6 +158,8 @@ def execute_load(m: Machine, agent: Agent, op: Op) -> None:
 
 def _find_awaited_value(m: Machine, agent: Agent, op: ops.Load) -> tuple[str, int] | None:
     """What a loop around a load waits for, as an operator and a number."""
+    if Pass.SPIN_LOOPS not in m.setup.passes:
+        return None
     labels = m.program.threads[agent.threads[0]].labels
     spun = find_awaited_value(agent.code, labels, agent.pc) if op.guard is None else None
     value = m.known_value(agent, spun[1]) if spun is not None else None

@@ -16,6 +16,7 @@ from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import Flagged, bits, to_mask
 from mcheck.engines.protocol.operations import mbarrier_reordering
 from mcheck.engines.protocol.operations.access_records import describe_access
+from mcheck.engines.protocol.passes import Pass
 from mcheck.engines.protocol.reduction.event_merging import merge_events
 from mcheck.engines.protocol.reduction.observed_rmw_order import note_rmw_orders
 from mcheck.engines.protocol.state.access_history import Record, first_differing_byte, lanes_overlap
@@ -52,7 +53,7 @@ def enter_accesses(
     for new, low, high in found:
         note_rmw_orders(m, agent, new, low, high)
         _add_record(m, new, low, high)
-    if len(m.window.entries) - len(m.window.free) > m.merge_threshold:
+    if len(m.window.entries) - len(m.window.free) > m.merge_threshold and Pass.EVENT_MERGING in m.setup.passes:
         merge_events(m)
     return entries
 
@@ -168,7 +169,7 @@ def _note_delayed_read(m: Machine, old: Record, new: Record) -> None:
         return
     before = m.agents[new.agent].time[old.agent] >= old.step
     decides = before and any(
-        name in m.setup.needed_registers[agent.threads[0]] for name, _ in written_registers(old.event.op)
+        name in m.setup.sliced_registers[agent.threads[0]] for name, _ in written_registers(old.event.op)
     )
     if decides or (isinstance(m.trace[old.position].op, Await) and _returns_older_write(m, old, new)):
         mbarrier_reordering.note_reordering(m, old.event, new.event)
@@ -220,7 +221,8 @@ def _add_record(m: Machine, new: Record, low: int, high: int) -> None:
     _, history = m.history_at(low)
     for k in history.split_cells(low, high):
         cell = history.cells[k]
-        if len(cell) > 8 and not len(cell) & len(cell) - 1:  # and again at each power of two
+        many = len(cell) > 8 and not len(cell) & len(cell) - 1  # and again at each power of two
+        if many and Pass.EVENT_MERGING in m.setup.passes:
             alike = {r.merge_key(): r for r in cell}
             cell[:] = alike.values()
         cell.append(new)

@@ -159,8 +159,8 @@ def _replay(m: Machine) -> int:
 
 
 def executor_of(op: Op) -> Executor:
-    """The function that executes an operation; an operation with an effect of ``PLANS`` needs no function of its
-    own.
+    """The function that executes an operation: its own, or else the one that issues asynchronous copies, if it has an
+    effect (``PLANS``).
     """
     doer = EXECUTORS.get(type(op)) or (async_operations.issue_operation if type(op) in PLANS else None)
     if doer is None:

@@ -27,6 +27,7 @@ from mcheck.engines.protocol.operations.coherence_positions import (
 )
 from mcheck.engines.protocol.operations.earlier_reads import check_earlier_read
 from mcheck.engines.protocol.operations.races import enter_accesses
+from mcheck.engines.protocol.passes import Pass
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.memory_values import evaluate_bytes, evaluate_value
@@ -304,7 +305,8 @@ def load_if_tracked(m: Machine, agent: Agent, op: ops.Load, found: list[Footprin
     if not m.setup.tracked_words or not any(is_tracked(m, event) for event, *_ in found):
         _track_deciding_load(m, agent, op, found)
         return False
-    if agent.is_single_thread or not _load_together(m, agent, op, found):
+    together = not agent.is_single_thread and Pass.COMMON_LOADS in m.setup.passes
+    if not (together and _load_together(m, agent, op, found)):
         _require_single_thread(agent)
         load_word(m, agent, op, None)
     return True

@@ -42,6 +42,13 @@ class CompletionClasses:
         self.together[key] = self.together.get(key, 0) | record.event_set
         self.records[id(record)] = record
 
+    def split_up(self) -> CompletionClasses:
+        """The same events, each of which a later edge may touch separately."""
+        alone = self.alone
+        for members in self.together.values():
+            alone |= members
+        return CompletionClasses(alone)
+
 
 def find_completion_classes(m: Machine) -> CompletionClasses:
     """Return the completion classes of an execution's copies."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcheck.engines.protocol.execution.machine import MERGE_THRESHOLD, Machine
 from mcheck.engines.protocol.incremental.entries import to_mask
+from mcheck.engines.protocol.passes import Pass
 from mcheck.engines.protocol.reduction.completion_classes import CompletionClasses, find_completion_classes
 from mcheck.engines.protocol.state.sync_objects import KEPT_PHASES
 
@@ -50,8 +51,12 @@ def find_pinned_events(m: Machine, known: CompletionClasses) -> int:
 
 
 def merge_events(m: Machine, *, every: bool = False) -> None:
-    """Merge events that nothing can distinguish from others; where few could go, only if ``every`` one is to."""
+    """Merge events that nothing can distinguish from others; where few could go, only if ``every`` one is to, as before
+    a canonical form is built, of which completion classes are a part.
+    """
     known = find_completion_classes(m)
+    if Pass.COMPLETION_CLASSES not in m.setup.passes and not every:
+        known = known.split_up()
     together = tuple(known.together.values())
     gone = m.window.merge_indistinguishable(
         find_pinned_events(m, known), m.setup.check_deadline, every=every, together=together

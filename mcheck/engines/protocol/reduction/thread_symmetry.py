@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import Setup
+from mcheck.engines.protocol.passes import Pass
 from mcheck.engines.protocol.state.sync_objects import MAX_WRITES
 from mcheck.engines.protocol.state.trace import Prefix
 from mcheck.ir import ops
-
-PLAIN = (ops.Alu, ops.Label, ops.Branch, ops.Exit, ops.Await, ops.Load, ops.Store, ops.Atomic, ops.Fence)
-"""Operations whose effect does not depend on which lane executes them."""
+from mcheck.ir.ops import Op
 
 SymmetricThreads = dict[int, tuple[int, ...]]
 """By agent, the agents that it is interchangeable with."""
@@ -22,15 +21,22 @@ SymmetricThreads = dict[int, tuple[int, ...]]
 
 def find_symmetric_threads(setup: Setup) -> SymmetricThreads:
     """Return the interchangeable agents among those of one thread."""
+    if Pass.THREAD_SYMMETRY not in setup.passes:
+        return {}
     found: dict[object, list[int]] = {}
     for k, group in enumerate(setup.partition):
         thread = setup.program.threads[group[0]]
         asked = setup.observed_registers is None or setup.observed_registers_of(k)
-        if len(group) > 1 or asked or thread.init or not all(isinstance(op, PLAIN) for op in thread.code):
+        if len(group) > 1 or asked or thread.init or not all(map(_is_same_in_all_lanes, thread.code)):
             continue
         key = (thread.role, thread.place.cta, thread.place.warp, tuple(map(id, thread.code)))
         found.setdefault(key, []).append(k)
     return {k: tuple(members) for members in found.values() if len(members) > 1 for k in members}
+
+
+def _is_same_in_all_lanes(op: Op) -> bool:
+    """Return whether the effect of an operation does not depend on which lane executes it."""
+    return op.facets.computes or isinstance(op, ops.Branch | ops.Exit | ops.Await | ops.ScalarAccess | ops.Fence)
 
 
 class ThreadRenaming:

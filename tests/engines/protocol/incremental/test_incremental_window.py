@@ -16,6 +16,7 @@ from mcheck.engines.protocol.incremental.entries import Entry, bits
 from mcheck.engines.protocol.incremental.full_evaluation import evaluate
 from mcheck.engines.protocol.incremental.kinds import DYNAMIC
 from mcheck.engines.protocol.incremental.window import Window
+from mcheck.engines.protocol.passes import passes_without
 from mcheck.events.event import Event, MbarrierStep
 from mcheck.frontend.litmus import parse
 from mcheck.ir.program import Program
@@ -86,6 +87,7 @@ def entry_of(random: Random, window: Window, program: Program, number: int, befo
     return window.entry(event, thread, edges=edges, back=back, exact=exact, instruction=number)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", ["ptx-9.0", "ptx-9.3", "ptx-7.5", "sc"])
 @pytest.mark.parametrize("often", [0, compiling.MIN_COUNT])
 def test_what_grows_is_what_the_whole_says(name: str, often: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,10 +142,11 @@ FAULTS = (
 def test_what_is_forgotten_changes_no_answer(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = ring(rounds=12)
     text = text.replace(old, new) if old else text
+    monkeypatch.setattr(machine, "MERGE_THRESHOLD", 24)
+    monkeypatch.setattr("mcheck.engines.protocol.reduction.event_merging.MERGE_THRESHOLD", 24)
     answers = []
-    for live in (1 << 30, 24):
-        monkeypatch.setattr(machine, "MERGE_THRESHOLD", live)
-        monkeypatch.setattr("mcheck.engines.protocol.reduction.event_merging.MERGE_THRESHOLD", live)
-        given = check(parse(text, "ring.litmus"), load_model("ptx-9.0"), timeout=60)
+    for without in (("event-merging",), ()):
+        passes = passes_without(without)
+        given = check(parse(text, "ring.litmus"), load_model("ptx-9.0"), timeout=60, passes=passes)
         answers.append((given.verdict, sorted({f.code for f in given.findings})))
     assert answers[0] == answers[1]

@@ -1,0 +1,262 @@
+"""Groups of clusters that share memory, followed together in one execution graph.
+
+One cluster comes first. If no other one conflicts with it, its answer is that of the grid. Otherwise boxes of clusters
+are tried, the smallest first, until no box conflicts with another one: the clusters of an output tile in split-K, all
+clusters of a grid barrier. A box is executed as one cluster is; the argument that extends its answer to the grid is the
+same. If no box is small enough, a few clusters are followed together, and the answer is bounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, product
+from math import prod
+from typing import Protocol
+
+from mcheck.answers.result import Answer, Covers
+from mcheck.answers.verdict_rules import add_verdict
+from mcheck.base.budget import Limit, TimeOut
+from mcheck.base.errors import Unsupported
+from mcheck.base.reasons import Cause, Reason, timeout_reason
+from mcheck.base.records import dataclass
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.modules.grid_coverage import is_conflict
+from mcheck.checking.policy.question import Question
+from mcheck.findings import catalogue
+from mcheck.findings.finding import Finding
+from mcheck.frontend.ptx.launch import Extent, Launch
+from mcheck.frontend.ptx.module import Module
+from mcheck.ir import ops
+from mcheck.ir.expr import Const, Lanes
+from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
+from mcheck.ir.program import Program
+from mcheck.simt.grid.grid_classes import Incomparable, find_clashes, find_classes, follow_each
+
+MAX_TOGETHER = 8
+"""Maximum number of clusters that are followed together."""
+MAX_THREADS = 2048
+"""Maximum number of threads of such clusters."""
+GROUP_SECONDS = 30.0
+"""Maximum time for groups of clusters, if the question has no time limit of its own or a longer one."""
+MAX_CLASSES = 40
+"""Maximum number of clusters of which each is asked about by itself."""
+FEW = 3
+"""The number of clusters that are followed together if no group is closed."""
+MAX_RESIDENT = 5
+"""The size of groups up to which each of its subsets is followed by itself."""
+NOT_RESIDENT = "DEAD007"
+BY_CLASSES = "one cluster of each of {} classes was checked; all of a class behave alike, and no two clusters conflict"
+OPEN = "clusters outside of this group may take part in what it does"
+SUBSETS = "it was not checked whether the clusters also end if only some of them are resident"
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The answer about the clusters that were followed; ``deadlocks`` of theirs that other clusters might resolve are
+    not in it. ``waits``: one of them waits for a word of global memory.
+    """
+
+    answer: Answer
+    deadlocks: tuple[Finding, ...] = ()
+    waits: bool = False
+
+
+class Follow(Protocol):
+    """Follows the clusters that a launch executes together; with ``whole`` only if no others conflict with them, with
+    ``apart`` because it is known that none do.
+    """
+
+    def __call__(
+        self, launch: Launch, limit: Limit, *, whole: bool = False, apart: bool = False
+    ) -> Followed | None: ...
+
+
+def answer_together(
+    module: Module, launch: Launch, first: Followed, follow: Follow, question: Question, limit: Limit
+) -> Answer:
+    """The answer about a launch, given that about one of its clusters."""
+    if not _needs_group(module, launch, first.answer):
+        return first.answer
+    limit = limit.part(GROUP_SECONDS)
+    if {reason.cause for reason in first.answer.reasons} == {Cause.CLUSTERS}:
+        try:
+            found = answer_by_classes(module, launch, first.answer, follow, limit)
+        except (TimeOut, Unsupported, Incomparable):
+            found = None
+        if found is not None:
+            return found
+    for box in closed_boxes(launch):
+        if limit.is_over():
+            break
+        group = follow(replace(launch, together=box, first=_origin(launch, box)), limit, whole=True)
+        if group is not None:
+            return _better(first.answer, _with_residency(launch, box, group, follow, question, limit))
+    some = few_clusters(launch)
+    if some is None or limit.is_over():
+        return first.answer
+    group = follow(replace(launch, group=some), limit)
+    assert group is not None
+    return _better(first.answer, _explain(group.answer, first.answer))
+
+
+def _explain(together: Answer, alone: Answer) -> Answer:
+    """The answer about a few clusters, with what is known of those left out from the answer about one of them."""
+    why = tuple(r for reason in alone.reasons if reason.cause is Cause.CLUSTERS for r in reason.because)
+    reasons = (replace(r, because=why or r.because) if r.cause is Cause.CLUSTERS else r for r in together.reasons)
+    return replace(together, reasons=tuple(reasons))
+
+
+def _better(alone: Answer, together: Answer) -> Answer:
+    """The answer that says more, that about several clusters if both say as much; the time of either cuts it."""
+    if together.verdict is Verdict.UNKNOWN:
+        return replace(alone, cut=alone.cut or together.cut)
+    return together
+
+
+def _needs_group(module: Module, launch: Launch, given: Answer) -> bool:
+    """Whether more is known of the launch if several clusters are followed together."""
+    if prod(launch.cluster_counts) == 1 or given.verdict in (Verdict.PROVED, Verdict.FINDING) or given.cut:
+        return False
+    causes = {reason.cause for reason in given.reasons}
+    if not causes <= {Cause.CLUSTERS, Cause.OTHER_CLUSTERS, Cause.GAP, Cause.BRANCHES, Cause.NOT_FOLLOWED}:
+        return False
+    opcodes = {s.opcode[0] for f in module.functions.values() for s in f.body}
+    return "clusterlaunchcontrol" not in opcodes  # a cluster can take the place of another one
+
+
+def closed_boxes(launch: Launch) -> list[Extent]:
+    """The extents of boxes of clusters that are small enough, the smallest first; they divide those of the grid."""
+    counts = launch.cluster_counts
+    divisors = [[d for d in range(1, min(n, MAX_TOGETHER) + 1) if n % d == 0] for n in counts]
+    boxes = [(x, y, z) for x, y, z in product(*divisors) if x * y * z > 1 and _is_small(launch, x * y * z)]
+    return sorted(boxes, key=lambda box: (prod(box), box))
+
+
+def _origin(launch: Launch, box: Extent) -> Extent:
+    """The first CTA of the box that contains the executed cluster."""
+    x, y, z = (f // (c * b) * c * b for f, c, b in zip(launch.first, launch.cluster, box, strict=True))
+    return x, y, z
+
+
+def few_clusters(launch: Launch) -> tuple[Extent, ...] | None:
+    """A few neighbours of the executed cluster, itself among them; ``None`` if even these are too many threads."""
+    counts, at = launch.cluster_counts, launch.executed_clusters[0]
+    axis = max(range(3), key=lambda k: (counts[k] > 1, -k))
+    for number in range(min(FEW, counts[axis]), 1, -1):
+        if _is_small(launch, number):
+            low = min(at[axis], counts[axis] - number)
+            places = [[*at] for _ in range(number)]
+            for k, place in enumerate(places):
+                place[axis] = low + k
+            return tuple((x, y, z) for x, y, z in places)
+    return None
+
+
+def _is_small(launch: Launch, clusters: int) -> bool:
+    return clusters <= MAX_TOGETHER and clusters * prod(launch.cluster) * launch.width <= MAX_THREADS
+
+
+# --- classes of clusters --------------------------------------------------------------------------------------------
+
+
+def answer_by_classes(module: Module, launch: Launch, alone: Answer, follow: Follow, limit: Limit) -> Answer | None:
+    """The answer from one cluster of each class, if those of any two keep apart, or from two clusters that do not;
+    ``None`` if neither answers. ``alone`` is the answer about one cluster, in which nothing but the others is missing.
+    """
+    classes = find_classes(module, launch, limit)
+    if classes.unplaced:
+        classes = follow_each(module, launch, limit)
+    elif classes.lost:
+        return None
+    executions = alone.executions
+    clash = next(find_clashes(classes, is_conflict, limit), None)
+    if clash is not None:
+        pair = follow(replace(launch, group=tuple(dict.fromkeys((clash.first, clash.second)))), limit)
+        assert pair is not None
+        return pair.answer if pair.answer.verdict is Verdict.FINDING else None
+    if classes.lost or len(classes.firsts) > MAX_CLASSES:
+        return None
+    findings, cut = alone.findings, alone.cut
+    for first in classes.firsts[1:]:
+        one = follow(replace(launch, first=first), limit, apart=True)
+        assert one is not None
+        executions += one.answer.executions
+        cut = cut or one.answer.cut
+        if one.answer.verdict not in (Verdict.PROVED, Verdict.FINDING):
+            return None
+        findings = (*findings, *(f for f in one.answer.findings if f not in findings))
+    reasons = tuple(r for r in alone.reasons if r.cause is not Cause.CLUSTERS)
+    said = BY_CLASSES.format(len(classes.firsts))
+    assumed = (*(a for a in alone.assumptions if "of the grid was checked" not in a), said)
+    total = prod(launch.cluster_counts)
+    given = replace(
+        alone, findings=findings, covered=True, reasons=reasons, executions=executions, cut=cut, assumptions=assumed,
+        covers=Covers(clusters=total, total=total),
+    )  # fmt: skip
+    return add_verdict(given)
+
+
+# --- clusters that are not there ------------------------------------------------------------------------------------
+
+
+def waits_for_global_word(program: Program) -> bool:
+    """Whether a thread waits for a word of global memory, which another cluster may write."""
+    waited = {id(op): op for t in program.threads for op in t.code if isinstance(op, ops.Await)}
+    return any(_is_global(getattr(op.inner, "address", None)) for op in waited.values() if not op.followed)
+
+
+def _is_global(address: object) -> bool:
+    values = address.values if isinstance(address, Lanes) else (address.value,) if isinstance(address, Const) else ()
+    return any(GLOBAL_BASE <= value < SHARED_BASE for value in values)
+
+
+def _with_residency(
+    launch: Launch, box: Extent, found: Followed, follow: Follow, question: Question, limit: Limit
+) -> Answer:
+    """The answer about a group, with whether its clusters also end if others of them begin only after them.
+
+    Nothing promises that two clusters of a grid are resident at the same time, unless the launch is cooperative. A
+    cluster that is not resident begins when another one ends. So each subset has to end by itself: then there is no
+    execution in which some clusters wait for others that cannot begin.
+    """
+    given = found.answer
+    if launch.cooperative or not found.waits or given.verdict is not Verdict.PROVED:
+        return given
+    group = replace(launch, together=box, first=_origin(launch, box)).executed_clusters
+    if len(group) > MAX_RESIDENT:
+        reasons = (*given.reasons, Reason(Cause.CLUSTERS, SUBSETS))
+        return add_verdict(replace(given, covered=False, reasons=reasons))
+    executions = given.executions
+    for number in range(1, len(group)):
+        for some in combinations(group, number):
+            if limit.is_over():
+                late = timeout_reason(question.timeout, "checking clusters that are not all resident")
+                return add_verdict(replace(given, covered=False, reasons=(*given.reasons, late)))
+            alone = follow(replace(launch, group=some), limit)
+            assert alone is not None
+            executions += alone.answer.executions
+            if alone.deadlocks:
+                stuck = tuple(_not_resident(launch, some, f, question.profile) for f in alone.deadlocks)
+                return add_verdict(replace(given, findings=(*given.findings, *stuck), executions=executions))
+            if alone.answer.verdict is Verdict.UNKNOWN:
+                return add_verdict(replace(given, covered=False, reasons=(*given.reasons, *alone.answer.reasons)))
+    return replace(given, executions=executions)
+
+
+def _not_resident(launch: Launch, resident: tuple[Extent, ...], stuck: Finding, profile: str) -> Finding:
+    """The finding for a wait that only a cluster that need not be resident can end, from the deadlock without it."""
+    entry = catalogue.get(NOT_RESIDENT)
+    names = " and ".join(_cta(launch, at) for at in resident)
+    waits = stuck.accesses[0]
+    message = (
+        f"{waits.thread} waits for {waits.object} until another CTA writes it, but if only {names} "
+        f"{'is' if len(resident) == 1 else 'are'} resident, no other CTA begins before this wait ends"
+    )
+    return replace(
+        stuck, code=NOT_RESIDENT, kind=entry.kind, severity=entry.severity(profile), message=message,
+        missing=entry.remedy, section=entry.section,
+    )  # fmt: skip
+
+
+def _cta(launch: Launch, at: Extent) -> str:
+    return f"CTA ({', '.join(str(a * c) for a, c in zip(at, launch.cluster, strict=True))})"

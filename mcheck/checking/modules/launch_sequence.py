@@ -1,0 +1,184 @@
+"""The answer about several launches: those about each of them, joined in the order of the file, and what they do to
+each other.
+
+Launches of one GPU are in one stream (``mcheck.checking.modules.launch_order``); those of different GPUs run at the
+same time and are not followed together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from mcheck.answers.result import Answer, Covers, LaunchAnswer
+from mcheck.answers.verdict_rules import verdict_of
+from mcheck.base.budget import Limit, TimeOut
+from mcheck.base.reasons import Cause, Reason, Reasons, timeout_reason, unique_reasons
+from mcheck.base.verdicts import Verdict
+from mcheck.cat.ast import Model
+from mcheck.checking.modules.any_parameter import answer_for_every
+from mcheck.checking.modules.grid_coverage import uncovered_grid
+from mcheck.checking.modules.launch_order import Conflict
+from mcheck.checking.modules.launch_races import launch_race, uncertain_reason
+from mcheck.checking.modules.launch_study import Beginning, LaunchStudy, without_initialisers
+from mcheck.checking.policy.question import Question
+from mcheck.findings.finding import Finding
+from mcheck.frontend.ptx.launch import LaunchSequence
+from mcheck.frontend.ptx.module import Module
+from mcheck.simt.instructions.memory_accesses import OTHER_GRIDS
+from mcheck.simt.traces import dependent_grids
+
+MOST_REASONS = 4
+"""The maximum number of pairs of accesses that a reason lists."""
+MOST_NAMES = 8
+"""The maximum number of launches that a text lists."""
+CONCURRENT = "launches on different GPUs are not followed together yet"
+UNCERTAIN = "launches that may overlap are not ordered for certain"
+STREAM = "each GPU runs these launches in one stream, and nothing else beside them"
+
+
+def answer_sequence(
+    module: Module, sequence: LaunchSequence, model: Model, question: Question, engine: str = "auto"
+) -> Answer:
+    """The answer about launches in stream order. Raises ``InputError`` as ``answer_launch`` does."""
+    limit = Limit(question.timeout)
+    study = LaunchStudy(module, sequence.launches, limit)
+    known: dict[Beginning, Answer] = {}
+    answers: list[Answer] = []
+    conflicts: list[Conflict] = []
+    left: list[Reason] = []
+    try:
+        for number in range(len(study.launches)):
+            key = begun, lost = study.begins_with(number)
+            if key not in known:
+                asked = replace(question, timeout=limit.remaining())
+                known[key] = answer_for_every(without_initialisers(module, lost), begun, model, asked, engine)
+            answers.append(_within(study, number, known[key]))
+        conflicts = study.conflicts()
+        left += _listed(UNCERTAIN, study, [c for c in conflicts if not c.definite])
+        left += _listed(CONCURRENT, study, list(study.concurrent_conflicts()))
+    except TimeOut as over:
+        left.append(timeout_reason(question.timeout, str(over)))
+    for number, why in sorted(study.missing.items()):
+        said = f"not all that {study.name(number)} accesses was compared with other launches"
+        left.append(Reason(Cause.LAUNCHES, said, because=(why,)))
+    races = [launch_race(c, study, question.profile) for c in conflicts if c.definite]
+    return _joined(study, answers, races, tuple(left))
+
+
+def _listed(said: str, study: LaunchStudy, conflicts: Sequence[Conflict]) -> Reasons:
+    """The reason for pairs of accesses, the first of which it lists; none if there are none."""
+    if not conflicts:
+        return ()
+    why = [uncertain_reason(c, study) for c in conflicts[:MOST_REASONS]]
+    more = len(conflicts) - MOST_REASONS
+    why += [Reason(Cause.GAP, f"{more} more pairs")] if more > 0 else []
+    return (Reason(Cause.LAUNCHES, said, because=tuple(why)),)
+
+
+# --- the answer about one of them -----------------------------------------------------------------------------
+
+
+def _within(study: LaunchStudy, number: int, given: Answer) -> Answer:
+    """The answer about a launch without what is known better if the launches around it are known: what it accesses
+    before its wait (RACE011), and waits that another launch may end.
+    """
+    launch = study.launches[number]
+    first = study.streams[launch.gpu][0][0] == number
+    findings, assumed = given.findings, given.assumptions
+    if not (first and launch.programmatic):
+        findings = tuple(f for f in findings if f.code != dependent_grids.CODE)
+        assumed = tuple(a for a in assumed if a != OTHER_GRIDS)
+    awaited = {f: _awaited(study, number, f) for f in findings if f.kind == "deadlock"}
+    kept = tuple(f for f in findings if not awaited.get(f))
+    if len(kept) == len(given.findings):
+        return replace(given, assumptions=assumed)
+    said = [reason for found in awaited.values() for reason in found]
+    covered = given.covered and not said
+    verdict, reasons = verdict_of(kept, covered=covered, reasons=unique_reasons(given.reasons, said))
+    return replace(given, verdict=verdict, reasons=reasons, findings=kept, covered=covered, assumptions=assumed)
+
+
+def _awaited(study: LaunchStudy, number: int, finding: Finding) -> Reasons:
+    """The waits of a deadlock that a launch running at the same time may end, by a write to global memory."""
+    found = []
+    for access in finding.accesses:
+        for other in range(len(study.launches)):
+            if study.may_write_beside(number, other, access.object):
+                said = f"this waits for {access.object}, which {study.name(other)} may write at the same time"
+                found.append(Reason(Cause.OTHER_LAUNCHES, said, span=access.span))
+    return unique_reasons(found)
+
+
+# --- all of them ----------------------------------------------------------------------------------------------
+
+
+def _joined(study: LaunchStudy, answers: Sequence[Answer], races: Sequence[Finding], left: Reasons) -> Answer:
+    findings = (*_named_findings(study, answers), *races)
+    whole = len(answers) == len(study.launches) and not left
+    covered = whole and all(given.covered for given in answers)
+    why = [Reason(Cause.LAUNCH, study.name(k), because=a.reasons) for k, a in enumerate(answers) if a.reasons]
+    verdict, reasons = verdict_of(findings, covered=covered, reasons=(*why, *left))
+    if verdict is Verdict.PROVED:
+        reasons = tuple(why)
+    first = answers[0] if answers else Answer(verdict=Verdict.UNKNOWN, engine="protocol")
+    return replace(
+        first,
+        verdict=verdict,
+        reasons=reasons,
+        findings=findings,
+        covered=covered,
+        assumptions=(*_common_assumptions(study, answers), STREAM),
+        executions=sum(given.executions for given in answers),
+        undefined=any(given.undefined for given in answers),
+        cut=any(given.cut for given in answers),
+        covers=_sum_covers(study, answers),
+        launches=tuple(
+            LaunchAnswer(entry=launch.entry, gpu=launch.gpu, verdict=given.verdict, covers=given.covers)
+            for launch, given in zip(study.launches, answers, strict=False)
+        ),
+    )
+
+
+def _named_findings(study: LaunchStudy, answers: Sequence[Answer]) -> tuple[Finding, ...]:
+    """The findings about single launches, each with the launches that have it."""
+    found: dict[object, tuple[Finding, list[int]]] = {}
+    for number, given in enumerate(answers):
+        for finding in given.findings:
+            key = finding.code, finding.message, tuple((a.span, a.access) for a in finding.accesses)
+            found.setdefault(key, (finding, []))[1].append(number)
+    return tuple(
+        replace(finding, message=f"{_names(study, numbers)}: {finding.message}") for finding, numbers in found.values()
+    )
+
+
+def _names(study: LaunchStudy, numbers: Sequence[int]) -> str:
+    """Launches of one entry or several, as text."""
+    entries = dict.fromkeys(study.launches[k].entry for k in numbers)
+    more = f" and {len(numbers) - MOST_NAMES} more" if len(numbers) > MOST_NAMES else ""
+    if len(numbers) == 1 or len(entries) > 1:
+        return ", ".join(map(study.name, numbers[:MOST_NAMES])) + more
+    return f"launches {', '.join(str(k + 1) for k in numbers[:MOST_NAMES])}{more} ({next(iter(entries))})"
+
+
+def _common_assumptions(study: LaunchStudy, answers: Sequence[Answer]) -> Iterable[str]:
+    """What all answers assume, once, and what only some of them assume, with their launches."""
+    said: dict[str, list[int]] = {}
+    for number, given in enumerate(answers):
+        for text in given.assumptions:
+            numbers = said.setdefault(text, [])
+            if number not in numbers:
+                numbers.append(number)
+    for text, numbers in said.items():
+        yield text if len(numbers) == len(answers) else f"{_names(study, numbers)}: {text}"
+
+
+def _sum_covers(study: LaunchStudy, answers: Sequence[Answer]) -> Covers:
+    """What is covered of all launches; of one without an answer nothing is."""
+    found = [given.covers or uncovered_grid(launch) for launch, given in zip(study.launches, answers, strict=False)]
+    left = [uncovered_grid(launch).total for launch in study.launches[len(answers) :]]
+    return Covers(
+        clusters=sum(c.clusters for c in found),
+        total=sum(c.total for c in found) + sum(left),
+        together=max((c.together for c in found), default=1),
+    )

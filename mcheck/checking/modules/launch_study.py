@@ -1,0 +1,255 @@
+"""What the launches of a file touch, what they find in memory when they begin, and which pairs may get in each other's
+way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+from mcheck.base.budget import Limit
+from mcheck.base.errors import InputError, Unsupported
+from mcheck.base.reasons import Cause, Reason, error_reason
+from mcheck.checking.modules.grid_coverage import is_conflict
+from mcheck.checking.modules.launch_order import Conflict, StreamOrder
+from mcheck.frontend.ptx.launch import AnyNumber, Argument, Buffer, Launch, Map
+from mcheck.frontend.ptx.memory_layout import POINTER
+from mcheck.frontend.ptx.module import Module
+from mcheck.simt.execution.cluster import MissingParameter
+from mcheck.simt.grid.footprint import READ
+from mcheck.simt.grid.launch_accesses import ANYWHERE, LaunchFootprint, Memory, follow_launch
+from mcheck.simt.grid.launch_overlap import CommonBytes, OverlapFinder
+from mcheck.simt.grid.wait_order import AFTER
+
+Beginning = tuple[Launch, frozenset[str]]
+"""A launch with what is known of the contents of its buffers when it begins, and the variables of the module whose
+initialisers may not hold any more.
+"""
+
+
+@dataclass(slots=True)
+class LaunchStudy:
+    """The launches of a file; what is asked for is computed once."""
+
+    module: Module
+    launches: tuple[Launch, ...]
+    limit: Limit
+    footprints: dict[Beginning, LaunchFootprint | Reason] = field(default_factory=dict)
+    followed: dict[int, LaunchFootprint | Reason] = field(default_factory=dict)
+    beginnings: dict[int, Beginning] = field(default_factory=dict)
+    missing: dict[int, Reason] = field(default_factory=dict)
+    """Launches that may overlap with others and whose accesses are not all known, and why."""
+    overlaps: OverlapFinder = field(default_factory=OverlapFinder)
+    streams: dict[int, tuple[tuple[int, ...], StreamOrder]] = field(default_factory=dict)
+    """By GPU, the numbers of its launches, and their order."""
+
+    def __post_init__(self) -> None:
+        for gpu in dict.fromkeys(launch.gpu for launch in self.launches):
+            numbers = tuple(k for k, launch in enumerate(self.launches) if launch.gpu == gpu)
+
+            def look_up(place: int, numbers: tuple[int, ...] = numbers) -> LaunchFootprint | None:
+                return self.footprint(numbers[place])
+
+            order = StreamOrder(tuple(self.launches[k] for k in numbers), look_up, self.limit, self.overlaps)
+            self.streams[gpu] = numbers, order
+
+    def name(self, number: int) -> str:
+        """A launch by its number in the file, from 1 on, and its entry."""
+        return f"launch {number + 1} ({self.launches[number].entry})"
+
+    # --- what a launch finds and touches --------------------------------------------------------------------------
+
+    def footprint(self, number: int) -> LaunchFootprint | None:
+        """What a launch touches; ``None`` if that cannot be found out."""
+        found = self._follow(number)
+        return None if isinstance(found, Reason) else found
+
+    def _follow(self, number: int) -> LaunchFootprint | Reason:
+        if number not in self.followed:
+            self.followed[number] = self._follow_beginning(number)
+        return self.followed[number]
+
+    def _follow_beginning(self, number: int) -> LaunchFootprint | Reason:
+        begun, lost = self.begins_with(number)
+        key = replace(begun, gpu=0, programmatic=False), lost
+        if key not in self.footprints:
+            try:
+                self.footprints[key] = follow_launch(without_initialisers(self.module, lost), key[0], self.limit)
+            except (InputError, Unsupported) as error:
+                self.footprints[key] = _why_not(error, begun)
+        return self.footprints[key]
+
+    def _compared(self, number: int) -> LaunchFootprint | None:
+        """What a launch touches, for a comparison with others; notes what is missing."""
+        found = self._follow(number)
+        if isinstance(found, Reason):
+            self.missing[number] = found
+            return None
+        if found.misses_accesses:
+            said = f"{found.left_out} of its clusters take other ways than those that were executed"
+            if found.one_order:
+                said = "its accesses depend on the order of threads, of which one was followed"
+            self.missing[number] = Reason(Cause.CLUSTERS, said)
+        return found
+
+    def begins_with(self, number: int) -> Beginning:
+        """A launch as it begins: where earlier ones may have written, contents are not known."""
+        if number not in self.beginnings:
+            self.beginnings[number] = self._beginning(number)
+        return self.beginnings[number]
+
+    def _beginning(self, number: int) -> Beginning:
+        launch = self.launches[number]
+        told = [b for b in launch.buffers if b.declared and b.initial]
+        variables = [n for n, v in self.module.variables.items() if v.space == "global" and v.initial is not None]
+        kept: dict[str, bytes] = {}
+        for buffer in told:
+            first = self._first_written(number, ("buffer", buffer.name))
+            if first is not None:
+                kept[buffer.name] = buffer.initial[:first]
+        lost = frozenset(n for n in variables if self._first_written(number, ("variable", n)) is not None)
+        if kept:
+            launch = replace(launch, arguments=tuple(_with_contents(a, kept) for a in launch.arguments))
+        return launch, lost
+
+    def _first_written(self, number: int, memory: Memory) -> int | None:
+        """The first byte of a memory that earlier launches, or those of other GPUs, may have written."""
+        found: list[int] = []
+        for other, launch in enumerate(self.launches):
+            apart = launch.gpu != self.launches[number].gpu
+            if other == number or (other > number and not apart) or (apart and memory[0] == "variable"):
+                continue
+            if memory[0] == "buffer" and not self._may_point(other, memory[1]):
+                continue
+            footprint = self.footprint(other) if other < number else None
+            if footprint is None or footprint.misses_accesses:
+                return 0
+            for access in footprint.accesses:
+                if access.form.kind == READ or access.memory not in (memory, ANYWHERE):
+                    continue
+                lows = [e.low + access.path.space.bound_form(e.slopes)[0] for e in access.extents]
+                found.append(0 if access.memory == ANYWHERE else max(0, min(lows)))
+        return min(found, default=None)
+
+    def _may_point(self, number: int, name: str) -> bool:
+        """Whether a launch may have a pointer to a declared buffer."""
+        launch = self.launches[number]
+        return _has_unknown_pointer(launch) or any(b.declared and b.name == name for b in launch.buffers)
+
+    # --- pairs of launches ----------------------------------------------------------------------------------------
+
+    def may_share(self, one: int, other: int) -> bool:
+        """Whether two launches may touch common memory at all."""
+        a, b = self.launches[one], self.launches[other]
+        names = [{x.name for x in launch.buffers if x.declared} for launch in (a, b)]
+        if names[0] & names[1] or _has_unknown_pointer(a) or _has_unknown_pointer(b):
+            return True
+        owned = [self.module.variables, *(f.variables for f in self.module.functions.values())]
+        return a.gpu == b.gpu and any(v.space == "global" for variables in owned for v in variables.values())
+
+    def may_write_beside(self, number: int, other: int, memory: str) -> bool:
+        """Whether a launch that is running beside another one, and began no later, may write a memory."""
+        if other == number or not self.may_share(number, other):
+            return False
+        if self.launches[other].gpu == self.launches[number].gpu:
+            numbers, order = self.streams[self.launches[number].gpu]
+            mine, theirs = numbers.index(number), numbers.index(other)
+            if theirs > mine or not order.may_overlap(theirs, mine):
+                return False
+        found = self.footprint(other)
+        if found is None or found.misses_accesses:
+            return True
+        return any(a.form.kind != READ and (a.memory[1] == memory or a.memory == ANYWHERE) for a in found.accesses)
+
+    def not_waiting(self, second: int, first: int) -> int:
+        """The last launch between two of a stream that does not wait for the one before it."""
+        numbers, _ = self.streams[self.launches[second].gpu]
+        between = numbers[numbers.index(first) + 1 : numbers.index(second)]
+        for number in reversed(between):
+            footprint = self.footprint(number)
+            if footprint is None or footprint.waits != AFTER:
+                return number
+        return between[-1]
+
+    def conflicts(self) -> list[Conflict]:
+        """The accesses of launches of one stream that nothing orders, one for each pair of places in the code."""
+        found: dict[object, Conflict] = {}
+        seen: set[object] = set()
+        for numbers, order in self.streams.values():
+            for first, second in combinations(range(len(numbers)), 2):
+                self.limit.check()
+                if not (order.may_overlap(first, second) and self.may_share(numbers[first], numbers[second])):
+                    continue
+                earlier, later = self._compared(numbers[first]), self._compared(numbers[second])
+                like = id(earlier), id(later), *order.relation(first, second)
+                if earlier is None or later is None or like in seen:
+                    continue
+                seen.add(like)
+                for one in order.conflicts(first, second):
+                    placed = replace(one, first=numbers[first], second=numbers[second])
+                    found.setdefault((placed.spans, placed.definite), placed)
+        definite = {one.spans for one in found.values() if one.definite}
+        return [one for one in found.values() if one.definite or one.spans not in definite]
+
+    def concurrent_conflicts(self) -> Iterator[Conflict]:
+        """Conflicting accesses of launches on different GPUs, one for each pair of places in the code."""
+        seen = set()
+        for first, second in combinations(range(len(self.launches)), 2):
+            self.limit.check()
+            if self.launches[first].gpu == self.launches[second].gpu or not self.may_share(first, second):
+                continue
+            one, other = self._compared(first), self._compared(second)
+            for a in () if one is None else one.accesses:
+                for b in () if other is None else other.accesses:
+                    if "variable" in (a.memory[0], b.memory[0]) or not is_conflict(a.form, b.form):
+                        continue
+                    known = ANYWHERE not in (a.memory, b.memory)
+                    if (known and a.memory != b.memory) or (a.span, b.span) in seen:
+                        continue
+                    common = self.overlaps.find(a, b) if known else None
+                    if common is not None or not known:
+                        seen.add((a.span, b.span))
+                        yield Conflict(
+                            first=first, second=second, earlier=a, later=b,
+                            common=common if isinstance(common, CommonBytes) else None, definite=False,
+                        )  # fmt: skip
+
+
+def _why_not(error: InputError | Unsupported, launch: Launch) -> Reason:
+    """Why a launch cannot be executed by itself."""
+    names = [a.name for a in launch.arguments if any(isinstance(place, AnyNumber) for _, place in a.places)]
+    if isinstance(error, MissingParameter) and names:
+        return Reason(Cause.NUMBERS, f"{' and '.join(names)} may be any number")
+    return error_reason(error)
+
+
+def without_initialisers(module: Module, names: frozenset[str]) -> Module:
+    """The module without what initialisers say of these variables."""
+    if not names:
+        return module
+    variables = {n: replace(v, initial=None) if n in names else v for n, v in module.variables.items()}
+    return replace(module, variables=variables)
+
+
+def _has_unknown_pointer(launch: Launch) -> bool:
+    return any(not a.is_given and a.size >= POINTER for a in launch.arguments)
+
+
+def _with_contents(argument: Argument, kept: Mapping[str, bytes]) -> Argument:
+    """The argument, its declared buffers with other initial contents."""
+
+    def changed(buffer: Buffer) -> Buffer:
+        return replace(buffer, initial=kept[buffer.name]) if buffer.declared and buffer.name in kept else buffer
+
+    places: list[tuple[int, Buffer | Map | AnyNumber]] = []
+    for offset, place in argument.places:
+        match place:
+            case Buffer() if place.map is not None:
+                place = replace(place, map=replace(place.map, buffer=changed(place.map.buffer)))
+            case Buffer():
+                place = changed(place)
+            case Map():
+                place = replace(place, buffer=changed(place.buffer))
+        places.append((offset, place))
+    return replace(argument, places=tuple(places))

@@ -1,0 +1,53 @@
+"""Reader of files of several launches: the launches in stream order, and the buffers that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from mcheck.frontend.litmus.codes import suggest
+from mcheck.frontend.ptx.json_positions import Node
+from mcheck.frontend.ptx.launch import Buffer, Launch, LaunchSequence
+from mcheck.frontend.ptx.launch_arguments import POINTER, read_initial, read_size
+from mcheck.frontend.ptx.launch_reader import LaunchDescription, build_launch, read_gpu
+from mcheck.frontend.ptx.module import Module
+from mcheck.frontend.ptx.problems import problem
+
+BUFFER_FIELDS: Final = ("bytes", "gpu", "init")
+
+
+def build_launches(module: Module, given: LaunchDescription) -> Launch | LaunchSequence:
+    """Validate what a launch file and options say: one launch, or several; raises ``InputError``."""
+    if not given.launches:
+        return build_launch(module, given)
+    declared = {name: _buffer(name, node) for name, node in given.buffers.items()}
+    launches = tuple(build_launch(module, one, declared) for one in given.launches)
+    for one, launch in zip(given.launches, launches, strict=True):
+        _check_names(one, launch, declared)
+    return LaunchSequence(launches=launches)
+
+
+def _buffer(name: str, node: Node) -> Buffer:
+    """Read ``{"bytes": 4096, "gpu": 0, "init": {"hex": "…"}}``."""
+    if not isinstance(node.value, dict):
+        node.fail("PTX103", what="buffer", expected='an object such as {"bytes": 4096}')
+    for key, item in node.items():
+        if key not in BUFFER_FIELDS:
+            hint = "the number of bytes is given as bytes" if key in ("buffer", "size") else suggest(key, BUFFER_FIELDS)
+            item.fail_at_key("PTX104", name=key, expected=f"one of {', '.join(BUFFER_FIELDS)}", hint=hint)
+    if "bytes" not in node.value:
+        node.fail("PTX103", what="buffer", expected='its bytes: {"bytes": 4096}, or null if they are unknown')
+    gpu = read_gpu(node.child("gpu")) if "gpu" in node.value else 0
+    size = read_size(node.child("bytes"))
+    return Buffer(name, size, read_initial(node, name, size), declared=True, gpu=gpu)
+
+
+def _check_names(given: LaunchDescription, launch: Launch, declared: Mapping[str, Buffer]) -> None:
+    """Raise an error if memory of a parameter alone has the name of a declared buffer that the launch uses."""
+    used = {buffer.name for buffer in launch.buffers if buffer.declared}
+    own = {buffer.name for buffer in launch.buffers if not buffer.declared}
+    own |= {a.name for a in launch.arguments if not a.is_given and a.size == POINTER}
+    for name in declared:
+        if name in used & own:
+            span = None if given.place is None else given.place.span
+            raise problem("PTX123", span, name=name, entry=launch.entry, hint="give the buffer another name")

@@ -1,0 +1,100 @@
+"""Memory operations of a thread: generic, and through the texture, surface and constant proxies."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from mcheck.base.records import dataclass
+from mcheck.ir.expr import Expr, Reg
+from mcheck.ir.ops.operation import Facets, Op
+
+
+class ScalarAccess(Op):
+    """A thread's access to scalars of ``type``, which may be strong: synchronous, in program order."""
+
+    __slots__ = ()
+
+    address: Expr
+    type: str
+    sem: str
+    scope: str | None
+
+
+class ScalarRead(ScalarAccess):
+    """A load or an atomic."""
+
+    __slots__ = ()
+
+
+class ScalarWrite(ScalarAccess):
+    """A store or an atomic."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load(ScalarRead):
+    """``ld``: ``len(dsts)`` scalars of ``type`` from consecutive addresses (a vector is a set of scalar reads)."""
+
+    facets: ClassVar[Facets] = Facets(reads=("address",), observes=True)
+    decisive: ClassVar[tuple[str, ...]] = ("address",)
+
+    dsts: tuple[Reg | None, ...]
+    address: Expr
+    type: str
+    sem: str = "weak"  # weak relaxed acquire (volatile and mmio: relaxed, scope sys)
+    scope: str | None = None
+    space: str = "generic"
+    proxy: str = "generic"
+    volatile: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store(ScalarWrite):
+    """``st``: ``len(srcs)`` scalars of ``type`` to consecutive addresses."""
+
+    facets: ClassVar[Facets] = Facets(writes=("address",))
+    decisive: ClassVar[tuple[str, ...]] = ("address",)
+
+    address: Expr
+    srcs: tuple[Expr, ...]
+    type: str
+    sem: str = "weak"  # weak relaxed release
+    scope: str | None = None
+    space: str = "generic"
+    proxy: str = "generic"
+    volatile: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fill(Op):
+    """``st.bulk``: ``size`` bytes of shared memory become zero, by a weak write."""
+
+    facets: ClassVar[Facets] = Facets(writes=("address",))
+    decisive: ClassVar[tuple[str, ...]] = ("address", "size")
+
+    address: Expr
+    size: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Atomic(ScalarRead, ScalarWrite):
+    """``atom`` and ``red``: one read-modify-write. ``srcs`` is (operand,) or, for ``cas``, (expected, new).
+
+    ``op`` is ``add sub mul div and or xor min max inc dec exch cas`` (sub, mul, div: the table dialect only).
+    ``red`` has ``is_red`` set: its read supplies no acquire pattern.
+    """
+
+    facets: ClassVar[Facets] = Facets(reads=("address",), writes=("address",), observes=True)
+    decisive: ClassVar[tuple[str, ...]] = ("address",)
+
+    dst: Reg | None
+    op: str
+    address: Expr
+    srcs: tuple[Expr, ...]
+    type: str
+    sem: str = "relaxed"  # relaxed acquire release acq_rel
+    scope: str = "gpu"
+    space: str = "generic"
+    proxy: str = "generic"
+    is_red: bool = False

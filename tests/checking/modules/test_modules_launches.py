@@ -1,0 +1,581 @@
+"""Several launches: their order in a stream, what programmatic dependent launch lets overlap, the joined answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcheck.checking.check.modules import check_text
+from mcheck.checking.modules.launch_order import Conflict, StreamOrder
+from mcheck.checking.run.case import Options, Settings
+from mcheck.checking.run.result import Result
+from mcheck.frontend.ptx.launch_reader import from_object
+from mcheck.ptx import check
+from mcheck.tools.cli.main import main
+
+HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
+WAIT, TRIGGER, FENCE = "griddepcontrol.wait;", "griddepcontrol.launch_dependents;", "fence.acq_rel.gpu;"
+READ, WRITE = "ld.global.u32 %r4, [%rd3];", "st.global.u32 [%rd3], %r3;"
+BARRIER = "bar.sync 0;"
+
+
+def kernel(name: str, *lines: str, width: int = 32, regs: str = "") -> str:
+    """A kernel of which each thread has a word of ``x`` (at ``%rd3``) and one of ``y`` (at ``%rd5``); ``%r1`` is its
+    index in the CTA.
+    """
+    code = "\n".join(f"  {line}" for line in lines)
+    return f"""
+.visible .entry {name}(.param .u64 x, .param .u64 y)
+.reqntid {width}, 1, 1
+{{
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<8>;
+  .reg .pred %p<4>;
+  {regs}
+  ld.param.u64 %rd1, [x];
+  ld.param.u64 %rd4, [y];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %ctaid.x;
+  mad.lo.u32 %r3, %r2, {width}, %r1;
+  mul.wide.u32 %rd2, %r3, 4;
+  add.u64 %rd3, %rd1, %rd2;
+  add.u64 %rd5, %rd4, %rd2;
+{code}
+  ret;
+}}
+"""
+
+
+def launch(entry: str, x: Any = None, y: Any = None, *, programmatic: bool = True, **more: Any) -> dict[str, Any]:
+    """A launch of four CTAs whose parameters point to the buffers of those names, or of their own."""
+    given = {name: {"buffer": 4096 if on is None else on} for name, on in (("x", x), ("y", y))}
+    return {"entry": entry, "grid": 4, "params": given, "programmatic": programmatic, **more}
+
+
+def checked(module: str, *launches: dict[str, Any], target: str = "sm_90a", **buffers: Any) -> Result:
+    declared = {name: {"bytes": 4096, **buffers.get(name, {})} for name in ("a", "b", "c")}
+    given = from_object({"launches": list(launches), "buffers": declared})
+    return check_text(HEAD.replace("sm_90a", target) + module, "<ptx>", given, Settings(timeout=60), Options())
+
+
+def verdict_of(result: Result) -> str:
+    """The verdict, whose findings are races between launches and nothing else."""
+    races(result)
+    return result.verdict
+
+
+def races(result: Result) -> list[tuple[str, ...]]:
+    """The instructions of each race between launches, the later one first."""
+    assert all(f.code == "RACE012" for f in result.findings), result.findings
+    return [tuple(a.instruction + ";" for a in f.accesses) for f in result.findings]
+
+
+MAKE = kernel("make", TRIGGER, WRITE)
+
+
+# --- two launches ---------------------------------------------------------------------------------------------
+
+
+def test_a_read_behind_the_wait() -> None:
+    found = checked(MAKE + kernel("use", WAIT, READ), launch("make", "a", programmatic=False), launch("use", "a"))
+    assert (found.verdict, found.findings) == ("proved", ())
+    assert not any("only one grid" in text for text in found.assumptions)
+
+
+@pytest.mark.parametrize("trigger", [TRIGGER, ""])
+def test_a_read_before_the_wait(trigger: str) -> None:
+    """Without launch_dependents the launch begins when the CTAs have exited, and that publishes nothing."""
+    module = kernel("make", trigger, WRITE) + kernel("use", READ, WAIT)
+    found = checked(module, launch("make", "a", programmatic=False), launch("use", "a"))
+    assert races(found) == [(READ, WRITE)]
+    (finding,) = found.findings
+    said = "launch 2 (use) reads bytes of a before its griddepcontrol.wait, and launch 1 (make) may not have written"
+    assert finding.message.startswith(said)
+    assert [a.thread.partition(",")[0] for a in finding.accesses] == ["launch 2 (use)", "launch 1 (make)"]
+    assert {a.object for a in finding.accesses} == {"a"}
+
+
+def test_the_same_without_the_attribute() -> None:
+    module = MAKE + kernel("use", READ, WAIT)
+    found = checked(module, launch("make", "a", programmatic=False), launch("use", "a", programmatic=False))
+    assert (found.verdict, found.findings) == ("proved", ())
+
+
+def test_a_kernel_that_never_waits() -> None:
+    found = checked(MAKE + kernel("use", READ), launch("make", "a", programmatic=False), launch("use", "a"))
+    assert races(found) == [(READ, WRITE)]
+    assert "without a griddepcontrol.wait" in found.findings[0].message
+
+
+def test_an_early_write_of_what_is_still_read() -> None:
+    module = kernel("make", TRIGGER, READ) + kernel("use", WRITE, WAIT)
+    found = checked(module, launch("make", "a", programmatic=False), launch("use", "a"))
+    assert races(found) == [(WRITE, READ)]
+    late = checked(kernel("make", TRIGGER, READ) + kernel("use", WAIT, WRITE), launch("make", "a"), launch("use", "a"))
+    assert late.verdict == "proved"
+
+
+def test_an_early_write_when_all_ctas_have_exited() -> None:
+    """Whether their reads are over is said by no text."""
+    module = kernel("make", READ) + kernel("use", WRITE, WAIT)
+    found = checked(module, launch("make", "a", programmatic=False), launch("use", "a"))
+    assert (found.verdict, found.findings) == ("bounded", ())
+    assert "all CTAs of the earlier launch have exited" in str(found.reason)
+
+
+def test_other_buffers_and_other_bytes() -> None:
+    module = MAKE + kernel("use", READ, WAIT)
+    first = launch("make", "a", programmatic=False)
+    assert checked(module, first, launch("use", "b")).verdict == "proved"
+    assert checked(module, first, launch("use")).verdict == "proved", "a buffer of its own"
+    upper = MAKE + kernel("use", "add.u64 %rd3, %rd3, 512;", READ, WAIT)
+    assert checked(upper, first, launch("use", "a")).verdict == "proved"
+    last = MAKE + kernel("use", "add.u64 %rd3, %rd3, 508;", READ, WAIT)
+    found = checked(last, first, launch("use", "a"))
+    assert [a.bytes for a in found.findings[0].accesses] == [(508, 512), (508, 512)]
+    assert [a.thread for a in found.findings[0].accesses] == [
+        "launch 2 (use), CTA (0, 0, 0)",
+        "launch 1 (make), CTA (3, 0, 0)",
+    ]
+
+
+def test_variables_of_the_module_are_shared() -> None:
+    module = ".visible .global .align 4 .u32 v;" + kernel("make", TRIGGER, "st.global.u32 [v], 1;")
+    module += kernel("use", "ld.global.u32 %r4, [v];", WAIT)
+    one = {"grid": 1}
+    found = checked(module, launch("make", programmatic=False) | one, launch("use") | one)
+    assert races(found) == [("ld.global.u32 %r4, [v];", "st.global.u32 [v], 1;")]
+    apart = checked(module, launch("make") | one, launch("use", gpu=1, programmatic=False) | one)
+    assert apart.verdict == "proved", "each GPU has its own"
+
+
+def test_a_pointer_that_is_not_given_may_be_to_anything() -> None:
+    module = MAKE + kernel("use", READ, WAIT)
+    second = {**launch("use", "a"), "params": {}}
+    found = checked(module, launch("make", "a", programmatic=False), second)
+    assert found.verdict == "bounded"
+    assert "one of the addresses is not known" in str(found.reason)
+
+
+# --- what puts an access behind the wait ----------------------------------------------------------------------
+
+
+FIRST = "setp.eq.u32 %p1, %r1, 0;"
+
+
+@pytest.mark.parametrize(
+    ("lines", "verdict"),
+    [
+        ((FIRST, f"@%p1 {WAIT}", BARRIER, READ), "proved"),
+        ((FIRST, f"@%p1 {WAIT}", "bar.sync 0, 64;", READ), "proved"),
+        ((FIRST, BARRIER, f"@%p1 {WAIT}", READ), "finding"),
+        ((FIRST, f"@%p1 {WAIT}", READ, BARRIER), "finding"),
+        ((FIRST, f"@%p1 {WAIT}", "barrier.cluster.arrive;", "barrier.cluster.wait;", READ), "proved"),
+        ((FIRST, f"@%p1 {WAIT}", "bar.warp.sync -1;", READ), "finding"),
+        ((FIRST, f"@%p1 {WAIT}", "bar.warp.sync -1;", "setp.lt.u32 %p2, %r1, 32;", f"@%p2 {READ}"), "proved"),
+    ],
+)
+def test_barriers_behind_the_wait_of_one_thread(lines: tuple[str, ...], verdict: str) -> None:
+    module = MAKE + kernel("use", *lines, width=64)
+    found = checked(module, launch("make", "a", programmatic=False), launch("use", "a"))
+    assert verdict_of(found) == verdict
+
+
+def handed(arrive: str, *, count: int = 1, lines: tuple[str, ...] = (), waits: str = "") -> str:
+    """A kernel of two warps of which thread 0 waits for the grid before, and others for an mbarrier; then they read."""
+    code = (
+        "mov.u32 %r5, bar;", FIRST, f"@%p1 mbarrier.init.shared::cta.b64 [%r5], {count};", BARRIER, *lines,
+        f"@%p1 {WAIT}", arrive, "LOOP:", f"mbarrier.try_wait{waits}.parity.shared::cta.b64 %p2, [%r5], 0;",
+        "@!%p2 bra LOOP;", READ,
+    )  # fmt: skip
+    return kernel("use", *code, width=64, regs=".shared .align 8 .b64 bar;")
+
+
+ARRIVE = "@%p1 mbarrier.arrive.shared::cta.b64 _, [%r5];"
+COMMIT = "@%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r5];"
+EARLY_ARRIVAL = ("setp.eq.u32 %p3, %r1, 40;", "@%p3 mbarrier.arrive.shared::cta.b64 _, [%r5];")
+
+
+@pytest.mark.parametrize(
+    ("use", "verdict"),
+    [
+        (handed(ARRIVE), "proved"),
+        (handed(ARRIVE, count=2, lines=EARLY_ARRIVAL), "bounded"),  # which arrival is of which thread is not followed
+        (handed(ARRIVE.replace("shared", "relaxed.cta.shared")), "bounded"),
+        (handed(ARRIVE, lines=(READ,)), "finding"),
+        (handed(COMMIT), "proved"),
+        (handed(f"{COMMIT} {ARRIVE}", count=2, lines=EARLY_ARRIVAL[:1]), "proved"),
+    ],
+)
+def test_an_mbarrier_behind_the_wait_of_one_thread(use: str, verdict: str) -> None:
+    given = launch("make", "a", programmatic=False), launch("use", "a")
+    found = checked(MAKE + use, *given, target="sm_100a" if COMMIT in use else "sm_90a")
+    assert verdict_of(found) == verdict
+    if verdict == "bounded":
+        assert "behind griddepcontrol.wait is not followed" in str(found.reason)
+
+
+RING = (
+    "mov.u32 %r5, full;", "mov.u32 %r6, empty;", FIRST,
+    "@%p1 mbarrier.init.shared::cta.b64 [%r5], 1;", "@%p1 mbarrier.init.shared::cta.b64 [%r6], 1;", BARRIER,
+    "mov.u32 %r7, 0;", "setp.ge.u32 %p2, %r1, 32;", "@%p2 bra CONSUMER;", "@!%p1 bra END;", "GATE",
+    "PRODUCE:", "xor.b32 %r4, %r7, 1;", "and.b32 %r4, %r4, 1;", "FREE:",
+    "mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r6], %r4;", "@!%p3 bra FREE;",
+    "mbarrier.arrive.shared::cta.b64 _, [%r5];", "add.u32 %r7, %r7, 1;", "setp.lt.u32 %p3, %r7, 3;",
+    "@%p3 bra PRODUCE;", "bra END;",
+    "CONSUMER:", "and.b32 %r4, %r7, 1;", "FULL:", "mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r5], %r4;",
+    "@!%p3 bra FULL;", "st.global.u32 [%rd3], %r3;", "setp.eq.u32 %p3, %r1, 32;", "bar.warp.sync -1;",
+    "@%p3 mbarrier.arrive.shared::cta.b64 _, [%r6];", "add.u32 %r7, %r7, 1;", "setp.lt.u32 %p3, %r7, 3;",
+    "@%p3 bra CONSUMER;", "END:",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("gate", "verdict"), [(WAIT, "proved"), ("", "finding")])
+def test_a_ring_whose_producer_waits(gate: str, verdict: str) -> None:
+    """The consumers write what the launch before reads; they come after the producer's wait through the ring."""
+    lines = [gate if line == "GATE" else line for line in RING]
+    use = kernel("use", *lines, width=64, regs=".shared .align 8 .b64 full, empty;")
+    module = kernel("make", TRIGGER, READ, width=64) + use
+    found = checked(module, launch("make", "a", programmatic=False), launch("use", "a"))
+    assert verdict_of(found) == verdict
+
+
+FLAG = (
+    FIRST, "mov.u32 %r5, bar;", "@%p1 st.shared.u32 [%r5], 0;", BARRIER, f"@%p1 {WAIT}",
+    "@%p1 st.release.cta.shared.u32 [%r5], 1;", "LOOP:", "ld.acquire.cta.shared.u32 %r6, [%r5];",
+    "setp.ne.u32 %p2, %r6, 1;", "@%p2 bra LOOP;",
+)  # fmt: skip
+
+
+def test_a_synchronisation_that_is_not_followed_bounds_the_answer() -> None:
+    use = kernel("use", *FLAG, READ, regs=".shared .align 8 .b64 bar;")
+    found = checked(MAKE + use, launch("make", "a", programmatic=False), launch("use", "a"))
+    assert (found.verdict, found.findings) == ("bounded", ())
+    assert "behind griddepcontrol.wait is not followed" in str(found.reason)
+
+
+# --- what is released before launch_dependents ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lines", "verdict"),
+    [
+        ((WRITE, FENCE, TRIGGER), "finding"),  # another thread of the CTA may have executed launch_dependents before
+        ((WRITE, BARRIER, FENCE, TRIGGER), "proved"),
+        ((WRITE, FENCE, BARRIER, TRIGGER), "finding"),
+        ((WRITE, BARRIER, TRIGGER), "finding"),
+        ((WRITE, BARRIER, "fence.acq_rel.cta;", TRIGGER), "finding"),
+        ((FIRST, WRITE, BARRIER, f"@%p1 {FENCE}", f"@%p1 {TRIGGER}"), "proved"),
+        ((FIRST, BARRIER, f"@%p1 {WRITE}", f"@%p1 {FENCE}", f"@%p1 {TRIGGER}"), "proved"),
+        ((FIRST, BARRIER, f"@%p1 {FENCE}", f"@%p1 {WRITE}", f"@%p1 {TRIGGER}"), "finding"),
+        ((FIRST, WRITE, f"@%p1 {FENCE}", f"@%p1 {TRIGGER}"), "finding"),
+        ((FENCE, WRITE), "finding"),
+        ((WRITE, FENCE), "bounded"),  # no text says that an exit publishes anything
+    ],
+)
+def test_a_release_fence_before_what_lets_the_next_launch_begin(lines: tuple[str, ...], verdict: str) -> None:
+    module = kernel("make", *lines) + kernel("use", READ, WAIT)
+    found = checked(module, launch("make", "a", programmatic=False), launch("use", "a"))
+    assert verdict_of(found) == verdict
+
+
+# --- three launches -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("between", "verdict"),
+    [((TRIGGER,), "finding"), ((), "finding"), ((TRIGGER, WAIT), "proved"), ((WAIT, TRIGGER), "proved")],
+)
+def test_a_wait_waits_for_the_launch_before_alone(between: tuple[str, ...], verdict: str) -> None:
+    module = MAKE + kernel("between", *between) + kernel("use", WAIT, READ)
+    found = checked(module, launch("make", "a", programmatic=False), launch("between", "b"), launch("use", "a"))
+    assert verdict_of(found) == verdict
+    if verdict == "finding":
+        assert races(found) == [(READ, WRITE)]
+        assert "behind its griddepcontrol.wait, but launch 2 (between) does not wait" in found.findings[0].message
+        assert "Execute griddepcontrol.wait in launch 2 (between) too" in found.findings[0].missing
+
+
+def test_a_chain_in_which_an_earlier_link_does_not_wait() -> None:
+    module = MAKE + kernel("idle", TRIGGER) + kernel("waits", WAIT) + kernel("use", WAIT, READ)
+    launches = [launch("make", "a", programmatic=False), launch("idle"), launch("waits"), launch("use", "a")]
+    found = checked(module, *launches)
+    assert "but launch 2 (idle) does not wait" in found.findings[0].message
+    launches[1]["programmatic"] = False
+    assert checked(module, *launches).verdict == "proved"
+
+
+@pytest.mark.parametrize(
+    ("between", "programmatic", "verdict"),
+    [
+        ((TRIGGER, WAIT), True, "finding"),
+        ((WAIT, TRIGGER), True, "bounded"),  # in time, but nothing publishes it
+        ((WAIT, FENCE, TRIGGER), True, "proved"),
+        ((WAIT, BARRIER, FENCE, TRIGGER), True, "proved"),
+        ((FENCE, WAIT, TRIGGER), True, "bounded"),
+        ((WAIT,), True, "bounded"),
+        ((TRIGGER,), False, "proved"),
+    ],
+)
+def test_an_early_read_of_what_the_launch_before_the_last_wrote(
+    between: tuple[str, ...], programmatic: bool, verdict: str
+) -> None:
+    module = MAKE + kernel("between", *between) + kernel("use", READ, WAIT)
+    first, last = launch("make", "a", programmatic=False), launch("use", "a")
+    assert checked(module, first, launch("between", "b", programmatic=programmatic), last).verdict == verdict
+
+
+def test_a_launch_without_the_attribute_comes_after_all_before_it() -> None:
+    module = MAKE + kernel("between", TRIGGER) + kernel("use", READ)
+    found = checked(
+        module, launch("make", "a", programmatic=False), launch("between"), launch("use", "a", programmatic=False)
+    )
+    assert found.verdict == "proved"
+
+
+def test_a_kernel_beside_its_own_next_launch() -> None:
+    """Each launch reads what the one before wrote, and writes: double buffering over two buffers."""
+    step = kernel("step", TRIGGER, WAIT, READ, "st.global.u32 [%rd5], %r4;")
+    rounds = [launch("step", *("ab" if k % 2 else "ba")) for k in range(4)]
+    assert checked(step, *rounds).verdict == "proved"
+    early = kernel("step", TRIGGER, READ, WAIT, "st.global.u32 [%rd5], %r4;")
+    found = checked(early, *rounds)
+    assert {f.code for f in found.findings} == {"RACE011", "RACE012"}, "before the first launch nothing is known"
+
+
+def test_pairs_that_are_ordered_alike_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    step = kernel("step", TRIGGER, WAIT, READ, "st.global.u32 [%rd5], %r4;")
+    asked = []
+    real = StreamOrder.conflicts
+
+    def conflicts(self: StreamOrder, first: int, second: int) -> Iterator[Conflict]:
+        asked.append((first, second))
+        return real(self, first, second)
+
+    monkeypatch.setattr(StreamOrder, "conflicts", conflicts)
+    rounds = [launch("step", *("ab" if k % 2 else "ba")) for k in range(60)]
+    assert checked(step, *rounds).verdict == "proved"
+    assert len(asked) < 12
+
+
+# --- tensor copies --------------------------------------------------------------------------------------------
+
+LOAD = (
+    "mov.u32 %r5, bar;", "mov.u32 %r6, tile;", FIRST, "@%p1 mbarrier.init.shared::cta.b64 [%r5], 1;", BARRIER,
+    "@!%p1 bra END;", "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r5], 128;", "mov.u32 %r7, 0;",
+    "mov.u64 %rd6, tm;", "cvta.param.u64 %rd6, %rd6;",
+    "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r6], [%rd6, {%r7}], [%r5];",
+    "LOOP:", "mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r5], 0;", "@!%p2 bra LOOP;", "END:",
+)  # fmt: skip
+MAP = {
+    "global_address": {"buffer": "a"}, "elemtype": "f32", "rank": 1, "global_dim": [1024], "global_stride": [],
+    "box_dim": [32], "element_stride": [1], "interleave_layout": "none", "swizzle_mode": "none", "fill_mode": "zero",
+}  # fmt: skip
+
+
+def copying(at: int, *lines: str) -> str:
+    """A kernel that loads a box of the tensor ``tm``, from element ``at`` on."""
+    code = [line.replace("%r7, 0", f"%r7, {at}") for line in lines]
+    regs = ".shared .align 8 .b64 bar; .shared .align 128 .b8 tile[128];"
+    return (
+        kernel("use", *code, regs=regs)
+        .replace(".param .u64 y", ".param .align 64 .b8 tm[128]")
+        .replace("  ld.param.u64 %rd4, [y];\n", "")
+    )
+
+
+@pytest.mark.parametrize(
+    ("at", "early", "verdict"),
+    [(0, True, "finding"), (96, True, "finding"), (128, True, "proved"), (0, False, "proved")],
+)
+def test_a_tensor_copy_of_what_stores_wrote(at: int, early: bool, verdict: str) -> None:
+    """Behind the wait no proxy fence is needed (Q36)."""
+    use = copying(at, *LOAD, WAIT) if early else copying(at, WAIT, *LOAD)
+    second: dict[str, Any] = {"entry": "use", "grid": 1, "programmatic": True}
+    second["params"] = {"x": {"buffer": 4096}, "tm": {"tensormap": MAP}}
+    found = checked(MAKE + use, launch("make", "a", programmatic=False), second)
+    assert verdict_of(found) == verdict
+    if verdict == "finding":
+        assert [a.proxy for a in found.findings[0].accesses] == ["async", "generic"]
+
+
+# --- GPUs -----------------------------------------------------------------------------------------------------
+
+
+def test_launches_on_different_gpus() -> None:
+    module = MAKE + kernel("use", READ)
+    first, second = launch("make", "a", programmatic=False), launch("use", "a", programmatic=False, gpu=1)
+    found = checked(module, first, second)
+    assert (found.verdict, found.findings) == ("bounded", ())
+    assert "launches on different GPUs are not followed together yet" in str(found.reason)
+    assert checked(module, first, {**second, "gpu": 0}).verdict == "proved"
+    assert checked(module, first, launch("use", "b", programmatic=False, gpu=1)).verdict == "proved"
+    both = [launch("use", "a", programmatic=False, gpu=g) for g in (0, 1)]
+    assert checked(module, *both).verdict == "proved", "both read"
+
+
+SPIN = ("LOOP:", "ld.acquire.sys.global.u32 %r4, [%rd1];", "setp.ne.u32 %p1, %r4, 1;", "@%p1 bra LOOP;")
+
+
+def test_a_wait_that_another_launch_may_end() -> None:
+    module = kernel("set", "st.release.sys.global.u32 [%rd1], 1;", width=1) + kernel("await", *SPIN, width=1)
+    one, zero = {"grid": 1}, {"init": {"hex": "00000000"}}
+    first = launch("set", "a", programmatic=False) | one
+    found = checked(module, first, launch("await", "a", programmatic=False, gpu=1) | one, a=zero)
+    assert (found.verdict, found.findings) == ("unknown", ())
+    alone = checked(module, launch("await", "a", programmatic=False) | one, first, a=zero)
+    assert [f.code for f in alone.findings] == ["DEAD004"], "the one that sets it begins only when this one has ended"
+
+
+# --- what a launch finds in memory ----------------------------------------------------------------------------
+
+
+def test_what_earlier_launches_wrote_is_not_known() -> None:
+    """The flag is 1 at first, so that the wait ends, unless the launch before has written something."""
+    module = kernel("clear", "st.global.u32 [%rd1], 0;", width=1) + kernel("await", *SPIN, width=1)
+    one, set_ = {"grid": 1}, {"init": {"hex": "01000000"}}
+    awaits = launch("await", "a", programmatic=False) | one
+    assert checked(module, awaits, a=set_).verdict == "proved"
+    assert checked(module, awaits, awaits, a=set_).verdict == "proved", "who reads changes nothing"
+    assert checked(module, launch("clear", "b", programmatic=False) | one, awaits, a=set_).verdict == "proved"
+    assert checked(module, launch("clear", "a", programmatic=False) | one, awaits, a=set_).verdict != "proved"
+
+
+# --- a compiled kernel ---------------------------------------------------------------------------------------------
+
+DEPENDENT = (Path(__file__).parents[2] / "simt" / "corpus" / "cuda" / "dependent.ptx").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "raced"),
+    [
+        (DEPENDENT, set()),
+        (DEPENDENT.replace(WAIT, ""), {"reads bytes of b", "writes bytes of a"}),
+        (DEPENDENT.replace(WAIT, "").replace("bar.sync", f"{WAIT} bar.sync"), {"reads bytes of b"}),
+    ],
+)
+def test_a_kernel_of_nvcc(text: str, raced: set[str]) -> None:
+    """Launches that hand their results to each other in two buffers; the wait is where it belongs, gone, or late."""
+    assert text.count(WAIT) == (0 if len(raced) == 2 else 1)
+    rounds = []
+    for k in range(3):
+        params = {"0": {"buffer": "ab"[k % 2]}, "1": {"buffer": "ba"[k % 2]}, "2": 2.0}
+        rounds.append({"entry": "dependent", "grid": 8, "block": 128, "params": params, "programmatic": k > 0})
+    found = check_text(
+        text, "<ptx>", from_object({"launches": rounds, "buffers": {"a": {"bytes": 4096}, "b": {"bytes": 4096}}}),
+        Settings(timeout=60), Options(),
+    )  # fmt: skip
+    said = [f.message.removeprefix("launch 2 (dependent) ") for f in found.findings if f.code == "RACE012"]
+    assert {" ".join(m.split()[:4]) for m in said if not m.startswith("launch 3")} == raced
+    assert found.verdict == ("finding" if raced else "proved")
+
+
+# --- the joined answer ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a module and its launches, which is the working directory."""
+    (tmp_path / "k.ptx").write_text(HEAD + MAKE + kernel("use", READ, WAIT))
+    launches = [launch("make", "a", programmatic=False), launch("use", "a")]
+    (tmp_path / "k.json").write_text(json.dumps({"launches": launches, "buffers": {"a": {"bytes": 512}}}))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_command_and_its_report(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "k.ptx", "--format", "json"]) == 1
+    (found,) = json.loads(capsys.readouterr().out)["results"]
+    assert (found["name"], found["verdict"], found["executions"]) == ("make, use", "finding", 2)
+    assert found["covers"] == {"clusters": 8, "of": 8, "together": 1}
+    grid = {"clusters": 4, "of": 4, "together": 1}
+    assert found["launches"] == [
+        {"entry": "make", "gpu": 0, "verdict": "proved", "covers": grid},
+        {"entry": "use", "gpu": 0, "verdict": "proved", "covers": grid},
+    ]
+    (finding,) = found["findings"]
+    text = (HEAD + MAKE + kernel("use", READ, WAIT)).splitlines()
+    assert [text[a["line"] - 1].strip() for a in finding["accesses"]] == [READ, WRITE]
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_wants_one_launch(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "k.ptx", "--launch", "k.json", "--grid", "4"]) == 2
+    assert "--grid would be of one launch, and the file has 2" in capsys.readouterr().err
+    assert main(["check", "k.ptx", "--emit-sketch", "k.litmus"]) == 2
+    assert "the file has 2 launches, one can be taken here" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+def test_kept_answers_have_all_parts(capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for _ in range(2):
+        main(["check", "k.ptx", "--format", "json", "--cache", "kept"])
+        said.append({**json.loads(capsys.readouterr().out)["results"][0], "seconds": 0})
+    assert said[0] == said[1]
+
+
+def test_from_python(folder: Path) -> None:
+    given = json.loads((folder / "k.json").read_text())
+    assert [f.code for f in check(folder / "k.ptx", given).findings] == ["RACE012"]
+
+
+def test_the_parts_of_the_joined_answer() -> None:
+    module = MAKE + kernel("use", WAIT, READ)
+    found = checked(module, launch("make", "a", programmatic=False), launch("use", "a", "b", gpu=0))
+    assert found.name == "make, use"
+    assert found.assumptions[0].startswith("launch 1: entry make, grid 4, 1, 1")
+    assert found.assumptions[1].endswith("programmatic")
+    assert len(found.assumptions) == len(set(found.assumptions))
+
+
+def test_launches_that_are_alike_are_listed_once() -> None:
+    found = checked(MAKE, *[launch("make", "a", programmatic=False)] * 12)
+    (said,) = [text for text in found.assumptions if "entry make" in text]
+    assert said.startswith("launches 1, 2, 3, 4, 5, 6, 7, 8 and 4 more: entry make, grid 4, 1, 1")
+
+
+def test_a_finding_names_its_launch() -> None:
+    racy = kernel("racy", "st.global.u32 [%rd1], %r1;", width=64)
+    found = checked(
+        MAKE + racy, launch("make", "a", programmatic=False), *[launch("racy", "b", programmatic=False)] * 2
+    )
+    assert found.verdict == "finding"
+    assert found.findings[0].message.startswith("launches 2, 3 (racy): ")
+
+
+def test_grids_of_several_classes_are_compared_whole() -> None:
+    """The last CTA alone writes what the next launch reads early."""
+    last = kernel(
+        "make", TRIGGER, "setp.ne.u32 %p1, %r2, 3;", "@%p1 bra END;", "st.global.u32 [%rd3+512], %r3;", "END:"
+    )
+    found = checked(
+        last + kernel("use", "ld.global.u32 %r4, [%rd3+512];", WAIT), launch("make", "a"), launch("use", "a")
+    )
+    assert "RACE012" in {f.code for f in found.findings}
+    assert "CTA (3, 0, 0)" in next(f for f in found.findings if f.code == "RACE012").accesses[1].thread
+
+
+def test_a_launch_with_any_number_is_not_compared() -> None:
+    loop = kernel("make", TRIGGER, "ld.param.u64 %rd6, [y];", "LOOP:", WRITE, "sub.u64 %rd6, %rd6, 1;",
+                  "setp.gt.s64 %p1, %rd6, 0;", "@%p1 bra LOOP;")  # fmt: skip
+    first = {**launch("make", "a", programmatic=False), "params": {"x": {"buffer": "a"}, "y": "any"}}
+    found = checked(loop + kernel("use", READ, WAIT), first, launch("use", "a"))
+    assert found.verdict in ("bounded", "unknown")
+    assert "not all that launch 1 (make) accesses was compared with other launches: y may be any number" in str(
+        found.reason
+    )
+
+
+def test_launches_that_are_not_reached_in_time() -> None:
+    launches = [launch("make", "a", programmatic=False), launch("use", "a")]
+    given = from_object({"launches": launches, "buffers": {"a": {"bytes": 4096}}})
+    found = check_text(HEAD + MAKE + kernel("use", WAIT, READ), "<ptx>", given, Settings(timeout=1e-6), Options())
+    assert (found.verdict, found.findings, found.cut) == ("unknown", (), True)
+    assert found.covers is not None
+    assert (len(found.launches), found.covers.clusters, found.covers.total) == (1, 1, 8)
