@@ -16,7 +16,7 @@ from typing import Any
 
 from mcheck.simt.execution.forced_values import AccessId, Observation
 
-MAX_BRANCH_PATHS = 160
+MAX_BRANCH_PATHS = 64
 """Maximum number of such paths."""
 Values = frozenset[tuple[int, int, int]]
 """Values of accesses: lane, index of the operation in its code, value."""
@@ -34,6 +34,11 @@ class BranchPaths:
     """The other choices of the paths that these values belong to."""
     incomplete: bool = False
     """Whether a path could not be followed."""
+
+    def give_up(self) -> None:
+        """Follow no more paths: there may be too many, as where a thread tries a lock until it gets it."""
+        self.incomplete = True
+        self.pending.clear()
 
     def restart(self) -> None:
         """Forget all paths: they are executed anew, with more of what they do."""

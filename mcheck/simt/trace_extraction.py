@@ -29,7 +29,7 @@ from mcheck.frontend.ptx.register_flow import read_registers, written_registers
 from mcheck.ir.condition import Condition
 from mcheck.ir.program import Place, Program, Thread
 from mcheck.simt.branch_paths import BranchPaths
-from mcheck.simt.execution.cluster import EXITED, MAX_CHOICES, Cluster, Step
+from mcheck.simt.execution.cluster import EXITED, MAX_CHOICES, MAX_STEPS, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.counters import Counters
 from mcheck.simt.execution.forced_values import AccessId, ForcedValues, Observation
@@ -51,6 +51,11 @@ LEADERS = "the leader of elect.sync is the first or the last lane of its mask"
 WAITERS_KEEP_UP = "threads that only wait for mbarriers, at line {}, do not fall two phases behind"
 ZEROED = "the system's part of shared memory (%reserved_smem_offset_1) is initially zero"
 INITIALISED = "global variables of the module initially hold their initialisers: {}"
+FORCED_STEPS = 4
+MIN_FORCED_STEPS = 2_000
+"""A path by values that other threads write is given up after so many times the steps of the others, and so many more:
+with these values a loop may never end.
+"""
 MAX_PATHS = 8
 """Maximum number of paths that are followed through branches on unknown data."""
 
@@ -73,6 +78,8 @@ class ClusterTrace:
     """The values that decide control on this path, where the engine can tell others (``BranchPaths``)."""
     choices: object = None
     """The choices of this path, without such values."""
+    is_forced: bool = False
+    """Whether such values were given."""
 
 
 def extract_traces(
@@ -110,6 +117,7 @@ def follow_paths(
     planned = {PathChoices()}
     excluded: set[int] = set()
     branches = branches or BranchPaths()
+    most = 0
     while todo or branches.pending:
         if not todo:
             values = branches.next_values()
@@ -120,7 +128,7 @@ def follow_paths(
             continue
         way = todo.pop()
         watch = make_watch()
-        cluster = runner.run(way, watch)
+        cluster = runner.run(way, watch, most * FORCED_STEPS + MIN_FORCED_STEPS if way.values else MAX_STEPS)
         named, counters = (
             cluster.trace.has_conflicting_stores or runner.code.stores_named,
             cluster.counters.new_counters(excluded),
@@ -130,7 +138,11 @@ def follow_paths(
             todo, planned = [PathChoices()], {PathChoices()}
             branches.restart()
             continue
-        if way.values and not branches.is_followed_by(cluster.trace.observations(), way.values):
+        if not way.values:
+            most = max(most, cluster.step_count)
+        elif cluster.step_count >= cluster.max_steps or not branches.is_followed_by(
+            cluster.trace.observations(), way.values
+        ):
             branches.incomplete = True
             continue
         for more in runner.alternatives(way, cluster):
@@ -194,7 +206,7 @@ class Runner:
         for start in c.counters.alternative_starts():
             yield replace(way, counter_start=start)
 
-    def run(self, way: PathChoices, watch: Watcher | None = None) -> Cluster:
+    def run(self, way: PathChoices, watch: Watcher | None = None, max_steps: int = MAX_STEPS) -> Cluster:
         """Run one path to its end; ``watch`` observes every step."""
         lanes = Lanes(self.launch, self.code.rows)
         counters = Counters(self.counters, way.counter_start)
@@ -213,6 +225,7 @@ class Runner:
             compiler.path_condition, last_lane_leads=way.last_lane_leads, explain_missing=self._missing,
             cancel_responses=CancelResponses(tuple(following_clusters(self.launch, way.won))), counters=counters,
             swap_failures=way.swap_failures, path_choices=replace(way, values=()),
+            has_forced_values=bool(way.values), max_steps=max_steps,
             forced=ForcedValues({(lane, at): Observation(where, value) for lane, at, where, value in way.values}),
         )  # fmt: skip
         if system:
@@ -280,7 +293,7 @@ class Runner:
         return ClusterTrace(
             program, tuple(gaps), tuple(taken), c.trace.operations, last_lane_leads=c.last_lane_leads,
             early_accesses=tuple(c.trace.early_accesses.values()), observations=observations if telling else {},
-            choices=c.path_choices,
+            choices=c.path_choices, is_forced=c.has_forced_values,
         )  # fmt: skip
 
 

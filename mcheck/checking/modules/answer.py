@@ -82,6 +82,8 @@ def _follow(
                 return None
             way = replace(way, program=way.program.with_assumptions(launch.assume))
             asked = _asked(way.program, model, question, "protocol" if engine == "auto" else engine, limit)
+            if way.is_forced and not way.observations:
+                branches.give_up()
             branches.require(_branch_values(way.program, asked, launch), way.choices)
             given, dropped = (asked, ()) if whole else _in_the_grid(way.program, launch, asked)
             outside += dropped
@@ -156,9 +158,10 @@ def _in_the_grid(program: Program, launch: Launch, given: Answer) -> tuple[Answe
     if not waits:
         return given, ()
     kept = tuple(f for f in given.findings if f.kind != "deadlock" or not any(a in waits for a in f.accesses))
+    cause = Cause.OTHER_CLUSTERS if launch.group is None else Cause.CLUSTERS  # of these, a few are known
     places = {(a.span.path, a.span.line, a.span.column): (a.span, a.object) for a in waits if a.span is not None}
     said = [
-        Reason(Cause.OTHER_CLUSTERS, f"this waits for {name}, which other clusters of the grid may write", span=span)
+        Reason(cause, f"this waits for {name}, which other clusters of the grid may write", span=span)
         for _, (span, name) in sorted(places.items())
     ]
     left = add_verdict(replace(given, findings=kept, covered=False, reasons=unique_reasons(given.reasons, said)))

@@ -36,7 +36,7 @@ MAX_TOGETHER = 8
 """Maximum number of clusters that are followed together."""
 MAX_THREADS = 2048
 """Maximum number of threads of such clusters."""
-GROUP_SECONDS = 30.0
+GROUP_SECONDS = 20.0
 """Maximum time for groups of clusters, if the question has no time limit of its own or a longer one."""
 MAX_CLASSES = 40
 """Maximum number of clusters of which each is asked about by itself."""

@@ -134,6 +134,9 @@ class Cluster:
     has_deferred: bool = False
     """Whether a lane has been deferred."""
     forced: ForcedValues = field(default_factory=ForcedValues)
+    has_forced_values: bool = False
+    step_count: int = 0
+    max_steps: int = MAX_STEPS
     path_choices: object = None
     """The choices of the path, without forced values."""
     last_lane_leads: bool = False
@@ -212,9 +215,10 @@ class Cluster:
                         break
             except TimeOut:
                 raise TimeOut(self.describe_progress()) from None
-            if count > MAX_STEPS:
-                self.trace.note_gap(f"the kernel takes more than {MAX_STEPS} steps", None, complete=True)
+            if count > self.max_steps:
+                self.trace.note_gap(f"the kernel takes more than {self.max_steps} steps", None, complete=True)
                 return
+            self.step_count = count
 
     def describe_progress(self) -> str:
         """How far the lanes have come, for the message of a timeout."""

@@ -62,6 +62,8 @@ class Trace:
     """The addresses of atomics whose results are unknown."""
     order_gaps: dict[tuple[str, Span | None], Gap] = field(default_factory=dict)
     """Where control, an address or an operand has depended on the order in which the threads were run."""
+    swapped: set[tuple[int, int]] = field(default_factory=set)
+    """Lanes and places in the code of their swaps."""
     has_unbound_values: bool = False
     """Whether a value that depends on that order is not among those recorded."""
     order_is_possible: bool = True
@@ -110,6 +112,13 @@ class Trace:
             else:
                 self.code[lane][place : place + 1] = self._followed(op, seen.value, place if telling else -1)
         return telling
+
+    def record_swap(self, lane: int, at: int) -> None:
+        """Record a swap by a lane at a place in the code. A second one there is another attempt of a loop, which may be
+        repeated any number of times.
+        """
+        self.has_unbound_values |= (lane, at) in self.swapped
+        self.swapped.add((lane, at))
 
     def observations(self) -> dict[AccessId, Observation]:
         """The values that atomics and strong loads have returned."""

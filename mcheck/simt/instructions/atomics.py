@@ -135,6 +135,8 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
             if forced is not None:
                 old = np.array([forced], np.uint64)
             new, r = _updated_value(op, int(old[0]), [int(v[j]) for v, _ in given], 8 * size)
+            if op.op == "cas":
+                c.trace.record_swap(lane, at)
             if bound and not q[0]:
                 c.trace.returned[lane, len(c.trace.code[lane]) - 1] = Observation(int(address[j]), int(old[0]))
             elif bound:
