@@ -30,6 +30,8 @@ from mcheck.simt.trace_extraction import LEADERS, ClusterTrace, extract_traces
 from mcheck.simt.traces.dependent_grids import early_finding
 from mcheck.simt.traces.wgmma_batches import batch_wgmma, has_batches
 
+BRANCH_SECONDS = 10.0
+"""Time for the paths that differ from the first ones in values that other threads write."""
 MOST_REASONS = 4
 """The maximum number of gaps that a reason lists."""
 WHICH = "one cluster of the grid was checked, that of"
@@ -76,12 +78,19 @@ def _follow(
     launched: Coverage | None = None
     branches = BranchPaths()
     outside: tuple[Finding, ...] = ()
+    forced_until = 0.0
     try:
         for way in extract_traces(module, launch, limit, alone=alone, branches=branches):
             if whole and way.footprint is not None and compute_coverage([way.footprint], launch, limit).reasons:
                 return None
             way = replace(way, program=way.program.with_assumptions(launch.assume))
-            asked = _asked(way.program, model, question, "protocol" if engine == "auto" else engine, limit)
+            within = limit if not way.is_forced else limit.part(max(forced_until - limit.clock(), 0.0))
+            asked = _asked(way.program, model, question, "protocol" if engine == "auto" else engine, within)
+            if way.is_forced and asked.cut and not asked.findings:
+                branches.give_up()
+                break
+            if not way.is_forced:
+                forced_until = limit.clock() + BRANCH_SECONDS
             if way.is_forced and not way.observations:
                 branches.give_up()
             branches.require(_branch_values(way.program, asked, launch), way.choices)

@@ -332,10 +332,11 @@ def distinct_stores(
     one = np.arange(len(lanes))
     if len(np.unique(address)) == len(one):
         return one
+    cluster = c.lanes.cluster[lanes].astype(np.uint64)  # those of two clusters are stores of their own
     if given:
         open_ = np.bitwise_or.reduce([q for _, q in given]) & ~np.uint8(taint.UNKNOWN)
         own = np.where(open_ != 0, lanes + 1, 0).astype(np.uint64)
-        one = _first_of_each([address, own, *(v for v, _ in given)])
+        one = _first_of_each([address, cluster, own, *(v for v, _ in given)])
         if len(one) < len(lanes):
             c.trace.assumptions[f"lanes that store one value to one place count as one store: {_quote(statement)}"] = (
                 None

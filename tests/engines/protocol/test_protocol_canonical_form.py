@@ -53,7 +53,8 @@ KNOWN: dict[type, str] = {
     "merge_threshold exits fences trace failed_steps blocked_steps signals queue problems reversals decisions "
     "agents_to_split histories tracked_words barriers sc_fences reported aligned_statements tokens not_followed "
     "ambiguous_arrivals inexact_reason broken_axiom guess_count on_flags trial_count exit_passed_barrier bound "
-    "branch_values takes_other_branch reordering outcome mbarriers mbarrier_places phase_reversals observer unordered_finds guessed_truths "
+    "branch_values takes_other_branch "
+    "reordering outcome mbarriers mbarrier_places phase_reversals observer unordered_finds guessed_truths "
     "completed_barriers",
     Window: "program tape checks flags axioms co wanted shown entries free all exact count cols filled masks keyed "
     "sorts "
