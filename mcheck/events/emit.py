@@ -48,11 +48,15 @@ T = TypeVar("T")
 Handler = Callable[["Emitter", Op, State], list[State]]
 HANDLERS: dict[type[Op], Handler] = {}
 
+ONE_PATH = "the path of a thread depends on what a load or an atomic returns, which the protocol engine alone follows"
+
 
 def handler_of(op: Op) -> Handler:
     """The function that emits the events of an operation: its handler, or the one of its plan."""
     found = HANDLERS.get(type(op)) or (_planned if type(op) in PLANS else None)
     if found is None:
+        if isinstance(op, ops.AssumedValue):
+            raise Unsupported(ONE_PATH, op.span)
         raise InternalError(f"no events for {type(op).__name__}")
     return found
 
@@ -459,15 +463,8 @@ def _proxy_fence(e: Emitter, op: Op, state: State) -> list[State]:
 def _await(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Await)
     if op.followed:
-        reason = "the path of a thread depends on what an atomic returns, which the protocol engine alone follows"
-        raise Unsupported(reason, op.span)
+        raise Unsupported(ONE_PATH, op.span)
     return _attempt(e, op, state, 1)
-
-
-@handles(ops.AssumedValue)
-def _assumed_value(_: Emitter, op: Op, __: State) -> list[State]:
-    reason = "the path of a thread depends on what a load or an atomic returns, which the protocol engine alone follows"
-    raise Unsupported(reason, op.span)
 
 
 def _attempt(e: Emitter, op: ops.Await, state: State, number: int) -> list[State]:

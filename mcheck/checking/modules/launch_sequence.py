@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from mcheck.answers.result import Answer, Covers, LaunchAnswer
-from mcheck.answers.verdict_rules import verdict_of
+from mcheck.answers.verdict_rules import add_verdict, verdict_of
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.reasons import Cause, Reason, Reasons, timeout_reason, unique_reasons
 from mcheck.base.verdicts import Verdict
@@ -33,6 +33,7 @@ MOST_REASONS = 4
 MOST_NAMES = 8
 """The maximum number of launches that a text lists."""
 CONCURRENT = "launches on different GPUs are not followed together yet"
+CONTENTS = "what earlier launches leave in memory decides whether this is {}"
 UNCERTAIN = "launches that may overlap are not ordered for certain"
 STREAM = "each GPU runs these launches in one stream, and nothing else beside them"
 
@@ -52,7 +53,12 @@ def answer_sequence(
             key = begun, lost = study.begins_with(number)
             if key not in known:
                 asked = replace(question, timeout=limit.remaining())
-                known[key] = answer_for_every(without_initialisers(module, lost), begun, model, asked, engine)
+                given = answer_for_every(without_initialisers(module, lost), begun, model, asked, engine)
+                if (begun != study.launches[number] or lost) and any(f.severity == "error" for f in given.findings):
+                    asked = replace(question, timeout=limit.remaining())
+                    described = answer_for_every(module, study.launches[number], model, asked, engine)
+                    given = _without_doubtful(given, described)
+                known[key] = given
             answers.append(_within(study, number, known[key]))
         conflicts = study.conflicts()
         left += _listed(UNCERTAIN, study, [c for c in conflicts if not c.definite])
@@ -77,6 +83,27 @@ def _listed(said: str, study: LaunchStudy, conflicts: Sequence[Conflict]) -> Rea
 
 
 # --- the answer about one of them -----------------------------------------------------------------------------
+
+
+def _without_doubtful(given: Answer, described: Answer) -> Answer:
+    """The answer about a launch without findings that may rest on contents that earlier launches do not leave.
+
+    ``given`` takes the contents of what they may write as unknown, ``described`` as the launch file gives them: an
+    error is one of the launch if both have it.
+    """
+
+    def key(finding: Finding) -> object:
+        return finding.code, tuple(access.span for access in finding.accesses)
+
+    sure = {key(f) for f in described.findings}
+    kept = tuple(f for f in given.findings if f.severity != "error" or key(f) in sure)
+    said = [
+        Reason(Cause.OTHER_LAUNCHES, CONTENTS.format(f.code), span=f.accesses[0].span if f.accesses else None)
+        for f in given.findings if f not in kept
+    ]  # fmt: skip
+    if not said:
+        return given
+    return add_verdict(replace(given, findings=kept, covered=False, reasons=unique_reasons(given.reasons, said)))
 
 
 def _within(study: LaunchStudy, number: int, given: Answer) -> Answer:

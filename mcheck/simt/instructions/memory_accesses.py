@@ -301,8 +301,9 @@ def store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
                 and not any(q.any() for _, q in given)
             )
             leaves = [found, *((v for v, _ in given) if exact and len(those) == len(lanes) else ())]
-            if op.sem == "weak" and len(those) == len(lanes):
-                one = distinct_stores(c, statement, found, given, lanes)
+            if op.sem == "weak" and len(those):
+                placed = np.isin(lanes, those)  # of the others the address is not known
+                one = distinct_stores(c, statement, found, [(v[placed], q[placed]) for v, q in given], those)
                 those, leaves = those[one], [leaf[one] for leaf in leaves]
             if len(those):
                 c.trace.emit(

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from mcheck.checking.check.inquiry import check_case
+from mcheck.checking.check.command import check_case
 from mcheck.checking.check.modules import check_text
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.frontend.ptx.launch_reader import from_object
