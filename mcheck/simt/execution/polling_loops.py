@@ -72,6 +72,67 @@ def find_tests(function: ptx.Function, at: int) -> list[int]:
     ]
 
 
+SIGN_TESTS = frozenset((("gt", -1), ("ge", 0), ("lt", 0), ("le", -1)))
+"""Comparisons that test the sign of a number."""
+
+
+def find_sign_tests(function: ptx.Function, at: int) -> list[ptx.Operand]:
+    """The operands with which the sign bit of what the load at ``at`` returns is compared, where nothing else reads it:
+    by an exclusive or and a comparison of the result with 0, as in the grid barrier of cooperative groups.
+    """
+    target = function.body[at].operands[0]
+    if function.body[at].guard is not None or not isinstance(target, ptx.Register):
+        return []
+    found = []
+    end = min(at + LOOKAHEAD, len(function.body))
+    for k in range(at + 1, end):
+        made = function.body[k]
+        if made.opcode[0] != "xor" or made.opcode[-1] != "b32" or made.guard is not None or find_fault(made):
+            continue
+        result, left, right = made.operands
+        if target not in (left, right) or left == right or not isinstance(result, ptx.Register):
+            continue
+        for j in range(k + 1, end):
+            test = function.body[j]
+            if test.opcode[0] != "setp" or len(test.opcode) != 3 or test.opcode[2] != "s32" or find_fault(test):
+                continue
+            if test.operands[1] != result or (test.opcode[1], _signed(test.operands[2], 32)) not in SIGN_TESTS:
+                continue
+            if _only_reader(function, target, k) and _only_reader(function, result, j):
+                found.append(right if left == target else left)
+    return found
+
+
+def _signed(operand: ptx.Operand, size: int) -> int:
+    return _number(operand.value, "s", size) if isinstance(operand, ptx.Immediate) else 1
+
+
+def _find_awaited_sign(
+    function: ptx.Function, at: int, value: Callable[[ptx.Operand], int | None], asked: set[int],
+    given: Known, fixed: Known | None,
+) -> AwaitedValue | None:  # fmt: skip
+    """The condition of a loop that repeats a load until its sign bit is another one, or the same."""
+    target = function.body[at].operands[0]
+    assert isinstance(target, ptx.Register)
+    top = 1 << 31
+    for operand in find_sign_tests(function, at):
+        other = value(operand)
+        if other is None:
+            continue
+        env = {r.index: other for r in operand_registers(operand)}
+        back = {
+            v: _returns(
+                function, (at,), asked, at + 1, {**given, **env, target.index: v}, LOOKAHEAD, {target.index}, fixed
+            )
+            for v in (0, 1, top - 1, top, top + 1, 2 * top - 1)
+        }
+        again = {v >= top: returns for v, returns in back.items()}
+        if again[False] is again[True] or any(returns is not again[v >= top] for v, returns in back.items()):
+            continue
+        return AwaitedValue(">=" if again[True] else "<", 0, "s32", condition_only=True)
+    return None
+
+
 def find_awaited(
     function: ptx.Function, at: int, value: Callable[[ptx.Operand], int | None], *, unchanged: bool = False
 ) -> AwaitedValue | None:
@@ -124,7 +185,7 @@ def find_awaited(
         if all(back[v] is holds[v] for v in probes):
             operator = NEGATED[operator]
             return AwaitedValue(operator, number, kind, operator == "==" or _only_reader(function, target, place))
-    return None
+    return _find_awaited_sign(function, at, value, asked, given, fixed)
 
 
 def _number(value: int, kind: str, size: int) -> int:

@@ -24,7 +24,7 @@ from mcheck.semantics.tensor_map_values import decode
 from mcheck.simt.execution.cluster import Cluster, MissingParameter, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, no_effect, register_maker
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
-from mcheck.simt.execution.polling_loops import AwaitedValue, find_awaited, find_tests
+from mcheck.simt.execution.polling_loops import AwaitedValue, find_awaited, find_sign_tests, find_tests
 from mcheck.simt.execution.trace import decisive_operands, fill_operands
 from mcheck.simt.execution.value_numbering import hash_number, number_warp
 from mcheck.simt.traces.dependent_grids import record_early_accesses
@@ -220,7 +220,8 @@ def find_waits(
     """
     statement = unit.function.body[at]
     target = statement.operands[0]
-    operands = list(dict.fromkeys(o for t in find_tests(unit.function, at) for o in unit.function.body[t].operands[1:]))
+    tested = [o for t in find_tests(unit.function, at) for o in unit.function.body[t].operands[1:]]
+    operands = list(dict.fromkeys((*tested, *find_sign_tests(unit.function, at))))
     if operands and unchanged:
         operands += [o for o in statement.operands[1:] if isinstance(o, ptx.Register) and o not in operands]
     fetches = {o: k.fetch(unit, o) for o in operands}
