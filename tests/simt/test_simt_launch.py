@@ -15,6 +15,9 @@ from mcheck.ptx import check
 
 ANSWERS = list(read_answers())
 APART = [answer for answer in ANSWERS if answer.shares != "protocol"]
+PROTOCOLS = [answer for answer in ANSWERS if answer.shares == "protocol"]
+ANSWERED = [answer for answer in PROTOCOLS if not answer.today]
+OPEN = [answer for answer in PROTOCOLS if answer.today]
 MODULES = sorted({answer.module for answer in ANSWERS})
 OF_SEVERAL_LAUNCHES = {"programmatic", "gpu"}
 """Fields of a launch that have a meaning only beside other launches."""
@@ -95,6 +98,7 @@ def test_modules_are_small_and_carry_nothing_of_the_machine_they_were_built_on(p
     assert text.splitlines()[0].endswith(f"TWIN={twin}")
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("answer", APART, ids=lambda answer: answer.label)
 def test_kernels_that_keep_apart_answer_as_they_say(answer: Answer) -> None:
     found = check(answer.module, answer.description())
@@ -102,3 +106,18 @@ def test_kernels_that_keep_apart_answer_as_they_say(answer: Answer) -> None:
         assert found.verdict == answer.today, "if it is right now, the row needs no 'today' any more"
     else:
         assert agrees(answer, found)
+
+
+@pytest.mark.daily
+@pytest.mark.parametrize("answer", ANSWERED, ids=lambda answer: answer.label)
+def test_protocols_answer_as_they_say(answer: Answer) -> None:
+    found = check(answer.module, answer.description(), timeout=100)
+    assert agrees(answer, found), (found.verdict, found.reason, found.findings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("answer", OPEN, ids=lambda answer: answer.label)
+def test_protocols_that_are_not_answered_yet_have_no_wrong_answer(answer: Answer) -> None:
+    """``bounded`` and ``unknown`` differ with the time; ``python -m benchmarks.launch_corpus --answers`` shows both."""
+    found = check(answer.module, answer.description(), timeout=30)
+    assert agrees(answer, found) or found.verdict in ("bounded", "unknown"), (found.verdict, found.findings)
