@@ -50,6 +50,7 @@ class Answer:
     codes: tuple[str, ...]
     lines: frozenset[int]
     today: str
+    slow: bool
     why: str
 
     @property
@@ -88,6 +89,7 @@ def read_answers(folder: Path = FOLDER) -> Iterator[Answer]:
                 codes=tuple(answer.get("codes", ())),
                 lines=frozenset(answer.get("lines", ())),
                 today=answer.get("today", ""),
+                slow=answer.get("slow", False),
                 why=answer["why"],
             )
 
