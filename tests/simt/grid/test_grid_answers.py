@@ -182,3 +182,21 @@ def test_a_generic_store_to_local_memory_is_read_back() -> None:
 def test_an_access_before_the_first_buffer_is_outside(before: int) -> None:
     for body in (f"st.global.u32 [%rd1+-{before}], 1;", f"ld.global.u32 %r5, [%rd1+-{before}];"):
         assert {f.code for f in checked(body, grid=1).findings} == {"UB103"}
+
+
+FEW = {
+    "one": ("setp.eq.u32 %p1, %r1, 7; @%p1 st.global.u32 [%rd6], 1;", "proved"),
+    "two": ("setp.eq.u32 %p1, %r1, 7; setp.eq.u32 %p2, %r1, 13; @%p1 st.global.u32 [%rd6], 1;"
+            "@%p2 st.global.u32 [%rd6], 1;", "RACE001"),
+    "either": ("setp.eq.u32 %p1, %r1, 7; setp.eq.or.u32 %p2, %r1, 13, %p1; @%p2 st.global.u32 [%rd6], 1;", "RACE001"),
+    "both": ("setp.eq.u32 %p1, %r1, 7; setp.eq.and.u32 %p2, %r1, 13, %p1; @%p2 st.global.u32 [%rd6], 1;", "proved"),
+    "first": ("setp.eq.u32 %p1, %r1, 0; @%p1 st.global.u32 [%rd6], 1;", "proved"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_a_guard_that_holds_in_few_clusters(name: str) -> None:
+    body, answer = FEW[name]
+    found = checked(body, grid=20)
+    assert ([f.code for f in found.findings] or [found.verdict]) == [answer]
+    assert answer != "proved" or covers(found) == (20, 20)
