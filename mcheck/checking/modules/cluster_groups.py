@@ -30,7 +30,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const, Lanes
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.program import Program
-from mcheck.simt.grid.grid_classes import Incomparable, find_clashes, find_classes, follow_each
+from mcheck.simt.grid.grid_classes import Clash, Incomparable, find_clashes, find_classes, follow_each
 
 MAX_TOGETHER = 8
 """Maximum number of clusters that are followed together."""
@@ -171,9 +171,13 @@ def answer_by_classes(module: Module, launch: Launch, alone: Answer, follow: Fol
     executions = alone.executions
     clash = next(find_clashes(classes, is_conflict, limit), None)
     if clash is not None:
-        pair = follow(replace(launch, group=tuple(dict.fromkeys((clash.first, clash.second)))), limit)
-        assert pair is not None
-        return pair.answer if pair.answer.verdict is Verdict.FINDING else None
+        pair = _answer_about_pair(launch, clash, follow, limit)
+        if pair is not None or classes.lost:
+            return pair
+        classes = find_classes(module, launch, limit, exact=True)
+        clash = None if classes.lost else next(find_clashes(classes, is_conflict, limit), None)
+        if clash is not None:
+            return _answer_about_pair(launch, clash, follow, limit)
     if classes.lost or len(classes.firsts) > MAX_CLASSES:
         return None
     findings, cut = alone.findings, alone.cut
@@ -194,6 +198,13 @@ def answer_by_classes(module: Module, launch: Launch, alone: Answer, follow: Fol
         covers=Covers(clusters=total, total=total),
     )  # fmt: skip
     return add_verdict(given)
+
+
+def _answer_about_pair(launch: Launch, clash: Clash, follow: Follow, limit: Limit) -> Answer | None:
+    """The answer about two clusters that conflict, if it is a finding."""
+    pair = follow(replace(launch, group=tuple(dict.fromkeys((clash.first, clash.second)))), limit)
+    assert pair is not None
+    return pair.answer if pair.answer.verdict is Verdict.FINDING else None
 
 
 # --- clusters that are not there ------------------------------------------------------------------------------------

@@ -149,6 +149,7 @@ def _needed_rows(module: ptx.Module, units: list[Unit], *, maps: bool, named: bo
     loads: list[set[int]] = []
     data: set[int] = set()
     idle: list[tuple[set[int], set[int]]] = []
+    reached = _is_local_stored_generically(units)
     for unit in units:
         for k, statement in enumerate(unit.function.body):
             over = branch_body(unit, k)
@@ -157,6 +158,8 @@ def _needed_rows(module: ptx.Module, units: list[Unit], *, maps: bool, named: bo
                 idle.append((computed, {unit.frame + r.index for r in read_registers(statement)}))
             else:
                 _add_flow(module, units, unit, statement, (wanted, flows, loads, data))
+                if reached and statement.opcode[0] == "ld" and "local" in statement.opcode:
+                    loads.append({unit.frame + r.index for r in written_registers(statement)})
     moved = named
     wanted |= data if named else set()
     while True:
@@ -227,6 +230,15 @@ def _add_flow(
 def _reads_own_memory(statement: ptx.Statement) -> bool:
     """Whether a load reads memory of the lane's own or given by the launch."""
     return bool({"param", "local", "const", "param::entry", "param::func"} & set(statement.opcode))
+
+
+def _is_local_stored_generically(units: list[Unit]) -> bool:
+    """Whether a store by a generic address may be to local memory."""
+    opcodes = [s.opcode for u in units for s in u.function.body]
+    converted = any(o[0] == "cvta" and "local" in o and "to" not in o for o in opcodes)
+    return converted and any(
+        o[0] == "st" and not any(p.startswith(("global", "shared", "local", "param")) for p in o) for o in opcodes
+    )
 
 
 def _argument_flow(

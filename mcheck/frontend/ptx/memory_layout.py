@@ -116,7 +116,7 @@ class _Builder:
     shared_objects: list[tuple[MemObject, int]] = field(default_factory=list)
     symbols: dict[tuple[str, str], int] = field(default_factory=dict)
     shared: set[tuple[str, str]] = field(default_factory=set)
-    next_global: int = GLOBAL_BASE + GAP
+    next_global: int = GLOBAL_BASE + 2 * GAP  # what is before the first object is not taken for a parameter
     next_shared: int = SYSTEM_BYTES
     next_local: int = LOCAL_BASE
     given: Span | None = None

@@ -69,6 +69,11 @@ def _taint_statement(
 
 
 def _stores_taint(unit: Unit, statement: ptx.Statement, found: set[int]) -> bool:
+    """Whether a store, of an instruction that depends on the coordinates, may leave other bytes in other clusters. One
+    to global memory at another place does not: another cluster's bytes there are a conflict.
+    """
+    if statement.guard is not None or "global" not in statement.opcode:
+        return True
     values = [o for o in statement.operands[-2:] if not isinstance(o, ptx.Address)]
     given = {unit.frame + r.index for o in values for r in operand_registers(o)}
     return not found.isdisjoint(given) or not COORDINATES.isdisjoint(special_registers(statement))

@@ -19,7 +19,7 @@ from mcheck.base.errors import Span
 from mcheck.base.records import dataclass as record
 from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.frontend.ptx.launch import Launch
-from mcheck.frontend.ptx.module import Module
+from mcheck.frontend.ptx.module import Module, Statement
 from mcheck.simt.grid.footprint import ANY, Footprint, Form
 from mcheck.simt.grid.launch_accesses import MAX_CLUSTERS, box_extents, class_symbols
 from mcheck.simt.grid.regions import Extent, regions_of
@@ -82,8 +82,10 @@ class GridClasses:
         return number % a, number // a % b, number // (a * b)
 
 
-def find_classes(module: Module, launch: Launch, limit: Limit) -> GridClasses:
-    """Execute a cluster of each class of a launch."""
+def find_classes(module: Module, launch: Launch, limit: Limit, *, exact: bool = False) -> GridClasses:
+    """Execute a cluster of each class of a launch. Unless ``exact``, clusters of a class may omit weak accesses that
+    the executed one makes: there are fewer classes then, but clashes need not be real.
+    """
     found = GridClasses(launch)
     counts = launch.cluster_counts
     if prod(counts) > MAX_CLUSTERS:
@@ -92,7 +94,7 @@ def find_classes(module: Module, launch: Launch, limit: Limit) -> GridClasses:
     left = np.ones(counts[::-1], np.bool_)  # by z, y, x
     first = launch.first
     while not found.lost:
-        _follow_class(module, replace(launch, first=first), limit, found, left)
+        _follow_class(module, replace(launch, first=first), limit, found, left, ExactWatch if exact else GridWatch)
         if not left.any():
             break
         if len(found.firsts) >= MAX_CLASSES:
@@ -139,13 +141,25 @@ class SingleWatch(GridWatch):
         """Coordinates do not vary."""
 
 
-def _follow_class(module: Module, launch: Launch, limit: Limit, found: GridClasses, left: NDArray[np.bool_]) -> None:
+@dataclass(slots=True)
+class ExactWatch(GridWatch):
+    """The watch on a cluster whose class makes the same accesses."""
+
+    def may_be_omitted(self, statement: Statement) -> bool:
+        """No access."""
+        del statement
+        return False
+
+
+def _follow_class(
+    module: Module, launch: Launch, limit: Limit, found: GridClasses, left: NDArray[np.bool_], watch: type[GridWatch]
+) -> None:
     ways = [
-        (cluster, watch)
-        for _, cluster, watch in follow_paths(module, launch, limit, lambda: GridWatch(cluster_space(launch)))
+        (cluster, seen)
+        for _, cluster, seen in follow_paths(module, launch, limit, lambda: watch(cluster_space(launch)))
         if not cluster.last_lane_leads
     ]
-    spaces = [watch.space for _, watch in ways]
+    spaces = [seen.space for _, seen in ways]
     if len(ways) != 1 or any(
         cluster.trace.order_gaps or cluster.trace.gaps or cluster.chosen_spans for cluster, _ in ways
     ):
@@ -158,8 +172,8 @@ def _follow_class(module: Module, launch: Launch, limit: Limit, found: GridClass
     found.firsts.append(launch.first)
     counts = launch.cluster_counts
     numbers = places @ np.array([1, counts[0], counts[0] * counts[1]], np.int64)
-    for _, watch in ways:
-        found.accesses += _accesses(watch.footprint, symbols[mine], numbers[mine], watch.space, found)
+    for _, seen in ways:
+        found.accesses += _accesses(seen.footprint, symbols[mine], numbers[mine], seen.space, found)
 
 
 def _accesses(

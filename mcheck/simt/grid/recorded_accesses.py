@@ -137,17 +137,23 @@ class AccessRecorder(AccessPlacement):
         spaces = {"own"} if own else {"memory", "own"} if generic else {"memory"}
 
         def before(_: Cluster, lanes: Indices) -> None:
-            if told or self.may_differ(given) or (own and self.may_differ(based)):
+            private = own or (generic and self._may_be_private(fetch, lanes))
+            if told or self.may_differ(given) or (private and self.may_differ(based)):
                 self.tainted_memory |= spaces
                 if not own and (not weak or code.stores_needed or code.stores_named):
                     reason = f"the value that '{statement.text}' stores depends on the coordinates"
                     self.space.isolate(reason, statement.span)
-            if self.optional is not None and (own or code.stores_decide):
+            if self.optional is not None and (private or code.stores_decide):
                 self.tainted_memory |= spaces
             if not own:
                 self.record_access(unit, statement, place, fetch, lanes, kind)
 
         return before
+
+    def _may_be_private(self, fetch: Fetch, lanes: Indices) -> bool:
+        """Whether a generic address of one of these lanes is in its own memory."""
+        at = np.broadcast_to(fetch()[0], self.compiler.lanes.exists.shape)[lanes]
+        return bool((at >= LOCAL_BASE).any())
 
     def _atomic(self, unit: Unit, statement: ptx.Statement) -> Before:
         opcode = statement.opcode

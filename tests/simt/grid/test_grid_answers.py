@@ -148,3 +148,55 @@ def test_prefetches_and_shared_memory_may_come_before_the_wait() -> None:
     body = ".shared .b32 s; prefetch.global.L2 [%rd1]; bar.warp.sync -1; st.shared.u32 [s], 1; griddepcontrol.wait;"
     found = checked(body.replace("st.shared", "setp.eq.u32 %p1, %r2, 0; @%p1 st.shared"), grid=1)
     assert (found.verdict, found.findings) == ("proved", ())
+
+
+LOCAL = ".local .align 8 .b8 own[8]; st.local.u32 [own], 0; st.local.u32 [own+4], 0; mov.u64 %rd9, own;"
+GENERIC = f"{LOCAL} cvta.local.u64 %rd9, %rd9;"
+ODD = "and.b32 %r9, %r1, 1; setp.eq.u32 %p1, %r9, 1; mul.wide.u32 %rd10, %r9, 4; add.u64 %rd10, %rd9, %rd10;"
+PRIVATE = {
+    "place": f"{LOCAL} {ODD} st.local.u32 [%rd10], 1; ld.local.u32 %r5, [own+4];",
+    "guard": f"{LOCAL} {ODD} @%p1 st.local.u32 [own], 1; ld.local.u32 %r5, [own];",
+    "generic place": f"{GENERIC} {ODD} st.u32 [%rd10], 1; ld.local.u32 %r5, [own+4];",
+    "generic guard": f"{GENERIC} {ODD} @%p1 st.u32 [%rd9], 1; ld.local.u32 %r5, [own];",
+    "generic value": f"{GENERIC} {ODD} st.u32 [%rd9], %r9; ld.local.u32 %r5, [own];",
+    "shared guard": f".shared .u32 s; st.shared.u32 [s], 0; {ODD} @%p1 st.shared.u32 [s], 1; ld.shared.u32 %r5, [s];",
+}
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_what_is_stored_before_can_depend_on_the_coordinates(name: str) -> None:
+    """CTAs with odd numbers write to one word, because of what they stored before."""
+    found = checked(
+        f"{PRIVATE[name]} setp.eq.u32 %p2, %r5, 0; setp.ne.u32 %p3, %r2, 0;"
+        "@%p2 bra END; @%p3 bra END; st.global.u32 [%rd2], 1; END:"
+    )
+    assert [f.code for f in found.findings] == ["RACE001"]
+
+
+def test_a_generic_store_to_local_memory_is_read_back() -> None:
+    body = f"{GENERIC} st.u32 [%rd9], 1; ld.local.u32 %r5, [own]; setp.eq.u32 %p2, %r5, 0; @%p2 bra END;"
+    assert [f.code for f in checked(f"{body} st.global.u32 [%rd2+4096], 1; END:", grid=1).findings] == ["UB103"]
+
+
+@pytest.mark.parametrize("before", [4, 64, 4096])
+def test_an_access_before_the_first_buffer_is_outside(before: int) -> None:
+    for body in (f"st.global.u32 [%rd1+-{before}], 1;", f"ld.global.u32 %r5, [%rd1+-{before}];"):
+        assert {f.code for f in checked(body, grid=1).findings} == {"UB103"}
+
+
+FEW = {
+    "one": ("setp.eq.u32 %p1, %r1, 7; @%p1 st.global.u32 [%rd6], 1;", "proved"),
+    "two": ("setp.eq.u32 %p1, %r1, 7; setp.eq.u32 %p2, %r1, 13; @%p1 st.global.u32 [%rd6], 1;"
+            "@%p2 st.global.u32 [%rd6], 1;", "RACE001"),
+    "either": ("setp.eq.u32 %p1, %r1, 7; setp.eq.or.u32 %p2, %r1, 13, %p1; @%p2 st.global.u32 [%rd6], 1;", "RACE001"),
+    "both": ("setp.eq.u32 %p1, %r1, 7; setp.eq.and.u32 %p2, %r1, 13, %p1; @%p2 st.global.u32 [%rd6], 1;", "proved"),
+    "first": ("setp.eq.u32 %p1, %r1, 0; @%p1 st.global.u32 [%rd6], 1;", "proved"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_a_guard_that_holds_in_few_clusters(name: str) -> None:
+    body, answer = FEW[name]
+    found = checked(body, grid=20)
+    assert ([f.code for f in found.findings] or [found.verdict]) == [answer]
+    assert answer != "proved" or covers(found) == (20, 20)
