@@ -4,9 +4,9 @@
 
 Two or three CTAs of one thread, or two CTAs of two, store and load words with and without care, draw tickets, wait, and
 branch on what they read. Of the module, the paths that differ in values read are followed one after another; the
-explicit engine lists the executions of the litmus test, and shares none of that. Half of the programs follow a plan
-(a message, tickets, a lock, a barrier of the grid) that is damaged now and then; of the others, threads store to one
-word where they read certain values, so there is a race if the model allows these values together.
+explicit engine lists the executions of the litmus test, and shares none of that. Some programs follow a plan (a
+message, tickets, a lock, a barrier of the grid) that is damaged now and then; in the others, threads access the data
+where they read certain values, so there is a race if the model allows these values together.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ from tests.fuzz.minimise import minimise
 WORDS = ("x", "y", "z")
 DATA = ("d", "e")
 NOT_RESIDENT = "DEAD007"
-MODULE_SECONDS = 3.0
+MODULE_SECONDS = 2.0
 JUDGE_SECONDS = 5.0
 REGISTERS = 8
+OWN = 4
+"""The register that holds the number of the CTA, from 1 on; the others hold zero at first."""
 
 Lines = tuple[str, ...]
 
@@ -67,7 +69,8 @@ def make_grid(bodies: list[Lines], width: int, *, cooperative: bool) -> Grid:
     """The program in which the threads execute these lines."""
     roles = tuple(Role(f"P{k}", f"cta {k // width}, warp 0, lane {k % width}", lines) for k, lines in enumerate(bodies))
     words = tuple(f".global .u32 {name} = 0;" for name in (*WORDS, *DATA))
-    objects = (*words, *(f"{role.name}:r{k} = 0;" for role in roles for k in range(REGISTERS)))
+    values = {(k, r): k // width + 1 if r == OWN else 0 for k in range(len(roles)) for r in range(REGISTERS)}
+    objects = (*words, *(f"P{k}:r{r} = {value};" for (k, r), value in values.items()))
     return Grid(Draft("grid", DEFAULT_MODEL, objects, roles), width, cooperative)
 
 
@@ -80,6 +83,7 @@ def write_module(grid: Grid) -> str:
     lines += [f"ld.param.u64 %a{k}, [{name}];" for k, name in enumerate(names)]
     lines += [f"mov.u32 %r{k}, 0;" for k in range(REGISTERS)]
     lines += ["mov.u32 %k0, %ctaid.x;", "mov.u32 %k1, %tid.x;", f"mad.lo.u32 %me, %k0, {grid.width}, %k1;"]
+    lines.append(f"add.u32 %r{OWN}, %k0, 1;")
     labels = count()
     codes: dict[tuple[int, Lines], str] = {}
     for k, role in enumerate(grid.draft.roles):
@@ -130,11 +134,14 @@ def generate(random: Random) -> Grid:
     """A random program."""
     width = random.choices((1, 2), (4, 1))[0]
     threads = 4 if width == 2 else random.choices((2, 3), (3, 2))[0]
-    if random.random() < 0.5:
+    family = random.random()
+    if family < 0.4:
         bodies = random.choice(PLANS)(random, threads)
         for _ in range(random.choices((0, 1, 2), (3, 4, 2))[0]):
             k = random.randrange(threads)
             bodies[k] = _damage(random, bodies[k])
+    elif family < 0.7:
+        bodies = _outcome(random, threads)
     else:
         bodies = [_unplanned(random, threads) for _ in range(threads)]
         if random.random() < 0.3:
@@ -153,7 +160,8 @@ def _load(random: Random, register: int, word: str, sems: str = "acquire relaxed
 
 
 def _store(random: Random, word: str, value: object, sems: str = "release relaxed") -> str:
-    return f"st.{random.choice(sems.split())}.{_scope(random)}.global.u32 [{word}], {value};"
+    shown = f"r{OWN}" if random.random() < 0.15 else value
+    return f"st.{random.choice(sems.split())}.{_scope(random)}.global.u32 [{word}], {shown};"
 
 
 def _atomic(random: Random, register: int, word: str, sems: str = "acq_rel acquire release relaxed") -> str:
@@ -312,6 +320,36 @@ def _order(random: Random, threads: int) -> list[Lines]:
     return bodies + [_unplanned(random, threads) for _ in range(threads - len(bodies))]
 
 
+def _outcome(random: Random, threads: int) -> list[Lines]:
+    """Two or three accesses a thread, and a store to the data where all that was read is as guessed."""
+    bodies: list[Lines] = []
+    words = WORDS[: random.choice((1, 2, 2, 2, 3))]
+    for _ in range(threads):
+        lines: list[str] = []
+        tests: list[str] = []
+        for register in range(random.choice((2, 2, 3)) if threads < 3 else random.choice((1, 2, 2))):
+            word = random.choice(words)
+            what = random.choices(("load", "store", "atomic", "copy", "reduce"), (6, 5, 3, 2, 1))[0]
+            if what == "store" or (what == "copy" and not tests):
+                lines.append(_store(random, word, random.randint(1, 2)))
+            elif what == "copy":
+                lines += [f"add.u32 r6, r{register - 1}, {random.randint(0, 1)};", _store(random, word, "r6")]
+            elif what == "reduce":
+                lines.append(f"red.{random.choice(('relaxed', 'release'))}.gpu.global.add.u32 [{word}], 1;")
+            else:
+                lines.append((_load if what == "load" else _atomic)(random, register, word))
+                tests.append(f"if (r{register} {random.choices(('==', '!='), (5, 1))[0]} {random.randint(0, 2)}) {{")
+            if random.random() < 0.15:
+                lines.append(_fence(random))
+        if tests and random.random() < 0.3:
+            lines += [tests[-1], _store(random, random.choice(words), random.randint(1, 2)), "}"]
+        use = random.choice(("st.global.u32 [d], 1;", "st.global.u32 [d], 2;", "ld.global.u32 r7, [d];"))
+        if tests and random.random() < 0.1:
+            tests.append(f"if (r{OWN} == {random.randint(1, 2)}) {{")
+        bodies.append((*lines, *tests, use, *("}" for _ in tests)))
+    return [bodies[0]] * threads if random.random() < 0.2 else bodies
+
+
 PLANS: tuple[Callable[[Random, int], list[Lines]], ...] = (_message, _tickets, _lock, _barrier, _exclusion, _order)
 WEAKER = (
     ("acquire", "relaxed"), ("release", "relaxed"), ("acq_rel.gpu.global", "relaxed.gpu.global"),
@@ -344,6 +382,7 @@ def _damage(random: Random, lines: Lines) -> Lines:
 
 def _with_barriers(random: Random, bodies: list[Lines]) -> list[Lines]:
     """The threads with a barrier of the CTA, for both of its threads; now and then for one."""
+    barrier = random.choice(("barrier.sync 0;", "barrier.sync 0;", "bar.warp.sync 3;"))
     made = list(bodies)
     for k in range(0, len(made), 2):
         if random.random() < 0.7:
@@ -352,7 +391,7 @@ def _with_barriers(random: Random, bodies: list[Lines]) -> list[Lines]:
                     at = random.choice(
                         [0, len(made[j]), *(end for start, end in units(made[j]) if _is_outer(made[j], start))]
                     )
-                    made[j] = (*made[j][:at], "bar.sync 0;", *made[j][at:])
+                    made[j] = (*made[j][:at], barrier, *made[j][at:])
     return made
 
 
@@ -426,7 +465,7 @@ def report(comparison: Comparison) -> str:
     codes = ", ".join(f.code for f in module.findings)
     said = f"{comparison.what}: module {module.verdict} {codes}, explicit {sorted(judge.codes or ())} {judge.reason}"
     draft = replace(grid.draft, objects=tuple(text for text in grid.draft.objects if ":r" not in text))
-    return f"{said}\n{draft.text()}registers 0, width {grid.width}, cooperative {grid.cooperative}"
+    return f"{said}\n{draft.text()}r{OWN} the number of the CTA, width {grid.width}, cooperative {grid.cooperative}"
 
 
 def main() -> int:

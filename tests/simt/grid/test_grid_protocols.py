@@ -56,8 +56,8 @@ def test_an_answer_about_another_program_is_a_contradiction() -> None:
     assert contradict(check_module(wrong), judges[0]) == "invented"
 
 
-@pytest.mark.parametrize(("first", "kinds"), [("st.global.u32 [d], 1;", {"race"}), ("", frozenset())])
-def test_blocks_and_waits_are_the_same_in_both_forms(first: str, kinds: set[str]) -> None:
+@pytest.mark.parametrize(("first", "kinds"), [("st.global.u32 [d], 1;", frozenset({"race"})), ("", frozenset())])
+def test_blocks_and_waits_are_the_same_in_both_forms(first: str, kinds: frozenset[str]) -> None:
     found = compare(make_grid([(first, *BLOCKS[1:]) if first else BLOCKS[1:], BLOCKS], 1, cooperative=True))
     assert (found.what, found.judge.kinds) == ("", kinds)
     assert {f.kind for f in found.module.findings} == kinds
