@@ -17,7 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import combinations, count
 from random import Random
 from typing import Any
 
@@ -421,18 +421,23 @@ class Comparison:
         return str(self.module.verdict)
 
 
-def compare(grid: Grid) -> Comparison:
-    """Check a program in both forms."""
-    module = check_module(grid)
-    judge = run_engine("explicit", parse(grid.draft.text(), "grid.litmus"), model_of(DEFAULT_MODEL), JUDGE_SECONDS)
-    return Comparison(grid, module, judge, contradict(module, judge))
+def compare(grid: Grid, seconds: float = MODULE_SECONDS) -> Comparison:
+    """Check a program in both forms; the answer about the module has so many seconds of the processor."""
+    module = check_module(grid, seconds)
+    judge = judge_threads(grid.draft)
+    return Comparison(grid, module, judge, contradict(module, judge) or contradict_residency(grid, module))
 
 
-def check_module(grid: Grid) -> Result:
+def judge_threads(draft: Draft) -> EngineAnswer:
+    """The answer of the explicit engine about the threads."""
+    return run_engine("explicit", parse(draft.text(), "grid.litmus"), model_of(DEFAULT_MODEL), JUDGE_SECONDS)
+
+
+def check_module(grid: Grid, seconds: float = MODULE_SECONDS) -> Result:
     """The answer about the module."""
     launch = launch_reader.from_object(grid.launch)
     with processor_time():
-        return check_text(write_module(grid), "<ptx>", launch, Settings(timeout=MODULE_SECONDS), Options())
+        return check_text(write_module(grid), "<ptx>", launch, Settings(timeout=seconds), Options())
 
 
 def contradict(module: Result, judge: EngineAnswer) -> str:
@@ -447,16 +452,42 @@ def contradict(module: Result, judge: EngineAnswer) -> str:
     return "invented" if not found <= judge.kinds else ""
 
 
-def smallest(comparison: Comparison, seconds: float = 60.0) -> Comparison:
-    """A smaller program with the same contradiction."""
+def contradict_residency(grid: Grid, module: Result) -> str:
+    """The contradiction about CTAs of which some begin only after others: each set of them has to come to its end."""
+    told = any(f.code == NOT_RESIDENT for f in module.findings)
+    if grid.cooperative:
+        return "invented: not resident" if told else ""
+    if not told and module.verdict != Verdict.PROVED:
+        return ""
+    stuck: list[bool | None] = []
+    ctas = len(grid.draft.roles) // grid.width
+    for number in range(1, ctas):
+        for resident in combinations(range(ctas), number):
+            kinds = judge_threads(_only(grid, resident)).kinds
+            stuck.append(None if kinds is None else "deadlock" in kinds)
+    if not told:
+        return "missed: not resident" if any(stuck) else ""
+    return "" if any(s is not False for s in stuck) else "invented: not resident"
+
+
+def _only(grid: Grid, resident: tuple[int, ...]) -> Draft:
+    """The threads of some CTAs."""
+    left = [(f"P{k}", role) for k, role in enumerate(grid.draft.roles) if k // grid.width in resident]
+    names = {name for name, _ in left}
+    objects = (text for text in grid.draft.objects if ":" not in text or text.partition(":")[0] in names)
+    return replace(grid.draft, objects=tuple(objects), roles=tuple(role for _, role in left))
+
+
+def smallest(comparison: Comparison, seconds: float, *, patience: float = 60.0) -> Comparison:
+    """A smaller program with the same contradiction, where the module has so many seconds."""
     grid = comparison.grid
 
     def shows(draft: Draft) -> bool:
         if len(draft.roles) < len(grid.draft.roles) or draft.objects != grid.draft.objects:
             return False
-        return compare(replace(grid, draft=draft)).what == comparison.what
+        return compare(replace(grid, draft=draft), seconds).what == comparison.what
 
-    return compare(replace(grid, draft=minimise(grid.draft, shows, seconds=seconds)))
+    return compare(replace(grid, draft=minimise(grid.draft, shows, seconds=patience)), seconds)
 
 
 def report(comparison: Comparison) -> str:
@@ -472,13 +503,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="compares what is said of random grids as modules and as litmus tests")
     parser.add_argument("--programs", type=int, default=200, help="how many programs (%(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="the seed of the first program (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=MODULE_SECONDS, help="for each module (%(default)s)")
     chosen = parser.parse_args()
     outcomes: Counter[str] = Counter()
     for seed in range(chosen.seed, chosen.seed + chosen.programs):
-        found = compare(generate(Random(seed)))
+        found = compare(generate(Random(seed)), chosen.seconds)
         outcomes[found.outcome] += 1
         if found.what:
-            print(f"seed {seed}: {report(smallest(found))}\n", flush=True)
+            print(f"seed {seed}: {report(smallest(found, chosen.seconds))}\n", flush=True)
     print(", ".join(f"{outcome} {number}" for outcome, number in sorted(outcomes.items())))
     return int(any(outcome.startswith("contradiction") for outcome in outcomes))
 

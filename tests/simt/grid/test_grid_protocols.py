@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from mcheck.base.verdicts import Verdict
-from mcheck.frontend.litmus import parse
-from tests.fuzz.differential import DEFAULT_MODEL, model_of, run_engine
-from tests.fuzz.grids import Grid, check_module, compare, contradict, generate, make_grid, report
+from tests.fuzz.grids import (
+    Grid,
+    check_module,
+    compare,
+    contradict,
+    contradict_residency,
+    generate,
+    judge_threads,
+    make_grid,
+    report,
+)
 
 SEEDS = 40
 BLOCKS = (
@@ -48,16 +57,26 @@ def test_both_forms_of_a_program_are_answered(sem: str, verdict: Verdict) -> Non
 
 def test_an_answer_about_another_program_is_a_contradiction() -> None:
     right, wrong = handed_over("release"), handed_over("relaxed")
-    judges = [
-        run_engine("explicit", parse(grid.draft.text(), "grid.litmus"), model_of(DEFAULT_MODEL))
-        for grid in (right, wrong)
-    ]
-    assert contradict(check_module(right), judges[1]) == "missed"
-    assert contradict(check_module(wrong), judges[0]) == "invented"
+    assert contradict(check_module(right), judge_threads(wrong.draft)) == "missed"
+    assert contradict(check_module(wrong), judge_threads(right.draft)) == "invented"
+
+
+def test_what_is_said_of_ctas_that_are_not_resident_is_compared() -> None:
+    waits = make_grid(
+        [("await ld.acquire.gpu.global.u32 r0, [x] == 1;",), ("st.release.gpu.global.u32 [x], 1;",)],
+        1,
+        cooperative=False,
+    )
+    promised = replace(waits, cooperative=True)
+    found = compare(waits, 30.0)
+    assert (found.what, [f.code for f in found.module.findings]) == ("", ["DEAD007"])
+    assert contradict_residency(waits, check_module(promised, 30.0)) == "missed: not resident"
+    assert contradict_residency(promised, found.module) == "invented: not resident"
+    assert contradict_residency(handed_over("release"), found.module) == "invented: not resident"
 
 
 @pytest.mark.parametrize(("first", "kinds"), [("st.global.u32 [d], 1;", frozenset({"race"})), ("", frozenset())])
 def test_blocks_and_waits_are_the_same_in_both_forms(first: str, kinds: frozenset[str]) -> None:
-    found = compare(make_grid([(first, *BLOCKS[1:]) if first else BLOCKS[1:], BLOCKS], 1, cooperative=True))
+    found = compare(make_grid([(first, *BLOCKS[1:]) if first else BLOCKS[1:], BLOCKS], 1, cooperative=True), 30.0)
     assert (found.what, found.judge.kinds) == ("", kinds)
     assert {f.kind for f in found.module.findings} == kinds
