@@ -44,15 +44,21 @@ def test_results_come_in_the_order_of_the_tests(jobs: int) -> None:
     assert (processes == {str(os.getpid())}) == (jobs == 1)
 
 
+def children() -> set[str]:
+    """The processes that this one has started; other tests of its worker may have left some."""
+    found = [path.read_text() for path in Path(f"/proc/{os.getpid()}/task").glob("*/children")]
+    return {number for text in found for number in text.split()}
+
+
 @needs_fork
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no /proc lists the processes")
 def test_no_process_and_no_descriptor_is_left_behind() -> None:
-    before = len(os.listdir("/dev/fd"))
+    before, started = len(os.listdir("/dev/fd")), children()
     running = run_cases(CASES, Settings(), 3, slower_first, crashed_result)
     next(running)
     running.close()
     assert len(os.listdir("/dev/fd")) == before
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert children() <= started
 
 
 @needs_fork
