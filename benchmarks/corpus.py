@@ -191,6 +191,15 @@ def _function(path: Path, name: str) -> Callable[..., Any]:
 BUILDERS = {"cuda": cuda, "cute": cute, "triton": triton, "gluon": triton, "tilelang": tilelang}
 
 
+def report_failure(name: str, error: Missing | subprocess.CalledProcessError) -> int:
+    """Print why a module was not built; returns 1 if its compiler failed, 0 if there is none."""
+    if isinstance(error, Missing):
+        print(f"{name}: left as it is, for want of {error}")
+        return 0
+    print(f"{name}: FAILED\n{error.stderr}")
+    return 1
+
+
 def changed(path: Path, text: str) -> bool:
     """Whether the file at ``path`` holds something else."""
     return not path.exists() or path.read_text(encoding="utf-8") != text
@@ -211,12 +220,8 @@ def main() -> int:
         entry = tomllib.loads(path.read_text(encoding="utf-8"))
         try:
             built = BUILDERS[path.parent.name](path.parent, entry)
-        except Missing as missing:
-            print(f"{name}: left as it is, for want of {missing}")
-            continue
-        except subprocess.CalledProcessError as error:
-            print(f"{name}: FAILED\n{error.stderr}")
-            bad += 1
+        except (Missing, subprocess.CalledProcessError) as error:
+            bad += report_failure(name, error)
             continue
         files = {path.with_suffix(".ptx"): built.text}
         if built.launch is not None:

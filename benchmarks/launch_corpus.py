@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.corpus import Missing, changed, lean, run_nvcc
+from benchmarks.corpus import Missing, changed, lean, report_failure, run_nvcc
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "simt" / "launch"
 LARGEST_CLUSTER = 16
@@ -121,12 +121,8 @@ def compile_all(chosen: list[Answer], *, check: bool) -> int:
         name = f"{answer.kernel}/{answer.module.name}"
         try:
             text = compile_module(answer)
-        except Missing as missing:
-            print(f"{name}: left as it is, for want of {missing}")
-            continue
-        except subprocess.CalledProcessError as error:
-            print(f"{name}: FAILED\n{error.stderr}")
-            bad += 1
+        except (Missing, subprocess.CalledProcessError) as error:
+            bad += report_failure(name, error)
             continue
         news = changed(answer.module, text)
         print(f"{name}: {'changed' if news else 'as it was'}")

@@ -74,7 +74,7 @@ class BranchPaths:
             if self.is_followed(values):
                 continue
             if len(self.followed) >= MAX_BRANCH_PATHS:
-                self.incomplete = True
+                self.give_up()
                 return None
             return {(lane, at): Observation(self.addresses[lane, at], value) for lane, at, value in values}
         return None

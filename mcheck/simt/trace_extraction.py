@@ -224,8 +224,7 @@ class Runner:
             lanes, places, store, Trace(lanes.count), steps, frozenset(compiler.block_starts), dict(way.choices),
             compiler.path_condition, last_lane_leads=way.last_lane_leads, explain_missing=self._missing,
             cancel_responses=CancelResponses(tuple(following_clusters(self.launch, way.won))), counters=counters,
-            swap_failures=way.swap_failures, path_choices=replace(way, values=()),
-            has_forced_values=bool(way.values), max_steps=max_steps,
+            swap_failures=way.swap_failures, path_choices=way, max_steps=max_steps,
             forced=ForcedValues({(lane, at): Observation(where, value) for lane, at, where, value in way.values}),
         )  # fmt: skip
         if system:
@@ -293,7 +292,7 @@ class Runner:
         return ClusterTrace(
             program, tuple(gaps), tuple(taken), c.trace.operations, last_lane_leads=c.last_lane_leads,
             early_accesses=tuple(c.trace.early_accesses.values()), observations=observations if telling else {},
-            choices=c.path_choices, is_forced=c.has_forced_values,
+            choices=replace(c.path_choices, values=()), is_forced=bool(c.path_choices.values),
         )  # fmt: skip
 
 

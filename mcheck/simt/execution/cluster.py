@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,11 +135,10 @@ class Cluster:
     has_deferred: bool = False
     """Whether a lane has been deferred."""
     forced: ForcedValues = field(default_factory=ForcedValues)
-    has_forced_values: bool = False
     step_count: int = 0
     max_steps: int = MAX_STEPS
-    path_choices: object = None
-    """The choices of the path, without forced values."""
+    path_choices: Any = None
+    """The choices of the path."""
     last_lane_leads: bool = False
     """Whether ``elect.sync`` elects the highest lane, not the lowest."""
     has_elected: bool = False

@@ -34,11 +34,6 @@ class ForcedValues:
     released: set[int] = field(default_factory=set)
     """Lanes that are held back no longer: no other lane can run."""
 
-    @classmethod
-    def of(cls, values: Mapping[AccessId, Observation]) -> ForcedValues:
-        """The forced values of a path that has not begun."""
-        return cls(dict(values))
-
     def value_of(self, lane: int, place: int) -> int | None:
         """The value that an access has to return, if it is forced."""
         found = self.wanted.get((lane, place))

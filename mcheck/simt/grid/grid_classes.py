@@ -22,7 +22,7 @@ from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module, Statement
 from mcheck.simt.grid.footprint import ANY, Footprint, Form
 from mcheck.simt.grid.launch_accesses import MAX_CLUSTERS, box_extents, class_symbols
-from mcheck.simt.grid.regions import Extent, regions_of
+from mcheck.simt.grid.regions import Extent, Ranges, enumerate_ranges, regions_of
 from mcheck.simt.grid.space import AXES, Space
 from mcheck.simt.grid.watched_execution import GridWatch, cluster_space
 from mcheck.simt.parametric.affine import Slopes
@@ -35,8 +35,6 @@ MAX_EACH = 160
 MAX_RANGES = 1 << 22
 """Maximum number of ranges of an access, in all clusters together."""
 
-Ranges = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-"""First bytes, ends, and clusters by their numbers in the grid."""
 IsConflict = Callable[[Form, Form], bool]
 
 
@@ -231,15 +229,7 @@ def _ranges(access: ClassAccess) -> Ranges | None:
     each = sum(prod(count for _, count in e.steps) for e in access.extents)
     if each * len(access.numbers) > MAX_RANGES:
         return None
-    parts = []
-    for e in access.extents:
-        starts = e.low + access.symbols[:, : len(e.slopes)] @ np.array(e.slopes, np.int64)
-        owners = access.numbers
-        for stride, count in e.steps:
-            starts = (starts[:, None] + stride * np.arange(count, dtype=np.int64)).reshape(-1)
-            owners = np.repeat(owners, count)
-        parts.append((starts, starts + e.length, owners))
-    starts, ends, owners = (np.concatenate(found) for found in zip(*parts, strict=True))
+    starts, ends, owners = enumerate_ranges(access.extents, access.symbols, access.numbers)
     order = np.lexsort((starts, owners))
     starts, ends, owners = starts[order], ends[order], owners[order]
     reach = np.maximum.accumulate(ends + owners * (1 << 40))  # of each owner: the offset keeps owners apart

@@ -7,12 +7,11 @@ from itertools import product
 from math import gcd, prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mcheck.base.records import dataclass as record
 from mcheck.simt.grid.launch_accesses import LaunchAccess
 from mcheck.simt.grid.overlap import UNDECIDED
-from mcheck.simt.grid.regions import Extent
+from mcheck.simt.grid.regions import Extent, Ranges, enumerate_ranges
 from mcheck.simt.grid.space import Space
 
 MAX_RANGES = 1 << 21
@@ -21,9 +20,6 @@ KEPT = 8
 """Number of accesses whose ranges are kept."""
 MAX_PAIRS = 4096
 """Maximum number of pairs of extents whose intervals and divisors are compared."""
-
-Ranges = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-"""First bytes, in ascending order, ends, and the rows of the clusters."""
 
 
 @record(frozen=True, slots=True)
@@ -77,16 +73,7 @@ def _ranges(access: LaunchAccess) -> tuple[Ranges, bool]:
     most = MAX_RANGES // each
     complete &= len(clusters) <= most
     clusters = clusters[:most]
-    rows = np.arange(len(clusters))
-    parts: list[Ranges] = []
-    for e in access.extents:
-        starts = e.low + clusters[:, : len(e.slopes)] @ np.array(e.slopes, np.int64)
-        at = rows
-        for stride, count in e.steps:
-            starts = (starts[:, None] + stride * np.arange(count, dtype=np.int64)).reshape(-1)
-            at = np.repeat(at, count)
-        parts.append((starts, starts + e.length, at))
-    starts, ends, at = (np.concatenate(found) for found in zip(*parts, strict=True))
+    starts, ends, at = enumerate_ranges(access.extents, clusters, np.arange(len(clusters)))
     order = np.argsort(starts, kind="stable")
     return (starts[order], ends[order], at[order]), complete
 

@@ -56,6 +56,24 @@ def regions_of(starts: NDArray[np.int64], lengths: Sequence[int], slopes: Sequen
     )
 
 
+Ranges = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""Ranges of bytes: first bytes, ends, and whose they are."""
+
+
+def enumerate_ranges(extents: Iterable[Extent], symbols: NDArray[np.int64], owners: NDArray[np.int64]) -> Ranges:
+    """The ranges of some extents in the clusters that have these symbols and numbers, a row each."""
+    parts: list[Ranges] = []
+    for e in extents:
+        starts = e.low + symbols[:, : len(e.slopes)] @ np.array(e.slopes, np.int64)
+        at = owners
+        for stride, count in e.steps:
+            starts = (starts[:, None] + stride * np.arange(count, dtype=np.int64)).reshape(-1)
+            at = np.repeat(at, count)
+        parts.append((starts, starts + e.length, at))
+    first, ends, whose = (np.concatenate(found) for found in zip(*parts, strict=True))
+    return first, ends, whose
+
+
 def find_ranges(starts: NDArray[np.int64], length: int) -> list[tuple[int, int, Steps]]:
     """The given ranges of one length as few strided ranges: adjacent ones are joined, and progressions (and
     progressions of those) are found.

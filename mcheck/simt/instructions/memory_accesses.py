@@ -303,8 +303,11 @@ def store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
             )
             leaves = [found, *((v for v, _ in given) if exact and len(those) == len(lanes) else ())]
             if op.sem == "weak" and len(those):
-                placed = np.isin(lanes, those)  # of the others the address is not known
-                one = distinct_stores(c, statement, found, [(v[placed], q[placed]) for v, q in given], those)
+                stored = given
+                if len(those) < len(lanes):  # of the others the address is not known
+                    placed = np.isin(lanes, those)
+                    stored = [(v[placed], q[placed]) for v, q in given]
+                one = distinct_stores(c, statement, found, stored, those)
                 those, leaves = those[one], [leaf[one] for leaf in leaves]
             if len(those):
                 c.trace.emit(
