@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcheck.cat import load_model
+from mcheck.checking.modules import answer as answering
 from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx import module as ptx
@@ -126,6 +127,15 @@ def test_who_comes_last_reads_what_the_others_wrote(order: str, verdict: str) ->
     given = build_launch(read, from_object({"grid": 1}))
     found = answer_launch(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
     assert found.verdict == verdict, (found.reason, found.findings)
+
+
+def test_paths_for_which_no_time_is_left_cut_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = parse_module(LAST)
+    given = build_launch(read, from_object({"grid": 1}))
+    monkeypatch.setattr(answering, "BRANCH_SECONDS", 0.0)
+    found = answer_launch(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
+    assert (found.verdict, found.cut) == ("bounded", True)
+    assert "one of several branches" in (found.reason or "")
 
 
 PUBLISHED = """.version 8.5

@@ -78,19 +78,25 @@ def _follow(
     launched: Coverage | None = None
     branches = BranchPaths()
     outside: tuple[Finding, ...] = ()
-    forced_until = 0.0
+    branch_limit, late = limit, False
+    coverage: Coverage | None = None
     try:
         for way in extract_traces(module, launch, limit, alone=alone, branches=branches):
-            if whole and way.footprint is not None and compute_coverage([way.footprint], launch, limit).reasons:
-                return None
+            if whole and way.footprint is not None:
+                coverage = compute_coverage([way.footprint], launch, limit)
+                if coverage.reasons:
+                    return None
+            if way.is_forced and branch_limit.is_over():
+                late = True
+                break
             way = replace(way, program=way.program.with_assumptions(launch.assume))
-            within = limit if not way.is_forced else limit.part(max(forced_until - limit.clock(), 0.0))
+            within = branch_limit if way.is_forced else limit
             asked = _asked(way.program, model, question, "protocol" if engine == "auto" else engine, within)
             if way.is_forced and asked.cut and not asked.findings:
-                branches.give_up()
+                late = True
                 break
             if not way.is_forced:
-                forced_until = limit.clock() + BRANCH_SECONDS
+                branch_limit = limit.part(BRANCH_SECONDS)
             if way.is_forced and not way.observations:
                 branches.give_up()
             branches.require(_branch_values(way.program, asked, launch), way.choices)
@@ -108,7 +114,8 @@ def _follow(
                 break  # the reason says so; report what was found before a limit stops this process
         footprints = [way.footprint for way, _ in found if way.footprint is not None]
         if footprints and not any(_worst(given.findings) for _, given in found):
-            launched = compute_coverage(footprints, launch, limit)
+            known = coverage if len(footprints) == 1 else None
+            launched = known or compute_coverage(footprints, launch, limit)
             sure = len(found) == 1 and found[0][1].verdict in (Verdict.PROVED, Verdict.FINDING) and not found[0][0].gaps
             races = cluster_race_findings(launched, module, question.profile) if sure else ()
             found[0] = found[0][0], replace(found[0][1], findings=(*found[0][1].findings, *races))
@@ -116,12 +123,14 @@ def _follow(
         unknown = (timeout_reason(question.timeout, str(over)),)
     except Unsupported as error:
         unknown = (error_reason(error),)
-    if not (branches.incomplete or branches.pending):
+    if not (late or branches.incomplete or branches.pending):
         found = [(way, _without_branches(given)) for way, given in found]
     if launch.group is not None:
         launched = Coverage(uncovered_grid(launch), ((None, OPEN),))
     waits = any(waits_for_global_word(way.program) for way, _ in found)
-    return Followed(_joined(launch, found, unknown, launched), outside, waits)
+    joined = _joined(launch, found, unknown, launched)
+    joined = replace(joined, cut=joined.cut or late)
+    return Followed(joined, _describe_followed(launch, launched), outside, waits)
 
 
 def _asked(program: Program, model: Model, question: Question, engine: str, limit: Limit) -> Answer:

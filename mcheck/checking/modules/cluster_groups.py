@@ -24,7 +24,7 @@ from mcheck.checking.modules.grid_coverage import is_conflict
 from mcheck.checking.policy.question import Question
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Finding
-from mcheck.frontend.ptx.launch import Extent, Launch
+from mcheck.frontend.ptx.launch import Extent, Launch, cta_name
 from mcheck.frontend.ptx.module import Module
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Lanes
@@ -38,7 +38,7 @@ MAX_THREADS = 2048
 """Maximum number of threads of such clusters."""
 GROUP_SECONDS = 20.0
 """Maximum time for groups of clusters, if the question has no time limit of its own or a longer one."""
-MAX_CLASSES = 40
+MAX_ASKED = 40
 """Maximum number of clusters of which each is asked about by itself."""
 FEW = 3
 """The number of clusters that are followed together if no group is closed."""
@@ -52,11 +52,13 @@ SUBSETS = "it was not checked whether the clusters also end if only some of them
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """The answer about the clusters that were followed; ``deadlocks`` of theirs that other clusters might resolve are
-    not in it. ``waits``: one of them waits for a word of global memory.
+    """The answer about the clusters that were followed; ``scope`` is the one of its assumptions that names them.
+    ``deadlocks`` of theirs that other clusters might resolve are not in it. ``waits``: one of them waits for a word of
+    global memory.
     """
 
     answer: Answer
+    scope: str
     deadlocks: tuple[Finding, ...] = ()
     waits: bool = False
 
@@ -78,9 +80,16 @@ def answer_together(
     if not _needs_group(module, launch, first.answer):
         return first.answer
     limit = limit.part(GROUP_SECONDS)
+    given = _answer_together(module, launch, first, follow, question, limit)
+    return replace(given, cut=given.cut or (given is first.answer and limit.is_over()))
+
+
+def _answer_together(
+    module: Module, launch: Launch, first: Followed, follow: Follow, question: Question, limit: Limit
+) -> Answer:
     if {reason.cause for reason in first.answer.reasons} == {Cause.CLUSTERS}:
         try:
-            found = answer_by_classes(module, launch, first.answer, follow, limit)
+            found = answer_by_classes(module, launch, first, follow, limit)
         except (TimeOut, Unsupported, Incomparable):
             found = None
         if found is not None:
@@ -88,9 +97,10 @@ def answer_together(
     for box in closed_boxes(launch):
         if limit.is_over():
             break
-        group = follow(replace(launch, together=box, first=_origin(launch, box)), limit, whole=True)
+        boxed = replace(launch, together=box, first=_origin(launch, box))
+        group = follow(boxed, limit, whole=True)
         if group is not None:
-            return _better(first.answer, _with_residency(launch, box, group, follow, question, limit))
+            return _better(first.answer, _with_residency(boxed, group, follow, question, limit))
     some = few_clusters(launch)
     if some is None or limit.is_over():
         return first.answer
@@ -159,10 +169,11 @@ def _is_small(launch: Launch, clusters: int) -> bool:
 # --- classes of clusters --------------------------------------------------------------------------------------------
 
 
-def answer_by_classes(module: Module, launch: Launch, alone: Answer, follow: Follow, limit: Limit) -> Answer | None:
+def answer_by_classes(module: Module, launch: Launch, first: Followed, follow: Follow, limit: Limit) -> Answer | None:
     """The answer from one cluster of each class, if those of any two keep apart, or from two clusters that do not;
-    ``None`` if neither answers. ``alone`` is the answer about one cluster, in which nothing but the others is missing.
+    ``None`` if neither answers. ``first`` is what is known of one cluster, in which nothing but the others is missing.
     """
+    alone = first.answer
     classes = find_classes(module, launch, limit)
     if classes.unplaced:
         classes = follow_each(module, launch, limit)
@@ -178,11 +189,11 @@ def answer_by_classes(module: Module, launch: Launch, alone: Answer, follow: Fol
         clash = None if classes.lost else next(find_clashes(classes, is_conflict, limit), None)
         if clash is not None:
             return _answer_about_pair(launch, clash, follow, limit)
-    if classes.lost or len(classes.firsts) > MAX_CLASSES:
+    if classes.lost or len(classes.firsts) > MAX_ASKED:
         return None
     findings, cut = alone.findings, alone.cut
-    for first in classes.firsts[1:]:
-        one = follow(replace(launch, first=first), limit, apart=True)
+    for at in classes.firsts[1:]:
+        one = follow(replace(launch, first=at), limit, apart=True)
         assert one is not None
         executions += one.answer.executions
         cut = cut or one.answer.cut
@@ -191,7 +202,7 @@ def answer_by_classes(module: Module, launch: Launch, alone: Answer, follow: Fol
         findings = (*findings, *(f for f in one.answer.findings if f not in findings))
     reasons = tuple(r for r in alone.reasons if r.cause is not Cause.CLUSTERS)
     said = BY_CLASSES.format(len(classes.firsts))
-    assumed = (*(a for a in alone.assumptions if "of the grid was checked" not in a), said)
+    assumed = (*(a for a in alone.assumptions if a != first.scope), said)
     total = prod(launch.cluster_counts)
     given = replace(
         alone, findings=findings, covered=True, reasons=reasons, executions=executions, cut=cut, assumptions=assumed,
@@ -221,9 +232,7 @@ def _is_global(address: object) -> bool:
     return any(GLOBAL_BASE <= value < SHARED_BASE for value in values)
 
 
-def _with_residency(
-    launch: Launch, box: Extent, found: Followed, follow: Follow, question: Question, limit: Limit
-) -> Answer:
+def _with_residency(launch: Launch, found: Followed, follow: Follow, question: Question, limit: Limit) -> Answer:
     """The answer about a group, with whether its clusters also end if others of them begin only after them.
 
     Nothing promises that two clusters of a grid are resident at the same time, unless the launch is cooperative. A
@@ -233,7 +242,7 @@ def _with_residency(
     given = found.answer
     if launch.cooperative or not found.waits or given.verdict is not Verdict.PROVED:
         return given
-    group = replace(launch, together=box, first=_origin(launch, box)).executed_clusters
+    group = launch.executed_clusters
     if len(group) > MAX_RESIDENT:
         reasons = (*given.reasons, Reason(Cause.CLUSTERS, SUBSETS))
         return add_verdict(replace(given, covered=False, reasons=reasons))
@@ -249,15 +258,19 @@ def _with_residency(
             if alone.deadlocks:
                 stuck = tuple(_not_resident(launch, some, f, question.profile) for f in alone.deadlocks)
                 return add_verdict(replace(given, findings=(*given.findings, *stuck), executions=executions))
-            if alone.answer.verdict is Verdict.UNKNOWN:
-                return add_verdict(replace(given, covered=False, reasons=(*given.reasons, *alone.answer.reasons)))
+            left = tuple(r for r in alone.answer.reasons if r.cause is not Cause.CLUSTERS)  # clusters are left out
+            if left or alone.answer.cut:
+                given = replace(
+                    given, covered=False, reasons=(*given.reasons, *left), cut=given.cut or alone.answer.cut
+                )
+                return add_verdict(given)
     return replace(given, executions=executions)
 
 
 def _not_resident(launch: Launch, resident: tuple[Extent, ...], stuck: Finding, profile: str) -> Finding:
     """The finding for a wait that only a cluster that need not be resident can end, from the deadlock without it."""
     entry = catalogue.get(NOT_RESIDENT)
-    names = " and ".join(_cta(launch, at) for at in resident)
+    names = " and ".join(cta_name(at, launch.cluster) for at in resident)
     waits = stuck.accesses[0]
     message = (
         f"{waits.thread} waits for {waits.object} until another CTA writes it, but if only {names} "
@@ -267,7 +280,3 @@ def _not_resident(launch: Launch, resident: tuple[Extent, ...], stuck: Finding, 
         stuck, code=NOT_RESIDENT, kind=entry.kind, severity=entry.severity(profile), message=message,
         missing=entry.remedy, section=entry.section,
     )  # fmt: skip
-
-
-def _cta(launch: Launch, at: Extent) -> str:
-    return f"CTA ({', '.join(str(a * c) for a, c in zip(at, launch.cluster, strict=True))})"

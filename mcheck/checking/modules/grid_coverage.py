@@ -17,7 +17,7 @@ from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
 from mcheck.base.reasons import Cause, Reason, Reasons
 from mcheck.base.records import dataclass
-from mcheck.frontend.ptx.launch import Extent, Launch
+from mcheck.frontend.ptx.launch import Extent, Launch, cta_name
 from mcheck.simt.grid.footprint import ANY, READ, REDUCE, UPDATE, WRITE, Footprint, Form
 from mcheck.simt.grid.overlap import MAX_ENUMERATED, UNDECIDED, Answer, Pair, find_overlap
 from mcheck.simt.grid.regions import Region, first_common_range, regions_intersect
@@ -144,8 +144,7 @@ def _unlike(space: Space, cluster: Extent) -> Iterator[tuple[Span | None, str]]:
 
 def _cta(space: Space, cluster: Sequence[int], extent: Extent) -> str:
     """The name of a cluster: its first CTA."""
-    place = ", ".join(str(a * b) for a, b in zip(space.grid_coordinates(cluster), extent, strict=True))
-    return f"CTA ({place})"
+    return cta_name(space.grid_coordinates(cluster), extent)
 
 
 # --- what they share ----------------------------------------------------------------------------------------------

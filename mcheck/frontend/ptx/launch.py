@@ -7,6 +7,7 @@ a module, ``mcheck.frontend.ptx.launch_sequence_reader`` several of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 
 from mcheck.base.errors import Span
@@ -119,6 +120,11 @@ class Launch:
         x, y, z = (f // c for f, c in zip(self.first, self.cluster, strict=True))
         dx, dy, dz = self.together
         return tuple((x + i, y + j, z + k) for k in range(dz) for j in range(dy) for i in range(dx))
+
+
+def cta_name(cluster: Sequence[int], extent: Extent) -> str:
+    """The name of a cluster in a grid, whose coordinates are in clusters of this extent: its first CTA."""
+    return f"CTA ({', '.join(str(a * b) for a, b in zip(cluster, extent, strict=True))})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

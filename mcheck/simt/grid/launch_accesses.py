@@ -13,7 +13,7 @@ from mcheck.base.budget import Limit
 from mcheck.base.errors import Span, Unsupported
 from mcheck.base.records import dataclass as record
 from mcheck.frontend.ptx.launch import Extent as Coordinates
-from mcheck.frontend.ptx.launch import Launch
+from mcheck.frontend.ptx.launch import Launch, cta_name
 from mcheck.frontend.ptx.memory_layout import POINTER, UNKNOWN_GLOBAL
 from mcheck.frontend.ptx.module import Module
 from mcheck.semantics.tensor_map import element_size
@@ -130,7 +130,7 @@ class LaunchFootprint:
     def cta(self, access: LaunchAccess, row: int) -> str:
         """The name of a cluster of the class of an access: its first CTA."""
         cluster = access.path.space.grid_coordinates(access.path.clusters[row, :AXES].tolist())
-        return f"CTA ({', '.join(str(a * b) for a, b in zip(cluster, self.launch.cluster, strict=True))})"
+        return cta_name(cluster, self.launch.cluster)
 
 
 def follow_launch(module: Module, launch: Launch, limit: Limit) -> LaunchFootprint:
