@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from mcheck.answers.advice.races import Advice, advise_on_race
+from mcheck.answers.candidate_graph import graph_of
 from mcheck.answers.missing_arrivals import find_lack, phases_of
-from mcheck.answers.missing_waits import missing_alias_fence, missing_group_wait
-from mcheck.answers.narrow_scopes import find_narrow_scopes
 from mcheck.answers.result import NOT_UNDEFINED
-from mcheck.answers.scope_mismatch import explain_narrow_scope, join_advice, suggest_scope, suggest_wider_scope
 from mcheck.answers.step_text import deadlock_code, step_of, text_of
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag, proxy_of
@@ -172,23 +171,11 @@ def flag_findings(prepared: Prepared, flag: FlagReport, profile: str) -> list[Fi
     what = " and ".join(f"the {a.proxy} {a.action} by {a.thread} ({a.instruction})" for a in accesses)
     where = object_at(prepared.s, nodes[-1])
     message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
-    narrow = find_narrow_scopes(prepared, flag.candidate, flag.pair) if entry.code == "RACE010" else []
-    if narrow:
-        message = f"{message}: {'; '.join(map(explain_narrow_scope, narrow))}"
+    graph = graph_of(prepared, flag.candidate, flag.pair) if len(nodes) == len(accesses) == 2 else None
+    advice = advise_on_race(graph, entry.code) if graph is not None else Advice(entry.remedy_for(message))
+    message = ": ".join(filter(None, (message, advice.lack)))
     found = _finding(entry.code, profile, message, accesses, describe_execution(prepared, flag.candidate))
-    if entry.code == "RACE003" and (missing := missing_group_wait(prepared, flag.candidate, flag.pair)):
-        return [replace(found, missing=missing)]
-    if entry.code == "RACE001" and (fence := missing_alias_fence(nodes)):
-        return [replace(found, missing=fence)]
-    if entry.code == "RACE001" and (scope := _wider(prepared.s, nodes)):
-        return [replace(found, missing=join_advice(scope, found.missing))]
-    return [replace(found, missing=" ".join(map(suggest_scope, narrow))) if narrow else found]
-
-
-def _wider(s: Structure, nodes: list[Node]) -> str:
-    """The scope that would order the two accesses."""
-    ends = [(n.source, s.thread(n).place) for n in nodes if n.source is not None]
-    return suggest_wider_scope(*ends) if len(ends) == 2 else ""
+    return [replace(found, missing=advice.fix)]
 
 
 def misstep_finding(program: Program, path: Path, profile: str) -> Finding:
