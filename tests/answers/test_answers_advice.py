@@ -10,6 +10,8 @@ import pytest
 from mcheck.answers.advice.graph import Step, find_step
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model
+from mcheck.checking.policy.ask import ask
+from mcheck.checking.policy.question import Question
 from mcheck.engines.explicit.engine import answer as enumerate_executions
 from mcheck.engines.protocol.exploration import answer as explore
 from mcheck.engines.z3.engine import answer as solve
@@ -47,6 +49,13 @@ def test_engines_give_the_same_advice(name: str, wanted: str) -> None:
     found = [advice_of(engine(program, MODEL)) for engine in (enumerate_executions, solve, explore)]
     assert found[0] == found[1] == found[2]
     assert any(wanted in text for text in found[0].values())
+
+
+def test_a_deadlock_gets_the_fix_that_the_protocol_engine_tried() -> None:
+    name = "mbarrier/mbarrier-count-two-one-arrives"
+    program = parse((SUITES / f"{name}.litmus").read_text(encoding="utf-8"), name)
+    (found,) = (f for f in ask(program, MODEL, Question(), "explicit").findings if f.kind == "deadlock")
+    assert found.missing.startswith("Initialise bar@0 at line 7 with count 1 instead of 2")
 
 
 def test_a_pair_by_two_addresses_lacks_an_alias_fence() -> None:
