@@ -57,7 +57,8 @@ def _edges(prepared: Prepared, candidate: Candidate) -> dict[int, set[int]]:
         for memory, done in (*path.tracked, *path.completes):
             for k in s.nodes_of[done]:
                 before[k].update(s.nodes_of[memory])
-    chosen = (e for choice, taken in zip(prepared.choices, candidate, strict=True) for e in choice.options[taken].edges)
+    taken = ((c, k) for c, k in zip(prepared.choices, candidate, strict=True) if k >= 0)
+    chosen = (edges for choice, k in taken for edges in choice.options[k].edges)
     for relation, pairs in (*chosen, *((r, ((a, b),)) for r, a, b in prepared.extra_edges)):
         for a, b in pairs:
             strong = not s.nodes[a].has(Tag.WEAK) and not s.nodes[b].has(Tag.WEAK)
@@ -166,8 +167,9 @@ class _Builder:
     def _access(self, node: Node) -> GraphAccess:
         event, key = self._event(node.index), self._issue(node)
         path = next(p for p in self.s.paths if p.thread == node.thread)
-        waits = ((w[0], self.number[w[0], self.s.events[w].instruction]) for u, w in path.completes if u == event.uid)
-        signals = (self._signal(done) for u, done in path.tracked if u == event.uid)
+        done = (self.s.events[w] for u, w in path.completes if u == event.uid)
+        waits = ((w.uid[0], self.number[w.uid[0], w.instruction]) for w in done if w.order is not None)
+        signals = (self._signal(uid) for u, uid in path.tracked if u == event.uid)
         step = self.steps[self.position[key]]
         return GraphAccess(node.thread, step.step, self.position[key], event, step.time, tuple(waits), tuple(signals))
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from mcheck.answers.advice.races import Advice, advise_on_race
-from mcheck.answers.candidate_graph import graph_of
 from mcheck.answers.missing_arrivals import find_lack, phases_of
 from mcheck.answers.result import NOT_UNDEFINED
 from mcheck.answers.step_text import deadlock_code, step_of, text_of
@@ -171,11 +169,20 @@ def flag_findings(prepared: Prepared, flag: FlagReport, profile: str) -> list[Fi
     what = " and ".join(f"the {a.proxy} {a.action} by {a.thread} ({a.instruction})" for a in accesses)
     where = object_at(prepared.s, nodes[-1])
     message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
-    graph = graph_of(prepared, flag.candidate, flag.pair) if len(nodes) == len(accesses) == 2 else None
-    advice = advise_on_race(graph, entry.code) if graph is not None else Advice(entry.remedy_for(message))
-    message = ": ".join(filter(None, (message, advice.lack)))
+    fix, lack = _advise(prepared, flag, entry.code) if len(nodes) == len(accesses) == 2 else ("", "")
+    message = ": ".join(filter(None, (message, lack)))
     found = _finding(entry.code, profile, message, accesses, describe_execution(prepared, flag.candidate))
-    return [replace(found, missing=advice.fix)]
+    return [replace(found, missing=fix or found.missing)]
+
+
+def _advise(prepared: Prepared, flag: FlagReport, code: str) -> tuple[str, str]:
+    """The fix for a flagged pair, and what it lacks; empty if no order of the steps shows the candidate."""
+    from mcheck.answers.advice.races import advise_on_race  # these start late: most programs have no race
+    from mcheck.answers.candidate_graph import graph_of
+
+    graph = graph_of(prepared, flag.candidate, flag.pair)
+    advice = advise_on_race(graph, code) if graph is not None else None
+    return (advice.fix, advice.lack) if advice is not None else ("", "")
 
 
 def misstep_finding(program: Program, path: Path, profile: str) -> Finding:
