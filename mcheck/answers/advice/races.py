@@ -40,8 +40,7 @@ def advise_on_race(g: ExecutionGraph, code: str) -> Advice:
     """
     narrow = find_narrow_scopes(g) if code == "RACE010" else []
     if narrow:
-        lack = "; ".join(dict.fromkeys(map(explain_narrow_scope, narrow)))
-        return Advice(" ".join(dict.fromkeys(map(suggest_scope, narrow))), lack)
+        return Advice(" ".join(map(suggest_scope, narrow)), "; ".join(map(explain_narrow_scope, narrow)))
     return Advice(_suggest_order_or_fence(g, code))
 
 
