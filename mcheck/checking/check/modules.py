@@ -26,6 +26,7 @@ from mcheck.frontend.ptx.launch import Buffer, Extent, Launch, LaunchSequence
 from mcheck.frontend.ptx.launch_reader import LaunchDescription
 from mcheck.frontend.ptx.launch_sequence_reader import build_launches
 from mcheck.frontend.ptx.module import Module, SourceLine
+from mcheck.frontend.ptx.source_signatures import find_signatures
 from mcheck.frontend.ptx.targets import check_target
 from mcheck.ir.condition import Condition
 from mcheck.ir.program import Expectation
@@ -89,6 +90,7 @@ class ModuleInquiry:
     def prepare(self, subject: ModuleText, settings: Settings) -> LaunchedModule:
         """The module with the kernels that are launched."""
         module = reader.parse_module(subject.source, subject.path)
+        module = replace(module, signatures=find_signatures(module))
         given = build_launches(module, subject.described)
         check_target(module)
         several = isinstance(given, LaunchSequence)

@@ -13,6 +13,7 @@ from mcheck.frontend.ptx.json_positions import Node
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Buffer, Map
 from mcheck.frontend.ptx.memory_layout import check_size
 from mcheck.frontend.ptx.module import Function, Parameter
+from mcheck.frontend.ptx.source_signatures import Signature, describe_parameter
 
 POINTER: Final = 8
 MAP_BYTES: Final = 128
@@ -23,29 +24,38 @@ _FLOATS = {2: "<e", 4: "<f", 8: "<d"}
 
 
 def read_arguments(
-    entry: Function, given: Mapping[str, Node], declared: Mapping[str, Buffer] | None = None
+    entry: Function,
+    given: Mapping[str, Node],
+    declared: Mapping[str, Buffer] | None = None,
+    signature: Signature | None = None,
 ) -> tuple[Argument, ...]:
     """The value of each parameter of ``entry``, by name or by index; parameters that are not given are unknown.
 
-    They may name buffers that the file of several launches has ``declared``; ``None`` for a file of one.
+    They may name buffers that the file of several launches has ``declared``; ``None`` for a file of one. ``signature``
+    is the entry in its source.
     """
     named: dict[str, Node] = {}
     for key, node in given.items():
-        name = _name(entry, key, node)
+        name = _name(entry, key, node, signature)
         if name in named:
             node.fail_at_key("PTX111", name=name)
         named[name] = node
-    return _Reader(named, declared).all(entry)
+    return _Reader(named, declared, signature).all(entry)
 
 
-def _name(entry: Function, key: str, node: Node) -> str:
+def _name(entry: Function, key: str, node: Node, signature: Signature | None) -> str:
     names = [parameter.name for parameter in entry.parameters]
     if key in names:
         return key
     if key.isascii() and key.isdigit() and len(key) < 6 and int(key) < len(names):
         return names[int(key)]
-    listed = ", ".join(names) if names else "none"
-    hint = suggest(key, names)
+    sources = [] if signature is None else [parameter.name for parameter in signature.parameters]
+    if key in sources:
+        return names[sources.index(key)]
+    listed = ", ".join(describe_parameter(entry, k, signature) for k in range(len(names))) if names else "none"
+    hint = suggest(key, sources or names)
+    if not hint and not sources and any(f"{entry.name}_param_0" == name for name in names):
+        hint = "--param 0=VALUE gives the first one; a module compiled with -lineinfo, its source beside it, has names"
     return node.fail_at_key(
         "PTX110", entry=entry.name, name=key, expected=f"one of its parameters: {listed}", hint=hint
     )
@@ -54,7 +64,10 @@ def _name(entry: Function, key: str, node: Node) -> str:
 class _Reader:
     """Reader of all parameters, which may refer to one another: a tensor map to the buffer that it describes."""
 
-    def __init__(self, given: Mapping[str, Node], declared: Mapping[str, Buffer] | None) -> None:
+    def __init__(
+        self, given: Mapping[str, Node], declared: Mapping[str, Buffer] | None, signature: Signature | None
+    ) -> None:
+        self._signature = signature
         self._given = given
         self._declared = declared
         self._buffers: dict[str, Buffer] = {}
@@ -196,6 +209,9 @@ class _Reader:
             return Buffer(f"{name}.global_address", None)
         wanted = str(node.value)
         known = [parameter.name for parameter in self._entry.parameters]
+        if self._signature is not None and wanted not in known:
+            sources = [parameter.name for parameter in self._signature.parameters]
+            wanted = known[sources.index(wanted)] if wanted in sources else wanted
         if (
             wanted not in known
             and wanted.isascii()

@@ -21,6 +21,7 @@ from mcheck.frontend.ptx.launch import Buffer, Extent, Launch
 from mcheck.frontend.ptx.launch_arguments import read_arguments
 from mcheck.frontend.ptx.module import Address, Arguments, Function, Module, Operand, Symbol, Vector
 from mcheck.frontend.ptx.problems import MESSAGES, problem
+from mcheck.frontend.ptx.source_signatures import describe_parameter, list_entries, resolve_entry
 from mcheck.ir.assumptions import NAMES
 from mcheck.isa.targets import check_target
 
@@ -193,12 +194,15 @@ def _entry(module: Module, given: LaunchDescription, missing: list[str]) -> Func
     if node is None:
         if len(entries) == 1:
             return module.functions[entries[0]]
-        missing.append(f"entry (one of {', '.join(entries)})")
+        missing.append(f"entry (one of {', '.join(list_entries(entries))})")
         return None
-    if node.value not in entries:
-        hint = suggest(str(node.value), entries)
-        node.fail("PTX106", name=node.value, expected=f"one of {', '.join(entries)}", hint=hint)
-    return module.functions[node.value]
+    found = resolve_entry(str(node.value), entries)
+    if len(found) == 1:
+        return module.functions[found[0]]
+    listed = list_entries(found or entries)
+    if found:
+        node.fail("PTX124", name=node.value, expected=f"one of {', '.join(listed)}")
+    node.fail("PTX106", name=node.value, expected=f"one of {', '.join(listed)}", hint=suggest(str(node.value), listed))
 
 
 def _incomplete_error(
@@ -241,7 +245,8 @@ class _LaunchBuilder:
 
     def launch(self) -> Launch:
         entry = self._entry
-        given = read_arguments(entry, self._given.params, self._declared)
+        signature = self._module.signatures.get(entry.name)
+        given = read_arguments(entry, self._given.params, self._declared, signature)
         block = self._block()
         cluster = self._cluster()
         grid = self._extent("grid", MAX_GRID)
@@ -249,7 +254,7 @@ class _LaunchBuilder:
             self._missing.append("grid")
         shared = self._shared()
         if self._missing or block is None or grid is None or cluster is None or shared is None:
-            unknown = tuple(a.name for a in given if not a.is_given)
+            unknown = tuple(describe_parameter(entry, k, signature) for k, a in enumerate(given) if not a.is_given)
             raise _incomplete_error(self._missing, self._given, unknown, entry.span, self._directive("maxntid"))
         if "blocksareclusters" in entry.directives:
             grid = (grid[0] * cluster[0], grid[1] * cluster[1], grid[2] * cluster[2])
