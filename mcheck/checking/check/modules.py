@@ -124,7 +124,7 @@ class ModuleInquiry:
 def read_inputs(case: Case, options: Options) -> tuple[str, LaunchDescription]:
     """The text of a module, and its launch as the options or the file beside it say; raises ``InputError``."""
     text = reader.read_text(case.path) if case.text is None else case.text
-    return text, combine_launch(options.launch or read_launch_beside(case.path))
+    return text, combine_launch(options.launch_of(case.path) or read_launch_beside(case.path))
 
 
 def check_text(text: str, path: str, given: LaunchDescription, settings: Settings, options: Options) -> Result:
@@ -137,7 +137,7 @@ def combine_launch(said: LaunchText | None) -> LaunchDescription:
     if said is None:
         return LaunchDescription()
     options = launch_reader.from_words(said.fields, said.params)
-    return options if said.text is None else options.override(launch_reader.from_json(said.text, said.path))
+    return options if said.text is None else options.override(launch_reader.from_text(said.text, said.path))
 
 
 # --- what an answer rests on ----------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def _compile_for(
         "environment": [os.environ.get(f"NVCC_{word}_FLAGS", "") for word in ("PREPEND", "APPEND")],
     }  # fmt: skip
     key = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:20]
-    entry = _usable(folder) / key
+    entry = usable_folder(folder) / key
     module = entry / f"{Path(source).stem}.ptx"
     warnings = _kept(entry, module)
     if warnings is not None:
@@ -114,7 +114,7 @@ def _compile_for(
 # --- the cache --------------------------------------------------------------------------------------------------
 
 
-def _usable(folder: Path) -> Path:
+def usable_folder(folder: Path) -> Path:
     """The folder, or one of the system for temporary files if it cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """PTX in fat binaries: what nvcc puts into a program beside the machine code, compressed or not.
 
-``python -m mcheck.frontend.cuda.fatbin FILE FOLDER`` writes it to files, for the recorder of launches. The format is that
-of CUDA 11 to 13: a header, then entries of PTX or machine code, each with a header of its own.
+``python -m mcheck.frontend.cuda.fatbin FILE FOLDER`` writes it to files, for the recorder of launches. The format is
+that of CUDA 11 to 13: a header, then entries of PTX or machine code, each with a header of its own.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _ENTRY: Final = struct.Struct("<HHIQIIIIIIQQQ")
 _PTX: Final = 1
 _LZ4: Final = 0x2000
 _ZSTD: Final = 0x8000
+_SPECIFIC: Final = 0x100000
+"""The flag of a target with features of its own (sm_90a)."""
 MOST_BYTES: Final = 1 << 30
 
 
@@ -45,10 +47,9 @@ def read_modules(data: bytes) -> Iterator[EmbeddedModule]:
         _, _, head, size = _HEADER.unpack_from(data, at)
         end = min(at + head + size, len(data))
         entries = list(_entries(data, at + head, end))
-        newest = max((arch for arch, _, _, _ in entries), default=0)
-        found = next((entry for entry in entries if entry[0] == newest), None)
+        found = max(entries, key=lambda entry: (entry[0], entry[2] & _SPECIFIC), default=None)
         if found is not None:
-            yield EmbeddedModule(newest, _text(*found[1:]))
+            yield EmbeddedModule(found[0], _text(*found[1:]))
         at = data.find(MAGIC, max(end, at + 1))
 
 

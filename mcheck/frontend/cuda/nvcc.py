@@ -51,8 +51,8 @@ class CompileError(InputError):
 
 
 def find_compiler() -> Compiler:
-    """The nvcc of ``PATH``, of ``CUDA_HOME``, or of the wheels beside the running Python; raises ``InputError`` if there
-    is none.
+    """The nvcc of ``PATH``, of ``CUDA_HOME``, or of the wheels beside the running Python; raises ``InputError`` if
+    there is none.
     """
     for path, flags in _candidates():
         release = _release(path)

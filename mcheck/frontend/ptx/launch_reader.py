@@ -80,6 +80,23 @@ def from_json(text: str, path: str) -> LaunchDescription:
     return _describe_launch(whole)
 
 
+def from_toml(text: str, path: str) -> LaunchDescription:
+    """The launch, or the launches, described by a TOML document of the same form; raises ``InputError``."""
+    import tomllib
+
+    try:
+        value = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise problem("PTX101", Span(path, 1, 1), reason=f"{error} (TOML)") from None
+    whole = Node(value, path)
+    return _describe_launches(whole) if not value.keys().isdisjoint(SEQUENCE_FIELDS) else _describe_launch(whole)
+
+
+def from_text(text: str, path: str) -> LaunchDescription:
+    """The launch in a file of either form, by its name; raises ``InputError``."""
+    return from_toml(text, path) if path.lower().endswith(".toml") else from_json(text, path)
+
+
 def _describe_launches(whole: Node) -> LaunchDescription:
     for key, node in whole.items():
         if key not in SEQUENCE_FIELDS:
@@ -125,8 +142,8 @@ def _describe_launch(whole: Node) -> LaunchDescription:
 
 
 def from_file(path: str) -> LaunchDescription:
-    """The launch in the JSON file at ``path``; raises ``InputError``."""
-    return from_json(read_source(path), path)
+    """The launch in the file at ``path``; raises ``InputError``."""
+    return from_text(read_source(path), path)
 
 
 def from_object(launch: Mapping[str, Any]) -> LaunchDescription:
@@ -202,7 +219,8 @@ def _entry(module: Module, given: LaunchDescription, missing: list[str]) -> Func
     listed = list_entries(found or entries)
     if found:
         node.fail("PTX124", name=node.value, expected=f"one of {', '.join(listed)}")
-    node.fail("PTX106", name=node.value, expected=f"one of {', '.join(listed)}", hint=suggest(str(node.value), listed))
+    hint = suggest(str(node.value), listed)
+    return node.fail("PTX106", name=node.value, expected=f"one of {', '.join(listed)}", hint=hint)
 
 
 def _incomplete_error(
@@ -406,6 +424,11 @@ def _format_extent(extent: Extent) -> str:
 
 
 # --- dynamic shared memory ------------------------------------------------------------------------------------
+
+
+def needs_shared_size(module: Module, entry: Function) -> bool:
+    """Whether a launch of the entry has to give the bytes of dynamic shared memory."""
+    return bool(_dynamic_variables(module, entry))
 
 
 def _dynamic_variables(module: Module, entry: Function) -> set[str]:

@@ -18,7 +18,8 @@ from mcheck.frontend.ptx.module import Function, Module, Signature, SourceLine, 
 SUFFIXES: Final = (".cu", ".cuh", ".h", ".hpp", ".hh", ".cpp", ".cc", ".cxx", ".inl")
 LARGEST: Final = 4 * MEBIBYTE
 _HIDDEN = re.compile(
-    r"//(?:[^\n\\]|\\.)*|/\*.*?\*/|R\"([^()\s\\]{0,16})\(.*?\)\1\"|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)+'", re.DOTALL
+    r"//(?:[^\n\\]|\\.)*|/\*.*?\*/|R\"([^()\s\\]{0,16})\(.*?\)\1\"|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)+'",
+    re.DOTALL,
 )
 """Comments, strings and characters."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -99,7 +100,7 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _parameter(text: str) -> SourceParameter:
-    declared = " ".join(text.split("=")[0].split())
+    declared = " ".join(text.partition("=")[0].split())
     if "..." in declared:  # it stands for any number of parameters
         return SourceParameter("", declared)
     inner = re.search(r"\(\s*[*&]+\s*([A-Za-z_]\w*)", declared)

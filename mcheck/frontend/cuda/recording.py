@@ -1,0 +1,205 @@
+"""From a record of launches to a launch file: each launch once, in the order of the program, with its memory.
+
+The record has one line for each launch (``recorder/launches.c``). Memory that the host fills between two launches is a
+new buffer from there on: its contents are known again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from mcheck.base.records import dataclass
+from mcheck.frontend.ptx.launch_reader import MAX_LAUNCHES
+
+Line = Mapping[str, Any]
+_SHAPE: Final = ("grid", "block", "cluster", "shared", "cooperative", "programmatic", "gpu")
+MAP_BYTES: Final = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """The launches of a program as a launch file says them; ``notes`` are what that leaves out."""
+
+    document: Mapping[str, Any]
+    launches: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The launch file."""
+        return json.dumps(self.document, indent=1) + "\n"
+
+
+def read_lines(text: str) -> list[Line]:
+    """The launches of a record; a line that a stopped program has not ended is left out."""
+    found: list[Line] = []
+    for line in text.splitlines():
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found
+
+
+def compose_recording(lines: Iterable[Line], entries: Sequence[str]) -> Recording | None:
+    """The launch file of the kernels ``entries``; ``None`` if the program launches none of them."""
+    made = [line for line in lines if line["entry"] in entries]
+    kept, again = _without_repetitions(made)
+    if not kept:
+        return None
+    notes = []
+    if len(kept) > MAX_LAUNCHES:
+        notes.append(f"the program makes {len(kept)} different launches, the first {MAX_LAUNCHES} are checked")
+        kept = kept[:MAX_LAUNCHES]
+    streams = {(line["gpu"], line["stream"]) for line in kept}
+    if len(streams) > len({gpu for gpu, _ in streams}):
+        notes.append("the program launches in several streams: they are checked as one, in the order of the calls")
+    document = _Document(kept).whole()
+    return Recording(document=document, launches=len(kept) + again, notes=tuple(notes))
+
+
+# --- repetitions ------------------------------------------------------------------------------------------------
+
+
+def _without_repetitions(lines: Sequence[Line]) -> tuple[list[Line], int]:
+    """The launches that differ from all before them, and how many do not.
+
+    Of programmatic ones a pair of neighbours counts, since they may overlap.
+    """
+    seen: set[tuple[str, str]] = set()
+    kept: list[Line] = []
+    before = ""
+    for line in lines:
+        text = _shape_text(line)
+        key = (before if line.get("programmatic") else "", text)
+        if key not in seen:
+            seen.add(key)
+            kept.append(line)
+        before = text
+    return kept, len(lines) - len(kept)
+
+
+def _shape_text(line: Line) -> str:
+    """The launch as text in which memory has no place: allocations are numbered as they are named."""
+    numbers: dict[int, int] = {}
+
+    def renamed(value: Any) -> Any:
+        if isinstance(value, dict):
+            if "allocation" in value:
+                first = value["allocation"] not in numbers
+                number = numbers.setdefault(value["allocation"], len(numbers))
+                about = line["allocations"][str(value["allocation"])] if first else {}
+                return [number, value["offset"], about.get("bytes"), renamed(about.get("init"))]
+            return {key: renamed(item) for key, item in value.items()}
+        return [renamed(item) for item in value] if isinstance(value, list) else value
+
+    shape = {key: line.get(key) for key in ("entry", *_SHAPE)}
+    return json.dumps([shape, renamed(line["params"])], sort_keys=True)
+
+
+# --- the document -----------------------------------------------------------------------------------------------
+
+
+class _Document:
+    """Composes the launch file. Memory of one pointer alone is a buffer of its parameter; other memory has a name."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self._lines = lines
+        self._uses: dict[tuple[int, int, int], int] = {}
+        self._names: dict[tuple[int, int, int], str] = {}
+        self._buffers: dict[str, Any] = {}
+        for line in lines:
+            self._count(line, line["params"], set())
+
+    def whole(self) -> Mapping[str, Any]:
+        launches = [self._launch(line) for line in self._lines]
+        if self._buffers:
+            return {"launches": launches, "buffers": self._buffers}
+        return launches[0] if len(launches) == 1 else {"launches": launches}
+
+    def _key(self, line: Line, number: int) -> tuple[int, int, int]:
+        return line["process"], number, line["allocations"][str(number)]["version"]
+
+    def _count(self, line: Line, value: Any, inside: set[int]) -> None:
+        """Count the pointers into each allocation, those in the contents of others included."""
+        if isinstance(value, dict) and "allocation" in value:
+            number = value["allocation"]
+            key = self._key(line, number)
+            self._uses[key] = self._uses.get(key, 0) + 1
+            if number not in inside:
+                inside.add(number)
+                self._count(line, line["allocations"][str(number)].get("init"), inside)
+        elif isinstance(value, dict):
+            for item in value.values():
+                self._count(line, item, inside)
+
+    def _launch(self, line: Line) -> Mapping[str, Any]:
+        shape = {key: line[key] for key in _SHAPE if line.get(key)}
+        params = {key: self._value(line, value, ()) for key, value in line["params"].items()}
+        return {"entry": line["entry"], **shape, "shared": line["shared"], "params": params}
+
+    def _value(self, line: Line, value: Mapping[str, Any], inside: tuple[int, ...]) -> Mapping[str, Any]:
+        if "allocation" in value:
+            return self._pointer(line, value["allocation"], value["offset"], inside)
+        if "tensormap" in value:
+            return {"tensormap": self._map(line, value["tensormap"], inside)}
+        if "at" in value:
+            return {**value, "at": {at: self._value(line, item, inside) for at, item in value["at"].items()}}
+        return value
+
+    def _map(self, line: Line, fields: Mapping[str, Any], inside: tuple[int, ...]) -> Mapping[str, Any]:
+        about = fields["global_address"]
+        if "allocation" not in about:
+            return fields
+        found = self._pointer(line, about["allocation"], about["offset"], inside, contents=False)
+        return {**fields, "global_address": found}
+
+    def _pointer(
+        self, line: Line, number: int, offset: int, inside: tuple[int, ...], *, contents: bool = True
+    ) -> Mapping[str, Any]:
+        about = line["allocations"][str(number)]
+        if number in inside:
+            return {"buffer": None}  # memory that points to itself: the pointer is not followed
+        maps = _maps_in(about, offset)
+        if contents and maps:
+            made = [self._map(line, item, (*inside, number)) for item in maps]
+            return {"tensormap": made[0]} if len(made) == 1 and not inside else {"tensormaps": made}
+        key = self._key(line, number)
+        if self._uses[key] == 1 and not inside:
+            return {"buffer": about["bytes"] - offset, **self._contents(line, about, offset, (number,))}
+        if key not in self._names:
+            name = self._names[key] = f"buffer{len(self._names)}"
+            placed = {"gpu": about["gpu"]} if about.get("gpu") else {}
+            self._buffers[name] = {"bytes": about["bytes"], **placed}
+            self._buffers[name] |= self._contents(line, about, 0, (*inside, number))
+        return {"buffer": self._names[key], **({"offset": offset} if offset else {})}
+
+    def _contents(
+        self, line: Line, about: Mapping[str, Any], offset: int, inside: tuple[int, ...]
+    ) -> Mapping[str, Any]:
+        """What the host has filled of the memory from ``offset`` on; tensor maps among other contents are not given."""
+        init = about.get("init")
+        if init is None or len(init["hex"]) <= 2 * offset:
+            return {}
+        end, at = len(init["hex"]), {}
+        for key, item in sorted(init.get("at", {}).items(), key=lambda found: int(found[0])):
+            if int(key) < offset:
+                continue
+            if "tensormap" in item:
+                end = min(end, 2 * int(key))
+                break
+            at[str(int(key) - offset)] = self._pointer(line, item["allocation"], item["offset"], inside, contents=False)
+        if end <= 2 * offset:
+            return {}
+        return {"init": {"hex": init["hex"][2 * offset : end], **({"at": at} if at else {})}}
+
+
+def _maps_in(about: Mapping[str, Any], offset: int) -> list[Mapping[str, Any]]:
+    """The tensor maps that fill memory from ``offset`` on."""
+    found: list[Mapping[str, Any]] = []
+    at = (about.get("init") or {}).get("at", {})
+    while "tensormap" in at.get(str(offset + MAP_BYTES * len(found)), {}):
+        found.append(at[str(offset + MAP_BYTES * len(found))]["tensormap"])
+    return found
