@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from mcheck.base.errors import InputError, McheckError, Span
 from mcheck.base.records import dataclass
@@ -23,7 +21,7 @@ from mcheck.checking.run.single import failed_result
 from mcheck.findings.finding import Access
 from mcheck.frontend.cuda.compiled import CompiledSource, cache_folder, compile_source, usable_folder
 from mcheck.frontend.cuda.nvcc import CompileError, Compiler, find_compiler
-from mcheck.frontend.cuda.program import ProgramRun, link_program, run_program
+from mcheck.frontend.cuda.program import ProgramRun, linked_program, run_program
 from mcheck.frontend.cuda.recording import Recording, compose_recording
 from mcheck.frontend.litmus.source import read_source
 from mcheck.frontend.ptx import reader
@@ -149,17 +147,15 @@ def _of_source(
             return replace(base, launch=beside)
         if not (options.run and _MAIN.search(read_source(path))):
             return replace(base, problem=_launch_unknown(path, _parsed(made.path), ""))
-        return _recorded(base, _run_main(path, made, compiler, options), f"main() of {path}")
+        return _recorded(base, _run_main(made, compiler, options), f"main() of {path}")
     except InputError as error:
         return replace(base, problem=error)
 
 
-def _run_main(path: str, made: CompiledSource, compiler: Compiler, options: SourceOptions) -> ProgramRun:
+def _run_main(made: CompiledSource, compiler: Compiler, options: SourceOptions) -> ProgramRun:
     cache = usable_folder(cache_folder())
-    with tempfile.TemporaryDirectory(prefix="mcheck-main-") as folder:
-        program = Path(folder) / Path(path).stem
-        link_program(path, compiler, made.target, options.flags, cache, program)
-        return run_program([str(program)], cache, [made.path], made.target, shown=False)
+    program = linked_program(made, compiler, options.flags, cache)
+    return run_program([str(program)], cache, [made.path], made.target, shown=False)
 
 
 def _compiled_note(made: CompiledSource) -> str:

@@ -16,6 +16,7 @@ from typing import Final
 
 from mcheck.base.errors import InputError
 from mcheck.base.records import dataclass
+from mcheck.frontend.cuda.compiled import CompiledSource
 from mcheck.frontend.cuda.nvcc import Compiler, run_nvcc
 from mcheck.frontend.cuda.recorder import built_recorder
 from mcheck.frontend.cuda.recording import Line, read_lines
@@ -132,11 +133,19 @@ def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
             process.wait()
 
 
-def link_program(
-    source: str, compiler: Compiler, target: str, flags: Sequence[str], cache: Path, program: Path
-) -> None:
-    """Compile and link a source that has a ``main``; no machine code for the device, which nobody runs."""
-    arch = target.replace("sm_", "compute_")
+def linked_program(made: CompiledSource, compiler: Compiler, flags: Sequence[str], cache: Path) -> Path:
+    """The program of a source that has a ``main``, linked once and kept beside its module.
+
+    There is no machine code for the device in it, which nobody runs. The runtime is that of the recorder.
+    """
+    program = Path(made.path).with_suffix(".program")
     library = built_recorder(cache)
+    if made.kept and program.is_file() and program.stat().st_mtime > library.stat().st_mtime:
+        return program
+    arch = made.target.replace("sm_", "compute_")
     command = [compiler.path, "-gencode", f"arch={arch},code={arch}", *compiler.flags, *flags]
-    run_nvcc([*command, "-o", str(program), source, str(library), "-Xlinker", f"-rpath={library.parent}"], source)
+    with tempfile.TemporaryDirectory(dir=program.parent, prefix=".new-") as scratch:
+        linked = os.path.join(scratch, "program")
+        run_nvcc([*command, "-o", linked, made.source, str(library), "-Xlinker", f"-rpath={cache}"], made.source)
+        os.replace(linked, program)
+    return program

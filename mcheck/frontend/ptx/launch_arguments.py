@@ -15,7 +15,7 @@ from mcheck.frontend.ptx.json_positions import Node
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Buffer, Map
 from mcheck.frontend.ptx.memory_layout import check_size
 from mcheck.frontend.ptx.module import Function, Parameter, Signature
-from mcheck.frontend.ptx.source_signatures import describe_parameter
+from mcheck.frontend.ptx.source_signatures import describe_parameter, shortest_name
 
 POINTER: Final = 8
 MAP_BYTES: Final = 128
@@ -59,7 +59,7 @@ def _name(entry: Function, key: str, node: Node, signature: Signature | None) ->
     if not hint and not sources and any(f"{entry.name}_param_0" == name for name in names):
         hint = "--param 0=VALUE gives the first one; a module compiled with -lineinfo, its source beside it, has names"
     return node.fail_at_key(
-        "PTX110", entry=entry.name, name=key, expected=f"one of its parameters: {listed}", hint=hint
+        "PTX110", entry=shortest_name(entry.name, ()), name=key, expected=f"one of its parameters: {listed}", hint=hint
     )
 
 
