@@ -8,7 +8,9 @@ from mcheck.ptx import check
 
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 
-TWO = HEAD + """
+TWO = (
+    HEAD
+    + """
 .visible .entry two(.param .u64 p, .param .u64 q)
 .reqntid 64, 1, 1
 {
@@ -26,6 +28,7 @@ TWO = HEAD + """
 	ret;
 }
 """
+)
 """Thread t writes word t behind p and reads word t behind q."""
 
 
@@ -40,7 +43,9 @@ def test_two_pointers_into_one_buffer_overlap_as_their_offsets_say(offset: int, 
     assert {f.code for f in found.findings} == ({"RACE001"} if verdict == "finding" else set())
 
 
-THROUGH = HEAD + """
+THROUGH = (
+    HEAD
+    + """
 .visible .entry through(.param .u64 table, .param .u64 out)
 .reqntid 64, 1, 1
 {
@@ -60,6 +65,7 @@ THROUGH = HEAD + """
 	ret;
 }
 """
+)
 """Thread t writes word t behind the second pointer of a table and reads another word behind out."""
 
 
@@ -98,7 +104,9 @@ def test_a_pointer_that_an_earlier_launch_may_have_overwritten_is_not_known() ->
     assert found.verdict in ("unknown", "bounded")
 
 
-MAPS = HEAD + """
+MAPS = (
+    HEAD
+    + """
 .visible .entry maps(.param .u64 table)
 .reqntid 32, 1, 1
 {
@@ -125,6 +133,7 @@ $L_done:
 	ret;
 }
 """
+)
 
 
 def a_map(rows: int) -> dict[str, object]:

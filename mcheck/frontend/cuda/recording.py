@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 from mcheck.base.records import dataclass
@@ -137,63 +138,71 @@ class _Document:
 
     def _launch(self, line: Line) -> Mapping[str, Any]:
         shape = {key: line[key] for key in _SHAPE if line.get(key)}
-        params = {key: self._value(line, value, ()) for key, value in line["params"].items()}
+        params = {key: self._value(line, value) for key, value in line["params"].items()}
         return {"entry": line["entry"], **shape, "shared": line["shared"], "params": params}
 
-    def _value(self, line: Line, value: Mapping[str, Any], inside: tuple[int, ...]) -> Mapping[str, Any]:
+    def _value(self, line: Line, value: Mapping[str, Any]) -> Mapping[str, Any]:
         if "allocation" in value:
-            return self._pointer(line, value["allocation"], value["offset"], inside)
+            maps = _maps_in(line["allocations"][str(value["allocation"])], value["offset"])
+            made = [self._map(line, item) for item in maps]
+            if made:
+                return {"tensormap": made[0]} if len(made) == 1 else {"tensormaps": made}
+            return self._pointer(line, value, _Inside())
         if "tensormap" in value:
-            return {"tensormap": self._map(line, value["tensormap"], inside)}
+            return {"tensormap": self._map(line, value["tensormap"])}
         if "at" in value:
-            return {**value, "at": {at: self._value(line, item, inside) for at, item in value["at"].items()}}
+            return {**value, "at": {at: self._value(line, item) for at, item in value["at"].items()}}
         return value
 
-    def _map(self, line: Line, fields: Mapping[str, Any], inside: tuple[int, ...]) -> Mapping[str, Any]:
+    def _map(self, line: Line, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         about = fields["global_address"]
         if "allocation" not in about:
             return fields
-        found = self._pointer(line, about["allocation"], about["offset"], inside, contents=False)
-        return {**fields, "global_address": found}
+        return {**fields, "global_address": self._pointer(line, about, _Inside())}
 
-    def _pointer(
-        self, line: Line, number: int, offset: int, inside: tuple[int, ...], *, contents: bool = True
-    ) -> Mapping[str, Any]:
+    def _pointer(self, line: Line, value: Mapping[str, Any], inside: _Inside) -> Mapping[str, Any]:
+        """A pointer as a launch file gives it, with the memory that it leads to."""
+        number, offset = value["allocation"], value["offset"]
         about = line["allocations"][str(number)]
-        if number in inside:
-            return {"buffer": None}  # memory that points to itself: the pointer is not followed
-        maps = _maps_in(about, offset)
-        if contents and maps:
-            made = [self._map(line, item, (*inside, number)) for item in maps]
-            return {"tensormap": made[0]} if len(made) == 1 and not inside else {"tensormaps": made}
         key = self._key(line, number)
-        if self._uses[key] == 1 and not inside:
-            return {"buffer": about["bytes"] - offset, **self._contents(line, about, offset, (number,))}
+        if self._uses[key] == 1 and not inside.named:
+            contents = self._contents(line, about, offset, _Inside((*inside.of, number)))
+            return {"buffer": about["bytes"] - offset, **contents}
         if key not in self._names:
             name = self._names[key] = f"buffer{len(self._names)}"
             placed = {"gpu": about["gpu"]} if about.get("gpu") else {}
-            self._buffers[name] = {"bytes": about["bytes"], **placed}
-            self._buffers[name] |= self._contents(line, about, 0, (*inside, number))
+            contents = self._contents(line, about, 0, _Inside((*inside.of, number), named=True))
+            self._buffers[name] = {"bytes": about["bytes"], **placed, **contents}
         return {"buffer": self._names[key], **({"offset": offset} if offset else {})}
 
-    def _contents(
-        self, line: Line, about: Mapping[str, Any], offset: int, inside: tuple[int, ...]
-    ) -> Mapping[str, Any]:
-        """What the host has filled of the memory from ``offset`` on; tensor maps among other contents are not given."""
+    def _contents(self, line: Line, about: Mapping[str, Any], offset: int, inside: _Inside) -> Mapping[str, Any]:
+        """What the host has filled of the memory from ``offset`` on, up to what a launch file cannot give: tensor maps
+        among other contents, pointers to memory that leads back here.
+        """
         init = about.get("init")
-        if init is None or len(init["hex"]) <= 2 * offset:
+        if init is None:
             return {}
-        end, at = len(init["hex"]), {}
-        for key, item in sorted(init.get("at", {}).items(), key=lambda found: int(found[0])):
-            if int(key) < offset:
+        end, at = len(init["hex"]) // 2, {}
+        for place, item in sorted(((int(key), item) for key, item in init.get("at", {}).items()), key=itemgetter(0)):
+            if place < offset:
                 continue
-            if "tensormap" in item:
-                end = min(end, 2 * int(key))
+            if "tensormap" in item or item["allocation"] in inside.of:
+                end = min(end, place)
                 break
-            at[str(int(key) - offset)] = self._pointer(line, item["allocation"], item["offset"], inside, contents=False)
-        if end <= 2 * offset:
+            at[str(place - offset)] = self._pointer(line, item, inside)
+        if end <= offset:
             return {}
-        return {"init": {"hex": init["hex"][2 * offset : end], **({"at": at} if at else {})}}
+        return {"init": {"hex": init["hex"][2 * offset : 2 * end], **({"at": at} if at else {})}}
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """The allocations whose contents are being written, and whether one of them has a name: what it points to has one
+    then.
+    """
+
+    of: tuple[int, ...] = ()
+    named: bool = False
 
 
 def _maps_in(about: Mapping[str, Any], offset: int) -> list[Mapping[str, Any]]:

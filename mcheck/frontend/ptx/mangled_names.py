@@ -296,5 +296,8 @@ class _Parser:
 
 def _pointing(to: str, mark: str) -> str:
     """The type of a pointer or a reference: its mark goes into the brackets of an array or a function."""
-    base, bracket, rest = to.partition(" [") if " [" in to else to.partition(" (")
+    if " [" in to:
+        base, bracket, rest = to.partition(" [")
+        return f"{base} ({mark}){bracket}{rest}"
+    base, bracket, rest = to.partition(" (")
     return f"{base} ({mark}){bracket[1:]}{rest}" if bracket else f"{to}{mark}"
