@@ -7,7 +7,7 @@ new buffer from there on: its contents are known again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
@@ -15,6 +15,8 @@ from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.launch_reader import MAX_LAUNCHES
 
 Line = Mapping[str, Any]
+Memory = tuple[int, int, int, int]
+"""A process, an allocation of it, how often the host has filled that, how many launches of other modules there were."""
 _SHAPE: Final = ("grid", "block", "cluster", "shared", "cooperative", "programmatic", "gpu")
 MAP_BYTES: Final = 128
 
@@ -46,7 +48,7 @@ def read_lines(text: str) -> list[Line]:
 
 def compose_recording(lines: Iterable[Line], entries: Sequence[str]) -> Recording | None:
     """The launch file of the kernels ``entries``; ``None`` if the program launches none of them."""
-    made = [line for line in lines if line["entry"] in entries]
+    made = list(_launches_of(lines, entries))
     kept, again = _without_repetitions(made)
     if not kept:
         return None
@@ -61,19 +63,33 @@ def compose_recording(lines: Iterable[Line], entries: Sequence[str]) -> Recordin
     return Recording(document=document, launches=len(kept) + again, notes=tuple(notes))
 
 
+def _launches_of(lines: Iterable[Line], entries: Sequence[str]) -> Iterator[Line]:
+    """The launches of these kernels. Behind a launch of another module memory is another one, since that may have
+    written it.
+    """
+    epoch = 0
+    for line in lines:
+        if line["entry"] in entries:
+            yield {**line, "epoch": epoch}
+        else:
+            epoch += 1
+
+
 # --- repetitions ------------------------------------------------------------------------------------------------
 
 
 def _without_repetitions(lines: Sequence[Line]) -> tuple[list[Line], int]:
     """The launches that differ from all before them, and how many do not.
 
-    Of programmatic ones a pair of neighbours counts, since they may overlap.
+    Of programmatic ones a pair of neighbours counts, since they may overlap. That kernels may have changed the memory
+    of an earlier launch makes no difference.
     """
     seen: set[tuple[str, str]] = set()
+    contents: dict[Memory, Any] = {}
     kept: list[Line] = []
     before = ""
     for line in lines:
-        text = _shape_text(line)
+        text = _shape_text(line, contents)
         key = (before if line.get("programmatic") else "", text)
         if key not in seen:
             seen.add(key)
@@ -82,8 +98,14 @@ def _without_repetitions(lines: Sequence[Line]) -> tuple[list[Line], int]:
     return kept, len(lines) - len(kept)
 
 
-def _shape_text(line: Line) -> str:
-    """The launch as text in which memory has no place: allocations are numbered as they are named."""
+def _memory(line: Line, number: int) -> Memory:
+    return line["process"], number, line["allocations"][str(number)]["version"], line["epoch"]
+
+
+def _shape_text(line: Line, contents: dict[Memory, Any]) -> str:
+    """The launch as text in which memory has no place: allocations are numbered as they are named, with the contents
+    that they had at first.
+    """
     numbers: dict[int, int] = {}
 
     def renamed(value: Any) -> Any:
@@ -92,7 +114,8 @@ def _shape_text(line: Line) -> str:
                 first = value["allocation"] not in numbers
                 number = numbers.setdefault(value["allocation"], len(numbers))
                 about = line["allocations"][str(value["allocation"])] if first else {}
-                return [number, value["offset"], about.get("bytes"), renamed(about.get("init"))]
+                init = contents.setdefault(_memory(line, value["allocation"]), about.get("init")) if first else None
+                return [number, value["offset"], about.get("bytes"), renamed(init)]
             return {key: renamed(item) for key, item in value.items()}
         return [renamed(item) for item in value] if isinstance(value, list) else value
 
@@ -108,8 +131,8 @@ class _Document:
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self._lines = lines
-        self._uses: dict[tuple[int, int, int], int] = {}
-        self._names: dict[tuple[int, int, int], str] = {}
+        self._uses: dict[Memory, int] = {}
+        self._names: dict[Memory, str] = {}
         self._buffers: dict[str, Any] = {}
         for line in lines:
             self._count(line, line["params"], set())
@@ -120,14 +143,11 @@ class _Document:
             return {"launches": launches, "buffers": self._buffers}
         return launches[0] if len(launches) == 1 else {"launches": launches}
 
-    def _key(self, line: Line, number: int) -> tuple[int, int, int]:
-        return line["process"], number, line["allocations"][str(number)]["version"]
-
     def _count(self, line: Line, value: Any, inside: set[int]) -> None:
         """Count the pointers into each allocation, those in the contents of others included."""
         if isinstance(value, dict) and "allocation" in value:
             number = value["allocation"]
-            key = self._key(line, number)
+            key = _memory(line, number)
             self._uses[key] = self._uses.get(key, 0) + 1
             if number not in inside:
                 inside.add(number)
@@ -164,7 +184,7 @@ class _Document:
         """A pointer as a launch file gives it, with the memory that it leads to."""
         number, offset = value["allocation"], value["offset"]
         about = line["allocations"][str(number)]
-        key = self._key(line, number)
+        key = _memory(line, number)
         if self._uses[key] == 1 and not inside.named:
             contents = self._contents(line, about, offset, _Inside((*inside.of, number)))
             return {"buffer": about["bytes"] - offset, **contents}

@@ -193,3 +193,51 @@ def test_the_environment_says_how_to_compile(tmp_path: Path, cache: Path) -> Non
     script.chmod(0o755)
     assert run_program([str(script)], cache, arch="sm_100a", shown=False).said.strip() == "-lineinfo|100"
     assert "LD_PRELOAD" not in os.environ
+
+
+def inits(found: ProgramRun) -> list[object]:
+    """What the first allocation holds at each launch, and whether that is new since the launch before."""
+    versions = [line["allocations"]["0"]["version"] for line in found.lines]
+    told = [line["allocations"]["0"].get("init", {}).get("hex") for line in found.lines]
+    return [(text, k > 0 and versions[k] != versions[k - 1]) for k, text in enumerate(told)]
+
+
+ONE = """
+    start();
+    char *x, *y; int n = 7;
+    void *arguments[3] = {&x, &y, &n};
+    cudaMallocManaged(&x, (size_t)64, 1), cudaMalloc(&y, (size_t)64);
+"""
+GO = "cudaLaunchKernel(&stub, grid, block, arguments, (size_t)0, NULL);"
+
+
+def test_after_a_launch_only_what_the_host_fills_again_is_known(tmp_path: Path, cache: Path) -> None:
+    """Kernels do not run, so the host's memory still has what it had; on a GPU the kernel may have changed it."""
+    main = f"{ONE} cudaMemset(x, 1, 4); {GO} cudaMemset(x, 2, 2); {GO} cudaMemset(x + 8, 3, 2); {GO} {GO} return 0;"
+    found = ran(tmp_path, cache, main.replace("cudaMemset(x + 8, 3, 2)", "cudaMemset(x + 8, 3, (size_t)2)"))
+    assert found.status == 0, found.said
+    assert inits(found) == [("01010101", False), ("0202", True), (None, True), (None, False)]
+
+
+def test_memory_that_the_host_changes_by_itself_is_another_one(tmp_path: Path, cache: Path) -> None:
+    found = ran(tmp_path, cache, f"{ONE} *(int *)x = 5; {GO} {GO} *(int *)x = 6; {GO} return 0;")
+    assert inits(found) == [("05000000", False), (None, False), (None, True)]
+
+
+def test_after_a_launch_that_is_not_recorded_nothing_is_known(tmp_path: Path, cache: Path) -> None:
+    main = f'{ONE} cudaMemset(x, 1, 4); static const char other; __cudaRegisterFunction(NULL, &other, NULL, "other");'
+    main += "cudaLaunchKernel(&other, grid, block, arguments, (size_t)0, NULL);"
+    assert inits(ran(tmp_path, cache, f"{main} {GO} return 0;")) == [(None, False)]
+    unknown = ran(tmp_path, cache, f"{ONE} cudaMemset(x, 1, 4); cudaSomethingNew(); {GO} return 0;")
+    assert inits(unknown) == [(None, False)]
+
+
+def test_what_a_large_table_points_to_may_have_been_written(tmp_path: Path, cache: Path) -> None:
+    main = f"""
+    {ONE} char **table;
+    cudaMalloc(&table, (size_t)1 << 16), cudaMemset(x, 1, (size_t)4);
+    table[100] = x;
+    arguments[0] = &table; {GO} arguments[0] = &x; {GO} return 0;
+    """
+    found = ran(tmp_path, cache, main)
+    assert [line["allocations"].get("0", {}).get("init") for line in found.lines] == [None, None]

@@ -62,6 +62,22 @@ def test_the_same_launch_with_fresh_memory_is_the_same() -> None:
     assert found["entry"] == "k"
 
 
+def test_a_launch_is_repeated_whatever_it_has_left_in_memory() -> None:
+    first = line({"0": at(3)}, {"3": {"bytes": 4, "init": {"hex": "00000000"}}})
+    again = line({"0": at(3)}, {"3": {"bytes": 4}})
+    filled = line({"0": at(3)}, {"3": {"bytes": 4, "init": {"hex": "00000000"}, "version": 1}})
+    found = document(first, again, filled, again | {"allocations": {"3": {"bytes": 4, "version": 1, "gpu": 0}}})
+    assert found["params"] == {"0": {"buffer": 4, "init": {"hex": "00000000"}}}
+
+
+def test_behind_a_launch_of_another_module_memory_is_another_one() -> None:
+    first = line({"0": at(3)}, {"3": {"bytes": 4, "init": {"hex": "00000000"}}})
+    other = line({}, {}, entry="other")
+    later = line({"0": at(3)}, {"3": {"bytes": 4}}, grid=[8, 1, 1])
+    found = document(first, other, later)
+    assert [x["params"]["0"] for x in found["launches"]] == [{"buffer": 4, "init": {"hex": "00000000"}}, {"buffer": 4}]
+
+
 def test_memory_that_the_host_fills_again_is_known_again() -> None:
     first = line({"0": at(3)}, {"3": {"bytes": 4, "init": {"hex": "00000000"}}})
     second = line({"0": at(3)}, {"3": {"bytes": 4, "init": {"hex": "00000000"}, "version": 1}}, grid=[8, 1, 1])

@@ -167,6 +167,7 @@ static void append_line(const char *path, const kernel_t *kernel, const shape_t 
   fprintf(file, ", \"allocations\": {");
   for (unsigned i = 0; i < named.count; ++i) {
     const allocation_t *at = allocation_number(named.of[i]);
+    notice(at->number);
     size_t told = filled(at);
     fprintf(file, "%s\"%u\": {\"bytes\": %zu, \"version\": %u, \"gpu\": %d", i ? ", " : "", at->number, at->size,
             at->version, at->gpu);
@@ -175,6 +176,7 @@ static void append_line(const char *path, const kernel_t *kernel, const shape_t 
   }
   fprintf(file, "}}\n");
   fclose(file);
+  for (unsigned i = 0; i < named.count; ++i) leave(named.of[i]);
   int out = open(path, O_WRONLY | O_CREAT | O_APPEND, 0666); /* the processes of a program append, each line at once */
   if (out < 0 || write(out, text, size) != (ssize_t)size) fprintf(stderr, "recorder: %s cannot be written\n", path);
   if (out >= 0) close(out);
@@ -204,7 +206,7 @@ static void write_file(const kernel_t *kernel, const shape_t *shape, const param
 void record(const kernel_t *kernel, const shape_t *shape, void **arguments, void **extra) {
   static parameters_t known;
   const char *path = getenv("MCHECK_RECORD");
-  if (!parameters(kernel, &known)) return;
+  if (!parameters(kernel, &known)) { forget_contents(); return; }
   named.wanted = path != NULL;
   if (path) append_line(path, kernel, shape, &known, arguments, extra);
   else write_file(kernel, shape, &known, arguments, extra);

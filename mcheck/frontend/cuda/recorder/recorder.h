@@ -38,7 +38,14 @@ typedef struct { int id; int pad; union { char bytes[64]; dim3_t cluster; int fl
 /* --- memory.c: device memory ---------------------------------------------------------------------------------------- */
 
 enum { HOST = 1, DEVICE = 2, MANAGED = 3 }; /* cudaMemoryType */
-typedef struct { char *start; size_t size; int kind; unsigned number; int foreign; unsigned version; int gpu; } allocation_t;
+typedef struct {
+  char *start;
+  size_t size;
+  int kind, foreign, gpu, used; /* used: kernels may have written it */
+  unsigned number, version;
+  size_t known;  /* first bytes that the host has written since then */
+  uint64_t digest;
+} allocation_t;
 int allocate(void **out, size_t size, int kind);
 int adopt(void *memory, size_t size, int kind);
 int release(void *memory);
@@ -46,7 +53,10 @@ const allocation_t *allocation_at(uint64_t pointer);
 const allocation_t *allocation_number(unsigned number);
 long long rest(uint64_t pointer);
 size_t filled(const allocation_t *at);
-void *touch(void *memory);
+void *touch(void *memory, size_t size);
+void notice(unsigned number);
+void leave(unsigned number);
+int forget_contents(void);
 
 /* --- tensor_maps.c -------------------------------------------------------------------------------------------------- */
 

@@ -206,6 +206,9 @@ API int cudaEventElapsedTime(float *ms, void *a, void *b) { (void)a, (void)b; *m
 API int cudaEventElapsedTime_v2(float *ms, void *a, void *b) { return cudaEventElapsedTime(ms, a, b); }
 API int cudaGraphCreate(void **graph, unsigned flags) { (void)flags; *graph = new_handle(); return 0; }
 API int cudaGraphInstantiate(void **made, void *graph) { (void)graph; *made = new_handle(); return 0; }
+/* Its kernels were recorded as they were captured. */
+API int cudaGraphLaunch(void *made, void *stream) { (void)made, (void)stream; return forget_contents(); }
+API int cudaGraphLaunch_ptsz(void *made, void *stream) { return cudaGraphLaunch(made, stream); }
 API int cudaGraphInstantiateWithFlags(void **made, void *graph) { return cudaGraphInstantiate(made, graph); }
 API int cudaLaunchHostFunc(void *stream, void (*call)(void *), void *data) { (void)stream; call(data); return 0; }
 API int cudaStreamAddCallback(void *stream, void (*call)(void *, int, void *), void *data, unsigned flags) {
@@ -216,8 +219,8 @@ API int cudaStreamAddCallback(void *stream, void (*call)(void *, int, void *), v
 NOTHING(cudaStreamDestroy) NOTHING(cudaStreamSynchronize) NOTHING(cudaStreamSynchronize_ptsz) NOTHING(cudaStreamQuery)
 NOTHING(cudaStreamWaitEvent) NOTHING(cudaStreamWaitEvent_ptsz) NOTHING(cudaStreamBeginCapture) NOTHING(cudaStreamSetAttribute)
 NOTHING(cudaStreamAttachMemAsync) NOTHING(cudaEventDestroy) NOTHING(cudaEventRecord) NOTHING(cudaEventRecord_ptsz)
-NOTHING(cudaEventRecordWithFlags) NOTHING(cudaEventSynchronize) NOTHING(cudaEventQuery) NOTHING(cudaGraphLaunch)
-NOTHING(cudaGraphLaunch_ptsz) NOTHING(cudaGraphUpload) NOTHING(cudaGraphDestroy) NOTHING(cudaGraphExecDestroy)
+NOTHING(cudaEventRecordWithFlags) NOTHING(cudaEventSynchronize) NOTHING(cudaEventQuery) 
+NOTHING(cudaGraphUpload) NOTHING(cudaGraphDestroy) NOTHING(cudaGraphExecDestroy)
 
 /* --- memory --------------------------------------------------------------------------------------------------------- */
 
@@ -243,7 +246,7 @@ API int cudaFree(void *memory) { return release(memory); }
 API int cudaFreeAsync(void *memory, void *stream) { (void)stream; return release(memory); }
 API int cudaFreeAsync_ptsz(void *memory, void *stream) { return cudaFreeAsync(memory, stream); }
 API int cudaFreeHost(void *memory) { return release(memory); }
-API int cudaMemcpy(void *to, const void *from, size_t size, int kind) { (void)kind; memmove(touch(to), from, size); return 0; }
+API int cudaMemcpy(void *to, const void *from, size_t size, int kind) { (void)kind; memmove(touch(to, size), from, size); return 0; }
 API int cudaMemcpyAsync(void *to, const void *from, size_t size, int kind, void *stream) {
   (void)stream;
   return cudaMemcpy(to, from, size, kind);
@@ -255,7 +258,7 @@ API int cudaMemcpyAsync_ptsz(void *to, const void *from, size_t size, int kind, 
 API int cudaMemcpyPeer(void *to, int there, const void *from, int here, size_t size) { (void)there; return cudaMemcpy(to, from, size, here); }
 API int cudaMemcpyPeerAsync(void *to, int there, const void *from, int here, size_t size) { return cudaMemcpyPeer(to, there, from, here, size); }
 API int cudaMemcpy2D(char *to, size_t to_pitch, const char *from, size_t from_pitch, size_t width, size_t height, int kind) {
-  (void)kind, touch(to);
+  (void)kind, touch(to, 0);
   for (size_t row = 0; row < height; ++row) memmove(to + row * to_pitch, from + row * from_pitch, width);
   return 0;
 }
@@ -263,12 +266,12 @@ API int cudaMemcpy2DAsync(char *to, size_t to_pitch, const char *from, size_t fr
   (void)stream;
   return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
 }
-API int cudaMemset(void *to, int value, size_t size) { memset(touch(to), value, size); return 0; }
+API int cudaMemset(void *to, int value, size_t size) { memset(touch(to, size), value, size); return 0; }
 API int cudaMemsetAsync(void *to, int value, size_t size, void *stream) { (void)stream; return cudaMemset(to, value, size); }
 API int cudaMemset_ptds(void *to, int value, size_t size) { return cudaMemset(to, value, size); }
 API int cudaMemsetAsync_ptsz(void *to, int value, size_t size, void *stream) { return cudaMemsetAsync(to, value, size, stream); }
 API int cudaMemset2D(char *to, size_t pitch, int value, size_t width, size_t height) {
-  touch(to);
+  touch(to, 0);
   for (size_t row = 0; row < height; ++row) memset(to + row * pitch, value, width);
   return 0;
 }
@@ -278,7 +281,7 @@ API int cudaMemcpyToSymbol(const void *key, const void *from, size_t size, size_
   char *to = variable(key, 0, NULL);
   (void)kind;
   if (!to || offset + size > variable_size(key)) return 13;
-  memcpy(to + offset, from, size);
+  memcpy(touch(to + offset, size), from, size);
   return 0;
 }
 API int cudaMemcpyToSymbolAsync(const void *key, const void *from, size_t size, size_t offset, int kind, void *stream) {
