@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -43,7 +44,8 @@ def record_program(command: Sequence[str], folder: str | None, arch: str | None)
         if recording is None:
             continue
         source = _source_text(module.files.get(1, ""))
-        path = _write(name, name_parameters(text, source) if source else text, recording.text, folder, cache)
+        module_text = _relative_files(name_parameters(text, source) if source else text)
+        path = _write(_stem(name, run.modules), module_text, recording.text, folder, cache)
         paths.append(path)
         notes += [f"{path}: {recorded_text(recording)}", *(f"{path}: {note}" for note in recording.notes)]
     if not paths:
@@ -71,12 +73,22 @@ def _source_text(path: str) -> str:
         return file.read()
 
 
-def _write(name: str, module: str, launch: str, folder: str | None, cache: Path) -> str:
-    """Write a module and its launch file; in the cache, in a folder that is named after both."""
+def _relative_files(module: str) -> str:
+    """The module with the sources in the current folder as a user names them."""
+    return re.sub(rf'(?m)^(\s*\.file\s+\d+\s+"){re.escape(os.getcwd())}/', r"\1", module)
+
+
+def _stem(name: str, modules: Sequence[tuple[str, str]]) -> str:
+    """The name of the source of a module, with the digest of its text if it is that of several modules."""
     stem = Path(name).stem
+    source = stem.rpartition("-")[0]
+    alike = sum(Path(other).stem.rpartition("-")[0] == source for other, _ in modules)
+    return source if source and alike == 1 else stem
+
+
+def _write(stem: str, module: str, launch: str, folder: str | None, cache: Path) -> str:
+    """Write a module and its launch file; in the cache, in a folder that is named after both."""
     target = Path(folder) if folder else cache / hashlib.sha256((module + launch).encode()).hexdigest()[:20]
-    if not folder:
-        stem = stem.rpartition("-")[0] or stem
     target.mkdir(parents=True, exist_ok=True)
     (target / f"{stem}.json").write_text(launch, encoding="utf-8")
     path = target / f"{stem}.ptx"

@@ -187,7 +187,7 @@ def _recorded(base: PreparedFile, run: ProgramRun, who: str) -> PreparedFile:
     if run.ending:
         notes.append(f"{who}: {run.ending}; what it had launched by then is checked")
     launch = LaunchText(text=recording.text, path=f"{os.path.splitext(base.path)[0]}.launch.json, as recorded")
-    said = (f"the launches that {who} made, recorded without a GPU", *recording.notes)
+    said = (f"the launches that {who} made, recorded without a GPU",)
     return replace(base, launch=launch, notes=(*base.notes, *notes), assumptions=(*base.assumptions, *said))
 
 

@@ -113,7 +113,11 @@ class ModuleInquiry:
         return replace(
             given,
             findings=tuple(_with_source(finding, lines) for finding in given.findings),
-            assumptions=(*_launch_assumptions(subject.launches, several=subject.several), *given.assumptions),
+            assumptions=(
+                *_notes(subject.described),
+                *_launch_assumptions(subject.launches, several=subject.several),
+                *given.assumptions,
+            ),
         )
 
     def report(self, result: Result, subject: LaunchedModule, given: Answer) -> Result:  # noqa: ARG002 - as for programs
@@ -141,6 +145,12 @@ def combine_launch(said: LaunchText | None) -> LaunchDescription:
 
 
 # --- what an answer rests on ----------------------------------------------------------------------------------
+
+
+def _notes(described: LaunchDescription) -> Iterator[str]:
+    """What the launch files leave out."""
+    for one in (described, *described.launches):
+        yield from one.notes
 
 
 def _launch_assumptions(launches: Sequence[Launch], *, several: bool) -> Iterator[str]:

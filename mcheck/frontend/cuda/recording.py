@@ -19,6 +19,7 @@ Memory = tuple[int, int, int, int]
 """A process, an allocation of it, how often the host has filled that, how many launches of other modules there were."""
 _SHAPE: Final = ("grid", "block", "cluster", "shared", "cooperative", "programmatic", "gpu")
 MAP_BYTES: Final = 128
+_WIDTH: Final = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,19 @@ class Recording:
     @property
     def text(self) -> str:
         """The launch file."""
-        return json.dumps(self.document, indent=1) + "\n"
+        return _laid_out(self.document, "") + "\n"
+
+
+def _laid_out(value: Any, margin: str) -> str:
+    """JSON, in which a list or an object that fits has one line."""
+    text = json.dumps(value)
+    if len(margin) + len(text) <= _WIDTH or not isinstance(value, dict | list):
+        return text
+    inner = margin + " "
+    if isinstance(value, dict):
+        parts = [f"{inner}{json.dumps(key)}: {_laid_out(item, inner)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(parts) + f"\n{margin}}}"
+    return "[\n" + ",\n".join(inner + _laid_out(item, inner) for item in value) + f"\n{margin}]"
 
 
 def read_lines(text: str) -> list[Line]:
@@ -59,7 +72,9 @@ def compose_recording(lines: Iterable[Line], entries: Sequence[str]) -> Recordin
     streams = {(line["gpu"], line["stream"]) for line in kept}
     if len(streams) > len({gpu for gpu, _ in streams}):
         notes.append("the program launches in several streams: they are checked as one, in the order of the calls")
-    document = _Document(kept).whole()
+    if len({gpu for gpu, _ in streams}) > 1:
+        notes.append("the program launches on several GPUs: their launches are taken as concurrent")
+    document = _Document(kept).whole() | {"notes": notes} if notes else _Document(kept).whole()
     return Recording(document=document, launches=len(kept) + again, notes=tuple(notes))
 
 
@@ -137,7 +152,8 @@ class _Document:
         for line in lines:
             self._count(line, line["params"], set())
 
-    def whole(self) -> Mapping[str, Any]:
+    def whole(self) -> dict[str, Any]:
+        """The launch file."""
         launches = [self._launch(line) for line in self._lines]
         if self._buffers:
             return {"launches": launches, "buffers": self._buffers}
@@ -156,7 +172,7 @@ class _Document:
             for item in value.values():
                 self._count(line, item, inside)
 
-    def _launch(self, line: Line) -> Mapping[str, Any]:
+    def _launch(self, line: Line) -> dict[str, Any]:
         shape = {key: line[key] for key in _SHAPE if line.get(key)}
         params = {key: self._value(line, value) for key, value in line["params"].items()}
         return {"entry": line["entry"], **shape, "shared": line["shared"], "params": params}

@@ -29,6 +29,8 @@ FIELDS: Final = (
     "entry", "grid", "block", "cluster", "shared", "first", "params", "assume", "gpu", "programmatic", "cooperative",
 )  # fmt: skip
 SEQUENCE_FIELDS: Final = ("launches", "buffers")
+NOTES: Final = "notes"
+"""The field that recorded launches have beside those that users write."""
 MAX_LAUNCHES: Final = 256
 MAX_GPU: Final = 1023
 MAX_GRID: Final = ((1 << 31) - 1, 65535, 65535)
@@ -44,6 +46,7 @@ class LaunchDescription:
     """The description of a launch, unchecked: fields, and parameters by name or index.
 
     ``launches`` are those of a file of several, ``buffers`` what it declares; ``place`` is a launch of such a file.
+    ``notes`` are what the file leaves out, in words: an answer rests on it.
     """
 
     fields: Mapping[str, Node] = field(default_factory=dict)
@@ -51,6 +54,7 @@ class LaunchDescription:
     launches: tuple[LaunchDescription, ...] = ()
     buffers: Mapping[str, Node] = field(default_factory=dict)
     place: Node | None = None
+    notes: tuple[str, ...] = ()
 
     def override(self, other: LaunchDescription) -> LaunchDescription:
         """This description where it has a value, else ``other``; raises ``InputError`` if that is of several
@@ -66,7 +70,8 @@ class LaunchDescription:
             raise problem("PTX121", span, options=said, count=len(other.launches), hint=hint)
         if other.launches:
             return other
-        return LaunchDescription({**other.fields, **self.fields}, {**other.params, **self.params})
+        notes = (*other.notes, *self.notes)
+        return LaunchDescription({**other.fields, **self.fields}, {**other.params, **self.params}, notes=notes)
 
 
 def from_json(text: str, path: str) -> LaunchDescription:
@@ -75,9 +80,14 @@ def from_json(text: str, path: str) -> LaunchDescription:
     if isinstance(whole.value, list):
         expected = "an object with entry, grid, block and params"
         whole.fail("PTX103", what="launch", expected=expected, hint='several launches are {"launches": [...]}')
-    if isinstance(whole.value, dict) and not whole.value.keys().isdisjoint(SEQUENCE_FIELDS):
+    if isinstance(whole.value, dict) and is_sequence(whole.value):
         return _describe_launches(whole)
     return _describe_launch(whole)
+
+
+def is_sequence(value: Mapping[str, Any]) -> bool:
+    """Whether a document is of several launches."""
+    return "launches" in value or "buffers" in value
 
 
 def from_toml(text: str, path: str) -> LaunchDescription:
@@ -89,7 +99,7 @@ def from_toml(text: str, path: str) -> LaunchDescription:
     except tomllib.TOMLDecodeError as error:
         raise problem("PTX101", Span(path, 1, 1), reason=f"{error} (TOML)") from None
     whole = Node(value, path)
-    return _describe_launches(whole) if not value.keys().isdisjoint(SEQUENCE_FIELDS) else _describe_launch(whole)
+    return _describe_launches(whole) if is_sequence(value) else _describe_launch(whole)
 
 
 def from_text(text: str, path: str) -> LaunchDescription:
@@ -99,7 +109,7 @@ def from_text(text: str, path: str) -> LaunchDescription:
 
 def _describe_launches(whole: Node) -> LaunchDescription:
     for key, node in whole.items():
-        if key not in SEQUENCE_FIELDS:
+        if key not in (*SEQUENCE_FIELDS, NOTES):
             hint = "write it in each launch" if key in FIELDS else suggest(key, SEQUENCE_FIELDS)
             node.fail_at_key("PTX104", name=key, expected="launches or buffers", hint=hint)
     if "launches" not in whole.value:
@@ -120,7 +130,8 @@ def _describe_launches(whole: Node) -> LaunchDescription:
     for k in range(len(listed.value)):
         node = listed.child(k)
         launches.append(replace(_describe_launch(node), place=node))
-    return LaunchDescription(launches=tuple(launches), buffers=buffers)
+    notes = read_notes(whole.child(NOTES)) if NOTES in whole.value else ()
+    return LaunchDescription(launches=tuple(launches), buffers=buffers, notes=notes)
 
 
 def _describe_launch(whole: Node) -> LaunchDescription:
@@ -128,17 +139,25 @@ def _describe_launch(whole: Node) -> LaunchDescription:
         whole.fail("PTX103", what="launch", expected="an object with entry, grid, block and params")
     fields = {}
     for key, node in whole.items():
-        if key not in FIELDS:
+        if key not in (*FIELDS, NOTES):
             node.fail_at_key("PTX104", name=key, expected=f"one of {', '.join(FIELDS)}", hint=suggest(key, FIELDS))
         fields[key] = node
-    params = fields.pop("params", None)
+    params, told = fields.pop("params", None), fields.pop(NOTES, None)
+    notes = () if told is None else read_notes(told)
     if params is None:
-        return LaunchDescription(fields)
+        return LaunchDescription(fields, notes=notes)
     if isinstance(params.value, list):
-        return LaunchDescription(fields, {str(k): params.child(k) for k in range(len(params.value))})
+        return LaunchDescription(fields, {str(k): params.child(k) for k in range(len(params.value))}, notes=notes)
     if not isinstance(params.value, dict):
         params.fail("PTX103", what="object", expected="parameters by name or by index")
-    return LaunchDescription(fields, dict(params.items()))
+    return LaunchDescription(fields, dict(params.items()), notes=notes)
+
+
+def read_notes(node: Node) -> tuple[str, ...]:
+    """What a launch file leaves out, in words."""
+    if not isinstance(node.value, list) or not all(isinstance(note, str) for note in node.value):
+        node.fail("PTX103", what="list of notes", expected='texts, such as ["streams are not told apart"]')
+    return tuple(node.value)
 
 
 def from_file(path: str) -> LaunchDescription:

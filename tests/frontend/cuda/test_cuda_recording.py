@@ -139,6 +139,8 @@ def test_streams_and_kernels_of_other_modules_are_noted_or_left_out() -> None:
     a, b = line({"0": at(3)}, {"3": {"bytes": 4}}), line({"0": at(3)}, {"3": {"bytes": 4}}, entry="l", stream=1)
     found = compose_recording([a, b], MODULE.entries)
     assert found is not None
+    assert found.document["notes"] == list(found.notes)
+    build_launches(MODULE, from_object(found.document))
     assert found.notes == (
         "the program launches in several streams: they are checked as one, in the order of the calls",
     )

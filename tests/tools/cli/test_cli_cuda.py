@@ -292,7 +292,8 @@ def test_a_ring_and_its_main_and_its_program(tmp_path: Path, monkeypatch: pytest
     subprocess.run([nvcc.path, *nvcc.flags, "-lineinfo", "-arch=sm_90a", "ring.cu", "-o", "ring"], check=True)
     done = mcheck("cuda", "--keep", "kept", "--format", "json", "--", "./ring")
     assert done.status == 1, done.err
-    assert min(os.listdir("kept")).startswith("ring-")
+    assert sorted(os.listdir("kept")) == ["ring.json", "ring.ptx"]
+    assert "ring.cu" in (Path("kept") / "ring.ptx").read_text(encoding="utf-8")
     (result,) = json.loads(done.out)["results"]
     assert {f["code"] for f in result["findings"]} == {"RACE003"}
     Path("ring.cu").write_text(RING.replace("wait<2>()", "wait<1>()"), encoding="utf-8")
