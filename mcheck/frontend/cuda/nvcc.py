@@ -17,7 +17,12 @@ from mcheck.base.records import dataclass
 TARGETS = ("sm_90a", "sm_100a")
 """The targets that are tried for a source, the first one first."""
 WHEELS = "pip install nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-cccl"
+HEADERS = "pip install nvidia-cuda-cccl"
 LIMIT = 600.0
+_CCCL = re.compile(
+    r"\b(?:nv|cuda|cub|thrust)/[\w/.]+\"?: No such file|cannot open source file \"(?:nv|cuda|cub|thrust)/"
+)
+"""A header of the CUDA C++ core libraries is missing, which are a wheel of their own."""
 _NEEDS_SM_100 = re.compile(r"\btcgen05\b|\bclusterlaunchcontrol\b|\bsm_?100|\bSm100|__CUDA_ARCH__\s*>=?\s*1[0-9]{3}\b")
 """What a source, or the PTX made of it, names only if it is for sm_100a."""
 
@@ -46,7 +51,9 @@ class CompileError(InputError):
     """The compiler refuses a source; ``said`` is what it wrote."""
 
     def __init__(self, path: str, said: str) -> None:
-        super().__init__(f"nvcc does not compile {path}", hint="flags for it stand after --nvcc-flags")
+        headers = _CCCL.search(said) is not None
+        hint = f"{HEADERS} brings these headers" if headers else "flags for it stand after --nvcc-flags"
+        super().__init__(f"nvcc does not compile {path}", hint=hint)
         self.said = said
 
 

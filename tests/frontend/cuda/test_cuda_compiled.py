@@ -94,6 +94,9 @@ def test_the_errors_of_the_compiler_are_its_own(nvcc: Path, tmp_path: Path) -> N
         compile_source(path, find_compiler())
     assert caught.value.said.startswith(f'{path}(1): error: #error directive: "not so"')
     assert caught.value.message == f"nvcc does not compile {path}"
+    assert caught.value.hint == "flags for it stand after --nvcc-flags"
+    missing = "info.h:50:10: fatal error: nv/target: No such file or directory"
+    assert (CompileError(path, missing).hint or "").startswith("pip install nvidia-cuda-cccl")
 
 
 def test_warnings_of_a_kept_module_are_kept(nvcc: Path, tmp_path: Path) -> None:
