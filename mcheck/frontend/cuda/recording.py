@@ -118,7 +118,7 @@ def _memory(line: Line, number: int) -> Memory:
 
 
 def _shape_text(line: Line, contents: dict[Memory, Any]) -> str:
-    """The launch as text in which memory has no place: allocations are numbered as they are named, with the contents
+    """The launch as text without addresses: allocations are numbered as they are named, with the contents
     that they had at first.
     """
     numbers: dict[int, int] = {}

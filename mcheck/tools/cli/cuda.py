@@ -30,7 +30,7 @@ class _Recorded(click.Command):
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )
 @click.option("--keep", "folder", metavar="DIR", help="Write the modules and their launch files to DIR.")
-@click.option("--arch", metavar="sm_90a", help="The GPU that the program is told (default: sm_90).")
+@click.option("--arch", metavar="sm_90a", help="The target that the program sees (default: sm_90).")
 @click.pass_context
 def command(ctx: click.Context, folder: str | None, arch: str | None) -> int:
     """Run a program without a GPU, record the kernels that it launches, and check them: `mcheck cuda -- ./a.out`, or
