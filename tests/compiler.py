@@ -16,6 +16,9 @@ with open(os.path.join(os.path.dirname(__file__), "calls"), "a") as calls:
 if words == ["--version"]:
     print("nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 13.0, V13.0.48")
     sys.exit(0)
+if "-ptx" not in words:
+    sys.stderr.write("ld: k.o: undefined reference to `other'\\n")
+    sys.exit(1)
 source = words[-1]
 text = open(source).read()
 target = next(word for word in words if word.startswith("-arch="))[6:]

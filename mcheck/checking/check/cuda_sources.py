@@ -208,8 +208,12 @@ def _why_nothing(run: ProgramRun, who: str, module: Module) -> str:
     return f"of its launches {who} made {made} without a GPU{ending}{shown}"
 
 
-def _launch_unknown(path: str, module: Module, why: str) -> LaunchUnknown:
-    names = ", ".join(list_entries(module.entries)) or "none"
+def _launch_unknown(path: str, module: Module, why: str) -> InputError:
+    if not module.entries:
+        return InputError(
+            f"{path} has no kernel", hint="mcheck cuda -- ./program checks the kernels of all sources of a program"
+        )
+    names = ", ".join(list_entries(module.entries))
     stem = os.path.splitext(os.path.basename(path))[0]
     problem = LaunchUnknown(
         f"nothing says how the kernels of {path} are launched ({names})",
@@ -217,7 +221,7 @@ def _launch_unknown(path: str, module: Module, why: str) -> LaunchUnknown:
         f"mcheck check {path} -- ./program",
         hint=why or None,
     )
-    problem.template = launch_template(module) if module.entries else ""
+    problem.template = launch_template(module)
     return problem
 
 

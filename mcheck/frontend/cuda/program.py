@@ -17,7 +17,7 @@ from typing import Final
 from mcheck.base.errors import InputError
 from mcheck.base.records import dataclass
 from mcheck.frontend.cuda.compiled import CompiledSource
-from mcheck.frontend.cuda.nvcc import Compiler, run_nvcc
+from mcheck.frontend.cuda.nvcc import CompileError, Compiler, run_nvcc
 from mcheck.frontend.cuda.recorder import built_recorder
 from mcheck.frontend.cuda.recording import Line, read_lines
 
@@ -146,6 +146,11 @@ def linked_program(made: CompiledSource, compiler: Compiler, flags: Sequence[str
     command = [compiler.path, "-gencode", f"arch={arch},code={arch}", *compiler.flags, *flags]
     with tempfile.TemporaryDirectory(dir=program.parent, prefix=".new-") as scratch:
         linked = os.path.join(scratch, "program")
-        run_nvcc([*command, "-o", linked, made.source, str(library), "-Xlinker", f"-rpath={cache}"], made.source)
+        try:
+            run_nvcc([*command, "-o", linked, made.source, str(library), "-Xlinker", f"-rpath={cache}"], made.source)
+        except CompileError as error:
+            error.message = f"nvcc does not link {made.source}, whose main() would tell the launches"
+            error.hint = "link it yourself and name it: -- ./program; or give the launch: a file, --grid, --block"
+            raise
         os.replace(linked, program)
     return program

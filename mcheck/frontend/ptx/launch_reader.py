@@ -261,8 +261,8 @@ def _incomplete_error(
     hint = f"{options or 'an option'}, or a field of the launch file (--launch, or the module's name with .json)"
     if not nodes:
         hint += (
-            "; mcheck.integrations.cuda records the launches of a host program,"
-            " mcheck.integrations.triton derives one from a kernel"
+            "; mcheck.integrations.cuda records the launches of a host program, which -- ./program behind the module"
+            " names, mcheck.integrations.triton derives one from a kernel"
         )
     span = head if path is None else Span(path, 1, 1)
     return problem("PTX105", span, missing=", ".join(missing), expected=expected, hint=hint)

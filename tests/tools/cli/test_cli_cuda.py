@@ -146,6 +146,27 @@ def test_several_files_of_all_kinds(kernel: Path, mcheck: Mcheck, litmus: Callab
     ]  # fmt: skip
 
 
+def test_a_source_without_a_kernel(kernel: Path, mcheck: Mcheck) -> None:
+    head = "\n".join(PTX.splitlines()[:3])
+    kernel.write_text(f"/* ptx\n{head}\n*/\n", encoding="utf-8")
+    done = mcheck("check", kernel)
+    assert done.status == 2
+    assert "k.cu has no kernel" in done.err
+    assert "mcheck cuda -- ./program" in " ".join(done.err.split())
+
+
+@compiled
+def test_a_main_that_cannot_be_linked(kernel: Path, mcheck: Mcheck, nvcc: Path) -> None:
+    """The stand-in links nothing, as nvcc does not where other sources are needed."""
+    kernel.write_text(f"{SOURCE}int main() {{ return other(); }}\n", encoding="utf-8")
+    done = mcheck("check", kernel)
+    assert done.status == 2
+    assert "undefined reference" in done.err
+    assert "nvcc does not link k.cu" in done.err
+    done = mcheck("check", kernel, "--no-run")
+    assert "nothing says how the kernels of k.cu are launched (pass)" in done.err
+
+
 def test_flags_and_the_target_go_to_the_compiler(kernel: Path, mcheck: Mcheck, nvcc: Path) -> None:
     arguments = ("--grid", "1", "--block", "64", "--param", "1=3")
     mcheck("check", kernel, *arguments, "--arch", "sm_100a", "--nvcc-flags", "-I 'a b' -DX=1")
