@@ -193,7 +193,8 @@ def name_parameters(ptx: str, source: str) -> str:
     except InputError:
         return ptx  # it is reported when the module is checked
     signatures = read_signatures(source)
-    taken = set(re.findall(r"[A-Za-z_$%][\w$]*", ptx)) | _variable_names(module)
+    code = re.sub(r'"[^"\n]*"|//[^\n]*', " ", ptx)
+    taken = set(re.findall(r"(?<![.\w$%])[A-Za-z_$%][\w$]*", code)) | _variable_names(module)
     renamed: dict[str, str] = {}
     for name in module.entries:
         entry = module.functions[name]

@@ -159,6 +159,8 @@ def test_names_that_mean_something_else_are_not_taken() -> None:
         return [p.name.removeprefix("_Z5scalePfi_") for p in entry.parameters]
 
     assert names("__global__ void scale(float *ld, int n)") == ["param_0", "n"], "an opcode"
+    lanes = PTX.replace("\tret;", "\tmov.u32 \t%r2, %tid.x; // x\n\tret;") + '.file 1 "x.cu"\n'
+    assert names("__global__ void scale(float *x, int u32)", lanes) == ["x", "u32"], "parts of other words"
     assert names("__global__ void scale(float *x)") == ["param_0", "param_1"], "another kernel"
     assert names("__global__ void scale(float *x, int n); __global__ void scale(float *y, int n);") == [
         "param_0",
