@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-pytest_plugins = ["tests.assembler", "tests.enumerated", "tests.tiers"]
+pytest_plugins = ["tests.assembler", "tests.compiler", "tests.enumerated", "tests.tiers"]
 
 
 def pytest_configure() -> None:

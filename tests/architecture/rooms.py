@@ -28,7 +28,7 @@ LEVELS: tuple[dict[str, str], ...] = (
     },
     {
         "effects": "preconditions and footprints of operations",
-        "frontend": "from text to programs and modules: litmus, ptx",
+        "frontend": "from text to programs and modules: litmus, ptx, cuda",
     },
     {
         "events": "execution graphs, paths, base relations, the choices of an execution",
