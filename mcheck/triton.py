@@ -23,7 +23,9 @@ import pytest
 
 from mcheck.integrations.recording.answers import AnswerFolder, check_with_mcheck
 from mcheck.integrations.recording.launches import KernelLaunch, Recording, distinct
+from mcheck.integrations.recording.outcome import outcome
 from mcheck.integrations.recording.tally import TestRecord, failing, from_json, message, summarize
+from mcheck.integrations.recording.targets import DEVICES
 
 if TYPE_CHECKING:
     from mcheck.integrations.recording.session import Session
@@ -111,8 +113,6 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 def _targets(given: str) -> list[int]:
     """The numbers of compute capabilities."""
-    from mcheck.integrations.recording.targets import DEVICES
-
     found = []
     for part in given.split(","):
         if not (part.strip().isdecimal() and int(part) in DEVICES):
@@ -167,8 +167,6 @@ class RecordedModule(pytest.Module):
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         """The tests of the module, and one for the launches of its import."""
-        from mcheck.integrations.recording.session import outcome
-
         session = self.config.stash[STATE].session
         assert session is not None
         found: list[pytest.Item | pytest.Collector] = []
@@ -216,8 +214,6 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     session = item.config.stash[STATE].session
     if session is None or isinstance(item, ModuleLaunches):
         return (yield)
-    from mcheck.integrations.recording.session import outcome
-
     result = None
     with outcome(session.tensors) as record:
         item.stash[RECORD] = record

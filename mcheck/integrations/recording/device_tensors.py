@@ -26,6 +26,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_map
 
+from mcheck.integrations.recording.outcome import NumbersNotComputed
+
 MAX_CONTENTS: Final = 64 << 10
 """The bytes of the largest tensor whose contents are kept."""
 _ALIGNMENT: Final = 512
@@ -37,13 +39,6 @@ _UNWRITTEN: Final = (
 )  # fmt: skip
 """What allocates memory and leaves it as it is."""
 _CONVERSIONS: Final = ("item", "tolist", "numpy", "__array__", "__int__", "__float__", "__index__", "__complex__")
-
-
-class NumbersNotComputed(BaseException):
-    """The program asks for a number that no kernel has computed. No ``except Exception`` of a test catches it."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} of a tensor whose numbers were not computed: no kernel is run")
 
 
 class DeviceTensors:

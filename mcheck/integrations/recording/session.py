@@ -8,9 +8,8 @@ from typing import Self
 
 from mcheck.integrations.recording.autotuning import Choice, choosing
 from mcheck.integrations.recording.cuda_interface import presented
-from mcheck.integrations.recording.device_tensors import DeviceTensors, NumbersNotComputed
+from mcheck.integrations.recording.device_tensors import DeviceTensors
 from mcheck.integrations.recording.launches import Recording
-from mcheck.integrations.recording.tally import TestRecord
 from mcheck.integrations.recording.targets import DEVICES
 from mcheck.integrations.recording.triton_driver import driving
 
@@ -33,21 +32,3 @@ class Session:
             stack.enter_context(driving(self._device, self.tensors, self.recording))
             stack.enter_context(choosing(self._autotune, self.tensors))
             yield self
-
-
-@contextmanager
-def outcome(tensors: DeviceTensors) -> Iterator[TestRecord]:
-    """The record of what happens inside. It ends at a number that was not computed, and at an assertion that fails
-    after one about such numbers was assumed to hold; any other exception is an error of the program.
-    """
-    record, before = TestRecord(), tensors.assumed
-    try:
-        yield record
-    except NumbersNotComputed as missing:
-        record.stopped = str(missing)
-    except AssertionError as failed:
-        if tensors.assumed == before:
-            raise
-        record.stopped = f"an assertion after others that were assumed: {failed}".splitlines()[0]
-    finally:
-        record.assumed = tensors.assumed - before

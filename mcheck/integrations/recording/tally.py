@@ -12,6 +12,8 @@ from mcheck.report.text import count
 
 REASON = 200
 """The letters of a reason that the summary shows."""
+FEW = 3
+"""The modules that the summary names for a reason."""
 _ORDER = ("proved", "bounded", "unknown", "error", "finding")
 
 
@@ -70,9 +72,14 @@ def summarize(records: Sequence[TestRecord], target: str) -> Iterator[str]:
         total = count(len(launches), "launch", "launches")
         how = ", ".join(filter(None, (took, kept)))
         yield f"{target}: {tests} with {total}, {len(modules)} different: {said} ({how})"
+    open_answers: dict[tuple[str, str], list[str]] = {}
     for answer in known.values():
         if answer.status in ("unknown", "error"):
-            yield f"  {answer.verdict} {answer.module}: {_shortened(answer.reason)}"
+            reason = _shortened(answer.reason.replace(f"{answer.module}:", "line "))
+            open_answers.setdefault((answer.verdict, reason), []).append(answer.module)
+    for (verdict, reason), paths in open_answers.items():
+        yield f"  {len(paths)} {verdict}: {reason}"
+        yield f"    {', '.join(paths[:FEW])}{', …' if len(paths) > FEW else ''}"
     assumed = sum(record.assumed > 0 for record in records)
     if assumed:
         yield f"  {count(assumed, 'test', 'tests')} passed over assertions about numbers: no kernel is run"

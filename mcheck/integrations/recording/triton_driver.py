@@ -12,6 +12,7 @@ from unittest import mock
 import numpy as np
 import torch
 import triton
+from triton._C.libtriton import nvidia
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import GPUDriver
 from triton.compiler.compiler import CompiledKernel
@@ -164,6 +165,20 @@ class RecordingDriver(GPUDriver):
         """There is no cache."""
 
 
+class _Library:
+    """A library of kernels that nobody compiled here (cuBLAS): its calls compute nothing."""
+
+    def __init__(self, tensors: DeviceTensors) -> None:
+        self._tensors = tensors
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*values: Any, **named: Any) -> None:
+            for value in (*values, *named.values()):
+                self._tensors.forget(value)
+
+        return call
+
+
 def _unwrapped(value: Any) -> Any:
     """The tensor in Triton's wrapper, which gives it another type of elements."""
     return value.base if isinstance(value, triton.runtime.jit.TensorWrapper) else value
@@ -196,6 +211,7 @@ def driving(device: Device, tensors: DeviceTensors, recording: Recording) -> Ite
             (triton.testing, "do_bench", measured_once),
             (triton.testing, "do_bench_cudagraph", measured_once),
             (triton.testing.Mark, "run", lambda *_, **__: None),
+            (nvidia.cublas, "CublasLt", lambda *_: _Library(tensors)),
         ):
             patches.enter_context(mock.patch.object(target, name, value))
         triton.runtime.driver.set_active(driver)
