@@ -122,7 +122,7 @@ def _targets(given: str) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(trylast=True)  # behind the cache
 def pytest_configure(config: pytest.Config) -> None:
     """Find the folder of answers, which the processes of xdist share."""
     from mcheck.checking.cache.keys import version
