@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -75,7 +76,7 @@ def summarize(records: Sequence[TestRecord], target: str) -> Iterator[str]:
     open_answers: dict[tuple[str, str], list[str]] = {}
     for answer in known.values():
         if answer.status in ("unknown", "error"):
-            reason = _shortened(answer.reason.replace(f"{answer.module}:", "line "))
+            reason = _shortened(_without_places(answer))
             open_answers.setdefault((answer.verdict, reason), []).append(answer.module)
     for (verdict, reason), paths in open_answers.items():
         yield f"  {len(paths)} {verdict}: {reason}"
@@ -89,6 +90,13 @@ def summarize(records: Sequence[TestRecord], target: str) -> Iterator[str]:
             f"  {count(len(stopped), 'test', 'tests')} ended early, at a number that no kernel has computed:"
             f" {_shortened(stopped[0].stopped)}"
         )
+
+
+def _without_places(answer: KernelAnswer) -> str:
+    """The first of its reasons, without lines, so that kernels with the same reason are one row."""
+    first, *more = answer.reason.split("; ")
+    named = re.sub(rf"{re.escape(answer.module)}:\d+:\d+: ", "", first)
+    return f"{named}, and {len(more)} more" if more else named
 
 
 def _shortened(text: str) -> str:
