@@ -23,7 +23,7 @@ import pytest
 
 from mcheck.integrations.recording.answers import AnswerFolder, check_with_mcheck
 from mcheck.integrations.recording.launches import KernelLaunch, Recording, distinct
-from mcheck.integrations.recording.outcome import outcome
+from mcheck.integrations.recording.outcome import NumbersNotComputed, outcome
 from mcheck.integrations.recording.tally import TestRecord, failing, from_json, message, summarize
 from mcheck.integrations.recording.targets import DEVICES
 
@@ -206,6 +206,15 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     with recording.collect() as launches:
         item.stash[LAUNCHES] = launches
         return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, None, None]:
+    """Skip a test whose fixtures need numbers that are not computed."""
+    try:
+        yield
+    except NumbersNotComputed as missing:
+        pytest.skip(f"a fixture needs it: {missing}")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -138,12 +138,20 @@ def test_assumed():
 def test_wrong():
     launch("good")
     assert 1 == 2
+
+@pytest.fixture
+def reference():
+    raise NumbersNotComputed("'numpy'")
+
+def test_fixture(reference):
+    pass
 """
 
 
 def test_a_test_ends_at_numbers_that_no_kernel_computed(project: Path) -> None:
     done = run(project, ENDS, "-rfs")
-    assert "1 failed, 2 passed, 1 skipped" in done.stdout
+    assert "1 failed, 2 passed, 2 skipped" in done.stdout
+    assert "a fixture needs it: 'numpy' of a tensor" in done.stdout
     assert "FAILED test_kernels.py::test_wrong - assert 1 == 2" in done.stdout
     assert "no kernel was launched before it: 'item' of a tensor" in done.stdout
     assert "1 test passed over assertions about numbers" in done.stdout

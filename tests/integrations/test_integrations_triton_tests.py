@@ -187,6 +187,29 @@ def test_configurations_and_contents(tmp_path: Path, choice: str, grids: list[in
     assert aliased["buffers"] == {"memory0": {"bytes": 4096}}
 
 
+ADDRESSES = """
+@triton.jit
+def store(address, table, value):
+    tl.store(address.to(tl.pointer_type(tl.int32)) + tl.program_id(0), value)
+    tl.store(tl.load(table).to(tl.pointer_type(tl.int32)), value)
+
+def test_addresses():
+    x, y = torch.zeros(8, dtype=torch.int32, device="cuda"), torch.zeros(8, dtype=torch.int32, device="cuda")
+    table = torch.tensor([y.data_ptr()], device="cuda")
+    assert x.tolist() == [0] * 8
+    store[(4,)](x.data_ptr() + 16, table, 7)
+    assert (y == 7).any() and (x == 7).any(), "neither is known any more"
+"""
+
+
+def test_addresses_are_buffers_and_what_is_behind_them_is_written(tmp_path: Path) -> None:
+    done = run(tmp_path, ADDRESSES)
+    assert "PASSED test_kernels.py::test_addresses" in done.stdout
+    (launch,) = launches(tmp_path)
+    assert launch["params"]["0"] == {"buffer": 16}  # type: ignore[index]
+    assert launch["params"]["1"] == {"buffer": 8}  # type: ignore[index]
+
+
 def test_a_target_is_what_tests_see(tmp_path: Path) -> None:
     tests = """
 @pytest.mark.skipif(torch.cuda.get_device_capability()[0] < 9, reason="Hopper")

@@ -71,6 +71,13 @@ class DeviceTensors:
             self._next += (max(storage.nbytes(), 1) + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
         return int(start + tensor.storage_offset() * tensor.element_size())
 
+    def memory_at(self, address: int) -> tuple[Any, int] | None:
+        """The storage that an address is in, and the address behind its end."""
+        for storage, start in self._addresses.items():
+            if start <= address < start + storage.nbytes():
+                return storage, start + storage.nbytes()
+        return None
+
     def holds_addresses(self, numbers: Any) -> bool:
         """Whether some number of an array of 64 bits is an address that a tensor may have."""
         return bool(((numbers >= _FIRST_ADDRESS) & (numbers < self._next)).any())
@@ -110,6 +117,10 @@ class DeviceTensors:
         """The tensor was written by what is not executed: nothing that shares its memory is known any more."""
         if isinstance(tensor, FakeTensor) and tensor.layout is torch.strided:
             self._contents.pop(tensor.untyped_storage(), None)
+
+    def forget_all(self) -> None:
+        """Anything may have been written."""
+        self._contents.clear()
 
     @contextmanager
     def restored(self) -> Iterator[None]:

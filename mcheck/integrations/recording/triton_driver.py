@@ -98,6 +98,9 @@ class RecordingDriver(GPUDriver):
             return tuple(self._argument(part, pointers) for part in value)
         if _is_descriptor(value):
             return SimpleNamespace(**{**vars(value), "base": self._argument(value.base, pointers)})
+        if _is_number(value) and (found := self._tensors.memory_at(value)):
+            storage, end = found
+            return pointers.add(Pointer(value, end, storage, end))
         return value
 
     def _pointer(self, tensor: Any) -> Pointer:
@@ -112,18 +115,25 @@ class RecordingDriver(GPUDriver):
     def _contents(self, tensor: Any) -> str | None:
         """The bytes of an integer tensor from its address to the end of its memory, as digits."""
         data = self._tensors.memory(tensor) if tensor.dtype in _INDEX_TYPES else None
-        if data is None:
+        if data is None or self._is_table(tensor, data):  # a launch file has no pointers in buffers
             return None
-        words = np.frombuffer(data[: len(data) // 8 * 8], dtype=np.int64)
-        if tensor.element_size() == words.itemsize and self._tensors.holds_addresses(words):
-            return None  # a launch file has no pointers in buffers
         return data.hex()
+
+    def _is_table(self, tensor: Any, data: bytes) -> bool:
+        """Whether addresses are among the numbers of a tensor."""
+        words = np.frombuffer(data[: len(data) // 8 * 8], dtype=np.int64)
+        return tensor.element_size() == words.itemsize and self._tensors.holds_addresses(words)
 
     def _written(self, value: Any) -> None:
         """The kernel may have written to an argument."""
         value = _unwrapped(value)
         if isinstance(value, torch.Tensor):
+            data = self._tensors.memory(value)
+            if data is not None and self._is_table(value, data):
+                self._tensors.forget_all()
             self._tensors.forget(value)
+        elif _is_number(value) and self._tensors.memory_at(value):
+            self._tensors.forget_all()
         elif isinstance(value, tuple):
             for part in value:
                 self._written(part)
@@ -182,6 +192,10 @@ class _Library:
 def _unwrapped(value: Any) -> Any:
     """The tensor in Triton's wrapper, which gives it another type of elements."""
     return value.base if isinstance(value, triton.runtime.jit.TensorWrapper) else value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_descriptor(value: Any) -> bool:
