@@ -8,7 +8,6 @@ as there are shares. ``--day`` takes the share of another day, as a failure of t
 from __future__ import annotations
 
 import datetime as dt
-import resource
 import time
 import zlib
 from collections import defaultdict
@@ -16,6 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+
+from tests.processor import spent
 
 SHARES = 4
 """Days in which all cases of a daily function run."""
@@ -94,9 +95,3 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def _name(config: pytest.Config) -> str:
     return f"quick --day {config.option.day}" if config.option.tier == "quick" else "all"
-
-
-def spent() -> float:
-    """Seconds of the processor that this process has taken, and the processes that it has waited for."""
-    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
