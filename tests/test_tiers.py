@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -47,6 +48,8 @@ def ran(folder: Path, *options: str) -> str:
         "-m",
         "pytest",
         "-p",
+        "xdist",
+        "-p",
         "tests.tiers",
         "-p",
         "tests.processor",
@@ -56,7 +59,8 @@ def ran(folder: Path, *options: str) -> str:
         *options,
         str(folder),
     ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
     return done.stdout + done.stderr
 
 
@@ -134,6 +138,14 @@ def test_some_days_in_a_row_run_every_case(number: int) -> None:
     shares = [quick(cases, day) for day in DAYS]
     assert all(number // 4 <= len(share) <= number // 4 + 1 and share for share in shares)
     assert all(set().union(*shares[k : k + 4]) == {case.nodeid for case in cases} for k in range(8))
+
+
+@pytest.mark.parametrize("number", [1, 11, 12, 50])
+def test_a_function_may_take_more_days(number: int) -> None:
+    cases = [Item(f"test_a.py::test_f[{k}]", daily=pytest.mark.daily(days=12).mark) for k in range(number)]
+    shares = [quick(cases, day) for day in DAYS]
+    assert all(number // 12 <= len(share) <= number // 12 + 1 and share for share in shares)
+    assert set().union(*shares) == {case.nodeid for case in cases}
 
 
 def test_of_each_group_one_case_runs() -> None:
