@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @options.engine
 @options.prop
 @options.profile
-@options.format_("text", "json", "junit", "sarif", "github")
+@options.format_("text", "json", "junit", "sarif", "github", "herd")
 @options.target
 @options.sarif
 @click.option("--verdict-only", is_flag=True, help="Stop once the verdict is certain; the states may be incomplete.")
@@ -194,6 +194,10 @@ def _document(form: str, model: str, results: list[Result], summary: Summary) ->
         from mcheck.report import junit
 
         return junit.document(results)
+    if form == "herd":
+        from mcheck.report import herd
+
+        return herd.document(results)
     if form == "sarif":
         from mcheck.report import sarif_run
 
