@@ -8,6 +8,7 @@ same. If no box is small enough, a few clusters are followed together, and the a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, product
 from math import prod
@@ -73,6 +74,10 @@ class Follow(Protocol):
     ) -> Followed | None: ...
 
 
+FollowTogether = Callable[[Launch, Limit], Followed | None]
+"""Follows the clusters that a launch, and those beside it, execute together."""
+
+
 def answer_together(
     module: Module, launch: Launch, first: Followed, follow: Follow, question: Question, limit: Limit
 ) -> Answer:
@@ -100,7 +105,7 @@ def _answer_together(
         boxed = replace(launch, together=box, first=_origin(launch, box))
         group = follow(boxed, limit, whole=True)
         if group is not None:
-            return _better(first.answer, _with_residency(boxed, group, follow, question, limit))
+            return _better(first.answer, with_residency(boxed, group, follow, question, limit))
     some = few_clusters(launch)
     if some is None or limit.is_over():
         return first.answer
@@ -232,48 +237,75 @@ def _is_global(address: object) -> bool:
     return any(GLOBAL_BASE <= value < SHARED_BASE for value in values)
 
 
-def _with_residency(launch: Launch, found: Followed, follow: Follow, question: Question, limit: Limit) -> Answer:
+def with_residency(launch: Launch, found: Followed, follow: FollowTogether, question: Question, limit: Limit) -> Answer:
     """The answer about a group, with whether its clusters also end if others of them begin only after them.
 
     Nothing promises that two clusters of a grid are resident at the same time, unless the launch is cooperative. A
     cluster that is not resident begins when another one ends. So each subset has to end by itself: then there is no
-    execution in which some clusters wait for others that cannot begin.
+    execution in which some clusters wait for others that cannot begin. Of launches beside it, each has begun with at
+    least one cluster.
     """
     given = found.answer
-    if launch.cooperative or not found.waits or given.verdict is not Verdict.PROVED:
+    loose = sum(len(one.executed_clusters) for one in launch.concurrent if not _is_resident(one))
+    if not loose or not found.waits or given.verdict is not Verdict.PROVED:
         return given
-    group = launch.executed_clusters
-    if len(group) > MAX_RESIDENT:
+    if loose > MAX_RESIDENT:
         reasons = (*given.reasons, Reason(Cause.CLUSTERS, SUBSETS))
         return add_verdict(replace(given, covered=False, reasons=reasons))
     executions = given.executions
-    for number in range(1, len(group)):
-        for some in combinations(group, number):
-            if limit.is_over():
-                late = timeout_reason(question.timeout, "checking clusters that are not all resident")
-                return add_verdict(replace(given, covered=False, reasons=(*given.reasons, late)))
-            alone = follow(replace(launch, group=some), limit)
-            assert alone is not None
-            executions += alone.answer.executions
-            if alone.deadlocks:
-                stuck = tuple(_not_resident(launch, some, f, question.profile) for f in alone.deadlocks)
-                return add_verdict(replace(given, findings=(*given.findings, *stuck), executions=executions))
-            left = tuple(r for r in alone.answer.reasons if r.cause is not Cause.CLUSTERS)  # clusters are left out
-            if left or alone.answer.cut:
-                given = replace(
-                    given, covered=False, reasons=(*given.reasons, *left), cut=given.cut or alone.answer.cut
-                )
-                return add_verdict(given)
+    for begun in _begun_launches(launch):
+        if limit.is_over():
+            late = timeout_reason(question.timeout, "checking clusters that are not all resident")
+            return add_verdict(replace(given, covered=False, reasons=(*given.reasons, late)))
+        alone = follow(begun, limit)
+        assert alone is not None
+        executions += alone.answer.executions
+        if alone.deadlocks:
+            stuck = tuple(_not_resident(begun, f, question.profile) for f in alone.deadlocks)
+            return add_verdict(replace(given, findings=(*given.findings, *stuck), executions=executions))
+        left = tuple(r for r in alone.answer.reasons if r.cause is not Cause.CLUSTERS)  # clusters are left out
+        if left or alone.answer.cut:
+            given = replace(given, covered=False, reasons=(*given.reasons, *left), cut=given.cut or alone.answer.cut)
+            return add_verdict(given)
     return replace(given, executions=executions)
 
 
-def _not_resident(launch: Launch, resident: tuple[Extent, ...], stuck: Finding, profile: str) -> Finding:
+def _is_resident(launch: Launch) -> bool:
+    """Whether all clusters that a launch executes are there at once."""
+    return launch.cooperative or len(launch.executed_clusters) == 1
+
+
+def _begun_launches(launch: Launch) -> Iterator[Launch]:
+    """The launches, and those beside them, with fewer of their clusters, the fewest first: those that may have begun
+    while the others wait for one of them to end.
+    """
+    choices: list[list[tuple[Extent, ...]]] = []
+    for one in launch.concurrent:
+        group = one.executed_clusters
+        sizes = [len(group)] if _is_resident(one) else range(1, len(group) + 1)
+        choices.append([some for number in sizes for some in combinations(group, number)])
+    total = launch.executed_count
+    for groups in sorted(product(*choices), key=lambda groups: sum(map(len, groups))):
+        if sum(map(len, groups)) < total:
+            yield with_groups(launch, groups)
+
+
+def with_groups(launch: Launch, groups: Sequence[tuple[Extent, ...]]) -> Launch:
+    """The launch, and those beside it, with these clusters of each."""
+    first, *others = (replace(one, group=some) for one, some in zip(launch.concurrent, groups, strict=True))
+    return replace(first, beside=tuple(others))
+
+
+def _not_resident(begun: Launch, stuck: Finding, profile: str) -> Finding:
     """The finding for a wait that only a cluster that need not be resident can end, from the deadlock without it."""
     entry = catalogue.get(NOT_RESIDENT)
-    names = " and ".join(cta_name(at, launch.cluster) for at in resident)
+    resident = [
+        cta_name(at, one.cluster) + (f" of GPU {one.gpu}" if begun.beside else "")
+        for one in begun.concurrent for at in one.executed_clusters
+    ]  # fmt: skip
     waits = stuck.accesses[0]
     message = (
-        f"{waits.thread} waits for {waits.object} until another CTA writes it, but if only {names} "
+        f"{waits.thread} waits for {waits.object} until another CTA writes it, but if only {' and '.join(resident)} "
         f"{'is' if len(resident) == 1 else 'are'} resident, no other CTA begins before this wait ends"
     )
     return replace(

@@ -4,7 +4,7 @@ way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -148,6 +148,10 @@ class LaunchStudy:
         owned = [self.module.variables, *(f.variables for f in self.module.functions.values())]
         return a.gpu == b.gpu and any(v.space == "global" for variables in owned for v in variables.values())
 
+    def has_unknown_pointer(self, number: int) -> bool:
+        """Whether a launch has a pointer that is not given, which may be one to any buffer."""
+        return _has_unknown_pointer(self.launches[number])
+
     def may_write_for(self, number: int, other: int, memory: str) -> bool:
         """Whether a launch may write what another one waits for: one that began before it, or runs on another GPU."""
         same = self.launches[other].gpu == self.launches[number].gpu
@@ -188,14 +192,48 @@ class LaunchStudy:
         definite = {one.spans for one in found.values() if one.definite}
         return [one for one in found.values() if one.definite or one.spans not in definite]
 
-    def concurrent_conflicts(self) -> Iterator[Conflict]:
-        """Conflicting accesses of launches on different GPUs, one for each pair of places in the code."""
-        seen = set()
+    def concurrent_groups(self) -> list[tuple[int, ...]]:
+        """Launches of different GPUs that may access common bytes, closed under that."""
+        groups: list[set[int]] = []
         for first, second in combinations(range(len(self.launches)), 2):
+            self.limit.check()
+            if self.launches[first].gpu == self.launches[second].gpu or not self._may_meet(first, second):
+                continue
+            met = [group for group in groups if group & {first, second}]
+            groups = [group for group in groups if group not in met] + [{first, second}.union(*met)]
+        return sorted(tuple(sorted(group)) for group in groups)
+
+    def _may_meet(self, first: int, second: int) -> bool:
+        """Whether launches of different GPUs may access common bytes, one of them not only to read."""
+        if not self.may_share(first, second):
+            return False
+        for number in (first, second):
+            footprint = self.footprint(number)
+            if footprint is None or footprint.misses_accesses or footprint.lost:
+                return True
+        return any(True for _ in self.concurrent_conflicts((first, second)))
+
+    def is_apart(self, number: int, others: Sequence[int]) -> bool:
+        """Whether it is known for certain that a launch keeps off what some others access, or is ordered with them."""
+        for other in others:
+            pair = self.launches[number], self.launches[other]
+            ordered = pair[0].gpu == pair[1].gpu and not any(launch.programmatic for launch in self.launches)
+            if ordered or not self.may_share(number, other):
+                continue
+            for one in (number, other):
+                footprint = self.footprint(one)
+                if footprint is None or footprint.is_partial or footprint.lost:
+                    return False
+        return True
+
+    def concurrent_conflicts(self, numbers: Sequence[int]) -> Iterator[Conflict]:
+        """Conflicting accesses of these launches, those on different GPUs, one for each pair of places in the code."""
+        seen = set()
+        for first, second in combinations(numbers, 2):
             self.limit.check()
             if self.launches[first].gpu == self.launches[second].gpu or not self.may_share(first, second):
                 continue
-            one, other = self._compared(first), self._compared(second)
+            one, other = self.footprint(first), self.footprint(second)
             for a in () if one is None else one.accesses:
                 for b in () if other is None else other.accesses:
                     if "variable" in (a.memory[0], b.memory[0]) or not is_conflict(a.form, b.form):
