@@ -25,7 +25,6 @@ from mcheck.checking.modules.cluster_groups import (
     MAX_THREADS,
     MAX_TOGETHER,
     Followed,
-    FollowTogether,
     with_groups,
     with_residency,
 )
@@ -43,64 +42,81 @@ SEPARATE = "launches on different GPUs were not followed together"
 
 @dataclass(frozen=True, slots=True)
 class GroupAnswer:
-    """The answer about the launches of these numbers together; ``None`` if there is none, for ``reasons``."""
+    """The answer about the launches of these numbers together, ``None`` if there is none; ``reasons`` are why it does
+    not cover them. ``whole``: all of their clusters were followed.
+    """
 
     numbers: tuple[int, ...]
     answer: Answer | None
     reasons: Reasons = ()
+    whole: bool = False
+
+    @property
+    def says_more(self) -> bool:
+        """Whether more is known of the launches together than of each by itself."""
+        return self.whole and self.answer is not None and self.answer.verdict is not Verdict.UNKNOWN
 
 
 def answer_groups(
     study: LaunchStudy, model: Model, question: Question, engine: str, limit: Limit
 ) -> Iterator[GroupAnswer]:
-    """The answers about launches of different GPUs that may access common bytes."""
-    for numbers in study.concurrent_groups():
-        obstacle = find_obstacle(study, numbers)
-        if obstacle is not None:
-            yield GroupAnswer(numbers, None, (_separate(study, numbers, (obstacle,)),))
+    """The answers about launches of different GPUs that may access common bytes.
+
+    Those with pointers to common buffers are followed together if they are few clusters. If that leaves something
+    open, the bytes that they access tell which of them have to be.
+    """
+
+    def answer(numbers: tuple[int, ...]) -> GroupAnswer:
+        return _answer_group(study, numbers, model, question, engine, limit.part(GROUP_SECONDS))
+
+    for numbers in study.sharing_groups():
+        first = answer(numbers) if is_small(study, numbers) else None
+        if first is not None and not first.reasons:
+            yield first
             continue
-        module, launch = join_launches(study.module, [study.launches[k] for k in numbers])
-
-        def follow(launch: Launch, limit: Limit, module: Module = module) -> Followed:
-            asked = replace(question, timeout=limit.left())
-            found = follow_clusters(module, launch, model, asked, engine, limit, alone=True)
-            assert found is not None
-            return replace(found, answer=replace(found.answer, chosen=WHY)) if engine == "auto" else found
-
-        try:
-            yield _answer_group(study, numbers, launch, follow, question, limit.part(GROUP_SECONDS))
-        except InputError as error:
-            yield GroupAnswer(numbers, None, (_separate(study, numbers, (error_reason(error),)),))
+        for some in study.meeting_groups(numbers):
+            given = first if first is not None and some == numbers else answer(some)
+            yield replace(given, reasons=_explain(study, given)) if given.reasons else given
 
 
 def _answer_group(
-    study: LaunchStudy,
-    numbers: tuple[int, ...],
-    launch: Launch,
-    follow: FollowTogether,
-    question: Question,
-    limit: Limit,
+    study: LaunchStudy, numbers: tuple[int, ...], model: Model, question: Question, engine: str, limit: Limit
 ) -> GroupAnswer:
+    """The answer about launches together, with the reasons that it does not cover them, if so."""
+    obstacle = find_obstacle(study, numbers)
+    if obstacle is not None:
+        return GroupAnswer(numbers, None, (obstacle,))
+    module, launch = join_launches(study.module, [study.launches[k] for k in numbers])
     clusters = _followed_clusters(launch)
     if clusters is None:
         said = f"one CTA of each has more than {MAX_THREADS} threads in all"
-        return GroupAnswer(numbers, None, (_separate(study, numbers, (Reason(Cause.GAP, said),)),))
+        return GroupAnswer(numbers, None, (Reason(Cause.GAP, said),))
     launch = with_groups(launch, clusters) if sum(map(len, clusters)) < launch.total_count else _whole(launch)
-    found = follow(launch, limit)
-    assert found is not None
-    given = found.answer if launch.is_sample else with_residency(launch, found, follow, question, limit)
-    if given.verdict in (Verdict.PROVED, Verdict.FINDING):
-        return GroupAnswer(numbers, given)
-    return GroupAnswer(numbers, given, (_separate(study, numbers, given.reasons),))
+
+    def follow(launch: Launch, limit: Limit) -> Followed:
+        asked = replace(question, timeout=limit.left())
+        found = follow_clusters(module, launch, model, asked, engine, limit, alone=True)
+        assert found is not None
+        return replace(found, answer=replace(found.answer, chosen=WHY)) if engine == "auto" else found
+
+    try:
+        found = follow(launch, limit)
+        given = found.answer if launch.is_sample else with_residency(launch, found, follow, question, limit)
+    except InputError as error:
+        return GroupAnswer(numbers, None, (error_reason(error),))
+    settled = given.verdict in (Verdict.PROVED, Verdict.FINDING)
+    return GroupAnswer(numbers, given, () if settled else given.reasons, whole=not launch.is_sample)
 
 
-def _separate(study: LaunchStudy, numbers: Sequence[int], why: Reasons) -> Reason:
-    """The reason that launches are not covered together: why, and what they share."""
-    conflicts = list(study.concurrent_conflicts(numbers))
+def _explain(study: LaunchStudy, given: GroupAnswer) -> Reasons:
+    """The reason that launches are not covered together: why, and what they share if they were not followed."""
+    if given.says_more:
+        return (Reason(Cause.LAUNCH, " and ".join(map(study.name, given.numbers)), because=given.reasons),)
+    conflicts = list(study.concurrent_conflicts(given.numbers))
     shared = [uncertain_reason(c, study) for c in conflicts[:MOST_REASONS]]
     more = len(conflicts) - MOST_REASONS
     shared += [Reason(Cause.GAP, f"{more} more pairs")] if more > 0 else []
-    return Reason(Cause.LAUNCHES, SEPARATE, because=(*why, *shared))
+    return (Reason(Cause.LAUNCHES, SEPARATE, because=(*given.reasons, *shared)),)
 
 
 # --- which launches can be followed together --------------------------------------------------------------------------
@@ -171,6 +187,13 @@ def _whole(launch: Launch) -> Launch:
     return replace(first, beside=tuple(others))
 
 
+def is_small(study: LaunchStudy, numbers: Sequence[int]) -> bool:
+    """Whether all clusters of launches are few enough to be followed together."""
+    clusters = sum(study.launches[k].total_count for k in numbers)
+    lanes = max(prod(study.launches[k].cluster) * study.launches[k].width for k in numbers)
+    return _fits(clusters, lanes)
+
+
 def _followed_clusters(launch: Launch) -> tuple[tuple[Extent, ...], ...] | None:
     """The clusters that are followed together: all of each launch, or the first few of each; ``None`` if even one of
     each are too many threads.
@@ -178,7 +201,8 @@ def _followed_clusters(launch: Launch) -> tuple[tuple[Extent, ...], ...] | None:
     launches = launch.concurrent
     most = max(MAX_TOGETHER // len(launches), 1)
     counts = [launch.total_count, *range(min(most, FEW), 0, -1)]
-    return next((some for some in (_first_clusters(launch, n) for n in counts) if _is_small(launch, some)), None)
+    lanes = prod(launch.cluster) * launch.width
+    return next((c for c in (_first_clusters(launch, n) for n in counts) if _fits(sum(map(len, c)), lanes)), None)
 
 
 def _first_clusters(launch: Launch, number: int) -> tuple[tuple[Extent, ...], ...]:
@@ -191,6 +215,6 @@ def _first_clusters(launch: Launch, number: int) -> tuple[tuple[Extent, ...], ..
     return tuple(found)
 
 
-def _is_small(launch: Launch, clusters: Sequence[Sequence[Extent]]) -> bool:
-    number = sum(map(len, clusters))
-    return number <= MAX_TOGETHER and number * prod(launch.cluster) * launch.width <= MAX_THREADS
+def _fits(clusters: int, lanes: int) -> bool:
+    """Whether so many clusters, each of so many lanes, are followed together."""
+    return clusters <= MAX_TOGETHER and clusters * lanes <= MAX_THREADS

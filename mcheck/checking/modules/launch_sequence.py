@@ -148,14 +148,14 @@ def _given(study: LaunchStudy, number: int, group: GroupAnswer) -> Answer:
     total = study.launches[number].total_count
     covers = Covers(clusters=total, total=total, together=group.answer.covers.together)
     given = _without_other_grids(study, group.numbers, group.answer)
-    return replace(given, covers=covers, executions=0)
+    return replace(given, covers=covers, executions=0, reasons=() if group.reasons else given.reasons)
 
 
 def _settles(study: LaunchStudy, group: GroupAnswer) -> bool:
-    """Whether the answer about launches together is one about each of them: all executions are covered, or one of them
-    has an error, and no other launch takes part in them.
+    """Whether the answer about launches together is one about each of them: they were followed whole, and no other
+    launch takes part in their executions.
     """
-    if group.answer is None or not (group.answer.covered or group.answer.verdict is Verdict.FINDING):
+    if not group.says_more:
         return False
     others = [k for k in range(len(study.launches)) if k not in group.numbers]
     return all(study.is_apart(k, others) for k in group.numbers)

@@ -4,7 +4,7 @@ way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -192,12 +192,19 @@ class LaunchStudy:
         definite = {one.spans for one in found.values() if one.definite}
         return [one for one in found.values() if one.definite or one.spans not in definite]
 
-    def concurrent_groups(self) -> list[tuple[int, ...]]:
-        """Launches of different GPUs that may access common bytes, closed under that."""
+    def sharing_groups(self) -> list[tuple[int, ...]]:
+        """Launches of different GPUs that have pointers to common buffers, closed under that."""
+        return self._groups(range(len(self.launches)), self.may_share)
+
+    def meeting_groups(self, numbers: Sequence[int]) -> list[tuple[int, ...]]:
+        """Those of these launches of different GPUs that may access common bytes, closed under that."""
+        return self._groups(numbers, self._may_meet)
+
+    def _groups(self, numbers: Sequence[int], are_related: Callable[[int, int], bool]) -> list[tuple[int, ...]]:
         groups: list[set[int]] = []
-        for first, second in combinations(range(len(self.launches)), 2):
+        for first, second in combinations(numbers, 2):
             self.limit.check()
-            if self.launches[first].gpu == self.launches[second].gpu or not self._may_meet(first, second):
+            if self.launches[first].gpu == self.launches[second].gpu or not are_related(first, second):
                 continue
             met = [group for group in groups if group & {first, second}]
             groups = [group for group in groups if group not in met] + [{first, second}.union(*met)]
