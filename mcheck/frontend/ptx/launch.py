@@ -24,7 +24,7 @@ class Buffer:
 
     ``initial`` are its first bytes; the contents after them are unknown. ``map`` is a tensor map that lies in it, where
     a parameter points to one. ``declared``: a launch file declares it, on ``gpu``, so other launches may point to it
-    too.
+    too; ``peers`` are the other GPUs that may access it (``None``: all).
     """
 
     name: str
@@ -33,6 +33,12 @@ class Buffer:
     map: Map | None = None
     declared: bool = False
     gpu: int = 0
+    peers: tuple[int, ...] | None = None
+
+    @property
+    def gpus(self) -> frozenset[int] | None:
+        """The GPUs that may access it; ``None``: all."""
+        return None if self.peers is None else frozenset((self.gpu, *self.peers))
 
 
 @dataclass(frozen=True, slots=True)

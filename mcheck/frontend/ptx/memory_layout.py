@@ -400,7 +400,7 @@ def _place_buffer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> int:
             b.contents[at] = _place_map(b, buffers, buffer.map, buffer.name, "global", at), bytes(MAP_SIZE)
         else:
             whole = buffer.initial if 0 < len(buffer.initial) == size else None
-            item = _object(buffer.name, "global", size, 256, whole)
+            item = replace(_object(buffer.name, "global", size, 256, whole), gpus=buffer.gpus)
             if whole is None and buffer.initial:
                 item = replace(item, held=((0, buffer.initial),))
             b.objects.append((item, at))

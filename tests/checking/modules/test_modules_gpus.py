@@ -156,6 +156,33 @@ def test_large_grids_are_bounded() -> None:
     assert found.covers.together == 6
 
 
+# --- who may access a buffer ------------------------------------------------------------------------------------------
+
+
+def test_a_buffer_that_the_other_gpu_may_not_access() -> None:
+    """The receiver reads ``a``, which lies on the sender's GPU."""
+    module = send() + receive()
+    for given in ({}, {"peers": [1]}, {"peers": [2, 1]}, {"gpu": 1, "peers": [0]}):
+        assert message(module, a={"gpu": 0, **given}).verdict == "proved"
+    for hidden in ({"peers": []}, {"peers": [2]}):
+        found = message(module, a={"gpu": 0, **hidden})
+        (finding,) = found.findings
+        assert finding.code == "UB108"
+        assert "a is not visible to GPU 1" in finding.message
+        assert "peers" in finding.missing
+        assert {a.instruction for a in finding.accesses} == {READ.rstrip(";")}
+
+
+def test_a_launch_by_itself_on_a_gpu_that_may_not_access_a_buffer() -> None:
+    module = kernel("use", READ)
+    found = checked(module, launch("use", "a", gpu=1) | ONE, a={"peers": []})
+    assert [f.code for f in found.findings] == ["UB108"]
+    assert checked(module, launch("use", "a", gpu=1) | ONE, a={"gpu": 1, "peers": []}).verdict == "proved"
+    assert checked(kernel("use", "mov.u32 %r4, %r1;"), launch("use", "a", gpu=1) | ONE, a={"peers": []}).verdict == (
+        "proved"
+    ), "a pointer alone is no access"
+
+
 # --- what is not followed together ---------------------------------------------------------------------------------
 
 
