@@ -13,7 +13,7 @@ from mcheck.base.errors import Unsupported
 from mcheck.base.reasons import Cause, Reason, Reasons, error_reason, timeout_reason, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
-from mcheck.checking.modules.cluster_groups import OPEN, Followed, answer_together, waits_for_global_word
+from mcheck.checking.modules.cluster_groups import OPEN, Followed, answer_together, waiting_clusters
 from mcheck.checking.modules.grid_coverage import Coverage, compute_coverage, uncovered_grid
 from mcheck.checking.modules.grid_races import cluster_race_findings
 from mcheck.checking.policy.ask import ask
@@ -127,10 +127,10 @@ def follow_clusters(
         found = [(way, _without_branches(given)) for way, given in found]
     if launch.is_sample:
         launched = Coverage(uncovered_grid(launch), ((None, OPEN),))
-    waits = any(waits_for_global_word(way.program) for way, _ in found)
+    waiting = frozenset[int]().union(*(waiting_clusters(way.program) for way, _ in found))
     joined = _joined(launch, found, unknown, launched)
     joined = replace(joined, cut=joined.cut or late)
-    return Followed(joined, _describe_followed(launch, launched), outside, waits)
+    return Followed(joined, _describe_followed(launch, launched), outside, waiting)
 
 
 def _asked(program: Program, model: Model, question: Question, engine: str, limit: Limit) -> Answer:

@@ -48,20 +48,21 @@ MAX_RESIDENT = 5
 NOT_RESIDENT = "DEAD007"
 BY_CLASSES = "one cluster of each of {} classes was checked; all of a class behave alike, and no two clusters conflict"
 OPEN = "clusters outside of this group may take part in what it does"
+LATE = "it was not followed whether a cluster that another GPU waits for begins in time"
 SUBSETS = "it was not checked whether the clusters also end if only some of them are resident"
 
 
 @dataclass(frozen=True, slots=True)
 class Followed:
     """The answer about the clusters that were followed; ``scope`` is the one of its assumptions that names them.
-    ``deadlocks`` of theirs that other clusters might resolve are not in it. ``waits``: one of them waits for a word of
-    global memory.
+    ``deadlocks`` of theirs that other clusters might resolve are not in it. ``waiting`` are those that wait for a word
+    of global memory, by their numbers among the executed ones.
     """
 
     answer: Answer
     scope: str
     deadlocks: tuple[Finding, ...] = ()
-    waits: bool = False
+    waiting: frozenset[int] = frozenset()
 
 
 class Follow(Protocol):
@@ -226,10 +227,11 @@ def _answer_about_pair(launch: Launch, clash: Clash, follow: Follow, limit: Limi
 # --- clusters that are not there ------------------------------------------------------------------------------------
 
 
-def waits_for_global_word(program: Program) -> bool:
-    """Whether a thread waits for a word of global memory, which another cluster may write."""
-    waited = {id(op): op for t in program.threads for op in t.code if isinstance(op, ops.Await)}
-    return any(_is_global(getattr(op.inner, "address", None)) for op in waited.values() if not op.followed)
+def waiting_clusters(program: Program) -> frozenset[int]:
+    """The clusters of which a thread waits for a word of global memory, which another cluster may write."""
+    waited = {id(op): op for op in program.operations if isinstance(op, ops.Await) and not op.followed}
+    words = {key for key, op in waited.items() if _is_global(getattr(op.inner, "address", None))}
+    return frozenset(t.place.cta.cluster for t in program.threads if any(id(op) in words for op in t.code))
 
 
 def _is_global(address: object) -> bool:
@@ -243,23 +245,26 @@ def with_residency(launch: Launch, found: Followed, follow: FollowTogether, ques
     Nothing promises that two clusters of a grid are resident at the same time, unless the launch is cooperative. A
     cluster that is not resident begins when another one ends. So each subset has to end by itself: then there is no
     execution in which some clusters wait for others that cannot begin. Of launches beside it, each has begun with at
-    least one cluster.
+    least one cluster, and the others of a launch begin unless one that has begun waits.
     """
     given = found.answer
     loose = sum(len(one.executed_clusters) for one in launch.concurrent if not _is_resident(one))
-    if not loose or not found.waits or given.verdict is not Verdict.PROVED:
+    if not loose or not found.waiting or given.verdict is not Verdict.PROVED:
         return given
     if loose > MAX_RESIDENT:
         reasons = (*given.reasons, Reason(Cause.CLUSTERS, SUBSETS))
         return add_verdict(replace(given, covered=False, reasons=reasons))
     executions = given.executions
-    for begun in _begun_launches(launch):
+    for begun in _begun_launches(launch, found.waiting):
         if limit.is_over():
             late = timeout_reason(question.timeout, "checking clusters that are not all resident")
             return add_verdict(replace(given, covered=False, reasons=(*given.reasons, late)))
         alone = follow(begun, limit)
         assert alone is not None
         executions += alone.answer.executions
+        if alone.deadlocks and not _is_certain(launch, begun, alone.deadlocks):
+            reasons = (*given.reasons, Reason(Cause.CLUSTERS, LATE))
+            return add_verdict(replace(given, covered=False, reasons=reasons, executions=executions))
         if alone.deadlocks:
             stuck = tuple(_not_resident(begun, f, question.profile) for f in alone.deadlocks)
             return add_verdict(replace(given, findings=(*given.findings, *stuck), executions=executions))
@@ -275,15 +280,19 @@ def _is_resident(launch: Launch) -> bool:
     return launch.cooperative or len(launch.executed_clusters) == 1
 
 
-def _begun_launches(launch: Launch) -> Iterator[Launch]:
+def _begun_launches(launch: Launch, waiting: frozenset[int]) -> Iterator[Launch]:
     """The launches, and those beside them, with fewer of their clusters, the fewest first: those that may have begun
-    while the others wait for one of them to end.
+    while the others wait for one of them to end. Of several launches each that lacks clusters has one that waits.
     """
     choices: list[list[tuple[Extent, ...]]] = []
+    before = 0
     for one in launch.concurrent:
         group = one.executed_clusters
+        waits = {at for number, at in enumerate(group, before) if number in waiting}
+        before += len(group)
         sizes = [len(group)] if _is_resident(one) else range(1, len(group) + 1)
-        choices.append([some for number in sizes for some in combinations(group, number)])
+        begun = [some for number in sizes for some in combinations(group, number)]
+        choices.append([s for s in begun if not launch.beside or len(s) == len(group) or waits.intersection(s)])
     total = launch.executed_count
     for groups in sorted(product(*choices), key=lambda groups: sum(map(len, groups))):
         if sum(map(len, groups)) < total:
@@ -294,6 +303,18 @@ def with_groups(launch: Launch, groups: Sequence[tuple[Extent, ...]]) -> Launch:
     """The launch, and those beside it, with these clusters of each."""
     first, *others = (replace(one, group=some) for one, some in zip(launch.concurrent, groups, strict=True))
     return replace(first, beside=tuple(others))
+
+
+def _is_certain(launch: Launch, begun: Launch, deadlocks: Sequence[Finding]) -> bool:
+    """Whether a deadlock is one while other clusters have not begun: of each GPU that has more of them a thread is
+    stuck.
+    """
+    if not launch.beside:
+        return True
+    pairs = zip(launch.concurrent, begun.concurrent, strict=True)
+    lacking = [one.gpu for one, some in pairs if len(some.executed_clusters) < len(one.executed_clusters)]
+    threads = [{access.thread for access in finding.accesses} for finding in deadlocks]
+    return any(all(any(t.startswith(f"gpu{g}.") for t in stuck) for g in lacking) for stuck in threads)
 
 
 def _not_resident(begun: Launch, stuck: Finding, profile: str) -> Finding:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from mcheck.base.budget import Limit
+from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import InputError, Unsupported
-from mcheck.base.reasons import Cause, Reason, error_reason
+from mcheck.base.reasons import Cause, Reason, error_reason, timeout_reason
 from mcheck.checking.modules.grid_coverage import is_conflict
 from mcheck.checking.modules.launch_order import Conflict, StreamOrder
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Buffer, Launch, Map
@@ -22,6 +22,10 @@ from mcheck.simt.grid.launch_accesses import ANYWHERE, LaunchFootprint, Memory, 
 from mcheck.simt.grid.launch_overlap import CommonBytes, OverlapFinder
 from mcheck.simt.grid.wait_order import AFTER
 
+FOLLOW_SECONDS = 10.0
+"""Time for the accesses of a launch beside which those of other GPUs run: words that it shares with them are not known,
+and if they decide how often a loop runs, it may not end.
+"""
 Beginning = tuple[Launch, frozenset[str]]
 """A launch with what is known of the contents of its buffers when it begins, and the variables of the module whose
 initialisers may not hold any more.
@@ -74,10 +78,14 @@ class LaunchStudy:
         begun, lost = self.begins_with(number)
         key = replace(begun, gpu=0, programmatic=False), lost
         if key not in self.footprints:
+            limit = self.limit if len(self.streams) == 1 else self.limit.part(FOLLOW_SECONDS)
             try:
-                self.footprints[key] = follow_launch(without_initialisers(self.module, lost), key[0], self.limit)
+                self.footprints[key] = follow_launch(without_initialisers(self.module, lost), key[0], limit)
             except (InputError, Unsupported) as error:
                 self.footprints[key] = _why_not(error, begun)
+            except TimeOut as over:
+                self.limit.check()
+                self.footprints[key] = timeout_reason(FOLLOW_SECONDS, str(over))
         return self.footprints[key]
 
     def _compared(self, number: int) -> LaunchFootprint | None:

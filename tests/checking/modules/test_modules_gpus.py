@@ -127,6 +127,31 @@ def test_functions_are_copied_with_the_kernels_that_call_them() -> None:
     assert (call.span, call.text) == (module.functions["k"].body[0].span, module.functions["k"].body[0].text)
 
 
+def test_launches_of_different_shapes() -> None:
+    """CTAs of 96 threads beside one of 32; each has its own parameters, shared memory and registers."""
+    module = ".shared .align 4 .b8 tile[384];" + kernel(
+        "send", "mov.u32 %r6, tile;", "mad.lo.u32 %r6, %r1, 4, %r6;", "st.shared.u32 [%r6], %r3;", "bar.sync 0;",
+        "ld.shared.u32 %r3, [tile+380];", WRITE, "bar.sync 0;", "setp.ne.u32 %p2, %r1, 0;", "@%p2 bra END;",
+        "mov.u32 %r6, %nctaid.x;", "atom.release.sys.global.add.u32 %r6, [%rd4], %r6;", "END:", width=96,
+    )  # fmt: skip
+    module += kernel("receive", *spin("%rd4", 4), READ, width=32)
+    given = [launch("send", "a", "b", gpu=1) | ONE | {"grid": 2}, launch("receive", "a", "b") | ONE]
+    assert checked(module, *given, b=ZERO).verdict == "proved"
+    found = checked(module.replace("atom.release", "atom.relaxed"), *given, b=ZERO)
+    assert {f.code for f in found.findings} == {"RACE001"}
+    assert {a.thread.partition(".")[0] for f in found.findings for a in f.accesses} == {"gpu0", "gpu1"}
+
+
+def test_multimem_is_not_followed_and_named() -> None:
+    add = "multimem.red.release.sys.global.add.u32 [%rd4], 1;"
+    found = checked(
+        kernel("send", WRITE, add, width=1) + receive(), launch("send", "a", "b") | ONE,
+        launch("receive", "a", "b", gpu=1) | ONE, b=ZERO,
+    )  # fmt: skip
+    assert (found.verdict, found.findings) == ("unknown", ())
+    assert "multimem" in str(found.reason)
+
+
 # --- which of them there are at once --------------------------------------------------------------------------------
 
 
@@ -154,6 +179,24 @@ def test_large_grids_are_bounded() -> None:
     assert (found.verdict, found.findings) == ("bounded", ())
     assert "6 of 32 clusters" in str(found.reason)
     assert found.covers.together == 6
+
+
+def test_ctas_that_wait_for_nobody_end() -> None:
+    """GPU 0 waits for both CTAs of GPU 1, of which one may begin when the other one has ended."""
+    count = kernel("k", WRITE, "red.release.sys.global.add.u32 [%rd4], 1;", width=1)
+    given = [launch("k", "a", "b", gpu=1) | ONE | {"grid": 2}, launch("receive", "a", "b") | ONE]
+    found = checked(count + kernel("receive", *spin("%rd4", 2), READ, width=1), *given, b=ZERO)
+    assert (found.verdict, found.findings) == ("proved", ())
+
+
+def test_ctas_of_which_one_waits() -> None:
+    """CTA 0 of GPU 1 waits for GPU 0, that waits for CTA 1, which need not be there before CTA 0 has ended."""
+    which = ("setp.eq.u32 %p2, %r2, 1;", "@%p2 bra TELL;", *spin("%rd1"), "bra END;", "TELL:", signal("%rd4"), "END:")
+    module = kernel("k", *which, width=1) + kernel("receive", *spin("%rd4"), signal("%rd1"), width=1)
+    given = [launch("k", "a", "b", gpu=1) | ONE | {"grid": 2}, launch("receive", "a", "b") | ONE]
+    assert [f.code for f in checked(module, *given, a=ZERO, b=ZERO).findings] == ["DEAD007"]
+    first = {**given[0], "cooperative": True}
+    assert checked(module, first, given[1], a=ZERO, b=ZERO).verdict == "proved"
 
 
 # --- who may access a buffer ------------------------------------------------------------------------------------------
