@@ -74,7 +74,7 @@ def main() -> int:
         binaries = folder / "env" / ("Scripts" if os.name == "nt" else "bin")
         python = binaries / "python"
         run(python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder / "dist", ROOT, cwd=folder)
-        (wheel,) = (folder / "dist").glob("mcheck-*.whl")
+        (wheel,) = (folder / "dist").glob("mcheck_ptx-*.whl")
         constraints = folder / "constraints.txt"
         constraints.write_text(lowest() if options.lowest else "", encoding="utf-8")
         extra = "" if options.tests is None else "[dev]"

@@ -28,13 +28,13 @@ class CudaError(Exception):
 
 
 class Driver:
-    """A context on the first device."""
+    """A context on a device, by default the first one. Calls go to the driver that was made or ``use``d last."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int = 0) -> None:
         self.cuda = ctypes.CDLL("libcuda.so.1")
         self.call("cuInit", 0)
         device, self.context = c_int(), c_void_p()
-        self.call("cuDeviceGet", byref(device), 0)
+        self.call("cuDeviceGet", byref(device), number)
         self.call("cuDevicePrimaryCtxRetain", byref(self.context), device)
         self.call("cuCtxSetCurrent", self.context)
         name = ctypes.create_string_buffer(100)
@@ -89,8 +89,23 @@ class Driver:
         self.call("cuMemcpyDtoH_v2", out, c_uint64(address), c_size_t(size))
         return out.raw
 
+    def use(self) -> Driver:
+        """Makes this device the one that calls go to."""
+        self.call("cuCtxSetCurrent", self.context)
+        return self
+
+    def reach(self, peer: Driver) -> None:
+        """Lets this device access the memory of another one."""
+        self.use().call("cuCtxEnablePeerAccess", peer.context, 0)
+
     def launch(self, ptx: str, grid: int, block: int, shared: int, arguments: Sequence[int | bytes]) -> None:
         """Assembles the module, runs its kernel ``run`` with 64-bit arguments or blocks of bytes, and waits for it."""
+        module = self.start(ptx, grid, block, shared, arguments)
+        self.wait()
+        self.call("cuModuleUnload", module)
+
+    def start(self, ptx: str, grid: int, block: int, shared: int, arguments: Sequence[int | bytes]) -> c_void_p:
+        """Like ``launch``, without waiting for the kernel; returns the module."""
         module, function = c_void_p(), c_void_p()
         log = ctypes.create_string_buffer(4096)
         options = (c_int * 2)(5, 6)  # CU_JIT_ERROR_LOG_BUFFER, its size
@@ -102,8 +117,11 @@ class Driver:
         held = [c_uint64(a) if isinstance(a, int) else (ctypes.c_char * len(a)).from_buffer_copy(a) for a in arguments]
         pointers = (c_void_p * len(held))(*(ctypes.cast(byref(a), c_void_p).value for a in held))
         self.call("cuLaunchKernel", function, grid, 1, 1, block, 1, 1, c_uint(shared), None, pointers, None)
+        return module
+
+    def wait(self) -> None:
+        """Waits for all kernels of the device."""
         self.call("cuCtxSynchronize")
-        self.call("cuModuleUnload", module)
 
     def encode(self, spec: TensorMapSpec) -> bytes:
         """The 128 bytes of a tensor map; ``CudaError`` if the driver refuses it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -47,14 +48,19 @@ def ran(folder: Path, *options: str) -> str:
         "-m",
         "pytest",
         "-p",
+        "xdist",
+        "-p",
         "tests.tiers",
+        "-p",
+        "tests.processor",
         "-p",
         "no:cacheprovider",
         "-v",
         *options,
         str(folder),
     ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
     return done.stdout + done.stderr
 
 
@@ -71,6 +77,30 @@ def test_the_quick_tier_says_what_it_left_out(folder: Path, workers: str) -> Non
         re.MULTILINE,
     )
     assert f"{kept} passed" in said
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_seconds_are_told_of_tests_files_and_folders(tmp_path: Path, workers: str) -> None:
+    busy = "def spin():\n end = time.process_time() + 0.3\n while time.process_time() < end: pass\n"
+    child = (
+        "def test_child():\n subprocess.run([sys.executable, '-c', 'import time\\n' + BUSY + 'spin()'], check=True)\n"
+    )
+    text = (
+        f"import subprocess, sys, time\nBUSY = {busy!r}\n{busy}def test_spin(): spin()\ndef test_idle(): pass\n{child}"
+    )
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "test_busy.py").write_text(text, encoding="utf-8")
+    report = tmp_path / "seconds.txt"
+    assert "3 passed" in ran(tmp_path, "-n", workers, f"--cpu-report={report}", "--rootdir", str(tmp_path))
+    rows = (line.split(maxsplit=1) for line in report.read_text(encoding="utf-8").splitlines())
+    told = {name: float(seconds) for seconds, name in rows}
+    file = "sub/test_busy.py"
+    assert set(told) == {"before the tests", "sub", file} | {f"{file}::test_{t}" for t in ("spin", "idle", "child")}
+    assert told[f"{file}::test_spin"] >= 0.25
+    assert told[f"{file}::test_child"] >= 0.25
+    assert told[f"{file}::test_idle"] < 0.25
+    assert told["sub"] == told[file] >= 0.55
+    assert told["before the tests"] > 0
 
 
 def test_everything_runs_unless_less_is_asked_for(folder: Path) -> None:
@@ -108,6 +138,14 @@ def test_some_days_in_a_row_run_every_case(number: int) -> None:
     shares = [quick(cases, day) for day in DAYS]
     assert all(number // 4 <= len(share) <= number // 4 + 1 and share for share in shares)
     assert all(set().union(*shares[k : k + 4]) == {case.nodeid for case in cases} for k in range(8))
+
+
+@pytest.mark.parametrize("number", [1, 11, 12, 50])
+def test_a_function_may_take_more_days(number: int) -> None:
+    cases = [Item(f"test_a.py::test_f[{k}]", daily=pytest.mark.daily(days=12).mark) for k in range(number)]
+    shares = [quick(cases, day) for day in DAYS]
+    assert all(number // 12 <= len(share) <= number // 12 + 1 and share for share in shares)
+    assert set().union(*shares) == {case.nodeid for case in cases}
 
 
 def test_of_each_group_one_case_runs() -> None:

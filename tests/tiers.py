@@ -1,14 +1,14 @@
 """Which tests run: all of them, or the quick tier, which is what ``make test`` has time for.
 
 The quick tier leaves out the ``slow`` tests. Of the ``daily`` ones it takes a share, another one each day: a quarter of
-a function's cases, or one case of each group (``daily(one_of="group")``). So every case runs in as many days in a row
-as there are shares. ``--day`` takes the share of another day, as a failure of that day wants it.
+a function's cases, with ``daily(days=12)`` a twelfth, or one case of each group (``daily(one_of="group")``). So every
+case runs in as many days in a row as there are shares. ``--day`` takes the share of another day, as a failure of that
+day wants it.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import resource
 import time
 import zlib
 from collections import defaultdict
@@ -17,8 +17,10 @@ from typing import Any
 
 import pytest
 
+from tests.processor import spent
+
 SHARES = 4
-"""Days in which all cases of a daily function run."""
+"""Days in which all cases of a daily function run, unless it says another number."""
 
 left_out = pytest.StashKey[int]()
 started = pytest.StashKey[float]()
@@ -44,7 +46,7 @@ def of_the_day(items: Sequence[pytest.Item], day: str) -> list[pytest.Item]:
     """The tests that are in the quick tier on a day, in their order."""
     number = dt.date.fromisoformat(day).toordinal()
     chosen: set[pytest.Item] = set()
-    groups: defaultdict[tuple[str, str | None], list[pytest.Item]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str | None, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
         daily = item.get_closest_marker("daily")
         if item.get_closest_marker("slow") is not None:
@@ -52,9 +54,10 @@ def of_the_day(items: Sequence[pytest.Item], day: str) -> list[pytest.Item]:
         if daily is None:
             chosen.add(item)
         else:
-            groups[item.nodeid.partition("[")[0], daily.kwargs.get("one_of")].append(item)
-    for (_, group), cases in groups.items():
-        shares = min(SHARES, len(cases)) if group is None else len(cases)
+            days = daily.kwargs.get("days", SHARES)
+            groups[item.nodeid.partition("[")[0], daily.kwargs.get("one_of"), days].append(item)
+    for (_, group, days), cases in groups.items():
+        shares = min(days, len(cases)) if group is None else len(cases)
         cases.sort(key=lambda item: (zlib.crc32(item.nodeid.encode()), item.nodeid))  # neighbours resemble each other
         chosen.update(cases[number % shares :: shares])
     return [item for item in items if item in chosen]
@@ -94,9 +97,3 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def _name(config: pytest.Config) -> str:
     return f"quick --day {config.option.day}" if config.option.tier == "quick" else "all"
-
-
-def spent() -> float:
-    """Seconds of the processor that this process has taken, and the processes that it has waited for."""
-    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from mcheck.answers.number_text import format_ranges
 from mcheck.findings.trace import Effect, Step, StepKind, StepPart
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
+from mcheck.ir.program import Program
 
 KINDS: dict[type[Op], StepKind] = {
     ops.Load: StepKind.READ,
@@ -73,3 +77,29 @@ def deadlock_code(op: Op) -> str:
         case ops.Await():
             return "DEAD004"
     return "DEAD001"
+
+
+def name_of_threads(program: Program, threads: Sequence[int]) -> str:
+    """The name of a thread, or of the lanes of a warp: ``consumer[0..31]``."""
+    first = program.threads[threads[0]]
+    if len(threads) == 1:
+        return first.name
+    return f"{first.role}[{format_ranges(sorted(program.threads[t].number for t in threads))}]"
+
+
+def label_of(program: Program, address: int) -> str:
+    """The name of the object at an address, with the element or the offset; in the program's terms if it has some."""
+    own_name = program.terms.label(address) if program.terms is not None else None
+    if own_name is not None:
+        return own_name
+    instance = program.memory.find(address)
+    if instance is None:
+        return hex(address)
+    offset = address - instance.base
+    item = instance.object
+    if not offset and not item.dims:
+        return instance.label
+    if item.dims and item.elem_size and offset % item.elem_size == 0 and len(item.dims) == 1:
+        at = f"@{instance.cta.rank}" if instance.cta is not None else ""
+        return f"{item.name}[{offset // item.elem_size}]{at}"
+    return f"{instance.label} + {offset}" if offset else instance.label

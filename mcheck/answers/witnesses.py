@@ -6,10 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from mcheck.answers.missing_arrivals import find_lack, phases_of
-from mcheck.answers.missing_waits import missing_alias_fence, missing_group_wait
-from mcheck.answers.narrow_scopes import find_narrow_scopes
 from mcheck.answers.result import NOT_UNDEFINED
-from mcheck.answers.scope_mismatch import explain_narrow_scope, join_advice, suggest_scope, suggest_wider_scope
 from mcheck.answers.step_text import deadlock_code, step_of, text_of
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag, proxy_of
@@ -172,23 +169,20 @@ def flag_findings(prepared: Prepared, flag: FlagReport, profile: str) -> list[Fi
     what = " and ".join(f"the {a.proxy} {a.action} by {a.thread} ({a.instruction})" for a in accesses)
     where = object_at(prepared.s, nodes[-1])
     message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
-    narrow = find_narrow_scopes(prepared, flag.candidate, flag.pair) if entry.code == "RACE010" else []
-    if narrow:
-        message = f"{message}: {'; '.join(map(explain_narrow_scope, narrow))}"
+    fix, lack = _advise(prepared, flag, entry.code) if len(nodes) == len(accesses) == 2 else ("", "")
+    message = ": ".join(filter(None, (message, lack)))
     found = _finding(entry.code, profile, message, accesses, describe_execution(prepared, flag.candidate))
-    if entry.code == "RACE003" and (missing := missing_group_wait(prepared, flag.candidate, flag.pair)):
-        return [replace(found, missing=missing)]
-    if entry.code == "RACE001" and (fence := missing_alias_fence(nodes)):
-        return [replace(found, missing=fence)]
-    if entry.code == "RACE001" and (scope := _wider(prepared.s, nodes)):
-        return [replace(found, missing=join_advice(scope, found.missing))]
-    return [replace(found, missing=" ".join(map(suggest_scope, narrow))) if narrow else found]
+    return [replace(found, missing=fix or found.missing)]
 
 
-def _wider(s: Structure, nodes: list[Node]) -> str:
-    """The scope that would order the two accesses."""
-    ends = [(n.source, s.thread(n).place) for n in nodes if n.source is not None]
-    return suggest_wider_scope(*ends) if len(ends) == 2 else ""
+def _advise(prepared: Prepared, flag: FlagReport, code: str) -> tuple[str, str]:
+    """The fix for a flagged pair, and what it lacks; empty if no order of the steps shows the candidate."""
+    from mcheck.answers.advice.races import advise_on_race  # these start late: most programs have no race
+    from mcheck.answers.candidate_graph import graph_of
+
+    graph = graph_of(prepared, flag.candidate, flag.pair)
+    advice = advise_on_race(graph, code) if graph is not None else None
+    return (advice.fix, advice.lack) if advice is not None else ("", "")
 
 
 def misstep_finding(program: Program, path: Path, profile: str) -> Finding:

@@ -9,11 +9,15 @@ the same layout. Everything else (fields, slots, inheritance, ``replace``) is th
 from __future__ import annotations
 
 import dataclasses
+import sys
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["dataclass"]
+
+_FIELD: Any = vars(dataclasses)["_FIELD"]
+_ANNOTATED_LATE = sys.version_info >= (3, 14)
 
 MANY = 6
 """The number of fields from which filling in an instance of an unfrozen class pays off."""
@@ -32,20 +36,76 @@ else:
         return dataclasses.dataclass(frozen=frozen, slots=slots, kw_only=kw_only, **more)
 
 
+@dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)
+class _Like:
+    """A class whose parameters are those of all that are made here."""
+
+
 def _made(cls: type[Any], *, kw_only: bool) -> type[Any]:
     own = {name for name, value in vars(cls).items() if value is not None}  # __eq__ leaves None for __hash__
-    made: type[Any] = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(cls)
-    fields = dataclasses.fields(made)
-    names = tuple(f.name for f in fields)
-    methods = _compiled(made, fields)
-    methods["__repr__"] = _repr(tuple(f.name for f in fields if f.repr))
-    methods["__getstate__"], methods["__setstate__"] = _state(names)
-    methods = {name: method for name, method in methods.items() if name not in own}
-    methods["__setattr__"], methods["__delattr__"] = _frozen(made, frozenset(names))
+    fields = _fields(cls, kw_only=kw_only)
+    made = _with_slots(cls, fields)
+    shown = tuple(f for f in fields.values())
+    methods: dict[str, Any] = {name: _Later(made, name) for name in ("__init__", "__eq__", "__hash__")}
+    methods["__repr__"] = _repr(tuple(f.name for f in shown if f.repr))
+    methods["__getstate__"], methods["__setstate__"] = _state(tuple(fields))
+    methods["__setattr__"], methods["__delattr__"] = _frozen(made, frozenset(fields))
     for name, method in methods.items():
-        method.__name__, method.__qualname__ = name, f"{made.__qualname__}.{name}"
+        if name in own and name not in ("__setattr__", "__delattr__"):
+            continue
+        if not isinstance(method, _Later):
+            method.__name__, method.__qualname__ = name, f"{made.__qualname__}.{name}"
         setattr(made, name, method)
     return made
+
+
+def _fields(cls: type[Any], *, kw_only: bool) -> dict[str, Field]:
+    """The fields of a class, those of its bases first."""
+    fields: dict[str, Field] = {}
+    for base in cls.__mro__[-1:0:-1]:
+        fields.update(getattr(base, "__dataclass_fields__", {}))
+    for name, kind in cls.__annotations__.items() if "__annotations__" in vars(cls) or _ANNOTATED_LATE else ():
+        if str(kind).startswith(("ClassVar", "typing.ClassVar")):
+            continue
+        default = vars(cls).get(name, dataclasses.MISSING)
+        field: Any = default if isinstance(default, dataclasses.Field) else dataclasses.field(default=default)
+        field.name, field.type, field._field_type = name, kind, _FIELD  # noqa: SLF001 - as dataclasses itself does
+        if field.kw_only is dataclasses.MISSING:
+            field.kw_only = kw_only
+        fields[name] = field
+    return fields
+
+
+def _with_slots(cls: type[Any], fields: dict[str, Field]) -> type[Any]:
+    """The class with slots for its fields, and what the functions of ``dataclasses`` want to find."""
+    inherited = {name for base in cls.__mro__[1:-1] for name in vars(base).get("__slots__", ())}
+    scope = {name: value for name, value in vars(cls).items() if name not in fields}
+    for name in ("__dict__", "__weakref__"):
+        scope.pop(name, None)
+    scope["__slots__"] = tuple(name for name in fields if name not in inherited)
+    scope["__dataclass_fields__"] = fields
+    scope["__dataclass_params__"] = vars(_Like)["__dataclass_params__"]
+    scope["__match_args__"] = tuple(f.name for f in fields.values() if f.init and not f.kw_only)
+    metaclass: Any = type(cls)
+    made: type[Any] = metaclass(cls.__name__, cls.__bases__, scope)
+    made.__qualname__ = cls.__qualname__
+    return made
+
+
+class _Later:
+    """A method that is compiled with its fellows when one of them is looked up: many classes have no instance."""
+
+    __slots__ = ("made", "name")
+
+    def __init__(self, made: type[Any], name: str) -> None:
+        self.made, self.name = made, name
+
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> Any:
+        for name, method in _compiled(self.made, dataclasses.fields(self.made)).items():
+            if isinstance(vars(self.made).get(name), _Later):
+                method.__name__, method.__qualname__ = name, f"{self.made.__qualname__}.{name}"
+                setattr(self.made, name, method)
+        return vars(self.made)[self.name].__get__(instance, owner)
 
 
 def _compiled(made: type[Any], fields: tuple[Field, ...]) -> dict[str, Callable[..., Any]]:

@@ -1,6 +1,6 @@
 """Quick fixes: the fix ``Execute CODE after line N`` of a finding as an edit of the text.
 
-The fixes are sentences for people (``mcheck.engines.protocol.diagnosis.fixes``) in a form that can be parsed here.
+The fixes are sentences for people (``mcheck.answers.advice``) in a form that can be parsed here.
 """
 
 from __future__ import annotations

@@ -66,9 +66,9 @@ def buffer(value: Any) -> dict[str, Json]:
 
 
 def number(value: Any, kind: str) -> Json:
-    """A scalar argument of Triton's type ``kind``; ``"any"`` stands for every value."""
-    if value == "any":
-        return "any"
+    """A scalar argument of Triton's type ``kind``; ``"any"`` is every value, ``{"buffer": …}`` an address."""
+    if value == "any" or (isinstance(value, dict) and "buffer" in value and kind in ("i64", "u64")):
+        return value  # type: ignore[no-any-return]
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, int | float):

@@ -43,8 +43,8 @@ def assert_clean(
     raise AssertionError(report(answer))
 
 
-def report(answer: Result) -> str:
-    """The report that ``mcheck check`` would print of the answer."""
+def report(answer: Result, *, details: bool = True) -> str:
+    """The report that ``mcheck check`` would print of the answer, with ``-v`` if with ``details``."""
     if answer.problem is not None:
         return render(answer.problem, sources={answer.path: answer.source})
-    return "\n".join(plain(line) for line in describe(answer))
+    return "\n".join(plain(line) for line in describe(answer, details=details))

@@ -44,7 +44,9 @@ def apply_amendments(program: Program, amendments: Sequence[Amendment]) -> Progr
             made[key] = _code(thread.code, thread.labels, amendments, shared)
         code, labels = made[key]
         threads.append(replace(thread, code=code, labels=labels, iterations=None, rounds={}))
-    return replace(program, threads=tuple(threads), parameter=None, instance=None, rounds=None, shortened=None)
+    return replace(
+        program, threads=tuple(threads), parameter=None, instance=None, rounds=None, early_rounds=None, shortened=None
+    )
 
 
 def _code(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
+from typing import Any
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
@@ -42,6 +43,8 @@ class LoopPeriodicity:
     """Whether the code after the loops depends on N."""
     least: int = 0
     """The smallest N for which this holds."""
+    until: int | None = None
+    """The largest one, if it does not hold for all."""
     place: Callable[[int, int], tuple[int, int, int]] | None = None
     """By thread and N: the start and the end of the loop in the code, and the number of operations of a period (0 if
     there is no loop); if not given, ``Thread.rounds`` has them.
@@ -73,8 +76,10 @@ class LoopPeriodicity:
 
 class Aperiodic(Exception):
     """Raised for what prevents periodicity, at ``span``; ``turn`` is the iteration, or the N, from which on the code is
-    periodic, if known.
+    periodic, if known. ``known`` are answers for numbers that are proved nevertheless.
     """
+
+    known: Mapping[int, Any] = {}
 
     def __init__(self, what: str, span: Span | None = None, turn: int | None = None) -> None:
         where = f" (line {span.line})" if span is not None else ""

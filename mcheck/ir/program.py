@@ -138,6 +138,8 @@ class Program:
     """The instance of the program for a value of the parameter."""
     rounds: Callable[[], LoopPeriodicity] | None = field(default=None, compare=False, repr=False)
     """The periodicity of the instances; raises ``Aperiodic``."""
+    early_rounds: Callable[[], LoopPeriodicity] | None = field(default=None, compare=False, repr=False)
+    """That of the instances with so few iterations that no comparison has changed its result; raises ``Aperiodic``."""
     shortened: ShortenedLoops | None = field(default=None, compare=False, repr=False)
     """Set if iterations of long loops are left out here: how to get the program with more of them."""
 

@@ -105,7 +105,7 @@ class _Copies:
         found = self.made.get(id(r))
         if found is None:
             found = self.made[id(r)] = Record(
-                r.agent, r.step, r.lanes, r.event, r.write, r.proxy, r.asynchronous, r.cp_async, r.cta, r.spaces,
+                r.agent, r.step, r.lanes, r.event, r.write, r.proxy, r.asynchronous, r.cp_async, r.spaces,
                 r.mbarrier_clocks, list(r.waits), r.signalled, r.position, self.lives(r.entries),
             )  # fmt: skip
         assert isinstance(found, Record)

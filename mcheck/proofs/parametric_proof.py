@@ -79,6 +79,8 @@ from mcheck.semantics.tensor_footprint import extent
 HORIZONS = (5, 12), (8, 40)
 """Pairs (periods, rounds ahead of them) to follow: first few, and more where no state repeats among these."""
 MOST_ROUNDS = 400
+FEW = 32
+"""The number of iterations up to which instances are checked one by one at once."""
 RECENT_WRITES = 3
 """Number of latest writes of a word that are tracked: the model has to order all others before."""
 READS = "the model may relate reads to each other, and reads of unwritten memory accumulate with the rounds"
@@ -112,8 +114,43 @@ def prove(
     """
     if program.rounds is None or program.instance is None:
         raise Aperiodic("the program has a fixed size")
-    prover = _Prover(program, model, profile, unroll, limit, program.rounds(), suffices, passes)
-    return _with_mode(prover, _Prover.prove_all)
+
+    def prove_with(rounds: LoopPeriodicity) -> Proof:
+        return _with_mode(_Prover(program, model, profile, unroll, limit, rounds, suffices, passes), _Prover.prove_all)
+
+    try:
+        rounds = program.rounds()
+        if rounds.least <= FEW:
+            return prove_with(rounds)
+        early, change = _prove_early(program, prove_with)
+        proof = prove_with(rounds)
+        return replace(proof, smaller={n: a for n, a in early.items() if n < proof.first} | dict(proof.smaller))
+    except Aperiodic as error:
+        if not error.known:
+            early, change = _prove_early(program, prove_with)
+            error.known, error.turn = early, change if error.turn is None else error.turn
+        raise
+
+
+def _prove_early(
+    program: Program, prove_with: Callable[[LoopPeriodicity], Proof]
+) -> tuple[Mapping[int, Answer], int | None]:
+    """Answers for the numbers with which no late comparison has changed its result, and the first number with one.
+
+    They are instances of a program whose code is alike in all iterations, so the argument is the same. No answers if
+    there is no such comparison, or no proof.
+    """
+    try:
+        rounds = program.early_rounds() if program.early_rounds is not None else None
+        if rounds is None or rounds.until is None:
+            return {}, None
+        with suppress(Aperiodic):
+            proof = prove_with(rounds)
+            rest = replace(proof.answer, executions=0)
+            return {**dict.fromkeys(range(proof.first, rounds.until + 1), rest), **proof.smaller}, rounds.until + 1
+        return {}, rounds.until + 1
+    except Aperiodic:
+        return {}, None
 
 
 def prove_long(
@@ -142,7 +179,7 @@ def _with_mode(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof
 def _with_retries(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
     rounds = prover.rounds
     few, most = (periods * rounds.period + ahead for periods, ahead in HORIZONS)
-    if most > MOST_ROUNDS:
+    if most > MOST_ROUNDS or (rounds.until is not None and rounds.least + most + rounds.period > rounds.until):
         raise Aperiodic(f"the rounds repeat after {rounds.period} only")
     try:
         with gc_control.collect_rarely():

@@ -28,7 +28,7 @@ LEVELS: tuple[dict[str, str], ...] = (
     },
     {
         "effects": "preconditions and footprints of operations",
-        "frontend": "from text to programs and modules: litmus, ptx",
+        "frontend": "from text to programs and modules: litmus, ptx, cuda",
     },
     {
         "events": "execution graphs, paths, base relations, the choices of an execution",
@@ -55,10 +55,13 @@ LEVELS: tuple[dict[str, str], ...] = (
         "tools": "command line, language server, playground, generator of tests",
         "api": "public: the commands as functions",
         "sketch": "public: kernel sketches written in Python",
-        "integrations": "public: launches from Triton, Gluon, CUDA",
+        "integrations": "public: launches from Triton, Gluon, TileLang, CUDA; recording them without a GPU",
         "pytest_plugin": "public: litmus tests under pytest",
     },
-    {"__main__": "python -m mcheck"},
+    {
+        "__main__": "python -m mcheck",
+        "triton": "public: kernels of Triton under pytest, without a GPU",
+    },
 )
 
 LEVEL = {room: k for k, level in enumerate(LEVELS) for room in level}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hardware.emit import CannotEmit
 from hardware.litmus import settings
-from hardware.litmus.kernel import kernel, module
+from hardware.litmus.kernel import Kernel, kernel, module
 from hardware.litmus.observe import observed
 from hardware.litmus.plan import entry, programs
 from hardware.litmus.rows import Position, computed
@@ -38,23 +38,23 @@ def the(name: str) -> Program:
 
 
 @cache
-def alone() -> tuple[tuple[str, Program], ...]:
-    """The tests of the suites that have no other place on a chip."""
+def alone() -> tuple[tuple[str, Program, Kernel], ...]:
+    """The tests of the suites that have no other place on a chip, with their kernels."""
     found = []
     for name, program in programs(LITMUS / folder for folder in FOLDERS):
         try:
             kernel(program, "t")
         except CannotEmit:
             try:
-                whole(program, "t")
+                made = whole(program, f"t{len(found)}")
             except CannotEmit:
                 continue
-            found.append((name, program))
+            found.append((name, program, made))
     return tuple(found)
 
 
 def test_the_suites_have_many_of_them() -> None:
-    stems = {Path(name).stem for name, _ in alone()}
+    stems = {Path(name).stem for name, _, _ in alone()}
     assert len(stems) > 80
     assert {"Bar+exited", "Bar.red+popc", "MP+bar.cta.sync", "warps-shfl-idx", "P15-full-empty-ring"} <= stems
 
@@ -65,8 +65,7 @@ def test_a_product_without_its_fence_is_not_what_the_chip_would_run() -> None:
 
 
 def test_all_of_them_assemble(assembler: Assembler) -> None:
-    texts = [whole(program, f"t{number}").text for number, (_, program) in enumerate(alone())]
-    status, said = assembler.assemble(module(texts), "-arch", "sm_90a", "-O1")
+    status, said = assembler.assemble(module([made.text for _, _, made in alone()]), "-arch", "sm_90a", "-O1")
     assert status == 0, said
     assert "serialized" not in said
 
@@ -84,7 +83,7 @@ def _of(value: Any, thread: int) -> Any:
 
 
 def test_a_stream_holds_the_code_of_each_of_its_threads() -> None:
-    for name, program in alone():
+    for name, program, _ in alone():
         for stream in streams(program):
             for thread in stream.threads:
                 mine = [s.op for s in stream.steps if s.op is not None and thread.index in s.members]
@@ -163,7 +162,7 @@ def test_golden(name: str, promote: bool) -> None:
 
 
 def _rows() -> Iterator[dict[str, Any]]:
-    for number, (_, program) in enumerate(alone()[::9]):
+    for number, (_, program, _) in enumerate(alone()[::9]):
         yield entry(program, number)[1]
 
 
@@ -181,8 +180,7 @@ def test_launches_fit() -> None:
 
 
 def test_every_thread_has_a_place_of_its_own() -> None:
-    for name, program in alone():
-        made = whole(program, "t")
+    for name, program, made in alone():
         size = 32 * made.layout["warps"] * made.layout["ctas"]
         assert len({(t.place.cta.number, t.place.warp, t.place.lane) for t in program.threads}) == len(program.threads)
         assert len(program.threads) <= size, name

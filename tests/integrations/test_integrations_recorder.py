@@ -240,7 +240,7 @@ int main() {
 @pytest.mark.skipif(NVCC is None, reason="no nvcc: pip install nvidia-cuda-nvcc nvidia-cuda-runtime")
 def test_a_program_of_nvcc_is_linked_as_the_documentation_says(tmp_path: Path) -> None:
     """With the packages of PyPI, which have no libcudart.so."""
-    text = (Path(__file__).parents[2] / "docs" / "ptx-modules.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "cuda.md").read_text(encoding="utf-8")
     (linked,) = (line for line in text.split("\n") if line.startswith("nvcc -cudart"))
     (tmp_path / "k.cu").write_text(PROGRAM, encoding="utf-8")
     build(tmp_path / "recorder.so")

@@ -78,6 +78,12 @@ def test_tuples_are_flat() -> None:
     assert [found["params"][i] for i in "01"] == [{"buffer": 4}, 6]
 
 
+def test_an_address_that_is_passed_as_a_number_is_a_buffer() -> None:
+    assert launch(compiled({"p": "i64"}), (1,), [{"buffer": 64}])["params"]["0"] == {"buffer": 64}
+    with pytest.raises(InputError, match="expected a number for type i32, got dict"):
+        launch(compiled({"n": "i32"}), (1,), [{"buffer": 64}])
+
+
 def test_any_number_of_rounds_is_passed_on() -> None:
     assert launch(compiled({"n": "i32"}), (1,), ["any"])["params"]["0"] == "any"
 

@@ -11,13 +11,17 @@ QUICK = (
     "dependent", "grid_sync", "layernorm", "leavers", "matmul_made_sm90", "matmul_split_sm80", "named_barriers",
     "pipeline_thread", "remote_write", "ring_bulk", "scan", "staged_copy", "streamk", "transpose",
 )  # fmt: skip
-LARGE = ("attention_sm100", "column_sums_sm90", "grid_sync")
-"""Modules that take seconds."""
+LARGE = (
+    "attention_sm100", "bulk_reduce", "column_sums_sm90", "cub_scan", "grid_sync", "layernorm", "matmul_made_sm90",
+    "matmul_split_sm80", "pipeline_thread", "staged_copy", "transpose",
+)  # fmt: skip
+"""Modules that take seconds, or whose twins do."""
 
 
 def case_of_a_day(case: Case) -> object:
-    """Every day all modules, of the large ones one, and a twin of each kernel."""
-    group = case.path.stem if case.edits else "large" if case.path.stem in LARGE else None
+    """Every day all modules and a twin of each kernel, and of the large ones three modules and three twins."""
+    name, what = case.path.stem, "twin" if case.edits else "module"
+    group = f"large {what} {LARGE.index(name) % 3}" if name in LARGE else name if case.edits else None
     return pytest.param(case, marks=pytest.mark.daily(one_of=group) if group else (), id=case.label)
 
 

@@ -16,7 +16,7 @@ from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
 from mcheck.ptx import check
-from mcheck.simt.execution.polling_loops import AwaitedValue, find_awaited
+from mcheck.simt.execution.polling_loops import AwaitedValue, find_awaited, is_spin_loop
 from tests.simt.idioms import HEAD, ZEROS
 
 CORPUS = Path(__file__).parent / "corpus" / "cuda"
@@ -210,3 +210,85 @@ def test_a_lock_that_is_only_tried_is_no_deadlock() -> None:
     found = check(text, {"grid": [1], "block": [2], "params": params})
     assert found.verdict == "bounded"
     assert "one of several branches" in (found.reason or "")
+
+
+COUNTED = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry counted() {{
+  .reg .pred %p<6>; .reg .b32 %r<8>;
+  .shared .align 8 .b64 full;
+  .shared .align 4 .b32 flag, x;
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r5, 0;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra READY;
+  mbarrier.init.shared.b64 [full], 1;
+  st.shared.u32 [flag], 0;
+READY:
+  bar.sync 0;
+  @%p1 bra AGAIN;
+  st.release.cta.shared.u32 [flag], 1;
+  mbarrier.arrive.shared.b64 _, [full];
+  ret;
+AGAIN:
+  {poll}
+  @%p2 bra AFTER;
+  {failed}
+  bra AGAIN;
+AFTER:
+  {behind}
+END:
+  ret;
+}}
+"""
+TRY_WAIT = "mbarrier.try_wait.parity.shared.b64 %p2, [full], 0;"
+TEST_FLAG = "ld.acquire.cta.shared.u32 %r2, [flag]; setp.ne.u32 %p2, %r2, 0;"
+COUNT = "add.u32 %r5, %r5, 1;"
+STORE = "setp.eq.u32 %p3, %r5, 0; @%p3 bra END; st.shared.u32 [x], %r1;"
+
+
+@pytest.mark.parametrize(
+    ("failed", "behind", "spins"),
+    [
+        ("", "", True),
+        (COUNT, "", True),
+        (COUNT, "mov.u32 %r5, 3; st.shared.u32 [x], %r5;", True),
+        (COUNT, "add.u32 %r6, %r5, 1; mov.u32 %r6, 0; st.shared.u32 [x], %r6;", True),
+        (COUNT, "setp.gt.u32 %p3, %r5, 9; @%p3 trap;", True),
+        (f"{COUNT} setp.gt.u32 %p3, %r5, 9; @%p3 bra AGAIN; nanosleep.u32 20;", "", True),
+        (COUNT, STORE, False),
+        (COUNT, "st.shared.u32 [x], %r5;", False),
+        (COUNT, "add.u32 %r6, %r5, 1; st.shared.u32 [x], %r6;", False),
+        (COUNT, "@%p1 mov.u32 %r5, 3; st.shared.u32 [x], %r5;", False),
+        ("mov.u32 %r5, 1;", STORE, False),
+    ],
+)
+@pytest.mark.parametrize("poll", [TRY_WAIT, TEST_FLAG])
+def test_how_often_a_poll_failed_decides_nothing_in_a_spin_loop(
+    poll: str, failed: str, behind: str, spins: bool
+) -> None:
+    function = parse_module(COUNTED.format(poll=poll, failed=failed, behind=behind)).functions["counted"]
+    at = next(k for k, s in enumerate(function.body) if {"try_wait", "acquire"} & {*s.opcode})
+    if poll == TRY_WAIT:
+        assert is_spin_loop(function, at) is spins
+    else:
+        found = find_awaited(function, at, lambda o: o.value if isinstance(o, ptx.Immediate) else None)
+        assert (found is not None) is spins
+
+
+def test_what_each_iteration_computes_anew_is_not_left_behind() -> None:
+    text = COUNTED.format(poll=f"mov.u32 %r5, 7; {TRY_WAIT}", failed="", behind=STORE)
+    function = parse_module(text).functions["counted"]
+    at = next(k for k, s in enumerate(function.body) if "try_wait" in s.opcode)
+    assert is_spin_loop(function, at)
+    clocked = parse_module(text.replace("mov.u32 %r5, 7", "mov.u32 %r5, %clock")).functions["counted"]
+    assert not is_spin_loop(clocked, at)
+
+
+@pytest.mark.parametrize("poll", [TRY_WAIT, TEST_FLAG])
+def test_a_store_after_failed_polls_is_not_overlooked(poll: str) -> None:
+    """Three threads store to one word if their first poll failed, as it may."""
+    launch = {"grid": 1, "block": 4}
+    assert check(COUNTED.format(poll=poll, failed=COUNT, behind=STORE), launch).verdict in ("bounded", "unknown")
+    assert check(COUNTED.format(poll=poll, failed=COUNT, behind=""), launch).verdict == "proved"

@@ -42,13 +42,13 @@ LONG = {
 }
 
 
-def test_nothing_crashes() -> None:
-    found = fuzz.run(150, seed=3, largest=6000)
+@pytest.mark.daily
+@pytest.mark.parametrize("first", range(0, 152, 38))
+def test_nothing_crashes(first: int) -> None:
+    found = fuzz.run(38, seed=3, first=first, largest=6000)
     assert found.crashes == []
-    assert found.verdicts["error"] > 10
-    assert found.verdicts["proved"] + found.verdicts["finding"] + found.verdicts["unknown"] > 10, (
-        "some reach the engine"
-    )
+    assert found.verdicts["error"] > 2
+    assert found.verdicts["proved"] + found.verdicts["finding"] + found.verdicts["unknown"] > 2, "some reach the engine"
 
 
 def test_every_module_is_taken_and_the_quick_ones_more_often() -> None:

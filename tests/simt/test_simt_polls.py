@@ -136,7 +136,7 @@ def ask(body: str, *, ctas: int = 2) -> Answer:
     return check(HEAD + body + "$END:\n	ret;\n}\n", given, timeout=60)
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=12)
 @pytest.mark.parametrize(
     ("body", "verdict"),
     [
@@ -155,7 +155,7 @@ def test_what_is_right_is_clean(body: str, verdict: str) -> None:
     assert (found.verdict, found.findings) == (verdict, ()), found.reason
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=12)
 @pytest.mark.parametrize(
     ("body", "old", "new", "code", "line"),
     [

@@ -106,20 +106,23 @@ def bits(row: int) -> list[int]:
 def apply_operation(op: str, x: Rows, y: Rows, zero: Rows) -> Rows:
     """An operation of the tape. ``zero`` is the empty relation: one object, so that work on it can be left out."""
     if x is zero:
-        if op in _EMPTY_FROM_EMPTY:
+        if op in EMPTY_FROM_EMPTY:
             return zero
         if op == "or":
             return y
     elif y is zero:
         if op in ("or", "sub"):
             return x
-        if op in ("and", "seq", "prod"):
+        if op in EMPTY_FROM_EITHER:
             return zero
     rows = _operated(op, x, y)
     return rows if any(rows) else zero
 
 
-_EMPTY_FROM_EMPTY = frozenset({"and", "sub", "seq", "prod", "inv", "plus", "dom", "rng", "empty"})
+EMPTY_FROM_EMPTY = frozenset({"and", "sub", "seq", "prod", "inv", "plus", "dom", "rng", "empty"})
+"""Operations whose result is empty if the first operand is."""
+EMPTY_FROM_EITHER = frozenset({"and", "seq", "prod"})
+"""Those whose result is empty if the second operand is, too."""
 
 
 def _operated(op: str, x: Rows, y: Rows) -> Rows:

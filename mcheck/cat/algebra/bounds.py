@@ -45,6 +45,13 @@ def _apply(op: str, a: Both, b: Both, zero: Rows) -> Both:
     return (low, low) if low == high else (low, high)
 
 
+def _is_nothing(op: str, no_first: bool, no_second: bool) -> bool:
+    """Whether the result of an operation is empty because operands are."""
+    if no_first:
+        return op in bits.EMPTY_FROM_EMPTY or (no_second and op == "or")
+    return no_second and op in bits.EMPTY_FROM_EITHER
+
+
 def compute_bounds(tape: Tape, n: int, bases: Bases, deadline: Callable[[], None] = lambda: None) -> Bounds:
     """The bounds of all nodes for n events; ``deadline`` raises when time is up (a closure of thousands takes long)."""
     size = len(tape.code)
@@ -52,16 +59,22 @@ def compute_bounds(tape: Tape, n: int, bases: Bases, deadline: Callable[[], None
     low: list[Rows] = [zero] * size
     high: list[Rows] = [zero] * size
 
+    nothing = (zero, zero)
+
     def node(k: int) -> None:
-        deadline()
         i = tape.code[k]
         if i.op == "base":
+            deadline()
             given = bases(i.name)
-            low[k], high[k] = given if any(given[1]) else (zero, zero)
-        else:
-            second = (low[i.b], high[i.b]) if i.b >= 0 else (zero, zero)
-            first = (low[i.a], high[i.a]) if i.a >= 0 else (zero, zero)
-            low[k], high[k] = _apply(i.op, first, second, zero)
+            low[k], high[k] = given if any(given[1]) else nothing
+            return
+        first = (low[i.a], high[i.a]) if i.a >= 0 else nothing
+        second = (low[i.b], high[i.b]) if i.b >= 0 else nothing
+        if _is_nothing(i.op, first[0] is zero and first[1] is zero, second[0] is zero and second[1] is zero):
+            low[k] = high[k] = zero  # most of a model is about instructions that a test does not have
+            return
+        deadline()
+        low[k], high[k] = _apply(i.op, first, second, zero)
 
     found = Bounds(low, high)
     bound_nodes(tape, found, node, zero)
@@ -69,11 +82,15 @@ def compute_bounds(tape: Tape, n: int, bases: Bases, deadline: Callable[[], None
 
 
 def bound_nodes(tape: Tape, bounds: Bounds, node: Callable[[int], None], zero: Rows) -> None:
-    """Has ``node`` bound every node of the tape in turn, those of a recursion until nothing is added to them."""
-    low, high = bounds.low, bounds.high
+    """Has ``node`` bound every node of the tape in turn, those of a recursion until nothing is added to them.
+
+    What a node is depends on its operands alone: in the later rounds of a recursion it is bounded again if one of them
+    has changed.
+    """
+    low, high, code = bounds.low, bounds.high, tape.code
     at = 0
-    while at < len(tape.code):
-        if tape.code[at].op != "rec":
+    while at < len(code):
+        if code[at].op != "rec":
             node(at)
             at += 1
             continue
@@ -82,12 +99,20 @@ def bound_nodes(tape: Tape, bounds: Bounds, node: Callable[[int], None], zero: R
         bindings = [(v, body) for v, body, kind in group if kind == 0]
         for v, _ in bindings:
             low[v] = high[v] = zero
-        while True:
-            for k in range(start, end):
-                if tape.code[k].op != "rec":
-                    node(k)
-            if all(low[v] == low[body] and high[v] == high[body] for v, body in bindings):
-                break
+        for k in range(start, end):
+            if code[k].op != "rec":
+                node(k)
+        while any(low[v] != low[body] or high[v] != high[body] for v, body in bindings):
+            changed = set()
             for v, body in bindings:
-                low[v], high[v] = _apply("or", (low[v], high[v]), (low[body], high[body]), zero)
+                before = low[v], high[v]
+                low[v], high[v] = _apply("or", before, (low[body], high[body]), zero)
+                if before != (low[v], high[v]):
+                    changed.add(v)
+            for k in range(start, end):
+                if code[k].op != "rec" and (code[k].a in changed or code[k].b in changed):
+                    before = low[k], high[k]
+                    node(k)
+                    if before != (low[k], high[k]):
+                        changed.add(k)
         at = end

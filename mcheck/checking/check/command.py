@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 
 from mcheck.base.reasons import Reason
@@ -25,7 +25,7 @@ def check_command(options: Options) -> Command:
         lost=crashed_check,
         preload=preload,
         texts=partial(read_file_texts, options=options),
-        options=asdict(options),
+        options=asdict(replace(options, launches=())),  # of each file its own is part of the key
     )
 
 
@@ -60,6 +60,6 @@ def _of_module(path: str, options: Options) -> Texts:
     """The text of a module and of its launch file; a launch from the options is part of every key."""
     from mcheck.frontend.ptx import reader
 
-    launch = None if options.launch is not None else read_launch_beside(path)
+    launch = None if options.launch is not None else options.launch_of(path) or read_launch_beside(path)
     others = () if launch is None else (launch.text or "",)
     return Texts(reader.read_text(path), os.path.basename(path), None, others, names_other_files=True)

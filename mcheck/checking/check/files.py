@@ -11,7 +11,8 @@ from mcheck.checking.run.case import Case, LaunchText
 from mcheck.checking.run.collect import collect_tests, is_test
 
 MODULE_SUFFIX = ".ptx"
-LAUNCH_SUFFIX = ".json"
+SOURCE_SUFFIX = ".cu"
+LAUNCH_SUFFIXES = (".json", ".launch.json", ".launch.toml")
 SHOWN = 3
 """The maximum number of modules in a message."""
 
@@ -21,10 +22,15 @@ def is_module(path: str) -> bool:
     return path.lower().endswith(MODULE_SUFFIX)
 
 
+def is_source(path: str) -> bool:
+    """Whether a file is a source in CUDA C++, by its name."""
+    return path.lower().endswith(SOURCE_SUFFIX)
+
+
 def launch_file(module: str) -> str | None:
-    """The path of the launch file of a module: the same name, ending in ``.json``."""
-    path = os.path.splitext(module)[0] + LAUNCH_SUFFIX
-    return path if os.path.isfile(path) else None
+    """The path of the launch file of a module or source: the same name, ending in ``.json`` or ``.launch.json``."""
+    paths = [os.path.splitext(module)[0] + suffix for suffix in LAUNCH_SUFFIXES]
+    return next((path for path in paths if os.path.isfile(path)), None)
 
 
 def read_launch_beside(module: str) -> LaunchText | None:
@@ -39,7 +45,7 @@ def read_launch_beside(module: str) -> LaunchText | None:
 
 
 def collect_files(paths: Sequence[str], *, launched: bool = False) -> tuple[list[Case], list[str]]:
-    """The files under ``paths``, and the modules in folders that are skipped for lack of a launch file.
+    """The files under ``paths``, and the modules and sources in folders that are skipped for lack of a launch file.
 
     ``launched``: a launch was given for the modules that are named, so modules in folders are not collected.
     """
@@ -48,7 +54,7 @@ def collect_files(paths: Sequence[str], *, launched: bool = False) -> tuple[list
     def takes(file: str) -> bool:
         if is_test(file):
             return True
-        if launched or not is_module(file):
+        if launched or not (is_module(file) or is_source(file)):
             return False
         if launch_file(file) is None:
             bare.append(file)

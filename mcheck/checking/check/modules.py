@@ -26,6 +26,7 @@ from mcheck.frontend.ptx.launch import Buffer, Extent, Launch, LaunchSequence
 from mcheck.frontend.ptx.launch_reader import LaunchDescription
 from mcheck.frontend.ptx.launch_sequence_reader import build_launches
 from mcheck.frontend.ptx.module import Module, SourceLine
+from mcheck.frontend.ptx.source_signatures import find_signatures
 from mcheck.frontend.ptx.targets import check_target
 from mcheck.ir.condition import Condition
 from mcheck.ir.program import Expectation
@@ -89,6 +90,7 @@ class ModuleInquiry:
     def prepare(self, subject: ModuleText, settings: Settings) -> LaunchedModule:
         """The module with the kernels that are launched."""
         module = reader.parse_module(subject.source, subject.path)
+        module = replace(module, signatures=find_signatures(module))
         given = build_launches(module, subject.described)
         check_target(module)
         several = isinstance(given, LaunchSequence)
@@ -111,7 +113,11 @@ class ModuleInquiry:
         return replace(
             given,
             findings=tuple(_with_source(finding, lines) for finding in given.findings),
-            assumptions=(*_launch_assumptions(subject.launches, several=subject.several), *given.assumptions),
+            assumptions=(
+                *_notes(subject.described),
+                *_launch_assumptions(subject.launches, several=subject.several),
+                *given.assumptions,
+            ),
         )
 
     def report(self, result: Result, subject: LaunchedModule, given: Answer) -> Result:  # noqa: ARG002 - as for programs
@@ -122,7 +128,7 @@ class ModuleInquiry:
 def read_inputs(case: Case, options: Options) -> tuple[str, LaunchDescription]:
     """The text of a module, and its launch as the options or the file beside it say; raises ``InputError``."""
     text = reader.read_text(case.path) if case.text is None else case.text
-    return text, combine_launch(options.launch or read_launch_beside(case.path))
+    return text, combine_launch(options.launch_of(case.path) or read_launch_beside(case.path))
 
 
 def check_text(text: str, path: str, given: LaunchDescription, settings: Settings, options: Options) -> Result:
@@ -135,10 +141,16 @@ def combine_launch(said: LaunchText | None) -> LaunchDescription:
     if said is None:
         return LaunchDescription()
     options = launch_reader.from_words(said.fields, said.params)
-    return options if said.text is None else options.override(launch_reader.from_json(said.text, said.path))
+    return options if said.text is None else options.override(launch_reader.from_text(said.text, said.path))
 
 
 # --- what an answer rests on ----------------------------------------------------------------------------------
+
+
+def _notes(described: LaunchDescription) -> Iterator[str]:
+    """What the launch files leave out."""
+    for one in (described, *described.launches):
+        yield from one.notes
 
 
 def _launch_assumptions(launches: Sequence[Launch], *, several: bool) -> Iterator[str]:

@@ -161,14 +161,18 @@ def _with_own_names(argument: Argument, gpu: int) -> Argument:
     """The argument, the memory that no other launch knows named after its GPU."""
 
     def renamed(buffer: Buffer) -> Buffer:
-        return buffer if buffer.declared else replace(buffer, name=copy_name(buffer.name, gpu))
+        if buffer.declared:
+            return buffer
+        return replace(
+            buffer,
+            name=copy_name(buffer.name, gpu),
+            maps=tuple(replace(held, buffer=renamed(held.buffer)) for held in buffer.maps),
+            pointers=tuple((offset, renamed(target)) for offset, target in buffer.pointers),
+        )
 
     places: list[tuple[int, Buffer | Map | AnyNumber]] = []
     for offset, place in argument.places:
         match place:
-            case Buffer() if place.map is not None:
-                held = replace(place.map, buffer=renamed(place.map.buffer))
-                places.append((offset, replace(renamed(place), map=held)))
             case Buffer():
                 places.append((offset, renamed(place)))
             case Map():

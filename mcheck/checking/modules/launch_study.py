@@ -289,13 +289,20 @@ def _with_contents(argument: Argument, kept: Mapping[str, bytes]) -> Argument:
     """The argument, its declared buffers with other initial contents."""
 
     def changed(buffer: Buffer) -> Buffer:
-        return replace(buffer, initial=kept[buffer.name]) if buffer.declared and buffer.name in kept else buffer
+        pointers = tuple((offset, changed(target)) for offset, target in buffer.pointers)
+        if not (buffer.declared and buffer.name in kept):
+            return replace(buffer, pointers=pointers)
+        end = len(kept[buffer.name])
+        cut = min((offset for offset, _ in pointers if offset < end < offset + POINTER), default=end)
+        return replace(
+            buffer, initial=kept[buffer.name][:cut], pointers=tuple(p for p in pointers if p[0] + POINTER <= cut)
+        )
 
     places: list[tuple[int, Buffer | Map | AnyNumber]] = []
     for offset, place in argument.places:
         match place:
-            case Buffer() if place.map is not None:
-                place = replace(place, map=replace(place.map, buffer=changed(place.map.buffer)))
+            case Buffer() if place.maps:
+                place = replace(place, maps=tuple(replace(m, buffer=changed(m.buffer)) for m in place.maps))
             case Buffer():
                 place = changed(place)
             case Map():

@@ -22,7 +22,7 @@ TRIED = frozenset(("RACE001", "RACE002", "DEAD001", "DEAD002", "DEAD003", "DEAD0
 
 
 def add_tried_fixes(given: Answer, program: Program, model: Model, question: Question, timeout: float | None) -> Answer:
-    """The answer with the protocol engine's fixes for findings that only have the general advice of the catalogue."""
+    """The answer with the protocol engine's fixes for findings whose advice has that of the catalogue in it."""
     vague = {_key(f) for f in given.findings if f.code in TRIED and _vague(f)}
     small = sum(len(t.code) for t in program.threads) <= SMALL
     if given.engine == "protocol" or not vague or not small or question.brief:
@@ -33,7 +33,7 @@ def add_tried_fixes(given: Answer, program: Program, model: Model, question: Que
         program, model, profile=question.profile, unroll=question.unroll, timeout=timeout, limit=FEW,
         passes=question.passes,
     )  # fmt: skip
-    better = {_key(f): f.missing for f in told.findings if _key(f) in vague and not _vague(f)}
+    better = {_key(f): f.missing for f in told.findings if _key(f) in vague and f.missing != _remedy(f)}
     given = replace(given, cut=given.cut or told.cut)
     if not better:
         return given
@@ -42,7 +42,11 @@ def add_tried_fixes(given: Answer, program: Program, model: Model, question: Que
 
 
 def _vague(finding: Finding) -> bool:
-    return finding.severity == "error" and finding.missing == catalogue.get(finding.code).remedy_for(finding.message)
+    return finding.severity == "error" and _remedy(finding) in finding.missing
+
+
+def _remedy(finding: Finding) -> str:
+    return catalogue.get(finding.code).remedy_for(finding.message)
 
 
 def _key(finding: Finding) -> object:

@@ -146,6 +146,10 @@ class _Sketches:
             yield from proof.numbers
             return
         near = tuple(numbers_around(proof.change))
+        if proof.known:  # all numbers before the behaviour changes, most of them known; then those where it does
+            first = max(proof.known) + 1
+            yield from range(first)
+            yield from sorted({*numbers_around(first), *near})
         for size in sample_numbers(lambda: self.operations, lambda: self._is_patient(PATIENCE, checked)):
             yield size
             if size == FEW and near and near[-1] <= LARGEST:  # the proof has met an error with it

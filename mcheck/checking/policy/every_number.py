@@ -49,12 +49,14 @@ class Proved(Generic[K]):
 @dataclass(frozen=True, slots=True)
 class Unproved(Generic[K]):
     """A failed proof for all large numbers: the reasons, the number near which the behaviour changes, if known, and the
-    numbers that differ from smaller ones, as far as they are known.
+    numbers that differ from smaller ones, as far as they are known. ``known``: answers for numbers that are proved
+    nevertheless.
     """
 
     why: Reasons = ()
     change: int | None = None
     numbers: Sequence[K] = ()
+    known: Mapping[K, Answer] = field(default_factory=dict)
 
 
 def attempt_proof(limit: Limit, prove: Callable[[Limit], T]) -> T | Unproved[Any]:
@@ -65,7 +67,7 @@ def attempt_proof(limit: Limit, prove: Callable[[Limit], T]) -> T | Unproved[Any
     try:
         return prove(Limit(None if left is None else left * PROOF))
     except Aperiodic as error:
-        return Unproved((Reason(Cause.NOT_PERIODIC, str(error)),), error.turn)
+        return Unproved((Reason(Cause.NOT_PERIODIC, str(error)),), error.turn, known=error.known)
     except Unsupported as error:
         return Unproved((error_reason(error),))
     except TimeOut:
@@ -224,7 +226,7 @@ class _Search(Generic[K]):
             if number in self.checked:
                 continue
             began = time.monotonic()
-            known = None if isinstance(self.proof, Unproved) else self.proof.known.get(number)
+            known = self.proof.known.get(number)
             ends = self.check(number, self.limit, share) if known is None else self.checked.record(number, known)
             self.checked.last = time.monotonic() - began
             if ends:
@@ -275,6 +277,9 @@ class _Search(Generic[K]):
         return FollowingErrors(errors)
 
     def beside(self, times: int) -> Limit:
-        """The limit for a number beside one with an error."""
-        least = self.family.shares.beside
-        return self.limit if least is None else self.limit.part(times * max(least, self.took))
+        """The limit for a number beside one with an error: half of the time that is left remains for the answer."""
+        least, left = self.family.shares.beside, self.limit.remaining()
+        if least is None:
+            return self.limit
+        spent = times * max(least, self.took)
+        return self.limit.part(spent if left is None else min(spent, left / 2))

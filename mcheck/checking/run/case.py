@@ -44,13 +44,21 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Options of ``mcheck check`` beside ``Settings``. ``select`` and ``ignore`` are codes or their prefixes."""
+    """Options of ``mcheck check`` beside ``Settings``. ``select`` and ``ignore`` are codes or their prefixes.
+
+    ``launch`` is that of every module, ``launches`` are those of single ones, by path, that no file beside them says.
+    """
 
     engine: str = "auto"
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     limit: int | None = None
     launch: LaunchText | None = None
+    launches: tuple[tuple[str, LaunchText], ...] = ()
+
+    def launch_of(self, path: str) -> LaunchText | None:
+        """The launch that was given for a module."""
+        return self.launch or next((launch for module, launch in self.launches if module == path), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,8 +70,9 @@ def parse_blocks(
     if not every:
         raise Unsupported(f"{name} is `any`: only `mcheck check` supports parametric programs", span)
     return replace(
-        program, parameter=name, instance=_Instances(head, end).program, rounds=partial(find_rounds, head, end)
-    )
+        program, parameter=name, instance=_Instances(head, end).program, rounds=partial(find_rounds, head, end),
+        early_rounds=partial(find_rounds, head, end, early=True),
+    )  # fmt: skip
 
 
 class _Instances:
@@ -147,8 +148,10 @@ def _shorten_loops(head: Header, end: int, found: LoopPeriodicity) -> Program:
     return replace(few, shortened=ShortenedLoops(found, without, partial(parse_blocks, head, end)))
 
 
-def find_rounds(head: Header, end: int) -> LoopPeriodicity:
+def find_rounds(head: Header, end: int, *, early: bool = False) -> LoopPeriodicity:
     """The periodicity of the roles in the parameter of the file; raises ``Aperiodic`` if there is none.
+
+    ``early``: in the instances before any comparison changes its result.
 
     The parameter stays a name in the roles. In the init block it is a number, and may occur in sizes only.
     """
@@ -157,7 +160,7 @@ def find_rounds(head: Header, end: int) -> LoopPeriodicity:
     except InputError as error:
         raise Aperiodic(error.message, error.span) from None
     assert scope.parameter is not None, "asked of files that have such a constant"
-    return find_periodic_loops(roles, scope.objects, scope.parameter[0])
+    return find_periodic_loops(roles, scope.objects, scope.parameter[0], early=early)
 
 
 def _parse_symbolically(head: Header, end: int) -> tuple[Scope, Tokens, dict[str, Role]]:

@@ -50,6 +50,10 @@ ALIGNED = 32
 MAX_PERIOD = 4096
 MAX_CUT = 256
 """The maximum number of irregular iterations at the beginning or the end of a loop."""
+FEW = 16
+"""The number of them up to which a comparison that changes its result is not late."""
+LARGE = 64
+"""The divisor from which on remainders are those of the first iterations, if these are asked for."""
 LONG = 96
 """The iteration count from which a loop with literal bounds is tested for periodicity."""
 
@@ -66,12 +70,13 @@ WRITTEN: tuple[tuple[type[ops.Op], str], ...] = ((ops.BulkCopy, "dst"), (ops.Sto
 
 
 def find_periodic_loops(
-    roles: Mapping[str, Role], objects: Mapping[str, MemObject], parameter: str | None
+    roles: Mapping[str, Role], objects: Mapping[str, MemObject], parameter: str | None, *, early: bool = False
 ) -> LoopPeriodicity:
     """The periodicity of the roles in ``parameter``, which is a name in them, or without one in loops of many
-    iterations; raises ``Aperiodic``.
+    iterations; raises ``Aperiodic``. ``early``: up to the largest number for which no comparison changes its result
+    after the first ``FEW`` iterations.
     """
-    reader = _Reader(objects, parameter)
+    reader = _Reader(objects, parameter, early=early)
     for role in roles.values():
         reader.role(role.body)
     if not reader.loops:
@@ -94,7 +99,7 @@ def find_periodic_loops(
         others = values.get(name, 1)
         values[name] = None if repeats is None or others is None else lcm(repeats, others)
     return LoopPeriodicity(
-        period, growing, reader.loops, values, written, reader.coordinates, reader.counted, reader.least
+        period, growing, reader.loops, values, written, reader.coordinates, reader.counted, reader.least, reader.until
     )
 
 
@@ -112,6 +117,7 @@ class _Reader:
 
     objects: Mapping[str, MemObject]
     parameter: str | None
+    early: bool = False
     periods: set[int] = field(default_factory=set)
     growing: list[tuple[str, int, int]] = field(default_factory=list)
     values: list[tuple[str, int | None]] = field(default_factory=list)
@@ -122,6 +128,8 @@ class _Reader:
     written: set[str] = field(default_factory=set)
     loops: dict[Span, LongLoop] = field(default_factory=dict)
     least: int = 0
+    until: int | None = None
+    """The largest iteration count before a comparison changes its result, if only those are asked for."""
     cuts: LongLoop | None = None
     """The irregular iterations of the loop that is being analysed."""
     beyond: int = 0
@@ -326,6 +334,8 @@ class _Reader:
         raise Aperiodic(f"'{op}' of a value that grows with the iteration", span)
 
     def _binary(self, op: str, a: QuasiAffine, b: QuasiAffine, span: Span | None) -> QuasiAffine:
+        if self.early and op in ("%", "&") and self._is_early_dividend(op, a, b):
+            return a
         match op:
             case "+":
                 return add(a, b)
@@ -358,12 +368,26 @@ class _Reader:
             )
         raise Aperiodic(f"'{op}' of a value that grows with the iteration", span)
 
+    def _is_early_dividend(self, op: str, a: QuasiAffine, b: QuasiAffine) -> bool:
+        """Whether a growing value is its own remainder by a large number, up to some iteration count."""
+        if b.value is None or not a.grows:
+            return False
+        by = b.value + (op == "&")
+        if by < LARGE or (op == "&" and by & (by - 1)) or not self._ensure_non_negative(a):
+            return False
+        rest = subtract(a, constant(by))
+        return (
+            rest.low is not None and rest.high is not None and self._stop_before_sign_change(rest, rest.low, rest.high)
+        )
+
     # --- comparisons that change their result once ------------------------------------------------------------
 
     def _compared(self, op: str, a: QuasiAffine, span: Span | None) -> QuasiAffine:
         """Compare a difference with 0."""
         if not a.grows:
             return replace(TRUTH, period=a.period, depends_on_count=a.depends_on_count)
+        if self.early and a.low is not None and a.high is not None and self._stop_before_sign_change(a, a.low, a.high):
+            return TRUTH
         if a.low is None or a.high is None or not self._exclude_sign_change(a, a.low, a.high):
             raise Aperiodic(f"'{op}' of a value that grows with the iteration", span)
         turn = max(self.least, *((self.cuts.ahead, self.cuts.behind) if self.cuts is not None else (0,)))
@@ -372,6 +396,23 @@ class _Reader:
                 f"'{op}' of a value that grows with the iteration, with a result that changes late", span, turn
             )
         return TRUTH
+
+    def _stop_before_sign_change(self, a: QuasiAffine, low: Fraction, high: Fraction) -> bool:
+        """Limit the iteration count to those for which a value is not 0, and has one sign, in any iteration; returns
+        whether these are more than a few.
+        """
+        rate, along = a.rate, a.rate_with_count
+        if rate < 0 or along < 0:  # the value with the other sign
+            rate, along, low, high = -rate, -along, -high, -low
+        first, beyond = (self.cuts.low, self.beyond - 1) if self.cuts is not None else (0, 0)
+        if self.parameter is None or rate < 0 or along < 0 or (rate and self.cuts is None):
+            return False
+        # It grows, so it is largest in the last iteration: rate * (N + beyond) + along * N + high has to be negative.
+        until = ceil((-high - rate * beyond) / (rate + along)) - 1
+        if until <= first + FEW or rate * first + high >= 0:
+            return False
+        self.until = until if self.until is None else min(until, self.until)
+        return True
 
     def _exclude_sign_change(self, a: QuasiAffine, low: Fraction, high: Fraction) -> bool:
         """Exclude the iterations in which a value can be 0 from the periodic ones; returns whether that is possible."""

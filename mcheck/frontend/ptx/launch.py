@@ -7,7 +7,7 @@ a module, ``mcheck.frontend.ptx.launch_sequence_reader`` several of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from math import prod
 
@@ -20,19 +20,22 @@ Extent = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Global memory that a pointer points to: ``size`` bytes (``None``: unknown).
+    """Global memory of ``size`` bytes (``None``: unknown); a pointer points ``offset`` bytes behind its beginning.
 
-    ``initial`` are its first bytes; the contents after them are unknown. ``map`` is a tensor map that lies in it, where
-    a parameter points to one. ``declared``: a launch file declares it, on ``gpu``, so other launches may point to it
-    too; ``peers`` are the other GPUs that may access it (``None``: all).
+    ``initial`` are its first bytes; the contents after them are unknown. Among them are ``pointers``, by offset.
+    ``maps`` are the tensor maps that lie in it, where a parameter points to them. ``declared``: a launch file declares
+    it, on ``gpu``, so other launches may point to it too; ``peers`` are the other GPUs that may access it
+    (``None``: all).
     """
 
     name: str
     size: int | None
     initial: bytes = b""
-    map: Map | None = None
+    maps: tuple[Map, ...] = ()
     declared: bool = False
     gpu: int = 0
+    pointers: tuple[tuple[int, Buffer], ...] = ()
+    offset: int = 0
     peers: tuple[int, ...] | None = None
 
     @property
@@ -112,9 +115,7 @@ class Launch:
     def buffers(self) -> tuple[Buffer, ...]:
         """The buffers that the parameters point to or describe, each once."""
         places = [place for argument in self.arguments for _, place in argument.places]
-        held = [place.map if isinstance(place, Buffer) and place.map is not None else place for place in places]
-        found = [place.buffer if isinstance(place, Map) else place for place in held]
-        return tuple(dict.fromkeys(place for place in found if isinstance(place, Buffer)))
+        return tuple(dict.fromkeys(buffer for place in places for buffer in reachable_buffers(place)))
 
     @property
     def width(self) -> int:
@@ -150,6 +151,22 @@ class Launch:
     def is_sample(self) -> bool:
         """Whether the executed clusters are named one by one: some of a grid, without an argument for the others."""
         return any(launch.group is not None for launch in self.concurrent)
+
+
+def reachable_buffers(place: Buffer | Map | AnyNumber) -> Iterator[Buffer]:
+    """The buffers that a place of a parameter leads to, from their beginnings; of memory with tensor maps, those that
+    the maps describe.
+    """
+    match place:
+        case Map():
+            yield from reachable_buffers(place.buffer)
+        case Buffer() if place.maps:
+            for held in place.maps:
+                yield from reachable_buffers(held)
+        case Buffer():
+            yield replace(place, offset=0) if place.offset else place
+            for _, target in place.pointers:
+                yield from reachable_buffers(target)
 
 
 def cta_name(cluster: Sequence[int], extent: Extent) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
 from mcheck.base.errors import InputError
@@ -12,7 +14,8 @@ from mcheck.frontend.litmus.tensormaps import CHOICES, FIELDS, LISTS, MapFields,
 from mcheck.frontend.ptx.json_positions import Node
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Buffer, Map
 from mcheck.frontend.ptx.memory_layout import check_size
-from mcheck.frontend.ptx.module import Function, Parameter
+from mcheck.frontend.ptx.module import Function, Parameter, Signature
+from mcheck.frontend.ptx.source_signatures import describe_parameter, shortest_name
 
 POINTER: Final = 8
 MAP_BYTES: Final = 128
@@ -23,38 +26,50 @@ _FLOATS = {2: "<e", 4: "<f", 8: "<d"}
 
 
 def read_arguments(
-    entry: Function, given: Mapping[str, Node], declared: Mapping[str, Buffer] | None = None
+    entry: Function,
+    given: Mapping[str, Node],
+    declared: Mapping[str, Buffer] | None = None,
+    signature: Signature | None = None,
 ) -> tuple[Argument, ...]:
     """The value of each parameter of ``entry``, by name or by index; parameters that are not given are unknown.
 
-    They may name buffers that the file of several launches has ``declared``; ``None`` for a file of one.
+    They may name buffers that the file of several launches has ``declared``; ``None`` for a file of one. ``signature``
+    is the entry in its source.
     """
     named: dict[str, Node] = {}
     for key, node in given.items():
-        name = _name(entry, key, node)
+        name = _name(entry, key, node, signature)
         if name in named:
             node.fail_at_key("PTX111", name=name)
         named[name] = node
-    return _Reader(named, declared).all(entry)
+    return _Reader(named, declared, signature).all(entry)
 
 
-def _name(entry: Function, key: str, node: Node) -> str:
+def _name(entry: Function, key: str, node: Node, signature: Signature | None) -> str:
     names = [parameter.name for parameter in entry.parameters]
     if key in names:
         return key
     if key.isascii() and key.isdigit() and len(key) < 6 and int(key) < len(names):
         return names[int(key)]
-    listed = ", ".join(names) if names else "none"
-    hint = suggest(key, names)
+    sources = [] if signature is None else [parameter.name for parameter in signature.parameters]
+    if key in sources:
+        return names[sources.index(key)]
+    listed = ", ".join(describe_parameter(entry, k, signature) for k in range(len(names))) if names else "none"
+    hint = suggest(key, sources or names)
+    if not hint and not sources and any(f"{entry.name}_param_0" == name for name in names):
+        hint = "--param 0=VALUE gives the first one; a module compiled with -lineinfo, its source beside it, has names"
     return node.fail_at_key(
-        "PTX110", entry=entry.name, name=key, expected=f"one of its parameters: {listed}", hint=hint
+        "PTX110", entry=shortest_name(entry.name, ()), name=key, expected=f"one of its parameters: {listed}", hint=hint
     )
 
 
 class _Reader:
     """Reader of all parameters, which may refer to one another: a tensor map to the buffer that it describes."""
 
-    def __init__(self, given: Mapping[str, Node], declared: Mapping[str, Buffer] | None) -> None:
+    def __init__(
+        self, given: Mapping[str, Node], declared: Mapping[str, Buffer] | None, signature: Signature | None
+    ) -> None:
+        self._signature = signature
         self._given = given
         self._declared = declared
         self._buffers: dict[str, Buffer] = {}
@@ -83,8 +98,8 @@ class _Reader:
             return Argument(name, size, data, ((0, size),), span=node.span)
         if not isinstance(value, dict):
             node.fail("PTX103", what="value of a parameter", expected=_EXPECTED)
-        _check_keys(node, ("hex", "at", "buffer", "init", "tensormap"))
-        if "buffer" in value or "tensormap" in value:
+        _check_keys(node, ("hex", "at", "buffer", "offset", "init", "tensormap", "tensormaps"))
+        if not value.keys().isdisjoint(("buffer", "tensormap", "tensormaps")):
             place = self._place(node, name, name, 0, size)
             return Argument(name, size, bytes(size), places=place, span=node.span)
         if "hex" not in value and "at" not in value:
@@ -109,7 +124,7 @@ class _Reader:
                 node.child("at").fail("PTX103", what="object", expected='{"64": {"buffer": null}}')
             for key, item in node.child("at").items():
                 offset = _read_offset(item, key, size, name)
-                _check_keys(item, ("buffer", "init", "tensormap", "hex"))
+                _check_keys(item, ("buffer", "offset", "init", "tensormap", "tensormaps", "hex"))
                 if "hex" in item.value:
                     part = _read_hex(item.child("hex"))
                     _check_fits(item, name, offset, len(part), size)
@@ -134,6 +149,10 @@ class _Reader:
             found = self._buffers.get(name) or self._buffer(node, name)
             self._buffers[name] = found
             return ((offset, found),)
+        if "tensormaps" in node.value:
+            _check_keys(node, ("tensormaps",))
+            _check_fits(node, parameter, offset, POINTER, size)
+            return ((offset, self._map_array(node.child("tensormaps"), name)),)
         if "tensormap" not in node.value:
             node.fail("PTX103", what="parameter", expected=_EXPECTED)
         _check_keys(node, ("tensormap",))
@@ -141,32 +160,32 @@ class _Reader:
         if made is None:
             return ()
         if size - offset == POINTER:  # a pointer to a map in global memory
-            return ((offset, Buffer(name, MAP_BYTES, map=made)),)
+            return ((offset, Buffer(name, MAP_BYTES, maps=(made,))),)
         _check_fits(node, parameter, offset, MAP_BYTES, size)
         return ((offset, made),)
 
     def _buffer(self, node: Node, name: str) -> Buffer:
-        """Read ``{"buffer": 64, "init": {"hex": "…"}}``; ``{"buffer": null}`` is of unknown size, ``{"buffer": "x"}``
-        one that the file declares.
+        """Read ``{"buffer": 64, "init": {"hex": "…"}}``; ``{"buffer": null}`` is of unknown size, ``{"buffer": "x",
+        "offset": 16}`` points into one that the file declares.
         """
-        _check_keys(node, ("buffer", "init"))
+        _check_keys(node, ("buffer", "offset", "init"))
         if isinstance(node.value["buffer"], str):
-            return self._declared_buffer(node)
+            return declared_pointer(node, self._declared)
+        if "offset" in node.value:
+            hint = "a buffer of this parameter alone begins where the pointer points"
+            node.child("offset").fail_at_key("PTX104", name="offset", expected="the name of a buffer", hint=hint)
         size = read_size(node.child("buffer"))
-        return Buffer(name, size, read_initial(node, name, size))
+        initial, pointers = read_initial(node, name, size, self._buffer)
+        return Buffer(name, size, initial, pointers=pointers)
 
-    def _declared_buffer(self, node: Node) -> Buffer:
-        found, named = self._declared, node.child("buffer")
-        if found is None:
-            hint = 'buffers have names in a file of several launches: {"launches": [...], "buffers": {...}}'
-            named.fail("PTX103", what="size of a buffer", expected="a number of bytes, or null", hint=hint)
-        if named.value not in found:
-            expected = f"one of {', '.join(found)}" if found else "a buffer that the file declares under buffers"
-            named.fail("PTX114", name=named.value, expected=expected, hint=suggest(named.value, found))
-        if "init" in node.value:
-            hint = f"write it where {named.value} is declared"
-            node.child("init").fail_at_key("PTX104", name="init", expected="nothing beside the name", hint=hint)
-        return found[named.value]
+    def _map_array(self, node: Node, name: str) -> Buffer:
+        """Read ``{"tensormaps": [{…}, {…}]}``: a pointer to maps that lie one behind the other."""
+        if not isinstance(node.value, list) or not node.value:
+            node.fail("PTX103", what="list", expected="tensor maps, at least one")
+        made = [self._map(node.child(k), f"{name}[{k}]") for k in range(len(node.value))]
+        if None in made:
+            node.fail("PTX103", what="list", expected="tensor maps with all their fields")
+        return Buffer(name, MAP_BYTES * len(made), maps=tuple(m for m in made if m is not None))
 
     def _map(self, node: Node, name: str) -> Map | None:
         if not isinstance(node.value, dict):
@@ -196,6 +215,9 @@ class _Reader:
             return Buffer(f"{name}.global_address", None)
         wanted = str(node.value)
         known = [parameter.name for parameter in self._entry.parameters]
+        if self._signature is not None and wanted not in known:
+            sources = [parameter.name for parameter in self._signature.parameters]
+            wanted = known[sources.index(wanted)] if wanted in sources else wanted
         if (
             wanted not in known
             and wanted.isascii()
@@ -213,6 +235,28 @@ class _Reader:
         return self._buffers[wanted]
 
 
+def declared_pointer(node: Node, declared: Mapping[str, Buffer] | None) -> Buffer:
+    """Read ``{"buffer": "x", "offset": 16}``: a pointer into a buffer that the file declares."""
+    named = node.child("buffer")
+    if declared is None:
+        hint = 'buffers have names in a file of several launches: {"launches": [...], "buffers": {...}}'
+        named.fail("PTX103", what="size of a buffer", expected="a number of bytes, or null", hint=hint)
+    if named.value not in declared:
+        expected = f"one of {', '.join(declared)}" if declared else "a buffer that the file declares under buffers"
+        named.fail("PTX114", name=named.value, expected=expected, hint=suggest(named.value, declared))
+    if "init" in node.value:
+        hint = f"write it where {named.value} is declared"
+        node.child("init").fail_at_key("PTX104", name="init", expected="nothing beside the name", hint=hint)
+    found = declared[named.value]
+    if "offset" not in node.value:
+        return found
+    at = node.child("offset")
+    most = MAX_BYTES if found.size is None else found.size
+    if not isinstance(at.value, int) or isinstance(at.value, bool) or not 0 <= at.value <= most:
+        at.fail("PTX103", what="offset", expected=f"a number of bytes up to {most}, the size of {named.value}")
+    return replace(found, offset=at.value)
+
+
 def read_size(node: Node) -> int | None:
     """The bytes of a buffer; ``None`` if they are unknown."""
     size = node.value
@@ -221,18 +265,36 @@ def read_size(node: Node) -> int | None:
     return None if size is None else int(size)
 
 
-def read_initial(node: Node, name: str, size: int | None) -> bytes:
-    """The first contents of a buffer of ``size`` bytes, if it gives any."""
+def read_initial(
+    node: Node, name: str, size: int | None, pointer: Callable[[Node, str], Buffer]
+) -> tuple[bytes, tuple[tuple[int, Buffer], ...]]:  # fmt: skip
+    """The first contents of a buffer of ``size`` bytes, if it gives any, and the pointers among them, which
+    ``pointer`` reads.
+    """
     if "init" not in node.value:
-        return b""
+        return b"", ()
     init = node.child("init")
-    _check_keys(init, ("hex",))
+    _check_keys(init, ("hex", "at"))
     if "hex" not in init.value:
         init.fail("PTX103", what="content of a buffer", expected='{"hex": "…"}')
     initial = _read_hex(init.child("hex"))
     if size is not None and len(initial) > size:
         init.fail("PTX112", name=name, reason=f"the buffer has {size} bytes, init gives {len(initial)}")
-    return initial
+    pointers: list[tuple[int, Buffer]] = []
+    if "at" in init.value:
+        if not isinstance(init.value["at"], dict):
+            init.child("at").fail("PTX103", what="object", expected='{"64": {"buffer": null}}')
+        for key, item in init.child("at").items():
+            offset = _read_offset(item, key, len(initial), name)
+            _check_fits(item, name, offset, POINTER, len(initial))
+            if not isinstance(item.value, dict) or "buffer" not in item.value:
+                item.fail("PTX103", what="pointer", expected='such as {"buffer": 4096}')
+            pointers.append((offset, pointer(item, f"{name}+{offset}")))
+    pointers.sort(key=lambda found: found[0])
+    for (one, _), (two, _) in pairwise(pointers):
+        if two < one + POINTER:
+            init.fail("PTX112", name=name, reason=f"the pointers at {one} and {two} overlap")
+    return initial, tuple(pointers)
 
 
 _EXPECTED = 'a number, {"hex": "…"}, {"buffer": bytes}, {"tensormap": {…}}, or "any"'

@@ -21,6 +21,7 @@ from mcheck.frontend.ptx.launch import Buffer, Extent, Launch
 from mcheck.frontend.ptx.launch_arguments import read_arguments
 from mcheck.frontend.ptx.module import Address, Arguments, Function, Module, Operand, Symbol, Vector
 from mcheck.frontend.ptx.problems import MESSAGES, problem
+from mcheck.frontend.ptx.source_signatures import describe_parameter, list_entries, resolve_entry
 from mcheck.ir.assumptions import NAMES
 from mcheck.isa.targets import check_target
 
@@ -28,6 +29,8 @@ FIELDS: Final = (
     "entry", "grid", "block", "cluster", "shared", "first", "params", "assume", "gpu", "programmatic", "cooperative",
 )  # fmt: skip
 SEQUENCE_FIELDS: Final = ("launches", "buffers")
+NOTES: Final = "notes"
+"""The field that recorded launches have beside those that users write."""
 MAX_LAUNCHES: Final = 256
 MAX_GPU: Final = 1023
 MAX_GRID: Final = ((1 << 31) - 1, 65535, 65535)
@@ -43,6 +46,7 @@ class LaunchDescription:
     """The description of a launch, unchecked: fields, and parameters by name or index.
 
     ``launches`` are those of a file of several, ``buffers`` what it declares; ``place`` is a launch of such a file.
+    ``notes`` are what the file leaves out, in words: an answer rests on it.
     """
 
     fields: Mapping[str, Node] = field(default_factory=dict)
@@ -50,6 +54,7 @@ class LaunchDescription:
     launches: tuple[LaunchDescription, ...] = ()
     buffers: Mapping[str, Node] = field(default_factory=dict)
     place: Node | None = None
+    notes: tuple[str, ...] = ()
 
     def override(self, other: LaunchDescription) -> LaunchDescription:
         """This description where it has a value, else ``other``; raises ``InputError`` if that is of several
@@ -65,7 +70,8 @@ class LaunchDescription:
             raise problem("PTX121", span, options=said, count=len(other.launches), hint=hint)
         if other.launches:
             return other
-        return LaunchDescription({**other.fields, **self.fields}, {**other.params, **self.params})
+        notes = (*other.notes, *self.notes)
+        return LaunchDescription({**other.fields, **self.fields}, {**other.params, **self.params}, notes=notes)
 
 
 def from_json(text: str, path: str) -> LaunchDescription:
@@ -74,14 +80,36 @@ def from_json(text: str, path: str) -> LaunchDescription:
     if isinstance(whole.value, list):
         expected = "an object with entry, grid, block and params"
         whole.fail("PTX103", what="launch", expected=expected, hint='several launches are {"launches": [...]}')
-    if isinstance(whole.value, dict) and not whole.value.keys().isdisjoint(SEQUENCE_FIELDS):
+    if isinstance(whole.value, dict) and is_sequence(whole.value):
         return _describe_launches(whole)
     return _describe_launch(whole)
 
 
+def is_sequence(value: Mapping[str, Any]) -> bool:
+    """Whether a document is of several launches."""
+    return "launches" in value or "buffers" in value
+
+
+def from_toml(text: str, path: str) -> LaunchDescription:
+    """The launch, or the launches, described by a TOML document of the same form; raises ``InputError``."""
+    import tomllib
+
+    try:
+        value = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise problem("PTX101", Span(path, 1, 1), reason=f"{error} (TOML)") from None
+    whole = Node(value, path)
+    return _describe_launches(whole) if is_sequence(value) else _describe_launch(whole)
+
+
+def from_text(text: str, path: str) -> LaunchDescription:
+    """The launch in a file of either form, by its name; raises ``InputError``."""
+    return from_toml(text, path) if path.lower().endswith(".toml") else from_json(text, path)
+
+
 def _describe_launches(whole: Node) -> LaunchDescription:
     for key, node in whole.items():
-        if key not in SEQUENCE_FIELDS:
+        if key not in (*SEQUENCE_FIELDS, NOTES):
             hint = "write it in each launch" if key in FIELDS else suggest(key, SEQUENCE_FIELDS)
             node.fail_at_key("PTX104", name=key, expected="launches or buffers", hint=hint)
     if "launches" not in whole.value:
@@ -102,7 +130,8 @@ def _describe_launches(whole: Node) -> LaunchDescription:
     for k in range(len(listed.value)):
         node = listed.child(k)
         launches.append(replace(_describe_launch(node), place=node))
-    return LaunchDescription(launches=tuple(launches), buffers=buffers)
+    notes = read_notes(whole.child(NOTES)) if NOTES in whole.value else ()
+    return LaunchDescription(launches=tuple(launches), buffers=buffers, notes=notes)
 
 
 def _describe_launch(whole: Node) -> LaunchDescription:
@@ -110,22 +139,30 @@ def _describe_launch(whole: Node) -> LaunchDescription:
         whole.fail("PTX103", what="launch", expected="an object with entry, grid, block and params")
     fields = {}
     for key, node in whole.items():
-        if key not in FIELDS:
+        if key not in (*FIELDS, NOTES):
             node.fail_at_key("PTX104", name=key, expected=f"one of {', '.join(FIELDS)}", hint=suggest(key, FIELDS))
         fields[key] = node
-    params = fields.pop("params", None)
+    params, told = fields.pop("params", None), fields.pop(NOTES, None)
+    notes = () if told is None else read_notes(told)
     if params is None:
-        return LaunchDescription(fields)
+        return LaunchDescription(fields, notes=notes)
     if isinstance(params.value, list):
-        return LaunchDescription(fields, {str(k): params.child(k) for k in range(len(params.value))})
+        return LaunchDescription(fields, {str(k): params.child(k) for k in range(len(params.value))}, notes=notes)
     if not isinstance(params.value, dict):
         params.fail("PTX103", what="object", expected="parameters by name or by index")
-    return LaunchDescription(fields, dict(params.items()))
+    return LaunchDescription(fields, dict(params.items()), notes=notes)
+
+
+def read_notes(node: Node) -> tuple[str, ...]:
+    """What a launch file leaves out, in words."""
+    if not isinstance(node.value, list) or not all(isinstance(note, str) for note in node.value):
+        node.fail("PTX103", what="list of notes", expected='texts, such as ["streams are not told apart"]')
+    return tuple(node.value)
 
 
 def from_file(path: str) -> LaunchDescription:
-    """The launch in the JSON file at ``path``; raises ``InputError``."""
-    return from_json(read_source(path), path)
+    """The launch in the file at ``path``; raises ``InputError``."""
+    return from_text(read_source(path), path)
 
 
 def from_object(launch: Mapping[str, Any]) -> LaunchDescription:
@@ -193,12 +230,16 @@ def _entry(module: Module, given: LaunchDescription, missing: list[str]) -> Func
     if node is None:
         if len(entries) == 1:
             return module.functions[entries[0]]
-        missing.append(f"entry (one of {', '.join(entries)})")
+        missing.append(f"entry (one of {', '.join(list_entries(entries))})")
         return None
-    if node.value not in entries:
-        hint = suggest(str(node.value), entries)
-        node.fail("PTX106", name=node.value, expected=f"one of {', '.join(entries)}", hint=hint)
-    return module.functions[node.value]
+    found = resolve_entry(str(node.value), entries)
+    if len(found) == 1:
+        return module.functions[found[0]]
+    listed = list_entries(found or entries)
+    if found:
+        node.fail("PTX124", name=node.value, expected=f"one of {', '.join(listed)}")
+    hint = suggest(str(node.value), listed)
+    return node.fail("PTX106", name=node.value, expected=f"one of {', '.join(listed)}", hint=hint)
 
 
 def _incomplete_error(
@@ -220,8 +261,8 @@ def _incomplete_error(
     hint = f"{options or 'an option'}, or a field of the launch file (--launch, or the module's name with .json)"
     if not nodes:
         hint += (
-            "; mcheck.integrations.cuda records the launches of a host program,"
-            " mcheck.integrations.triton derives one from a kernel"
+            "; mcheck.integrations.cuda records the launches of a host program, which -- ./program behind the module"
+            " names, mcheck.integrations.triton derives one from a kernel"
         )
     span = head if path is None else Span(path, 1, 1)
     return problem("PTX105", span, missing=", ".join(missing), expected=expected, hint=hint)
@@ -241,7 +282,8 @@ class _LaunchBuilder:
 
     def launch(self) -> Launch:
         entry = self._entry
-        given = read_arguments(entry, self._given.params, self._declared)
+        signature = self._module.signatures.get(entry.name)
+        given = read_arguments(entry, self._given.params, self._declared, signature)
         block = self._block()
         cluster = self._cluster()
         grid = self._extent("grid", MAX_GRID)
@@ -249,7 +291,7 @@ class _LaunchBuilder:
             self._missing.append("grid")
         shared = self._shared()
         if self._missing or block is None or grid is None or cluster is None or shared is None:
-            unknown = tuple(a.name for a in given if not a.is_given)
+            unknown = tuple(describe_parameter(entry, k, signature) for k, a in enumerate(given) if not a.is_given)
             raise _incomplete_error(self._missing, self._given, unknown, entry.span, self._directive("maxntid"))
         if "blocksareclusters" in entry.directives:
             grid = (grid[0] * cluster[0], grid[1] * cluster[1], grid[2] * cluster[2])
@@ -401,6 +443,11 @@ def _format_extent(extent: Extent) -> str:
 
 
 # --- dynamic shared memory ------------------------------------------------------------------------------------
+
+
+def needs_shared_size(module: Module, entry: Function) -> bool:
+    """Whether a launch of the entry has to give the bytes of dynamic shared memory."""
+    return bool(_dynamic_variables(module, entry))
 
 
 def _dynamic_variables(module: Module, entry: Function) -> set[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from mcheck.frontend.litmus.codes import suggest
 from mcheck.frontend.ptx.json_positions import Node
 from mcheck.frontend.ptx.launch import Buffer, Launch, LaunchSequence
-from mcheck.frontend.ptx.launch_arguments import POINTER, read_initial, read_size
+from mcheck.frontend.ptx.launch_arguments import POINTER, declared_pointer, read_initial, read_size
 from mcheck.frontend.ptx.launch_reader import LaunchDescription, build_launch, read_gpu
 from mcheck.frontend.ptx.module import Module
 from mcheck.frontend.ptx.problems import problem
@@ -20,14 +20,36 @@ def build_launches(module: Module, given: LaunchDescription) -> Launch | LaunchS
     """Validate what a launch file and options say: one launch, or several; raises ``InputError``."""
     if not given.launches:
         return build_launch(module, given)
-    declared = {name: _buffer(name, node) for name, node in given.buffers.items()}
+    declared: dict[str, Buffer] = {}
+    for name in given.buffers:
+        _declare(name, given.buffers, declared, ())
     launches = tuple(build_launch(module, one, declared) for one in given.launches)
     for one, launch in zip(given.launches, launches, strict=True):
         _check_names(one, launch, declared)
     return LaunchSequence(launches=launches)
 
 
-def _buffer(name: str, node: Node) -> Buffer:
+def _declare(name: str, nodes: Mapping[str, Node], declared: dict[str, Buffer], inside: tuple[str, ...]) -> None:
+    """Declare a buffer, those that it points to before it."""
+    if name in declared:
+        return
+    inside = (*inside, name)
+
+    def pointer(node: Node, place: str) -> Buffer:
+        wanted = node.value["buffer"]
+        if not isinstance(wanted, str):
+            node.child("buffer").fail("PTX103", what="buffer", expected=f"the name of a declared buffer, for {place}")
+        if wanted in inside:
+            hint = "buffers that point to one another cannot be given"
+            node.child("buffer").fail("PTX103", what="pointer", expected="another buffer", hint=hint)
+        if wanted in nodes:
+            _declare(wanted, nodes, declared, inside)
+        return declared_pointer(node, declared)
+
+    declared[name] = _buffer(name, nodes[name], pointer)
+
+
+def _buffer(name: str, node: Node, pointer: Callable[[Node, str], Buffer]) -> Buffer:
     """Read ``{"bytes": 4096, "gpu": 0, "peers": [1], "init": {"hex": "…"}}``."""
     if not isinstance(node.value, dict):
         node.fail("PTX103", what="buffer", expected='an object such as {"bytes": 4096}')
@@ -40,7 +62,8 @@ def _buffer(name: str, node: Node) -> Buffer:
     gpu = read_gpu(node.child("gpu")) if "gpu" in node.value else 0
     size = read_size(node.child("bytes"))
     peers = _read_peers(node.child("peers")) if "peers" in node.value else None
-    return Buffer(name, size, read_initial(node, name, size), declared=True, gpu=gpu, peers=peers)
+    initial, pointers = read_initial(node, name, size, pointer)
+    return Buffer(name, size, initial, declared=True, gpu=gpu, pointers=pointers, peers=peers)
 
 
 def _read_peers(node: Node) -> tuple[int, ...]:

@@ -382,11 +382,11 @@ def _place_argument(b: _Builder, buffers: dict[str, int], given: Argument, at: i
     for where, what in given.places:
         match what:
             case Buffer():
-                data[where : where + POINTER] = _place_buffer(b, buffers, what).to_bytes(POINTER, "little")
+                data[where : where + POINTER] = _place_pointer(b, buffers, what)
                 sure[where : where + POINTER] = bytes(POINTER)
             case Map():
                 name = given.name if given.size == MAP_SIZE else f"{given.name}+{where}"
-                contents = _place_map(b, buffers, what, name, "param", at + where)
+                contents = _place_maps(b, buffers, (what,), name, "param", at + where)
                 data[where : where + MAP_SIZE], sure[where : where + MAP_SIZE] = contents, bytes(MAP_SIZE)
     return bytes(data), bytes(sure)
 
@@ -396,21 +396,40 @@ def _place_buffer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> int:
     if buffer.name not in buffers:
         size = UNKNOWN_SIZE if buffer.size is None else max(buffer.size, 1)
         at = buffers[buffer.name] = b.reserve(size, 512)
-        if buffer.map is not None:
-            b.contents[at] = _place_map(b, buffers, buffer.map, buffer.name, "global", at), bytes(MAP_SIZE)
+        if buffer.maps:
+            contents = _place_maps(b, buffers, buffer.maps, buffer.name, "global", at)
+            b.contents[at] = contents, bytes(len(contents))
         else:
-            whole = buffer.initial if 0 < len(buffer.initial) == size else None
+            initial = _buffer_contents(b, buffers, buffer)
+            whole = initial if 0 < len(initial) == size else None
             item = replace(_object(buffer.name, "global", size, 256, whole), gpus=buffer.gpus)
-            if whole is None and buffer.initial:
-                item = replace(item, held=((0, buffer.initial),))
+            if whole is None and initial:
+                item = replace(item, held=((0, initial),))
             b.objects.append((item, at))
-        if buffer.initial:
-            b.contents[at] = buffer.initial, bytes(len(buffer.initial))
+            if initial:
+                b.contents[at] = initial, bytes(len(initial))
     return buffers[buffer.name]
 
 
-def _place_map(b: _Builder, buffers: dict[str, int], given: Map, name: str, space: str, at: int) -> bytes:
-    """Place a tensor map and return its bytes."""
-    spec = replace(given.spec, global_address=_place_buffer(b, buffers, given.buffer))
-    b.objects.append((_object(name, space, MAP_SIZE, 64, None, (spec,)), at))
-    return encode(spec).to_bytes(MAP_SIZE, "little")
+def _place_pointer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> bytes:
+    """The bytes of a pointer into a buffer."""
+    return (_place_buffer(b, buffers, buffer) + buffer.offset).to_bytes(POINTER, "little")
+
+
+def _buffer_contents(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> bytes:
+    """What a buffer holds at first, with the addresses of the buffers that it points to."""
+    data = bytearray(buffer.initial)
+    for offset, target in buffer.pointers:
+        data[offset : offset + POINTER] = _place_pointer(b, buffers, target)
+    return bytes(data)
+
+
+def _place_maps(
+    b: _Builder, buffers: dict[str, int], given: Sequence[Map], name: str, space: str, at: int
+) -> bytes:  # fmt: skip
+    """Place tensor maps, one behind the other, and return their bytes."""
+    specs = tuple(
+        replace(item.spec, global_address=_place_buffer(b, buffers, item.buffer) + item.buffer.offset) for item in given
+    )
+    b.objects.append((_object(name, space, MAP_SIZE * len(specs), 64, None, specs), at))
+    return b"".join(encode(spec).to_bytes(MAP_SIZE, "little") for spec in specs)

@@ -275,6 +275,23 @@ class Function:
     span: Span = field(compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class SourceParameter:
+    """A parameter of a kernel as the C++ source declares it."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A kernel as the C++ source declares it; ``line`` is that of ``__global__``."""
+
+    name: str
+    parameters: tuple[SourceParameter, ...]
+    line: int
+
+
 def parse_version(version: str) -> tuple[int, int]:
     """A PTX version as numbers; (0, 0) if it has another form."""
     major, _, minor = version.partition(".")
@@ -286,7 +303,7 @@ class Module:
     """A module. ``target`` is the architecture (``sm_90a``), ``options`` what else ``.target`` lists.
 
     ``files`` is the ``.file`` table; ``aliases`` maps an ``.alias`` to the function that it means. A function that is
-    declared and defined stands once, as defined.
+    declared and defined stands once, as defined. ``signatures`` are those of entries in their source, if it is there.
     """
 
     path: str
@@ -300,6 +317,7 @@ class Module:
     files: Mapping[int, str]
     pragmas: tuple[str, ...] = ()
     target_span: Span | None = field(default=None, compare=False)
+    signatures: Mapping[str, Signature] = field(default_factory=dict)
 
     @property
     def ptx(self) -> tuple[int, int]:

@@ -56,6 +56,7 @@ MESSAGES: dict[str, str] = {
     "PTX121": "{options} would be of one launch, and the file has {count}",
     "PTX122": "the file has {count} launches, one can be taken here",
     "PTX123": "{name} is the name of a declared buffer and of memory of parameter {name} of {entry}",
+    "PTX124": "{name} may be one of several entries of the module",
     # what is not modelled
     "PTX120": "mcheck does not model modules with {bits}-bit addresses",
 }

@@ -1,8 +1,15 @@
-"""Polling loops: loops that only repeat a poll or a load until it succeeds, however they are spelled."""
+"""Polling loops: loops that only repeat a poll or a load until it succeeds, however they are spelled.
+
+Why one iteration, the one that succeeds, stands for any number of them: a failed iteration does nothing but read and
+compute, so other threads cannot see it; it polls the same object for the same phase or value again; and what it leaves
+in registers decides nothing after the loop. So the state behind the loop is the same however often it failed, but for
+registers that nothing depends on. ``PollingLoop`` asks for the three in turn. ``mcheck.engines.protocol.analysis``
+asks the same of operations (``polling.is_spin_loop``), which have values where statements have names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -23,16 +30,20 @@ POLLS = (("mbarrier", "try_wait"), ("mbarrier", "test_wait"))
 Known = dict[int, int]
 
 
+MAX_PLACES = 20_000
+"""Places after a loop that are searched for a use of what it leaves in registers."""
+
+
 def is_spin_loop(function: ptx.Function, at: int) -> bool:
-    """Whether the poll of an mbarrier at ``at`` is repeated as long as its answer is false, with nothing changed but
-    registers. A loop that follows another poll of the same phase counts as one with it.
+    """Whether the poll of an mbarrier at ``at`` is repeated as long as its answer is false, and to no other effect. A
+    loop that follows another poll of the same phase counts as one with it.
     """
     statement = function.body[at]
     if statement.guard is not None:
         return False
-    asked = {r.index for o in statement.operands[1:] for r in operand_registers(o)}
-    known = {r.index: 0 for r in written_registers(statement)}
-    return _returns(function, (at,), asked, at + 1, known, LOOKAHEAD, set(known))
+    answer = {r.index for r in written_registers(statement)}
+    loop = PollingLoop(function, at)
+    return loop.returns(dict.fromkeys(answer, 0)) and not loop.is_noticed([dict.fromkeys(answer, 1)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,28 +119,24 @@ def _signed(operand: ptx.Operand, size: int) -> int:
 
 
 def _find_awaited_sign(
-    function: ptx.Function, at: int, value: Callable[[ptx.Operand], int | None], asked: set[int],
-    given: Known, fixed: Known | None,
-) -> AwaitedValue | None:  # fmt: skip
+    loop: PollingLoop, value: Callable[[ptx.Operand], int | None], given: Known
+) -> AwaitedValue | None:
     """The condition of a loop that repeats a load until its sign bit is another one, or the same."""
-    target = function.body[at].operands[0]
+    target = loop.poll.operands[0]
     assert isinstance(target, ptx.Register)
     top = 1 << 31
-    for operand in find_sign_tests(function, at):
+    for operand in find_sign_tests(loop.function, loop.at):
         other = value(operand)
         if other is None:
             continue
         env = {r.index: other for r in operand_registers(operand)}
-        back = {
-            v: _returns(
-                function, (at,), asked, at + 1, {**given, **env, target.index: v}, LOOKAHEAD, {target.index}, fixed
-            )
-            for v in (0, 1, top - 1, top, top + 1, 2 * top - 1)
-        }
+        ways = {v: {**given, **env, target.index: v} for v in (0, 1, top - 1, top, top + 1, 2 * top - 1)}
+        back = {v: loop.returns(known) for v, known in ways.items()}
         again = {v >= top: returns for v, returns in back.items()}
         if again[False] is again[True] or any(returns is not again[v >= top] for v, returns in back.items()):
             continue
-        return AwaitedValue(">=" if again[True] else "<", 0, "s32", condition_only=True)
+        if not loop.is_noticed(known for v, known in ways.items() if not back[v]):
+            return AwaitedValue(">=" if again[True] else "<", 0, "s32", condition_only=True)
     return None
 
 
@@ -141,14 +148,13 @@ def find_awaited(
     """
     statement = function.body[at]
     target = statement.operands[0]
-    asked = {r.index for o in statement.operands[1:] for r in operand_registers(o)}
     given = {
         r.index: v
         for o in statement.operands[1:]
         for r in operand_registers(o)
         if r == o and (v := value(o)) is not None
     }
-    fixed = given if unchanged else None
+    loop = PollingLoop(function, at, given if unchanged else None)
     for place in find_tests(function, at):
         test = function.body[place]
         left, right = test.operands[1:3]
@@ -167,25 +173,21 @@ def find_awaited(
         }
         number = _number(other, kind, size)
         probes = {(number + d) & (1 << size) - 1 for d in (-1, 0, 1)} | {0, 1, (1 << size) - 1}
-        back = {
-            v: _returns(
-                function, (at,), asked, at + 1, {**given, **env, target.index: v}, LOOKAHEAD, {target.index}, fixed
-            )
-            for v in probes
-        }
+        ways = {v: {**given, **env, target.index: v} for v in probes}
+        back = {v: loop.returns(known) for v, known in ways.items()}
         holds = {v: bool(apply_binary(operator, _number(v, kind, size), number)) for v in probes}
         if len(set(holds.values())) < 2 and not any(back.values()):  # no value fails, and nothing is repeated
             if not all(holds.values()):
                 operator = NEGATED[operator]
             return AwaitedValue(operator, number, kind, _only_reader(function, target, place))
-        if len(set(back.values())) < 2:
+        if len(set(back.values())) < 2 or loop.is_noticed(known for v, known in ways.items() if not back[v]):
             continue
         if all(back[v] is not holds[v] for v in probes):
             return AwaitedValue(operator, number, kind, operator == "==" or _only_reader(function, target, place))
         if all(back[v] is holds[v] for v in probes):
             operator = NEGATED[operator]
             return AwaitedValue(operator, number, kind, operator == "==" or _only_reader(function, target, place))
-    return _find_awaited_sign(function, at, value, asked, given, fixed)
+    return _find_awaited_sign(loop, value, given)
 
 
 def _number(value: int, kind: str, size: int) -> int:
@@ -220,60 +222,140 @@ def _only_reader(function: ptx.Function, register: ptx.Register, place: int) -> 
     return True
 
 
-def _returns(
-    function: ptx.Function, polls: tuple[int, ...], asked: set[int], k: int, known: Known, left: int, varying: set[int],
-    fixed: Known | None = None, written: frozenset[int] = frozenset(),
-) -> bool:  # fmt: skip
-    """Whether all paths from ``k`` on lead back to one of the polls, which poll one phase; ``varying`` are registers
-    that may change in every iteration. The operands of a poll must be those in ``fixed``, or not written at all.
+class PollingLoop:
+    """The loop around the poll, load or atomic at ``at``, if there is one.
+
+    Its operands must be those in ``fixed`` each time, or not written at all. ``left_behind`` are the registers that
+    its failed iterations write.
     """
 
-    def on(way: int) -> bool:
-        return _returns(function, polls, asked, way, dict(known), left, set(varying), fixed, written)
+    def __init__(self, function: ptx.Function, at: int, fixed: Known | None = None) -> None:
+        self.function, self.at, self.fixed = function, at, fixed
+        self.poll = function.body[at]
+        self.asked = {r.index for o in self.poll.operands[1:] for r in operand_registers(o)}
+        self.left_behind: set[int] = set()
 
-    while left > 0:
-        left -= 1
-        if k in polls:
-            same = fixed is None or all(known.get(r) == fixed.get(r) is not None for r in asked & written)
-            return same and not asked & varying
-        if k >= len(function.body):
-            return False
-        statement, first = function.body[k], function.body[polls[0]]
-        if find_fault(statement) is not None:  # a mistake, if it is ever executed
-            return False
-        name, guard = statement.opcode[0], statement.guard
-        if statement.opcode[:2] in POLLS and guard is None and statement.operands[1:] == first.operands[1:]:
-            if asked & varying:
+    def returns(self, known: Known) -> bool:
+        """Whether a poll after which these registers are ``known`` is repeated, with nothing done but computation."""
+        before = set(self.left_behind)
+        answer = {r.index for r in written_registers(self.poll)}
+        found = self._returns((self.at,), self.at + 1, dict(known), LOOKAHEAD, answer)
+        if not found:
+            self.left_behind = before
+        return found
+
+    def _returns(
+        self, polls: tuple[int, ...], k: int, known: Known, left: int, varying: set[int],
+        written: frozenset[int] = frozenset(),
+    ) -> bool:  # fmt: skip
+        """Whether all paths from ``k`` on lead back to one of the polls, which poll one phase; ``varying`` are the
+        registers that may change in every iteration, ``written`` those written so far.
+        """
+        function = self.function
+        while left > 0:
+            left -= 1
+            if k in polls:
+                self.left_behind |= written
+                fixed = self.fixed
+                same = fixed is None or all(known.get(r) == fixed.get(r) is not None for r in self.asked & written)
+                return same and not self.asked & varying
+            if k >= len(function.body):
                 return False
-            polls = (*polls, k)
-            known |= {r.index: 0 for r in written_registers(statement)}
-        elif name == "trap":
-            return guard is None or _returns(
-                function, polls, asked, k + 1, dict(known), left, set(varying), fixed, written
-            )
-        elif name == "bra":
-            label = statement.operands[0]
-            assert isinstance(label, ptx.Label)
-            taken = _goes(guard, known)
-            if taken is None and not _returns(
-                function, polls, asked, k + 1, dict(known), left, set(varying), fixed, written
-            ):
+            statement = function.body[k]
+            if find_fault(statement) is not None:  # a mistake, if it is ever executed
                 return False
-            if taken is not False:
-                k = function.labels[label.name]
+            name, guard = statement.opcode[0], statement.guard
+            targets = {r.index for r in written_registers(statement)}
+            if statement.opcode[:2] in POLLS and guard is None and statement.operands[1:] == self.poll.operands[1:]:
+                if self.asked & varying:
+                    return False
+                polls = (*polls, k)
+                known |= dict.fromkeys(targets, 0)
+                written |= targets
+            elif name == "trap":
+                return guard is None or self._returns(polls, k + 1, dict(known), left, set(varying), written)
+            elif name == "bra":
+                label = statement.operands[0]
+                assert isinstance(label, ptx.Label)
+                taken = _goes(guard, known)
+                if taken is None and not self._returns(polls, k + 1, dict(known), left, set(varying), written):
+                    return False
+                if taken is not False:
+                    k = function.labels[label.name]
+                    continue
+            elif name not in QUIET:
+                if not only_computes(statement):
+                    return find_trap(function, k) is not None
+                used = {r.index for r in read_registers(statement)}
+                written |= targets
+                varying = varying | targets if used & (varying | targets) else varying - targets
+                _compute(statement, known)
+            k += 1
+        return False
+
+    def is_noticed(self, ways: Iterable[Known]) -> bool:
+        """Whether something after the loop depends on what failed iterations left in registers. ``ways`` are what is
+        known after a poll that succeeds. A value that is only computed with is no such thing, nor is a trap.
+        """
+        ways = [*ways]
+        todo = [(self.at + 1, frozenset(self.left_behind - self._recomputed()), known, LOOKAHEAD) for known in ways]
+        seen = set()
+        while todo:
+            k, old, known, left = todo.pop()
+            key = k, old, frozenset(known.items())
+            if not old or k >= len(self.function.body) or key in seen:
                 continue
-        elif name not in QUIET:
-            if not only_computes(statement):
-                return find_trap(function, k) is not None
-            targets, used = (
-                {r.index for r in written_registers(statement)},
-                {r.index for r in read_registers(statement)},
-            )
-            written |= targets
-            varying = varying | targets if used & (varying | targets) else varying - targets
-            _compute(statement, known)
-        k += 1
-    return False
+            seen.add(key)
+            statement = self.function.body[k]
+            used = not old.isdisjoint(r.index for r in read_registers(statement))
+            if len(seen) > MAX_PLACES or statement.opcode[0] == "brx":
+                return True
+            following = self._following(k, known, used=used)
+            if following is None:
+                return True
+            targets = {r.index for r in written_registers(statement)}
+            if used:
+                old |= targets
+            elif statement.guard is None:
+                old -= targets
+            if k == self.at:
+                known = ways[0] if len(ways) == 1 else {}
+            elif only_computes(statement) and left:
+                known = dict(known)
+                _compute(statement, known)
+            else:
+                known = {r: v for r, v in known.items() if r not in targets} if left else {}
+            todo += [(way, old, known, max(left - 1, 0)) for way in following]
+        return False
+
+    def _recomputed(self) -> set[int]:
+        """The registers that are computed directly before each poll, from what no iteration changes."""
+        body, start, labels = self.function.body, self.at, set(self.function.labels.values())
+        while start and start not in labels and body[start - 1].guard is None and only_computes(body[start - 1]):
+            start -= 1
+        same: set[int] = set()
+        for statement in body[start : self.at]:
+            used = {r.index for r in read_registers(statement)}
+            special = any(isinstance(o, ptx.Special) for o in statement.operands)  # a clock, perhaps
+            targets = {r.index for r in written_registers(statement)}
+            same = same - targets if special or used & (self.left_behind - same) else same | targets
+        return same
+
+    def _following(self, k: int, known: Known, *, used: bool) -> list[int] | None:
+        """The places after ``k``; ``None`` if what is ``used`` there, something left behind, makes a difference."""
+        statement = self.function.body[k]
+        name, guard = statement.opcode[0], statement.guard
+        if name in ("bra", "ret", "exit"):
+            taken = _goes(guard, known)
+            label = statement.operands[0] if name == "bra" else None
+            target = self.function.labels[label.name] if isinstance(label, ptx.Label) else len(self.function.body)
+            ways = [way for way, barred in ((target, taken is False), (k + 1, taken is True)) if not barred]
+            if used and len(ways) > 1:
+                ways = [way for way in ways if find_trap(self.function, way) is None]
+            return ways if len(ways) < 2 or not used else None
+        if not used or name == "trap":
+            return [k + 1]
+        return [k + 1] if only_computes(statement) else None
 
 
 def _goes(guard: ptx.Guard | None, known: Known) -> bool | None:

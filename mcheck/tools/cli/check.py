@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcheck.base.verdicts import Verdict
-from mcheck.tools.cli import launch, options
+from mcheck.tools.cli import launch, options, sources
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcheck.checking.check.cuda_sources import PreparedFile
     from mcheck.checking.run.result import Result
     from mcheck.checking.run.summary import Summary
 
@@ -33,8 +36,8 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     return tuple(found)
 
 
-@click.command("check", short_help="Find races, undefined behaviour and deadlocks.")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.command("check", short_help="Find races, undefined behaviour and deadlocks.", cls=sources.ProgramCommand)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH... [-- PROGRAM ARGUMENT...]")
 @options.model
 @click.option(
     "--engine",
@@ -76,6 +79,7 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
 @options.assume
 @options.without
 @launch.options
+@sources.options
 @click.option("--emit-sketch", "emitted", metavar="FILE", help="Write the sketch of one PTX module to FILE.")
 @options.color
 @click.option("-v", "--verbose", is_flag=True, help="Show every finding of every file, and the assumptions.")
@@ -107,11 +111,13 @@ def command(
     quiet: bool,
     **launched: Any,
 ) -> int:
-    """Find races, undefined behaviour and deadlocks in kernel sketches, litmus tests and PTX modules. PATH is a file or
-    a folder.
+    """Find races, undefined behaviour and deadlocks in kernel sketches, litmus tests, PTX modules and CUDA C++. PATH is
+    a file or a folder.
 
-    The launch of K.ptx is read from --launch, or from K.json in the same folder; --entry, --grid, --block, --cluster,
-    --shared and --param override the file.
+    The launch of K.ptx or K.cu is read from --launch, or from K.json or K.launch.json in the same folder; --entry,
+    --grid, --block, --cluster, --shared and --param override the file. Or PROGRAM is run without a GPU, and its
+    launches are checked; without any of these, main() of K.cu is. nvcc compiles K.cu (PATH, CUDA_HOME, or the package
+    nvidia-cuda-nvcc).
 
     A finding that the file expects counts as expected. The comment `// mcheck: ignore CODE reason` suppresses findings
     at its line. Exit status: 0 nothing found, 1 a finding of severity error, 2 usage or parse error, 3 not everything
@@ -120,10 +126,11 @@ def command(
     \b
     mcheck check ring.litmus
     mcheck check kernel.ptx --launch kernel.json
+    mcheck check kernel.cu -- ./program 4096
     mcheck check kernels --format sarif -o findings.sarif
     """
     from mcheck.checking.check.command import check_command
-    from mcheck.checking.check.files import collect_files, explain_skipped_modules, is_module
+    from mcheck.checking.check.files import collect_files, explain_skipped_modules, is_module, is_source
     from mcheck.checking.run.case import DEFAULT_MODEL, Options, Settings
     from mcheck.checking.run.summary import summarize
     from mcheck.checking.suite import answer_cases
@@ -138,12 +145,22 @@ def command(
     cases, bare = collect_files(paths, launched=said is not None)
     if bare:
         show_warning(f"{explain_skipped_modules(bare)}: skipped", None, color=color)
-    if emitted is not None and (len(cases) != 1 or not is_module(cases[0].path)):
+    about = sources.read_options(launched)
+    prepared: Mapping[str, PreparedFile] = {}
+    if about.program or any(is_source(case.path) for case in cases):
+        from mcheck.checking.check.cuda_sources import prepare_files
+
+        prepared = prepare_files([case.path for case in cases], about, launched=said is not None)
+        if not quiet:
+            sources.say_prepared(prepared)
+    todo = sources.prepared_cases(cases, prepared)
+    if emitted is not None and (len(todo) != 1 or not is_module(todo[0].path)):
         raise click.UsageError("--emit-sketch needs exactly one PTX module")
     settings = Settings(
         model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume, without=without
     )
-    chosen = Options(engine=engine, select=select, ignore=ignore, limit=limit, launch=said)
+    launches = tuple((f.module, f.launch) for f in prepared.values() if f.launch is not None)
+    chosen = Options(engine=engine, select=select, ignore=ignore, limit=limit, launch=said, launches=launches)
     results: list[Result] = []
     how = options.open_backend(jobs, cache, resume, scheduler, timeout, tls)
     with how as backend, open_second_output(sarif_file) as second, output(target) as stream:
@@ -156,11 +173,14 @@ def command(
         )
         shown = printer if stream.isatty() and text is not None else None
         with Bar(len(cases), shown, enabled=sys.stderr.isatty()) as bar:
-            for result in answer_cases(cases, settings, check_command(chosen), backend):
+            answers = answer_cases(todo, settings, check_command(chosen), backend)
+            for result in sources.restored_results(cases, prepared, answers, settings):
                 for message, span in result.warnings:
                     show_warning(message, span, color=color)
                 if result.problem is not None and result.verdict is Verdict.ERROR:
+                    sources.say_before(result.problem)
                     show(result.problem, color=color, debug=result.debug)
+                    sources.say_after(result.problem)
                 if text is not None:
                     text.result(result)
                 results.append(result)
@@ -176,7 +196,7 @@ def command(
     if emitted is not None and results[0].verdict is not Verdict.ERROR:
         from mcheck.checking.check.skeleton import skeleton
 
-        text_of_sketch = skeleton(cases[0], settings, chosen, wrong=results[0].verdict is Verdict.FINDING)
+        text_of_sketch = skeleton(todo[0], settings, chosen, wrong=results[0].verdict is Verdict.FINDING)
         with output(emitted) as stream:
             stream.write(text_of_sketch)
     if verbose or sys.stderr.isatty():

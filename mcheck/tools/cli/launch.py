@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Function = Callable[..., Any]
 
 _OPTIONS = (
-    click.option("--launch", "launch_file", metavar="FILE", help="Launch configuration of a .ptx module, as JSON."),
+    click.option("--launch", "launch_file", metavar="FILE", help="Launch of a .ptx or .cu file, as JSON or TOML."),
     click.option("--entry", metavar="NAME", help="Kernel to launch, if the module has several."),
     click.option("--grid", metavar="X,Y,Z", help="CTAs in the grid."),
     click.option("--block", metavar="X,Y,Z", help="Threads in a CTA."),
@@ -33,7 +33,7 @@ def options(function: Function) -> Function:
 
 def read_options(paths: Sequence[str], given: dict[str, Any]) -> LaunchText | None:
     """The launch that the options describe, or None if there are none; refused if no path is a PTX module."""
-    from mcheck.checking.check.files import is_module
+    from mcheck.checking.check.files import is_module, is_source
     from mcheck.checking.run.case import LaunchText
     from mcheck.frontend.litmus.source import read_source
 
@@ -42,8 +42,8 @@ def read_options(paths: Sequence[str], given: dict[str, Any]) -> LaunchText | No
     params = tuple(_pair(text) for text in given["params"])
     if file is None and not fields and not params:
         return None
-    if not any(map(is_module, paths)):
-        raise click.UsageError("launch options need a PTX module, but no path is a .ptx file")
+    if not any(is_module(path) or is_source(path) for path in paths):
+        raise click.UsageError("launch options need a PTX module or CUDA C++, but no path is a .ptx or .cu file")
     return LaunchText(text=None if file is None else read_source(file), path=file or "", fields=fields, params=params)
 
 

@@ -27,6 +27,7 @@ UNREAD = 141
 COMMANDS = (
     "run",
     "check",
+    "cuda",
     "outcomes",
     "exec",
     "doc",
@@ -77,7 +78,7 @@ class _Commands(click.Group):
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], COMMANDS, n=1)
-            if args[0].endswith((".ptx", ".litmus")) or os.path.exists(args[0]):
+            if args[0].endswith((".ptx", ".cu", ".litmus")) or os.path.exists(args[0]):
                 wanted = "run" if args[0].endswith(".litmus") else "check"
                 said = f"{error.message} The command is missing: mcheck {wanted} {args[0]}"
                 raise click.UsageError(said, ctx) from None

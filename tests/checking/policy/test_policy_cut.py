@@ -150,8 +150,8 @@ def test_what_is_found_before_the_time_is_over_does_not_hide_that_it_was(monkeyp
 
 def test_a_fix_that_the_time_left_no_room_for_cuts_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """The z3 engine's answer is whole, the protocol engine's fix for its finding is not."""
-    mixed = Path(__file__).parents[3] / "litmus/coherence/Mixed-size-race+atomics.litmus"
-    program, asked = parse(mixed.read_text(encoding="utf-8"), str(mixed)), Question(about=Completeness.FINDINGS)
+    guarded = Path(__file__).parents[3] / "litmus/classic/MP+rlx+rlx+guarded.litmus"
+    program, asked = parse(guarded.read_text(encoding="utf-8"), str(guarded)), Question(about=Completeness.FINDINGS)
     whole = ask(program, MODEL, asked, "z3")
     explored = exploration.answer
 

@@ -61,7 +61,8 @@ def about(text: str, seconds: float | None = None) -> Answer:
     ("parity", "fence", "smallest"),
     [
         ("(k/S)%2", "", 3),
-        ("((k & 63)/S + k/64)%2", FENCE, None),
+        ("((k + k*k/4096)/S)%2", FENCE, None),
+        ("((k & 63)/S + k/64)%2", FENCE, 65),
         ("((k + S*(k >= 9))/S)%2", FENCE, 10),
         ("((k + k/11)/S)%2", FENCE, 12),
     ],
@@ -80,6 +81,41 @@ def test_the_smallest_number_is_named(
     else:
         assert given.verdict == "finding"
         assert f"N = {smallest}, the smallest" in given.reason
+
+
+@pytest.mark.parametrize(
+    ("guard", "smallest"),
+    [
+        ("k == 302", 303),
+        pytest.param("3*k == 3000", 1001, marks=pytest.mark.slow),
+        pytest.param("k >= 1020", 1021, marks=pytest.mark.slow),
+        pytest.param("k >> 8 == 3", 769, marks=pytest.mark.slow),
+        pytest.param("k % 1021 == 1020", 1021, marks=pytest.mark.slow),
+        pytest.param("N == 1021", 1021, marks=pytest.mark.slow),
+        pytest.param("k + N >= 1000", 501, marks=pytest.mark.slow),
+    ],
+)
+def test_an_error_in_a_late_round_is_found_and_all_smaller_numbers_are_proved(guard: str, smallest: int) -> None:
+    given = about(RING.format(parity=f"((k/S) + ({guard}))%2", fence=FENCE))
+    assert given.verdict == "finding", given.reason
+    assert given.reason is not None
+    assert f"N = {smallest}, the smallest" in given.reason
+
+
+def test_numbers_before_a_late_change_are_proved_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(every_n, "OPERATIONS", 0)
+    asked: list[int] = []
+    answer = every_n._Sketches.answer
+
+    def answered(self: every_n._Sketches, number: int, seconds: float | None) -> Answer:
+        asked.append(number)
+        return answer(self, number, seconds)
+
+    monkeypatch.setattr(every_n._Sketches, "answer", answered)
+    given = about(RING.format(parity="(k/S)%2", fence=FENCE + "\n    if (k == 302) { mov.u32 r1, 0; }"))
+    assert given.verdict == "unknown"
+    assert "0 to 304" in str(given.reason)
+    assert len([number for number in asked if number < 302]) < 40
 
 
 def test_what_repeats_is_proved_for_every_number() -> None:

@@ -45,7 +45,7 @@ KNOWN: dict[type, str] = {
     Write: "agent step value time entries event kind position",
     Signal: "key agent step address kind tx count time event records issues",
     SyncOperation: "agent step position time event kind phase signal clock_bound effect entries reorderable",
-    Record: "agent step lanes event write proxy asynchronous cp_async cta spaces mbarrier_clocks waits signalled "
+    Record: "agent step lanes event write proxy asynchronous cp_async spaces mbarrier_clocks waits signalled "
     "position "
     "entries",
     Entry: "event thread sets exact edges back sort instruction slot time stand_in",

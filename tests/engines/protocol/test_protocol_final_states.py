@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from mcheck.answers.result import Answer
+from mcheck.base.budget import processor_time
 from mcheck.cat import load_model
 from mcheck.checking.policy.ask import ask as choose
 from mcheck.checking.policy.question import Question
@@ -261,10 +262,12 @@ def test_random_programs(part: int) -> None:
         name = f"states:{k}"
         test = parse(themed(Random(name)).text(), name)
         model = load_model(test.model or "ptx-9.0")
-        given = answer(test, model, timeout=5)
+        with processor_time():
+            given = answer(test, model, timeout=1)
         if given.undefined or not given.outcomes:
             continue
-        there = enumerate_all(test, model, timeout=5)
+        with processor_time():
+            there = enumerate_all(test, model, timeout=1)
         if there.undefined or not there.complete:
             continue
         assert states(given) <= states(there), name

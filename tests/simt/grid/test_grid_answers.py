@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from mcheck.checking.modules import cluster_groups
 from mcheck.checking.run.result import Result
 from mcheck.ptx import check
 
@@ -86,7 +87,11 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("name", OPEN)
-def test_what_one_cluster_does_not_show_is_answered_by_others_or_bounded(name: str) -> None:
+def test_what_one_cluster_does_not_show_is_answered_by_others_or_bounded(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "sums that are read":
+        monkeypatch.setattr(cluster_groups, "GROUP_SECONDS", 1.0)  # two clusters have too many executions
     body, why, size = OPEN[name]
     found = checked(body, size=size, grid=20)
     answer, covered = ANSWERS[name]

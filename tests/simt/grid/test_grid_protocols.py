@@ -41,7 +41,7 @@ def handed_over(sem: str) -> Grid:
     return make_grid([first, second], 1, cooperative=False)
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=12)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_grid_has_the_errors_of_its_threads(seed: int) -> None:
     found = compare(generate(Random(seed)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcheck.engines.protocol.diagnosis.source_lines import entry_at_step
+from mcheck.answers.advice.graph import find_step
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.agent import Agent
 
@@ -11,7 +11,7 @@ def iteration_at(m: Machine, k: int) -> str:
     """Return the iteration of a step of the trace; for a completion, that of its operation."""
     entry = m.trace[k]
     agent = m.agents[entry.agent]
-    issued = entry if entry.pc >= 0 else entry_at_step(m, agent, entry.step)
+    issued = entry if entry.pc >= 0 else find_step(m.trace, entry.agent, entry.step)
     return iteration_of(m, agent, issued.pc) if issued is not None else ""
 
 

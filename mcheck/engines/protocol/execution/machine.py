@@ -14,8 +14,7 @@ from dataclasses import replace
 from typing import Protocol
 from weakref import ref
 
-from mcheck.answers.number_text import format_ranges
-from mcheck.answers.step_text import text_of
+from mcheck.answers.step_text import label_of, name_of_threads, text_of
 from mcheck.base.errors import UnknownData
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.analysis.lane_groups import Split
@@ -335,30 +334,12 @@ class Machine:
     # --- names --------------------------------------------------------------------------------------------
 
     def label(self, address: int) -> str:
-        """The name of the object at an address, with the element or the offset; in the program's terms if it has
-        some.
-        """
-        own_name = self.program.terms.label(address) if self.program.terms is not None else None
-        if own_name is not None:
-            return own_name
-        instance = self.program.memory.find(address)
-        if instance is None:
-            return hex(address)
-        offset = address - instance.base
-        item = instance.object
-        if not offset and not item.dims:
-            return instance.label
-        if item.dims and item.elem_size and offset % item.elem_size == 0 and len(item.dims) == 1:
-            at = f"@{instance.cta.rank}" if instance.cta is not None else ""
-            return f"{item.name}[{offset // item.elem_size}]{at}"
-        return f"{instance.label} + {offset}" if offset else instance.label
+        """The name of the object at an address."""
+        return label_of(self.program, address)
 
     def name(self, agent: Agent, lane: int | None = None) -> str:
         """The name of a thread, or of the lanes of an agent, in results."""
-        threads = self.program.threads
-        if lane is not None or agent.is_single_thread:
-            return threads[agent.threads[lane or 0]].name
-        return f"{threads[agent.threads[0]].role}[{format_ranges(sorted(threads[t].number for t in agent.threads))}]"
+        return name_of_threads(self.program, agent.threads if lane is None else (agent.threads[lane],))
 
     def warp_of(self, agent: Agent) -> tuple[int, int]:
         """The CTA and the warp of an agent."""

@@ -127,7 +127,6 @@ class Setup:
     """The same for ``cp.async``: the bytes that are read and those that are written."""
     loop_heads: dict[int, set[int]] = field(default_factory=dict)
     tail_places: list[frozenset[int]] = field(default_factory=list)
-    many_ctas: bool = False
     spin_waits: dict[tuple[int, int], bool] = field(default_factory=dict)
     carried_registers: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
     facts_by_agent: dict[int, CodeFacts] = field(default_factory=dict)
@@ -373,7 +372,6 @@ def prepare(
         decides = is_equivalent(setup.tape) and Pass.SC_FENCE_ORDER in passes
         setup.sc_order_matters = sequential.sc_order_matters(program) if decides else sequential.has_sc_fence(program)
     setup.relaxed_barriers = program.clustered and _has_relaxed_barriers(program)
-    setup.many_ctas = len({p[2] for p in setup.placements}) > 1
     if not setup.tracked_words and observed_registers is None and not program.parameter:
         setup.ignores_copied_data = (
             previous.ignores_copied_data if previous is not None else _ignores_copied_data(setup)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from mcheck.answers.advice.graph import line_of
 from mcheck.base.errors import Span
 from mcheck.engines.protocol.diagnosis.iteration import iteration_at
-from mcheck.engines.protocol.diagnosis.source_lines import line_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.operations.deadlocks import format_threads

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from mcheck.engines.protocol.diagnosis.source_lines import line_of
+from mcheck.answers.advice.graph import line_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.trials import IsFix
 from mcheck.engines.protocol.state.sync_objects import Mbarrier

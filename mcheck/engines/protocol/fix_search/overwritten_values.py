@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mcheck.answers.advice.graph import find_step, line_of
 from mcheck.answers.step_text import text_of
-from mcheck.engines.protocol.diagnosis.source_lines import entry_at_step, line_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search import trials
 from mcheck.engines.protocol.fix_search.trials import IsFix
@@ -60,7 +60,7 @@ def suggest_preserving(m: Machine, agent: Agent, word: Word, is_fix: IsFix) -> s
         return ""
     waiter, owner, wait = m.name(agent), m.name(m.agents[found.over.agent]), agent.code[agent.pc]
     line = line_of(found.over.event.op)
-    entries = [entry_at_step(m, m.agents[w.agent], w.step) for w in (found.over, found.wanted) if w.agent >= 0]
+    entries = [find_step(m.trace, w.agent, w.step) for w in (found.over, found.wanted) if w.agent >= 0]
     if len(entries) == 2 and entries[0] is not None and entries[1] is not None:
         first, second = entries[0], entries[1]
         if m.trace.index(first) < m.trace.index(second) and (text := trials.suggest_fences(m, first, second, is_fix)):

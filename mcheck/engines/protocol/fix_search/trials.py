@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from mcheck.answers.scope_mismatch import acquires, narrowest_common_scope, releases, scope_of
-from mcheck.engines.protocol.diagnosis.source_lines import line_of
-from mcheck.engines.protocol.diagnosis.sync_diagnosis import explain_idle_fence, is_releasing_fence
+from mcheck.answers.advice.graph import line_of
+from mcheck.answers.advice.known_order import explain_idle_fence, is_releasing_fence
+from mcheck.answers.advice.scope_mismatch import acquires, narrowest_common_scope, releases, scope_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.trace import TraceEntry
@@ -210,7 +210,7 @@ def _explain_present_fences(
     for piece in pieces:
         own = [e for e in m.trace if e.agent == piece.at.agent and e.signal < 0 and is_releasing_fence(e.op)]
         own = [e for e in own if e.agent != old.agent or e.step > old.step] if piece.kind == "release" else []
-        texts = (explain_idle_fence(m, e, piece.at, address, places[0], places[1]) for e in own)
+        texts = (explain_idle_fence(m.program, e, piece.at, address, places[0], places[1]) for e in own)
         yield from (f"{text[0].upper()}{text[1:]}." for text in list(dict.fromkeys(filter(None, texts)))[:1])
     theirs = [e for e in way if e.agent == old.agent and isinstance(e.op, ops.Fence) and releases(e.op)]
     for piece in pieces:

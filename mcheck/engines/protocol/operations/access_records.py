@@ -30,7 +30,6 @@ def make_record(m: Machine, agent: Agent, event: Event, lanes: Lanes) -> Record:
         proxy,
         event.order is None,
         Tag.CPASYNC in tags,
-        agent.placement[2],
         spaces,
         position=len(m.trace) - 1,
     )

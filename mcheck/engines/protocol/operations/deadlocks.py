@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from mcheck.answers.advice.graph import line_of
 from mcheck.answers.number_text import format_ranges
 from mcheck.answers.step_text import deadlock_code, text_of
 from mcheck.base.errors import Span
 from mcheck.effects.generic_memory import name_of
 from mcheck.engines.protocol.diagnosis.iteration import iteration_of
-from mcheck.engines.protocol.diagnosis.source_lines import line_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search.overwritten_values import describe_overwritten, find_overwritten, find_writers
 from mcheck.engines.protocol.operations.wgmma import GROUPS

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mcheck.engines.protocol.analysis.lane_groups import Split
-from mcheck.engines.protocol.diagnosis.fixes import suggest_single_init
+from mcheck.engines.protocol.diagnosis.mbarrier_lifetime import suggest_single_init
 from mcheck.engines.protocol.execution.machine import Blocked, Machine, Undefined, executes
 from mcheck.engines.protocol.execution.setup import NewMbarrier
 from mcheck.engines.protocol.incremental.entries import Entry as Live

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mcheck.answers.scope_mismatch import explain_narrow_scope, suggest_scope
+from mcheck.answers.advice.graph import line_of
+from mcheck.answers.advice.races import advise_on_race
 from mcheck.answers.verdict_rules import ACCEPTED
 from mcheck.base.errors import InputError
 from mcheck.cat.tags import Tag
-from mcheck.engines.protocol.diagnosis.fixes import suggest_publication
-from mcheck.engines.protocol.diagnosis.missing_order import explain_missing_order, find_narrow_releases
-from mcheck.engines.protocol.diagnosis.source_lines import line_of
+from mcheck.engines.protocol.diagnosis.graph import graph_of
+from mcheck.engines.protocol.diagnosis.mbarrier_lifetime import suggest_publication
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import Flagged, bits, to_mask
@@ -305,10 +305,8 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
     base = _base(m, low)
     where = ", ".join(filter(None, (format_range(first.object, byte - base, high - base), _slot(m, old, new))))
     what = " and ".join(map(_named, (first, second)))
-    message = f"{entry.name.replace('-', ' ')} on {where}: {what}"
-    narrow = find_narrow_releases(m, old, new) if code == "RACE010" else []
-    if narrow:
-        message = f"{message}: {'; '.join(map(explain_narrow_scope, narrow))}"
+    advice = advise_on_race(graph_of(m, old, new, low), code)
+    message = f"{entry.name.replace('-', ' ')} on {': '.join(filter(None, (where, what, advice.lack)))}"
     m.problems.append(
         Problem(
             code,
@@ -317,7 +315,7 @@ def _report(m: Machine, entry: Explained, old: Record, new: Record, low: int, hi
             tuple(sorted({old.agent, new.agent})),
             len(m.trace),
             old.position,
-            " ".join(map(suggest_scope, narrow)) or explain_missing_order(m, code, old, new, low),
+            advice.fix,
         )
     )
 

@@ -175,7 +175,7 @@ def _step(m: Machine, agent: Agent, choices: tuple[int, ...]) -> None:
         if op is not None:
             agent.step += 1
             entry = TraceEntry(
-                agent.index, agent.index, agent.step, agent.time, op, [(c, -1) for c in choices], pc=agent.pc
+                agent.index, agent.step, agent.time, op, agent.pc, actor=agent.index, choices=[(c, -1) for c in choices]
             )
             m.begin_step(entry)
             executor_of(op)(m, agent, op)
@@ -199,8 +199,10 @@ def _step(m: Machine, agent: Agent, choices: tuple[int, ...]) -> None:
 def _deliver(m: Machine, key: tuple[int, int, int], choices: tuple[int, ...]) -> None:
     """Deliver a signal in flight, or put it back if it cannot arrive yet."""
     signal = m.signals.pop(key)
-    entry = TraceEntry(key, signal.agent, signal.step, signal.time, signal.event.op, [(c, -1) for c in choices])
-    entry.note = "completes"
+    entry = TraceEntry(
+        signal.agent, signal.step, signal.time, signal.event.op, actor=key, choices=[(c, -1) for c in choices],
+        note="completes",
+    )  # fmt: skip
     m.begin_step(entry)
     try:
         deliver_signal(m, signal, entry)

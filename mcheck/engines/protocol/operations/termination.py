@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from mcheck.answers.advice.graph import line_of
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.analysis.delayed_waits import REASON
 from mcheck.engines.protocol.analysis.shared_words import ANY_WORD, word_of
-from mcheck.engines.protocol.diagnosis.source_lines import line_of
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.unrolling_limit import format_line
 from mcheck.engines.protocol.operations import aligned_instructions, mbarrier_reordering, wgmma

@@ -452,7 +452,7 @@ class _FormBuilder:
         """An access as far as those can tell who learn of its completion: that it is behind them, wherever it is."""
         e = r.event
         return (
-            r.agent, r.write, r.proxy, r.asynchronous, r.cp_async, r.cta, r.spaces, r.signalled,
+            r.agent, r.write, r.proxy, r.asynchronous, r.cp_async, r.spaces, r.signalled,
             frozenset(self.bars[k] for k in r.mbarrier_clocks), frozenset(k for k, _ in r.waits),
             self.events(r.entries), e.tags,
             e.op.span,

@@ -53,7 +53,6 @@ class Record:
     proxy: str
     asynchronous: bool
     cp_async: bool
-    cta: int
     spaces: tuple[object, ...]
     mbarrier_clocks: tuple[int, ...] = ()
     waits: list[tuple[int, int]] = field(default_factory=list)

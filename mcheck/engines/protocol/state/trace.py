@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from mcheck.answers.advice.graph import Step
 from mcheck.engines.protocol.state.vector_clocks import Vector
-from mcheck.ir.ops import Op
 
 Choice = tuple[int, int | tuple[int, ...]]
 """A choice made in a step: (taken, number of options), or (taken, the other options)."""
@@ -16,22 +16,16 @@ Prefix = tuple[PlannedStep, ...]
 
 
 @dataclass(slots=True)
-class TraceEntry:
+class TraceEntry(Step):
     """A step of the trace."""
 
-    actor: object
-    agent: int
-    step: int
-    time: Vector
-    op: Op
+    actor: object = -1
+    """The agent, or what identifies the signal."""
     choices: list[Choice] = field(default_factory=list)
     note: str = ""
-    signal: int = -1
     phase: int = 0
     clock_bound: int = 0
     """For a completion signal, the largest value of clock component ``signal`` while its phase is not over."""
-    pc: int = -1
-    """The place of the operation in the code."""
     guess: int | None = None
     """The branch taken where the condition is not known."""
     failed_steps: list[PlannedStep] = field(default_factory=list)

@@ -70,13 +70,16 @@ class NarrowScope:
 
 
 def find_too_narrow(pairs: Iterable[tuple[ScopedOperation, ScopedOperation]]) -> list[NarrowScope]:
-    """The (release, acquire) pairs whose scopes exclude each other's threads, one for each source location."""
-    found: dict[object, NarrowScope] = {}
+    """The (release, acquire) pairs whose scopes exclude each other's threads, as far as each names another scope."""
+    found: list[NarrowScope] = []
+    named: set[object] = set()
     for release, acquire in pairs:
         narrow = NarrowScope(release, acquire)
-        if narrow.at_fault:
-            found.setdefault((release.op.span, acquire.op.span, narrow.needed_scope), narrow)
-    return list(found.values())
+        faults = {(_named(op), narrow.needed_scope) for op in narrow.at_fault}
+        if not faults <= named:
+            named |= faults
+            found.append(narrow)
+    return found
 
 
 def explain_narrow_scope(narrow: NarrowScope) -> str:

@@ -1,0 +1,1 @@
+"""Advice: which order, wait or fence two accesses lack, computed once from an execution graph, for all engines."""

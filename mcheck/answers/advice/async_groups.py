@@ -1,0 +1,179 @@
+"""Groups of asynchronous operations: the wait that completes one, and why an executed one does not (9.7.9.25)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mcheck.answers.advice.graph import ExecutionGraph, line_of
+from mcheck.base.records import dataclass
+from mcheck.ir import ops
+from mcheck.ir.expr import Const
+from mcheck.ir.ops import Commit, Op, WaitGroup
+
+MAX_PENDING_WGMMA = 7
+"""Groups that ``wgmma.wait_group`` can leave pending (9.7.15.7.2)."""
+
+
+def family_of(op: Op) -> str:
+    """The family of groups that an operation belongs to, as waits and commits name it."""
+    return "wgmma" if isinstance(op, ops.Wgmma) else "cp.async" if isinstance(op, ops.CpAsync) else "bulk"
+
+
+def pending_groups_note(later: int | None) -> str:
+    """A note for the advice to leave ``later`` groups pending; empty if that is 0."""
+    return "Leave fewer groups pending where fewer follow, as in the last iterations of a loop." if later else ""
+
+
+def wait_for_completion(op: Op, *, write: bool, later: int | None) -> str | None:
+    """The instruction that waits for an operation of a group: for its writes, or for its reads alone.
+
+    ``later``: the number of groups closed after the operation's group, which may stay pending; ``None``: its group is
+    open. Returns ``None`` for an operation that signals an mbarrier.
+    """
+    match op:
+        case ops.Wgmma():
+            commit = "wgmma.commit_group.sync.aligned; " if later is None else ""
+            return f"Execute {commit}wgmma.wait_group.sync.aligned {min(later or 0, MAX_PENDING_WGMMA)}"
+        case ops.CpAsync():
+            return "Execute cp.async.wait_all" if later is None else f"Execute cp.async.wait_group {later}"
+        case ops.BulkCopy(mbar=None) | ops.TensorCopy(mbar=None):
+            commit = "cp.async.bulk.commit_group; " if later is None else ""
+            return f"Execute {commit}cp.async.bulk.wait_group{'' if write else '.read'} {later or 0}"
+    return None
+
+
+def order_before_issue(first: int, second: int, *, fence: bool = False) -> str:
+    """The fix that orders the access at line ``first`` before the operation that line ``second`` issues.
+
+    ``fence``: the two use different proxies, so a proxy fence is needed as well.
+    """
+    way = "a barrier, or a release that the issuing thread acquires"
+    over = ", with fence.proxy.async before that" if fence else ""
+    return f"Order line {first} before the issue of the operation at line {second}: {way}{over}."
+
+
+def order_before_wgmma(first: int, second: int, *, own: bool) -> str:
+    """The fix that orders an earlier access, the thread's ``own`` or one handed over to it, before the reads of a wgmma
+    (8.9.1.1).
+    """
+    after = f"after line {first}" if own else f"after what hands line {first} over"
+    return f"Execute wgmma.fence.sync.aligned before line {second}, {after}."
+
+
+def alternative_order_before_issue(first: int, second: int, *, fence: bool = False) -> str:
+    """``order_before_issue`` as an alternative to a wait."""
+    text = order_before_issue(first, second, fence=fence)
+    return f"Or, if line {first} belongs before it: {text[0].lower()}{text[1:]}"
+
+
+def count_closed_groups(commits: Iterable[Op], op: Op) -> int | None:
+    """The number of groups that ``commits`` close after the operation's own group, ``None`` if they do not close even
+    that one.
+
+    Guarded commits are not counted, so this is a lower bound.
+    """
+    mine = [c for c in commits if isinstance(c, Commit) and c.family == family_of(op)]
+    return max(sum(c.guard is None for c in mine) - 1, 0) if mine else None
+
+
+# --- in an execution ----------------------------------------------------------------------------------------------
+
+
+def _count_later_groups(g: ExecutionGraph, until: int) -> int | None:
+    """How many groups were committed after the operation's own before a step, ``None`` if it was open."""
+    behind = (e.op for e in g.steps[g.old.position : until] if e.agent == g.old.agent and e.signal < 0)
+    return count_closed_groups(behind, g.old.op)
+
+
+def wait_of_group(g: ExecutionGraph, until: int) -> tuple[str, int | None]:
+    """The wait for the operation before a step, and how many later groups it leaves pending."""
+    later = _count_later_groups(g, until)
+    return wait_for_completion(g.old.op, write=g.old.is_modification, later=later) or "", later
+
+
+def find_group_wait(g: ExecutionGraph) -> Op | None:
+    """The wait of the issuing thread that completes the operation, even if it is still to come."""
+    old = g.old
+    done = g.step_at(old.agent, next((step for agent, step in old.waits if agent == old.agent), 0))
+    if done is not None:
+        return done.op
+    family = family_of(old.op)
+    closed = isinstance(old.op, ops.Wgmma)
+    for op in g.agents[old.agent].code[g.steps[old.position].pc + 1 :]:
+        if isinstance(op, ops.Branch):
+            break
+        closed = closed or (isinstance(op, Commit) and op.family == family and op.guard is None)
+        if not isinstance(op, WaitGroup) or op.family != family or op.guard is not None:
+            continue
+        if (closed or op.commits) and op.pending == Const(0) and not (op.read and old.is_modification):
+            return op
+    return None
+
+
+def explain_late_wait(g: ExecutionGraph, released: int) -> str:
+    """That the issuing thread's next wait for the group comes after it has released the bytes, at ``released``."""
+    family, issued = family_of(g.old.op), g.steps[g.old.position].pc
+    for k, op in enumerate(g.agents[g.old.agent].code[issued + 1 :], issued + 1):
+        if isinstance(op, ops.Branch):
+            break
+        if isinstance(op, WaitGroup) and op.family == family:
+            return f"The wait at line {line_of(op)} comes after that." if k > released else ""
+    return ""
+
+
+def is_committed(g: ExecutionGraph) -> bool:
+    """Whether the issuing thread committed a group after the operation."""
+    family = family_of(g.old.op)
+    behind = (e.op for e in g.steps[g.old.position :] if e.agent == g.old.agent)
+    return any(isinstance(op, Commit) and op.family == family for op in behind)
+
+
+def has_waited(g: ExecutionGraph, position: int) -> bool:
+    """Whether the issuing thread had waited for the operation before a step."""
+    return any(agent == g.old.agent and step < g.steps[position].step for agent, step in g.old.waits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """A wait for groups after the operation. ``later``: the number of groups closed between, ``None`` if the
+    operation's own was still open.
+    """
+
+    op: WaitGroup
+    agent: int
+    own: bool
+    later: int | None
+
+
+def explain_insufficient_wait(g: ExecutionGraph) -> str:
+    """Why a wait of the issuing thread, or else of another, does not cover the operation; empty if there is none."""
+    old, family = g.old, family_of(g.old.op)
+    if not old.asynchronous or old.signals:
+        return ""
+    wait = next((w for w in _waits(g) if w.op.span is not None and w.op.family == family), None)
+    if wait is None:
+        return ""
+    where = f"The wait at line {line_of(wait.op)}"
+    if not wait.own:
+        return f"{where} is executed by {g.name(wait.agent)}; groups belong to the issuing thread."
+    if wait.op.read and old.is_modification:
+        return f"{where} has .read: it waits until the source has been read, not for the writes."
+    if wait.later is None and not wait.op.commits:
+        return f"{where} does not cover the operation: no commit_group stands between them."
+    pending = wait.op.pending.value if isinstance(wait.op.pending, Const) else 0
+    if pending > (wait.later or 0):
+        latest = "the latest group pending, which is this one"
+        several = f"the {pending} latest groups pending, this one among them"
+        return f"{where} leaves {latest if pending == 1 else several}."
+    return ""  # it does
+
+
+def _waits(g: ExecutionGraph) -> list[_Wait]:
+    """The waits that may have been meant for the operation: those of its thread or, if there are none, of others."""
+    behind = [(k, e, e.op) for k, e in enumerate(g.steps) if k >= g.old.position]
+    waits = [(k, e.agent, op) for k, e, op in behind if isinstance(op, WaitGroup)]
+    own = [_Wait(op, who, True, _count_later_groups(g, k)) for k, who, op in waits if who == g.old.agent]
+    if own or isinstance(g.old.op, ops.Wgmma):  # a group of wgmma is of its warpgroup, whoever waits for it
+        return own
+    its = {op.span for op in g.agents[g.old.agent].code}
+    return [_Wait(op, who, False, None) for _, who, op in waits if op.span not in its]

@@ -1,0 +1,97 @@
+"""Diagnosis of incomplete synchronisation: what one thread knows of another, and which half is missing (8.8)."""
+
+from __future__ import annotations
+
+from mcheck.answers.advice.graph import ExecutionGraph, Step, line_of
+from mcheck.answers.advice.scope_mismatch import RELEASES, acquires, narrowest_common_scope, releases
+from mcheck.answers.step_text import text_of
+from mcheck.ir import ops
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Place, Program
+from mcheck.ir.scopes import WIDTH
+
+
+def explain_known_order(g: ExecutionGraph) -> str:
+    """How far the later access's agent knows what the other one did, and why that is too little."""
+    old, known = g.old, g.new.time[g.old.agent]
+    one, other = g.name(g.new.agent), g.name(old.agent)
+    last = g.step_at(old.agent, known)
+    if last is None:
+        return f"Nothing that {other} did is handed to {one}."
+    number = f", step {g.steps.index(last) + 1}" if g.numbered else ""
+    where = f"line {line_of(last.op)} ({text_of(last.op)}{number})"
+    if last.step < old.step:
+        return f"What {one} knows of {other} ends with {where}.{_explain_failed_test(g)}"
+    if last.step == old.step and g.agents[old.agent].ended:
+        return f"{one} comes after the end of {other} in time alone: an exit hands nothing over."
+    return f"{one} comes after {where} of {other} in time alone: {_explain_missing_half(g, last)}."
+
+
+def _explain_failed_test(g: ExecutionGraph) -> str:
+    """That the last wait of an agent before its access was a test, which does not block (9.7.13.15.16)."""
+    behind = [e.op for e in g.own_steps(g.old.agent) if e.step < g.old.step]
+    wait = next((op for op in reversed(behind) if isinstance(ops.performed_operation(op), ops.MbarrierWait)), None)
+    if not isinstance(wait, ops.MbarrierWait):
+        return ""
+    line, access = line_of(wait), line_of(g.old.op)
+    if line >= access:
+        return ""
+    return f" The test at line {line} may answer false, and line {access} then comes too early."
+
+
+def _explain_missing_half(g: ExecutionGraph, last: Step) -> str:
+    """Which half is missing, where the other agent knows of the step ``last`` after the access."""
+    if isinstance(last.op, ops.CpAsyncArrive):
+        return "it tracks the cp.async before it, and nothing else"
+    if last.op.facets.signals and last.op.facets.asynchronous and last.op.facets.writes:  # not cumulative (8.9.1.1)
+        return "its completion covers its own accesses, and nothing before them"
+    if isinstance(last.op, ops.Collective):
+        return "lanes only wait for each other there; bar.warp.sync also orders memory"
+    old, places = g.old, (g.place(g.old.agent), g.place(g.new.agent))
+    fences = [e for e in g.own_steps(old.agent, old.position) if is_releasing_fence(e.op)]
+    why = (explain_idle_fence(g.program, e, last, old.event.address, *places) for e in fences)
+    idle = [text for text in why if text]
+    if releases(last.op) or len(idle) < len(fences):
+        return f"the release is there, {_explain_missing_acquire(g, last)}"
+    way = "memory is handed over by a release there, or a release fence before it, and an acquire where that is seen"
+    return "; ".join([way, *dict.fromkeys(idle[:2])])
+
+
+def _explain_missing_acquire(g: ExecutionGraph, last: Step) -> str:
+    """What is wrong with the acquire of a release, the step ``last`` of another agent (8.9.2 and 8.8)."""
+    taken = [e.op for e in g.own_steps(g.new.agent, g.steps.index(last) + 1) if acquires(e.op)]
+    if not taken:
+        return "and an acquire is missing where it is seen, or behind that a fence that acquires"
+    return (
+        f"but the acquire at line {line_of(taken[-1])} takes over something else: what it reads or waits for has to be "
+        "that, or made of it by atomics whose scopes include each other's threads"
+    )
+
+
+def is_releasing_fence(op: Op) -> bool:
+    """Whether a fence releases, possibly for another proxy (8.8, 9.7.13.4)."""
+    return (isinstance(op, ops.Fence) and op.sem in RELEASES) or (
+        isinstance(op, ops.ProxyFence) and op.half == "release"
+    )
+
+
+def explain_idle_fence(
+    program: Program, fence: Step, last: Step, address: int | None, writer: Place, reader: Place
+) -> str:  # fmt: skip
+    """Why a releasing fence does not release a write of its thread; empty if it does.
+
+    ``last`` is the step that hands the bytes over.
+    """
+    op = fence.op
+    assert isinstance(op, ops.Fence | ops.ProxyFence)
+    where = f"the fence at line {line_of(op)}"
+    if fence.step > last.step:
+        return f"{where} comes after it"
+    if op.restrict is not None and address is not None:
+        instance = program.memory.find(address)
+        home = instance.cta if instance is not None else None
+        if home is None or (op.restrict == "shared::cta" and home != writer.cta):
+            return f"{where} is for {op.restrict}, not for these bytes"
+    if op.scope is not None and WIDTH[op.scope] < WIDTH[narrowest_common_scope(writer, reader)]:
+        return f"{where} has scope .{op.scope}, and needs .{narrowest_common_scope(writer, reader)}"
+    return ""

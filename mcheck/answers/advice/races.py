@@ -1,0 +1,120 @@
+"""What two racing accesses lack: the entry of all advice about races."""
+
+from __future__ import annotations
+
+from mcheck.answers.advice.async_groups import explain_insufficient_wait, order_before_issue, order_before_wgmma
+from mcheck.answers.advice.completion_waits import count_executions, suggest_completion_wait
+from mcheck.answers.advice.graph import ExecutionGraph, Step, line_of
+from mcheck.answers.advice.known_order import explain_known_order
+from mcheck.answers.advice.narrow_scopes import find_narrow_scopes
+from mcheck.answers.advice.proxy_fences import (
+    explain_idle_proxy_fences,
+    suggest_alias_fence,
+    suggest_fence_after_wait,
+    suggest_proxy_fence,
+    suggest_tensormap_fences,
+)
+from mcheck.answers.advice.scope_mismatch import explain_narrow_scope, join_advice, suggest_scope, suggest_wider_scope
+from mcheck.answers.advice.stage_reuse import ReadPhase, classify_stage_read
+from mcheck.base.records import dataclass
+from mcheck.cat.tags import Tag
+from mcheck.findings import catalogue
+from mcheck.ir import ops
+
+NEEDS_FENCE = frozenset(("RACE004", "RACE006", "RACE007"))
+UNORDERED = frozenset(("RACE001", "RACE002", "RACE003"))
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """The fix for two accesses, and a clause for the message that says what they lack; empty if that is plain."""
+
+    fix: str
+    lack: str = ""
+
+
+def advise_on_race(g: ExecutionGraph, code: str) -> Advice:
+    """What two racing accesses lack, with what is wrong with the fences, scopes and waits that are there.
+
+    ``Execute X after line N`` and ``Execute X before line N`` mean what they say, and the tests carry them out.
+    """
+    narrow = find_narrow_scopes(g) if code == "RACE010" else []
+    if narrow:
+        return Advice(" ".join(map(suggest_scope, narrow)), "; ".join(map(explain_narrow_scope, narrow)))
+    return Advice(_suggest_order_or_fence(g, code))
+
+
+def _suggest_order_or_fence(g: ExecutionGraph, code: str) -> str:
+    if code == "RACE001" and (fence := suggest_alias_fence(g)):
+        return fence
+    remarks = [_suggest_fix(g, code)]
+    if code in NEEDS_FENCE:
+        remarks.append(explain_idle_proxy_fences(g))
+    if code == "RACE003" and classify_stage_read(g) is not ReadPhase.NEXT:
+        remarks.append(explain_insufficient_wait(g))
+    apart = g.old.agent != g.new.agent and not g.old.asynchronous
+    if code in UNORDERED and apart and not _lacks_only_wgmma_fence(g):
+        remarks.append(explain_known_order(g))
+    return " ".join(filter(None, remarks))
+
+
+def _suggest_fix(g: ExecutionGraph, code: str) -> str:
+    """The fix; the one of the catalogue by default."""
+    match code:
+        case "RACE004" | "RACE006":
+            return suggest_proxy_fence(g)
+        case "RACE007":
+            return suggest_fence_after_wait(g) or catalogue.get(code).remedy
+        case "RACE009":
+            return suggest_tensormap_fences(g)
+        case "RACE001" | "RACE002" | "RACE003":
+            return _suggest_order(g, code)
+    return catalogue.get(code).remedy
+
+
+def _suggest_order(g: ExecutionGraph, code: str) -> str:
+    old, new = g.old, g.new
+    first, second = line_of(old.op), line_of(new.op)
+    if _lacks_only_wgmma_fence(g):
+        return order_before_wgmma(first, second, own=old.agent == new.agent and not old.asynchronous)
+    if code == "RACE003" and old.asynchronous:
+        return suggest_completion_wait(g)
+    elected = _find_elected_lane(g)
+    if elected is not None:
+        return (
+            f"Execute bar.warp.sync 0xffffffff after line {first}: at line {line_of(elected.op)} "
+            f"{g.name(elected.agent)} arrives for its warp, and a release covers what its own thread did."
+        )
+    if code == "RACE001":
+        ends = ((a.event, g.place(a.agent)) for a in (old, new))
+        if scope := suggest_wider_scope(*ends):
+            return join_advice(scope, catalogue.get(code).remedy)
+    if code == "RACE003":
+        return order_before_issue(first, second, fence=old.proxy == Tag.GEN and new.proxy == Tag.ASYNC)
+    return catalogue.get(code).remedy
+
+
+def _lacks_only_wgmma_fence(g: ExecutionGraph) -> bool:
+    """Whether only a wgmma.fence is missing between an access and the reads of a wgmma (8.9.1.1)."""
+    old, new = g.old, g.new
+    if not isinstance(new.op, ops.Wgmma) or not old.is_complete_before(new.agent, new.step, new.time):
+        return False
+    fences = [e for e in g.steps if e.agent == new.agent and isinstance(e.op, ops.WgmmaFence)]
+    return not fences or not old.is_complete_before(new.agent, fences[-1].step, fences[-1].time)
+
+
+def _find_elected_lane(g: ExecutionGraph) -> Step | None:
+    """The arrive of another lane of the earlier access's warp, of which the later one knows."""
+    old = g.old
+    warp, code = g.place(old.agent).own_warp, g.agents[old.agent].code
+    for lane in g.agents:
+        if lane.index in (old.agent, g.new.agent) or g.place(lane.index).own_warp != warp:
+            continue
+        known = g.step_at(lane.index, g.new.time[lane.index])
+        if known is None or not isinstance(known.op, ops.MbarrierArrive) or line_of(known.op) < line_of(old.op):
+            continue
+        alone = known.op.guard is not None or not any(op.span == known.op.span for op in code)
+        times = count_executions(g, lane.index, known.op, known.step), count_executions(g, old.agent, old.op, old.step)
+        if alone and times[0] == times[1]:
+            return known
+    return None

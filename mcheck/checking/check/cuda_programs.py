@@ -1,0 +1,96 @@
+"""A whole CUDA program for ``mcheck cuda``: the modules that it brings, each with the launches that it makes of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from mcheck.base.errors import InputError
+from mcheck.base.records import dataclass
+from mcheck.checking.check.cuda_sources import recorded_text
+from mcheck.frontend.cuda.compiled import cache_folder, name_parameters, usable_folder
+from mcheck.frontend.cuda.program import ProgramRun, run_program
+from mcheck.frontend.cuda.recording import compose_recording
+from mcheck.frontend.ptx import reader
+from mcheck.frontend.ptx.source_signatures import SUFFIXES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedProgram:
+    """The modules that were written, each with a launch file beside it, and what is to be said about them."""
+
+    paths: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def record_program(command: Sequence[str], folder: str | None, arch: str | None) -> RecordedProgram:
+    """Run a program under the recorder and write what it launched to ``folder``, or to the cache; raises
+    ``InputError``.
+    """
+    cache = usable_folder(cache_folder())
+    run = run_program(command, cache, (), arch, shown=True)
+    said = " ".join(command)
+    paths, notes = [], []
+    for name, text in run.modules:
+        try:
+            module = reader.parse_module(text, name)
+        except InputError as error:
+            notes.append(f"{name} cannot be read: {error.message}")
+            continue
+        recording = compose_recording(run.lines, module.entries)
+        if recording is None:
+            continue
+        source = _source_text(module.files.get(1, ""))
+        module_text = _relative_files(name_parameters(text, source) if source else text)
+        path = _write(_stem(name, run.modules), module_text, recording.text, folder, cache)
+        paths.append(path)
+        notes += [f"{path}: {recorded_text(recording)}", *(f"{path}: {note}" for note in recording.notes)]
+    if not paths:
+        raise InputError(
+            f"{said} made no launch that could be recorded", expected=_expected(run), hint=run.ending or None
+        )
+    if run.ending:
+        notes.append(f"{said}: {run.ending}; what it had launched by then is checked")
+    return RecordedProgram(paths=tuple(paths), notes=tuple(notes))
+
+
+def _expected(run: ProgramRun) -> str:
+    if run.lines:
+        return "launches of kernels whose PTX the program has"
+    return (
+        "a CUDA program with PTX of its kernels (nvcc -arch=sm_90a puts it in), whose runtime is shared or not "
+        "stripped; mcheck check kernel.cu -- ./program compiles the kernels itself"
+    )
+
+
+def _source_text(path: str) -> str:
+    if not path.endswith(SUFFIXES) or not os.path.isfile(path):
+        return ""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def _relative_files(module: str) -> str:
+    """The module with the sources in the current folder as a user names them."""
+    return re.sub(rf'(?m)^(\s*\.file\s+\d+\s+"){re.escape(os.getcwd())}/', r"\1", module)
+
+
+def _stem(name: str, modules: Sequence[tuple[str, str]]) -> str:
+    """The name of the source of a module, with the digest of its text if it is that of several modules."""
+    stem = Path(name).stem
+    source = stem.rpartition("-")[0]
+    alike = sum(Path(other).stem.rpartition("-")[0] == source for other, _ in modules)
+    return source if source and alike == 1 else stem
+
+
+def _write(stem: str, module: str, launch: str, folder: str | None, cache: Path) -> str:
+    """Write a module and its launch file; in the cache, in a folder that is named after both."""
+    target = Path(folder) if folder else cache / hashlib.sha256((module + launch).encode()).hexdigest()[:20]
+    target.mkdir(parents=True, exist_ok=True)
+    (target / f"{stem}.json").write_text(launch, encoding="utf-8")
+    path = target / f"{stem}.ptx"
+    path.write_text(module, encoding="utf-8")
+    return str(path)

@@ -1,0 +1,228 @@
+"""Sources in CUDA C++ for ``mcheck check``: compiled to modules, each with its launch.
+
+The launch is that of a file beside the source, else what the recorder sees: of the program that the user names, or of
+the source's own ``main``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from mcheck.base.errors import InputError, McheckError, Span
+from mcheck.base.records import dataclass
+from mcheck.checking.check.files import is_module, is_source, read_launch_beside
+from mcheck.checking.policy.question import Completeness
+from mcheck.checking.run.case import LaunchText, Settings
+from mcheck.checking.run.result import Result
+from mcheck.checking.run.single import failed_result
+from mcheck.findings.finding import Access
+from mcheck.frontend.cuda.compiled import CompiledSource, cache_folder, compile_source, usable_folder
+from mcheck.frontend.cuda.nvcc import CompileError, Compiler, find_compiler
+from mcheck.frontend.cuda.program import ProgramRun, linked_program, run_program
+from mcheck.frontend.cuda.recording import Recording, compose_recording
+from mcheck.frontend.litmus.source import read_source
+from mcheck.frontend.ptx import reader
+from mcheck.frontend.ptx.launch_template import launch_template
+from mcheck.frontend.ptx.module import Module
+from mcheck.frontend.ptx.source_signatures import find_signatures, list_entries, shortest_name
+
+_MAIN = re.compile(r"\b(?:int|auto)\s+main\s*\(")
+TAIL = 2000
+"""The characters of a program's output that a message shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """How sources are compiled and launched. ``program`` is the command whose launches count; without ``run``, the
+    ``main`` of a source is not run.
+    """
+
+    arch: str | None = None
+    flags: tuple[str, ...] = ()
+    program: tuple[str, ...] = ()
+    run: bool = True
+
+
+class LaunchUnknown(InputError):
+    """Nothing says how the kernels of a source are launched; ``template`` is a launch file to fill in."""
+
+    template: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedFile:
+    """A source or module with what is to be checked of it: ``module`` is the path of the PTX. ``notes`` say what was
+    done, ``problem`` why it cannot be checked.
+    """
+
+    path: str
+    module: str = ""
+    launch: LaunchText | None = None
+    notes: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    problem: McheckError | None = None
+
+    def restored(self, result: Result) -> Result:
+        """The result about the module as one about the source: with its path, and as the user wrote it."""
+        whole, given = os.path.abspath(self.path), self.path
+        findings = tuple(
+            replace(finding, accesses=tuple(_renamed(access, whole, given) for access in finding.accesses))
+            for finding in result.findings
+        )
+        assumptions = (*self.assumptions, *result.assumptions) if result.assumptions else ()
+        return replace(result, path=self.path, findings=findings, assumptions=assumptions)
+
+    def failed(self, settings: Settings) -> Result:
+        """The result of a file that cannot be checked."""
+        assert self.problem is not None
+        return failed_result(self.path, None, self.problem, settings, 0.0, Completeness.FINDINGS)
+
+
+def _renamed(access: Access, whole: str, given: str) -> Access:
+    return replace(access, source=tuple(_renamed_span(span, whole, given) for span in access.source))
+
+
+def _renamed_span(span: Span, whole: str, given: str) -> Span:
+    return replace(span, path=given) if span.path == whole else span
+
+
+def prepare_files(paths: Sequence[str], options: SourceOptions, *, launched: bool) -> Mapping[str, PreparedFile]:
+    """The sources among ``paths``, and modules whose launches a program makes, by their paths; raises ``InputError``
+    if there is no compiler, or the program cannot be run.
+
+    ``launched``: the options of the command give the launch.
+    """
+    sources = [path for path in paths if is_source(path)]
+    compiler = find_compiler() if sources else None
+    compiled: dict[str, CompiledSource] = {}
+    found: dict[str, PreparedFile] = {}
+    for path in sources:
+        assert compiler is not None
+        try:
+            compiled[path] = compile_source(path, compiler, options.arch, options.flags)
+        except InputError as error:
+            found[path] = PreparedFile(path=path, problem=error)
+    modules = {path: compiled[path].path for path in compiled}
+    if options.program:
+        modules |= {path: path for path in paths if is_module(path)}
+        run = _run_for(options.program, list(modules.values()), compiled, options)
+        return found | {path: _of_program(path, modules[path], run, options, compiled) for path in modules}
+    for path, made in compiled.items():
+        assert compiler is not None
+        found[path] = _of_source(path, made, compiler, options, launched=launched)
+    return found
+
+
+def _run_for(
+    command: Sequence[str], modules: Sequence[str], compiled: Mapping[str, CompiledSource], options: SourceOptions
+) -> ProgramRun:  # fmt: skip
+    target = options.arch or next((made.target for made in compiled.values()), None)
+    return run_program(command, usable_folder(cache_folder()), modules, target, shown=False)
+
+
+def _of_program(
+    path: str, module: str, run: ProgramRun, options: SourceOptions, compiled: Mapping[str, CompiledSource]
+) -> PreparedFile:
+    said = " ".join(options.program)
+    made = compiled.get(path)
+    base = PreparedFile(path=path, module=module)
+    if made is not None:
+        base = replace(base, notes=(_compiled_note(made),), assumptions=(_compiled_assumption(made),))
+    return _recorded(base, run, said)
+
+
+def _of_source(
+    path: str, made: CompiledSource, compiler: Compiler, options: SourceOptions, *, launched: bool
+) -> PreparedFile:
+    notes = (_compiled_note(made),) if options.arch is None else ()
+    base = PreparedFile(path=path, module=made.path, notes=notes, assumptions=(_compiled_assumption(made),))
+    if launched:
+        return base
+    try:
+        beside = read_launch_beside(path)
+        if beside is not None:
+            return replace(base, launch=beside)
+        if not (options.run and _MAIN.search(read_source(path))):
+            return replace(base, problem=_launch_unknown(path, _parsed(made.path), ""))
+        return _recorded(base, _run_main(made, compiler, options), f"main() of {path}")
+    except InputError as error:
+        return replace(base, problem=error)
+
+
+def _run_main(made: CompiledSource, compiler: Compiler, options: SourceOptions) -> ProgramRun:
+    cache = usable_folder(cache_folder())
+    program = linked_program(made, compiler, options.flags, cache)
+    return run_program([str(program)], cache, [made.path], made.target, shown=False)
+
+
+def _compiled_note(made: CompiledSource) -> str:
+    return f"{made.source}: compiled for {made.target} by nvcc {made.release} (--arch for another target)"
+
+
+def _compiled_assumption(made: CompiledSource) -> str:
+    return f"{made.source} as nvcc {made.release} compiles it for {made.target}"
+
+
+def _parsed(path: str) -> Module:
+    module = reader.read_module(path)
+    return replace(module, signatures=find_signatures(module))
+
+
+# --- recorded launches ------------------------------------------------------------------------------------------
+
+
+def _recorded(base: PreparedFile, run: ProgramRun, who: str) -> PreparedFile:
+    """The file with the launches that a run made of its kernels."""
+    try:
+        module = _parsed(base.module)
+    except InputError as error:
+        return replace(base, problem=error)
+    recording = compose_recording(run.lines, module.entries)
+    if recording is None:
+        return replace(base, problem=_launch_unknown(base.path, module, _why_nothing(run, who, module)))
+    notes = [f"{base.path}: {recorded_text(recording)} of {who}", *(f"{base.path}: {note}" for note in recording.notes)]
+    if run.ending:
+        notes.append(f"{who}: {run.ending}; what it had launched by then is checked")
+    launch = LaunchText(text=recording.text, path=f"{os.path.splitext(base.path)[0]}.launch.json, as recorded")
+    said = (f"the launches that {who} made, recorded without a GPU",)
+    return replace(base, launch=launch, notes=(*base.notes, *notes), assumptions=(*base.assumptions, *said))
+
+
+def recorded_text(recording: Recording) -> str:
+    """How many launches were recorded, in words."""
+    kept = len(recording.document.get("launches", (None,)))
+    again = recording.launches - kept
+    more = f" ({again} more of the same)" if again else ""
+    return f"{kept} launch{'' if kept == 1 else 'es'}{more}"
+
+
+def _why_nothing(run: ProgramRun, who: str, module: Module) -> str:
+    others = sorted({shortest_name(line["entry"], module.entries) for line in run.lines})
+    made = f"only {', '.join(others)}" if others else "none"
+    ending = f"; {run.ending}" if run.ending else ""
+    said = run.said.strip()
+    shown = f"; it wrote:\n{said[-TAIL:]}" if said else ""
+    return f"of its launches {who} made {made} without a GPU{ending}{shown}"
+
+
+def _launch_unknown(path: str, module: Module, why: str) -> InputError:
+    if not module.entries:
+        return InputError(
+            f"{path} has no kernel", hint="mcheck cuda -- ./program checks the kernels of all sources of a program"
+        )
+    names = ", ".join(list_entries(module.entries))
+    stem = os.path.splitext(os.path.basename(path))[0]
+    problem = LaunchUnknown(
+        f"nothing says how the kernels of {path} are launched ({names})",
+        expected=f"{stem}.launch.json beside it, --grid, --block and --param, or a program that launches them: "
+        f"mcheck check {path} -- ./program",
+        hint=why or None,
+    )
+    problem.template = launch_template(module)
+    return problem
+
+
+__all__ = ["CompileError", "LaunchUnknown", "PreparedFile", "SourceOptions", "prepare_files", "recorded_text"]

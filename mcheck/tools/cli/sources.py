@@ -1,0 +1,113 @@
+"""Options of commands for sources in CUDA C++, and what is said about them on standard error."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from mcheck.base.errors import McheckError
+    from mcheck.checking.check.cuda_sources import PreparedFile, SourceOptions
+    from mcheck.checking.run.case import Case, Settings
+    from mcheck.checking.run.result import Result
+
+Function = Callable[..., Any]
+_PROGRAM = "mcheck.program"
+_LAUNCHABLE = (".cu", ".ptx")
+
+_OPTIONS = (
+    click.option("--arch", metavar="sm_90a", help="Target of .cu files (default: sm_90a, or sm_100a if they need it)."),
+    click.option(
+        "--nvcc-flags", "flags", multiple=True, metavar="FLAGS", help="Further flags of nvcc, such as '-I include'."
+    ),
+    click.option("--no-run", is_flag=True, help="Do not run the main() of a .cu file to record its launches."),
+)
+
+
+def options(function: Function) -> Function:
+    """Add the options for sources to a command."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+class ProgramCommand(click.Command):
+    """A command whose arguments behind ``--`` are a program, if those before it name what a program launches."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Set the program apart."""
+        end = args.index("--") if "--" in args else len(args)
+        if any(word.lower().endswith(_LAUNCHABLE) for word in args[:end]):
+            ctx.meta[_PROGRAM] = tuple(args[end + 1 :])
+            args = args[:end]
+        return super().parse_args(ctx, args)
+
+
+def read_options(given: dict[str, Any]) -> SourceOptions:
+    """What the options say about sources."""
+    from mcheck.checking.check.cuda_sources import SourceOptions
+
+    flags = tuple(flag for text in given["flags"] for flag in _split(text))
+    program: tuple[str, ...] = click.get_current_context().meta.get(_PROGRAM, ())
+    return SourceOptions(arch=given["arch"], flags=flags, program=program, run=not given["no_run"])
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise click.UsageError(f"--nvcc-flags {text}: {error}") from None
+
+
+def prepared_cases(cases: Sequence[Case], prepared: Mapping[str, PreparedFile]) -> list[Case]:
+    """The cases to answer: the modules that were made in place of the sources, without those that cannot be checked."""
+    found = []
+    for case in cases:
+        file = prepared.get(case.path)
+        if file is None:
+            found.append(case)
+        elif file.problem is None:
+            found.append(replace(case, path=file.module))
+    return found
+
+
+def restored_results(
+    cases: Sequence[Case], prepared: Mapping[str, PreparedFile], answers: Iterable[Result], settings: Settings
+) -> Iterator[Result]:
+    """The results for all cases, in their order, about the files as the user named them."""
+    found = iter(answers)
+    for case in cases:
+        file = prepared.get(case.path)
+        if file is None:
+            yield next(found)
+        elif file.problem is not None:
+            yield file.failed(settings)
+        else:
+            yield file.restored(next(found))
+
+
+def say_prepared(prepared: Mapping[str, PreparedFile]) -> None:
+    """Say on standard error what was compiled and recorded."""
+    for file in prepared.values():
+        for note in file.notes:
+            click.echo(note, err=True)
+
+
+def say_before(problem: McheckError) -> None:
+    """What belongs before the message of a problem: the compiler's own words."""
+    from mcheck.frontend.cuda.nvcc import CompileError
+
+    if isinstance(problem, CompileError):
+        click.echo(problem.said.rstrip(), err=True)
+
+
+def say_after(problem: McheckError) -> None:
+    """What belongs behind the message of a problem: a launch file to fill in."""
+    from mcheck.checking.check.cuda_sources import LaunchUnknown
+
+    if isinstance(problem, LaunchUnknown) and problem.template:
+        click.echo(f'\nThe launch file, with "?" where only you know:\n\n{problem.template}', err=True)

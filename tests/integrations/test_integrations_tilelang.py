@@ -1,0 +1,117 @@
+"""Kernels of TileLang: the launch from what TileLang keeps, and lines that are those of the Python source or none."""
+
+from __future__ import annotations
+
+import importlib.util
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mcheck.base.errors import InputError
+from mcheck.integrations.recording.launches import Pointers
+from mcheck.integrations.testing import report
+from mcheck.integrations.tilelang import compile_kernel, confine_lines, tensor_map
+from mcheck.ptx import check
+
+KERNELS = Path(__file__).parents[1] / "simt" / "corpus" / "tilelang" / "kernels.py"
+
+
+def test_a_line_directive_is_for_one_line() -> None:
+    source = 'a;\n#line 5 "k.py"\nb;\nc;\n#line 6 "k.py"\n#pragma unroll\nfor (;;) {\n#line 7 "k.py"\nd;\n}\ne;\n'
+    assert confine_lines(source, "g.cu").splitlines() == [
+        '#line 2 "g.cu"',
+        "a;",
+        '#line 5 "k.py"',
+        "b;",
+        '#line 6 "g.cu"',
+        "c;",
+        '#line 6 "k.py"',
+        "#pragma unroll",
+        '#line 6 "k.py"',
+        "for (;;) {",
+        '#line 7 "k.py"',
+        "d;",
+        '#line 14 "g.cu"',
+        "}",
+        "e;",
+    ]
+
+
+def test_lines_without_directives_have_their_own_numbers() -> None:
+    found = confine_lines('a;\nb;\n#line 9 "k.py"\nc;\nd;\n', "g.cu").splitlines()
+    for k, line in enumerate(found, 1):
+        if line.endswith('"g.cu"'):
+            assert line == f'#line {k + 1} "g.cu"'
+
+
+ARGUMENTS = (6, 2, SimpleNamespace(name="a"), 512, 256, 2, 1024, 64, 32, 1, 1, 0, 3, 2, 0)
+
+
+def test_a_tensor_map_has_the_fields_of_the_call_that_encodes_it() -> None:
+    def pointer(name: str) -> dict[str, Any]:
+        return {"buffer": name}
+
+    kind = SimpleNamespace(value="__tvm_tensormap_create_tiled")
+    assert tensor_map((kind, object(), *ARGUMENTS), pointer, int) == {
+        "global_address": {"buffer": "a"},
+        "elemtype": "f16",
+        "rank": 2,
+        "global_dim": [512, 256],
+        "global_stride": [1024],
+        "box_dim": [64, 32],
+        "element_stride": [1, 1],
+        "interleave_layout": "none",
+        "swizzle_mode": "128B",
+        "fill_mode": "zero",
+    }
+    other = SimpleNamespace(value="__tvm_tensormap_create_im2col")
+    with pytest.raises(InputError, match="the tensor map of 'a' is not tiled"):
+        tensor_map((other, object(), *ARGUMENTS), pointer, int)
+
+
+def test_there_is_nothing_to_name_without_pointers() -> None:
+    assert Pointers().finish({"params": {"0": 1}}) == ({"params": {"0": 1}}, "")
+
+
+# --- with TileLang ------------------------------------------------------------------------------------------------
+
+installed = pytest.mark.skipif(
+    find_spec("tilelang") is None or find_spec("torch") is None, reason="TileLang and PyTorch are not installed"
+)
+
+
+def kernels() -> Any:
+    spec = importlib.util.spec_from_file_location("tilelang_kernels", KERNELS)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@installed
+def test_a_product_is_proved_with_its_maps() -> None:
+    kernel = compile_kernel(kernels().product(256, 128, 512, (64, 64, 64), 3), "sm_90a")
+    assert (kernel.launch["grid"], kernel.launch["block"]) == ([2, 4, 1], [256, 1, 1])
+    assert kernel.launch["params"]["2"] == {"buffer": 256 * 128 * 2}  # type: ignore[index,call-overload]
+    assert check(kernel.ptx, kernel.launch).verdict == "proved"
+
+
+@installed
+def test_a_finding_is_at_the_line_of_the_source() -> None:
+    import tilelang.language as T  # noqa: N812 - its name everywhere
+
+    @T.prim_func
+    def main(numbers: T.Tensor((4,), "int32")):  # type: ignore[no-untyped-def,valid-type]
+        with T.Kernel(4, threads=64) as row:
+            numbers[row] = T.get_thread_binding()
+
+    kernel = compile_kernel(main, "sm_90a")
+    answer = check(kernel.ptx, kernel.launch)
+    assert [finding.code for finding in answer.findings] == ["RACE001"]
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    line = lines.index("            numbers[row] = T.get_thread_binding()") + 1
+    assert f"from {__file__}:{line}:" in report(answer)

@@ -1,0 +1,224 @@
+"""``pytest -p mcheck.triton`` in a scratch project, with a stand-in for Triton: tests say what they launch."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODULE = (ROOT / "tests" / "simt" / "hand_over.ptx").read_text()
+RACY = MODULE.replace("fence.proxy.async.shared::cta;", "")
+
+SESSION = """
+import sys
+from contextlib import contextmanager
+from types import ModuleType
+
+from mcheck.integrations.recording.launches import KernelLaunch, Recording
+
+
+class Session:
+    assumed = 0
+
+    def __init__(self, target, autotune):
+        self.target, self.autotune = target, autotune
+        self.recording, self.tensors = Recording(), self
+
+    @contextmanager
+    def active(self):
+        global now
+        now = self
+        yield self
+
+
+def launch(name, rows=1):
+    text = open(f"{name}.ptx").read()
+    now.recording.add(KernelLaunch(name, text, {"grid": 1, "params": {"out": {"buffer": 256}, "rows": rows}}))
+
+
+module = sys.modules["mcheck.integrations.recording.session"] = ModuleType("session")
+module.Session = Session
+"""
+BEGIN = "import pytest\nimport standin\nfrom standin import launch\n\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with two kernels, and packages that are called torch and triton."""
+    for package in ("torch", "triton"):
+        (tmp_path / "packages" / package).mkdir(parents=True)
+        (tmp_path / "packages" / package / "__init__.py").touch()
+    (tmp_path / "packages" / "standin.py").write_text(SESSION)
+    (tmp_path / "good.ptx").write_text(MODULE)
+    (tmp_path / "racy.ptx").write_text(RACY)
+    return tmp_path
+
+
+def run(
+    project: Path, tests: str, *arguments: str, paths: tuple[str, ...] = ("packages",)
+) -> subprocess.CompletedProcess[str]:
+    (project / "test_kernels.py").write_text(BEGIN + tests)
+    path = os.pathsep.join([str(ROOT), *(str(project / part) for part in paths)])
+    plugins = ["-p", "standin"] if "packages" in paths else []
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *plugins, "-p", "mcheck.triton", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""},
+        timeout=240,
+        check=False,
+    )
+
+
+TWO = """
+@pytest.mark.parametrize("case", [1, 2, 3])
+def test_good(case):
+    launch("good")
+
+def test_racy():
+    launch("good")
+    launch("racy")
+"""
+
+
+def test_a_finding_fails_its_test_and_each_launch_is_checked_once(project: Path) -> None:
+    done = run(project, TWO)
+    assert done.returncode == 1
+    assert "1 failed, 3 passed" in done.stdout
+    assert "error[RACE004]" in done.stdout
+    assert "Traceback" not in done.stdout
+    assert "sm_90: 4 tests with 5 launches, 2 different: 1 proved, 1 finding (2 computed in " in done.stdout
+    again = run(project, TWO)
+    assert "2 different: 1 proved, 1 finding (0 computed in 0 s, 2 known before)" in again.stdout
+    (module,) = (project / ".pytest_cache" / "d" / "mcheck-kernels").glob("racy-*.ptx")
+    assert f"again: mcheck check {module.relative_to(project)}" in done.stdout
+
+
+def test_processes_of_xdist_check_each_launch_once(project: Path) -> None:
+    done = run(project, TWO, "-p", "xdist", "-n", "2")
+    assert "1 failed, 3 passed" in done.stdout
+    assert "sm_90: 4 tests with 5 launches, 2 different: 1 proved, 1 finding (2 computed in " in done.stdout
+
+
+UNKNOWN = """
+def test_unknown():
+    launch("good", rows={"what": 1})
+"""
+
+
+def test_what_is_not_decided_fails_where_that_is_wanted(project: Path) -> None:
+    done = run(project, UNKNOWN)
+    assert done.returncode == 0
+    assert "  1 error: " in done.stdout
+    strict = run(project, UNKNOWN, "--mcheck-strict")
+    assert strict.returncode == 1
+    assert "error[PTX" in strict.stdout
+
+
+ENDS = """
+from mcheck.integrations.recording.outcome import NumbersNotComputed
+
+def test_without_launch():
+    raise NumbersNotComputed("'item'")
+
+def test_with_launch():
+    launch("good")
+    raise NumbersNotComputed("'item'")
+
+def test_assumed():
+    launch("good")
+    standin.now.assumed += 1
+    assert 1 == 2
+
+def test_wrong():
+    launch("good")
+    assert 1 == 2
+
+@pytest.fixture
+def reference():
+    raise NumbersNotComputed("'numpy'")
+
+def test_fixture(reference):
+    pass
+"""
+
+
+def test_a_test_ends_at_numbers_that_no_kernel_computed(project: Path) -> None:
+    done = run(project, ENDS, "-rfs")
+    assert "1 failed, 2 passed, 2 skipped" in done.stdout
+    assert "a fixture needs it: 'numpy' of a tensor" in done.stdout
+    assert "FAILED test_kernels.py::test_wrong - assert 1 == 2" in done.stdout
+    assert "no kernel was launched before it: 'item' of a tensor" in done.stdout
+    assert "1 test passed over assertions about numbers" in done.stdout
+    assert "3 tests ended early, at a number that no kernel has computed" in done.stdout
+
+
+SCRIPT = """
+launch("racy")
+
+@pytest.fixture
+def made():
+    launch("racy")
+
+def test_fixture(made):
+    pass
+
+def test_nothing():
+    pass
+"""
+
+
+def test_launches_of_an_import_and_of_a_fixture_count(project: Path) -> None:
+    done = run(project, SCRIPT, "-v")
+    assert "test_kernels.py::test_fixture FAILED" in done.stdout
+    assert "test_kernels.py::test_nothing PASSED" in done.stdout
+    assert "test_kernels.py::launches FAILED" in done.stdout
+
+
+TARGET = """
+CAPABILITY = standin.now.target
+
+@pytest.mark.skipif(CAPABILITY < 90, reason="needs Hopper")
+def test_hopper():
+    assert standin.now.autotune == "all"
+    launch("racy" if CAPABILITY == 100 else "good")
+"""
+
+
+def test_each_target_has_a_run_of_its_own(project: Path) -> None:
+    done = run(project, TARGET, "--mcheck-arch", "80,90,100", "--mcheck-autotune", "all")
+    assert done.returncode == 1
+    ends = ("1 skipped", "1 passed", "1 failed")
+    assert [done.stdout.find(end) for end in ends] == sorted(done.stdout.find(end) for end in ends)
+    assert all(end in done.stdout for end in ends)
+    assert "sm_90: 1 test" in done.stdout
+    assert "sm_100: 1 test" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--mcheck-arch", "91"], "--mcheck-arch: '91' is not one of 75, 80,"),
+        (["--mcheck-arch", "90,"], "--mcheck-arch: '' is not one of"),
+        (["--mcheck-timeout", "0"], "--mcheck-timeout: 0.0 is not a positive number"),
+        (["--mcheck-autotune", "best"], "invalid choice: 'best'"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(project: Path, arguments: list[str], words: str) -> None:
+    done = run(project, "", *arguments)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_triton_it_says_so(project: Path) -> None:
+    (project / "packages" / "triton" / "__init__.py").unlink()
+    (project / "packages" / "triton").rmdir()
+    done = run(project, "")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "-p mcheck.triton: the package triton is not installed" in done.stderr
