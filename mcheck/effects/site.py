@@ -101,7 +101,7 @@ class Site:
     # --- checks -------------------------------------------------------------------------------------------
 
     def locate(self, faults: Faults, address: int, size: int) -> Instance | None:
-        """The instance in which ``size`` bytes lie; UB103 if there is none.
+        """The instance in which ``size`` bytes lie; UB103 if there is none, UB108 if this GPU may not access it.
 
         The ISA speaks of the state space. Ours is stricter: a range that runs into the neighbouring object leaves its
         own (6.4.1).
@@ -110,6 +110,9 @@ class Site:
         if instance is None or address + size > instance.base + instance.object.size:
             where = self._beside(address) if instance is None else _inside(instance, address)
             faults.add("UB103", f"an access of {size} bytes {where}")
+            return None
+        if instance.object.gpus is not None and self.cta.gpu not in instance.object.gpus:
+            faults.add("UB108", f"{instance.label} is not visible to GPU {self.cta.gpu}")
             return None
         return instance
 

@@ -68,7 +68,8 @@ class MemObject:
 
     ``init`` is its initial content (``None``: unknown, as of ``.shared``), ``held`` the known parts of a content that
     is not known as a whole: bytes by their offset. ``dialect`` marks a location of the table dialect (32 bits).
-    ``alias_of`` and ``alias_proxy`` represent ``y @ generic aliases x``.
+    ``alias_of`` and ``alias_proxy`` represent ``y @ generic aliases x``. ``gpus`` are those that may access it
+    (``None``: all).
     """
 
     name: str
@@ -84,6 +85,7 @@ class MemObject:
     dialect: bool = False
     alias_of: str | None = None
     alias_proxy: str | None = None
+    gpus: frozenset[int] | None = None
     span: Span | None = field(default=None, compare=False)
 
 

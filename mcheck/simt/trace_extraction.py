@@ -25,6 +25,7 @@ from mcheck.frontend.ptx.memory_layout import (
     workspace_registers,
 )
 from mcheck.frontend.ptx.module import Address, Module, Register, Statement, Symbol
+from mcheck.frontend.ptx.module_copies import written_name
 from mcheck.frontend.ptx.register_flow import read_registers, written_registers
 from mcheck.ir.condition import Condition
 from mcheck.ir.program import Place, Program, Thread
@@ -33,7 +34,7 @@ from mcheck.simt.execution.cluster import EXITED, MAX_CHOICES, MAX_STEPS, Cluste
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.counters import Counters
 from mcheck.simt.execution.forced_values import AccessId, ForcedValues, Observation
-from mcheck.simt.execution.lanes import WARP, Lanes, cta_coordinates, executed_ctas
+from mcheck.simt.execution.lanes import WARP, Lanes, cta_names, executed_ctas
 from mcheck.simt.execution.launch_answers import MAX_WON, CancelResponses, following_clusters
 from mcheck.simt.execution.memory import Store
 from mcheck.simt.execution.trace import Gap, Trace
@@ -90,9 +91,9 @@ def extract_traces(
     alone: bool = False,
     branches: BranchPaths | None = None,
 ) -> Iterator[ClusterTrace]:
-    """The paths that the clusters of a launch that are executed together can take: several where a branch depends on
-    data, on a leader, or on values that ``branches`` asks for meanwhile. With ``alone``, what they share with other
-    clusters of the grid is not recorded.
+    """The paths that the clusters of a launch that are executed together, and of launches beside it, can take: several
+    where a branch depends on data, on a leader, or on values that ``branches`` asks for meanwhile. With ``alone``, what
+    they share with other clusters of the grid is not recorded.
 
     Raises ``InputError`` where control or an address of shared memory depends on a parameter that is not given.
     """
@@ -184,7 +185,7 @@ class Runner:
         counters: Mapping[int, int] | None = None,
     ) -> None:  # fmt: skip
         self.module, self.launch, self.limit = module, launch, limit
-        self.code: Code = collect_code(module, launch.entry, named=named)
+        self.code: Code = collect_code(module, *(one.entry for one in launch.concurrent), named=named)
         self.ctas = executed_ctas(launch)
         functions = [u.function for u in self.code.units]
         self.places: MemoryLayout = place_variables(module, functions, launch, self.ctas)
@@ -212,8 +213,10 @@ class Runner:
         counters = Counters(self.counters, way.counter_start)
         places = with_contents(self.places, counters.initial_contents())
         system = reserved_registers(places)
-        given = workspace_registers(places) | system
-        lanes.special |= {name: np.full(lanes.count, value, np.uint64) for name, value in given.items()}
+        lanes.special |= {name: np.full(lanes.count, value, np.uint64) for name, value in system.items()}
+        for number, one in enumerate(self.launch.concurrent):
+            for name, value in workspace_registers(places, one.entry).items():
+                lanes.special.setdefault(name, np.zeros(lanes.count, np.uint64))[lanes.launch_number == number] = value
         compiler = Compiler(self.module, self.code, lanes, places)
         steps = compile_steps(compiler)
         if watch is not None:
@@ -227,6 +230,8 @@ class Runner:
             swap_failures=way.swap_failures, path_choices=way, max_steps=max_steps,
             forced=ForcedValues({(lane, at): Observation(where, value) for lane, at, where, value in way.values}),
         )  # fmt: skip
+        starts = [unit.start for unit in self.code.units if unit.function.entry]
+        cluster.pc = np.array(starts, np.int64)[lanes.launch_number]
         if system:
             store.zero(SYSTEM_BYTES)
             cluster.trace.assumptions[ZEROED] = None
@@ -248,8 +253,9 @@ class Runner:
             c.trace.lose_lanes(np.flatnonzero(stuck), "this wait did not end in the order that was followed", None)
 
     def _missing(self, statement: Statement) -> str:
-        names = [a.name for a in self.launch.arguments]
-        absent = [a.name for a in self.launch.arguments if not a.is_given]
+        given = [a for one in self.launch.concurrent for a in one.arguments]
+        names = list(dict.fromkeys(a.name for a in given))
+        absent = list(dict.fromkeys(a.name for a in given if not a.is_given))
         read = _sources(self.code, statement, names)
         wanted = [n for n in read if n in absent]
         if wanted or not read:
@@ -264,14 +270,11 @@ class Runner:
         said = f"control depends on data: both ways were followed, each for all and up to {MAX_CHOICES} times"
         gaps += [Gap(said, span) for span in c.chosen_spans.values()]
         threads: list[Thread] = []
-        ranks = len(self.ctas) > 1
-        names = [f"cta{k}" for k in range(len(self.ctas))]
-        if placed := self.launch.group is not None or len(self.launch.executed_clusters) > 1:
-            names = [f"cta({', '.join(map(str, at))})" for at in cta_coordinates(self.launch)]
+        names = cta_names(self.launch)
         for lane in np.flatnonzero(c.lanes.exists).tolist():
             cta, inside = divmod(lane, c.lanes.width)
             warp = inside // WARP
-            role = f"{names[cta]}.warp{warp}" if ranks or placed else f"warp{warp}"
+            role = f"{names[cta]}warp{warp}"
             threads.append(
                 Thread(
                     index=len(threads), role=role, number=inside % WARP, name=f"{role}[{inside % WARP}]",
@@ -279,7 +282,8 @@ class Runner:
                 )
             )  # fmt: skip
         program = Program(
-            path=self.module.path, name=self.launch.entry, target=self.module.target,
+            path=self.module.path, name=" and ".join(written_name(one.entry) for one in self.launch.concurrent),
+            target=self.module.target,
             clustered=c.lanes.cluster_size > 1, memory=c.places.memory, threads=tuple(threads),
             condition=Condition("none"), terms=KernelTerms(c.places.memory, tuple(threads)),
         )  # fmt: skip

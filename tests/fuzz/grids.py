@@ -1,12 +1,13 @@
 """Random small grids, each as a module that is launched and as a litmus test of its threads, and their answers.
 
-    python -m tests.fuzz.grids --programs 200 --seed 1
+    python -m tests.fuzz.grids --programs 200 --seed 1 [--gpus 2]
 
 Two or three CTAs of one thread, or two CTAs of two, store and load words with and without care, draw tickets, wait, and
 branch on what they read. Of the module, the paths that differ in values read are followed one after another; the
 explicit engine lists the executions of the litmus test, and shares none of that. Some programs follow a plan (a
 message, tickets, a lock, a barrier of the grid) that is damaged now and then; in the others, threads access the data
-where they read certain values, so there is a race if the model allows these values together.
+where they read certain values, so there is a race if the model allows these values together. With ``--gpus 2`` the CTAs
+are those of two launches, on different GPUs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations, count
+from itertools import accumulate, combinations, count, product
 from random import Random
 from typing import Any
 
@@ -39,6 +40,8 @@ NOT_RESIDENT = "DEAD007"
 MODULE_SECONDS = 2.0
 JUDGE_SECONDS = 5.0
 REGISTERS = 8
+FIRST = "first"
+"""The parameter for the number of CTAs on the GPUs before."""
 OWN = 4
 """The register that holds the number of the CTA, from 1 on; the others hold zero at first."""
 
@@ -53,36 +56,65 @@ class Grid:
     width: int
     """Threads of a CTA."""
     cooperative: bool
+    gpus: tuple[int, ...] = ()
+    """The number of CTAs on each GPU, if there are several."""
 
     @property
     def launch(self) -> dict[str, Any]:
-        """The launch of the module."""
-        words = {name: {"buffer": 4, "init": {"hex": "00000000"}} for name in (*WORDS, *DATA)}
-        ctas = len(self.draft.roles) // self.width
-        return {"grid": ctas, "block": self.width, "cooperative": self.cooperative, "params": words}
+        """The launch of the module, or the launches on several GPUs."""
+        names = (*WORDS, *DATA)
+        common = {"block": self.width, "cooperative": self.cooperative}
+        if not self.gpus:
+            words = {name: {"buffer": 4, "init": {"hex": "00000000"}} for name in names}
+            return {"grid": len(self.draft.roles) // self.width, **common, "params": words}
+        launches = [
+            {
+                "grid": number, "gpu": gpu, **common,
+                "params": {**{name: {"buffer": name} for name in names}, FIRST: sum(self.gpus[:gpu])},
+            }
+            for gpu, number in enumerate(self.gpus)
+        ]  # fmt: skip
+        return {
+            "launches": launches,
+            "buffers": {name: {"bytes": 4, "gpu": 0, "init": {"hex": "00000000"}} for name in names},
+        }
+
+    @property
+    def parts(self) -> tuple[range, ...]:
+        """The CTAs of each launch."""
+        ends = list(accumulate(self.gpus or (len(self.draft.roles) // self.width,)))
+        return tuple(range(start, end) for start, end in zip((0, *ends), ends, strict=False))
 
 
 # --- the two forms of a program ---------------------------------------------------------------------------------------
 
 
-def make_grid(bodies: list[Lines], width: int, *, cooperative: bool) -> Grid:
-    """The program in which the threads execute these lines."""
-    roles = tuple(Role(f"P{k}", f"cta {k // width}, warp 0, lane {k % width}", lines) for k, lines in enumerate(bodies))
+def make_grid(bodies: list[Lines], width: int, *, cooperative: bool, gpus: tuple[int, ...] = ()) -> Grid:
+    """The program in which the threads execute these lines, on these numbers of CTAs of each GPU if there are
+    several.
+    """
+    places = [f"gpu {gpu}, cta {cta}" for gpu, number in enumerate(gpus) for cta in range(number)]
+    places = places or [f"cta {cta}" for cta in range(len(bodies) // width)]
+    roles = tuple(
+        Role(f"P{k}", f"{places[k // width]}, warp 0, lane {k % width}", lines) for k, lines in enumerate(bodies)
+    )
     words = tuple(f".global .u32 {name} = 0;" for name in (*WORDS, *DATA))
     values = {(k, r): k // width + 1 if r == OWN else 0 for k in range(len(roles)) for r in range(REGISTERS)}
     objects = (*words, *(f"P{k}:r{r} = {value};" for (k, r), value in values.items()))
-    return Grid(Draft("grid", DEFAULT_MODEL, objects, roles), width, cooperative)
+    return Grid(Draft("grid", DEFAULT_MODEL, objects, roles), width, cooperative, gpus)
 
 
 def write_module(grid: Grid) -> str:
     """The program as a module; threads of several CTAs that execute the same lines share their code."""
     names = (*WORDS, *DATA)
-    params = ", ".join(f".param .u64 {name}" for name in names)
+    params = ", ".join([*(f".param .u64 {name}" for name in names), *([f".param .u32 {FIRST}"] if grid.gpus else [])])
     lines = [".version 8.7", ".target sm_90", ".address_size 64", f".visible .entry k({params})", "{"]
     lines += [".reg .pred %p<2>;", f".reg .b32 %r<{REGISTERS}>, %k<9>, %me;", f".reg .b64 %a<{len(names)}>;"]
     lines += [f"ld.param.u64 %a{k}, [{name}];" for k, name in enumerate(names)]
     lines += [f"mov.u32 %r{k}, 0;" for k in range(REGISTERS)]
-    lines += ["mov.u32 %k0, %ctaid.x;", "mov.u32 %k1, %tid.x;", f"mad.lo.u32 %me, %k0, {grid.width}, %k1;"]
+    lines += ["mov.u32 %k0, %ctaid.x;", "mov.u32 %k1, %tid.x;"]
+    lines += [f"ld.param.u32 %k3, [{FIRST}];", "add.u32 %k0, %k0, %k3;"] if grid.gpus else []
+    lines += [f"mad.lo.u32 %me, %k0, {grid.width}, %k1;"]
     lines.append(f"add.u32 %r{OWN}, %k0, 1;")
     labels = count()
     codes: dict[tuple[int, Lines], str] = {}
@@ -130,8 +162,8 @@ def _write_body(body: Lines, labels: Iterator[int]) -> Iterator[str]:
 # --- the generator ----------------------------------------------------------------------------------------------------
 
 
-def generate(random: Random) -> Grid:
-    """A random program."""
+def generate(random: Random, gpus: int = 1) -> Grid:
+    """A random program, for one GPU or two."""
     width = random.choices((1, 2), (4, 1))[0]
     threads = 4 if width == 2 else random.choices((2, 3), (3, 2))[0]
     family = random.random()
@@ -148,7 +180,17 @@ def generate(random: Random) -> Grid:
             bodies[1] = bodies[0] if width == 1 else bodies[1]
     if width == 2:
         bodies = _with_barriers(random, bodies)
-    return make_grid(bodies, width, cooperative=random.random() < 0.8)
+    cooperative = random.random() < 0.8
+    if gpus == 1:
+        return make_grid(bodies, width, cooperative=cooperative)
+    first = random.randint(1, threads // width - 1)
+    wide = [tuple(_widen(random, text) for text in lines) for lines in bodies]
+    return make_grid(wide, width, cooperative=cooperative, gpus=(first, threads // width - first))
+
+
+def _widen(random: Random, line: str) -> str:
+    """The line with scope ``.sys``, now and then as it is."""
+    return line.replace(".gpu", ".sys") if random.random() < 0.92 else line
 
 
 def _scope(random: Random) -> str:
@@ -460,11 +502,10 @@ def contradict_residency(grid: Grid, module: Result) -> str:
     if not told and module.verdict != Verdict.PROVED:
         return ""
     stuck: list[bool | None] = []
-    ctas = len(grid.draft.roles) // grid.width
-    for number in range(1, ctas):
-        for resident in combinations(range(ctas), number):
-            kinds = judge_threads(_only(grid, resident)).kinds
-            stuck.append(None if kinds is None else "deadlock" in kinds)
+    begun = [[some for n in range(1, len(part) + 1) for some in combinations(part, n)] for part in grid.parts]
+    for groups in list(product(*begun))[:-1]:
+        kinds = judge_threads(_only(grid, tuple(cta for some in groups for cta in some))).kinds
+        stuck.append(None if kinds is None else "deadlock" in kinds)
     if not told:
         return "missed: not resident" if any(stuck) else ""
     return "" if any(s is not False for s in stuck) else "invented: not resident"
@@ -496,18 +537,22 @@ def report(comparison: Comparison) -> str:
     codes = ", ".join(f.code for f in module.findings)
     said = f"{comparison.what}: module {module.verdict} {codes}, explicit {sorted(judge.codes or ())} {judge.reason}"
     draft = replace(grid.draft, objects=tuple(text for text in grid.draft.objects if ":r" not in text))
-    return f"{said}\n{draft.text()}r{OWN} the number of the CTA, width {grid.width}, cooperative {grid.cooperative}"
+    where = f", CTAs on each GPU {grid.gpus}" if grid.gpus else ""
+    return (
+        f"{said}\n{draft.text()}r{OWN} the number of the CTA, width {grid.width}, cooperative {grid.cooperative}{where}"
+    )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="compares what is said of random grids as modules and as litmus tests")
     parser.add_argument("--programs", type=int, default=200, help="how many programs (%(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="the seed of the first program (%(default)s)")
+    parser.add_argument("--gpus", type=int, choices=(1, 2), default=1, help="on how many GPUs (%(default)s)")
     parser.add_argument("--seconds", type=float, default=MODULE_SECONDS, help="for each module (%(default)s)")
     chosen = parser.parse_args()
     outcomes: Counter[str] = Counter()
     for seed in range(chosen.seed, chosen.seed + chosen.programs):
-        found = compare(generate(Random(seed)), chosen.seconds)
+        found = compare(generate(Random(seed), chosen.gpus), chosen.seconds)
         outcomes[found.outcome] += 1
         if found.what:
             print(f"seed {seed}: {report(smallest(found, chosen.seconds))}\n", flush=True)

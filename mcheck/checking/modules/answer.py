@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from math import prod
 
 from mcheck.answers.merged_answers import ends_search
 from mcheck.answers.result import Answer
@@ -14,7 +13,7 @@ from mcheck.base.errors import Unsupported
 from mcheck.base.reasons import Cause, Reason, Reasons, error_reason, timeout_reason, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
-from mcheck.checking.modules.cluster_groups import OPEN, Followed, answer_together, waits_for_global_word
+from mcheck.checking.modules.cluster_groups import OPEN, Followed, answer_together, waiting_clusters
 from mcheck.checking.modules.grid_coverage import Coverage, compute_coverage, uncovered_grid
 from mcheck.checking.modules.grid_races import cluster_race_findings
 from mcheck.checking.policy.ask import ask
@@ -39,6 +38,7 @@ ONE_CLUSTER = "{} CTA {}; others are assumed not to touch its memory"
 COMPARED = "{} CTA {}; the bytes it accesses were compared with the others'"
 ALL_ALIKE = "{} CTA {}; the others behave alike and do not conflict with it"
 WHOLE_GRID = "all clusters of the grid were checked together"
+GPUS = "{} clusters of the launches on {} were checked together"
 BUFFERS = "buffers do not overlap; accesses to buffers of unknown size are assumed in bounds"
 WHY = "the default for modules"
 """Why the protocol engine is used if no engine is named."""
@@ -58,20 +58,20 @@ def answer_launch(
 
     def follow(launch: Launch, limit: Limit, *, whole: bool = False, apart: bool = False) -> Followed | None:
         asked = replace(question, timeout=limit.left())
-        return _follow(module, launch, model, asked, engine, limit, whole=whole, alone=apart)
+        return follow_clusters(module, launch, model, asked, engine, limit, whole=whole, alone=apart)
 
-    first = _follow(module, launch, model, question, engine, limit, alone=alone)
+    first = follow_clusters(module, launch, model, question, engine, limit, alone=alone)
     assert first is not None
     given = first.answer if alone else answer_together(module, launch, first, follow, question, limit)
     return replace(given, chosen=WHY) if engine == "auto" else given
 
 
-def _follow(
+def follow_clusters(
     module: Module, launch: Launch, model: Model, question: Question, engine: str, limit: Limit, *,
     alone: bool = False, whole: bool = False,
 ) -> Followed | None:  # fmt: skip
-    """Follow the clusters that a launch executes together on all their paths. With ``whole``, only if no cluster
-    outside of the group may conflict with them, else ``None``.
+    """Follow the clusters that a launch executes together, and those of launches beside it, on all their paths. With
+    ``whole``, only if no cluster outside of the group may conflict with them, else ``None``.
     """
     found: list[tuple[ClusterTrace, Answer]] = []
     unknown: Reasons = ()
@@ -125,12 +125,12 @@ def _follow(
         unknown = (error_reason(error),)
     if not (late or branches.incomplete or branches.pending):
         found = [(way, _without_branches(given)) for way, given in found]
-    if launch.group is not None:
+    if launch.is_sample:
         launched = Coverage(uncovered_grid(launch), ((None, OPEN),))
-    waits = any(waits_for_global_word(way.program) for way, _ in found)
+    waiting = frozenset[int]().union(*(waiting_clusters(way.program) for way, _ in found))
     joined = _joined(launch, found, unknown, launched)
     joined = replace(joined, cut=joined.cut or late)
-    return Followed(joined, _describe_followed(launch, launched), outside, waits)
+    return Followed(joined, _describe_followed(launch, launched), outside, waiting)
 
 
 def _asked(program: Program, model: Model, question: Question, engine: str, limit: Limit) -> Answer:
@@ -169,14 +169,14 @@ def _in_the_grid(program: Program, launch: Launch, given: Answer) -> tuple[Answe
     """The answer without deadlocks that another cluster of the grid may resolve by a write to global memory, and these
     deadlocks.
     """
-    if len(launch.executed_clusters) == prod(launch.cluster_counts):
+    if launch.executed_count == launch.total_count:
         return given, ()
     shared = {i.label for i in program.memory.instances if i.object.space == "global"}
     waits = [a for f in given.findings if f.kind == "deadlock" for a in f.accesses if a.object in shared]
     if not waits:
         return given, ()
     kept = tuple(f for f in given.findings if f.kind != "deadlock" or not any(a in waits for a in f.accesses))
-    cause = Cause.OTHER_CLUSTERS if launch.group is None else Cause.CLUSTERS  # of these, a few are known
+    cause = Cause.CLUSTERS if launch.is_sample else Cause.OTHER_CLUSTERS  # of a sample, a few are known
     places = {(a.span.path, a.span.line, a.span.column): (a.span, a.object) for a in waits if a.span is not None}
     said = [
         Reason(cause, f"this waits for {name}, which other clusters of the grid may write", span=span)
@@ -236,8 +236,12 @@ def _joined(
 
 def _describe_followed(launch: Launch, launched: Coverage | None) -> str:
     """Which clusters were followed, and what that says of the others."""
-    several = len(launch.executed_clusters)
-    if several == prod(launch.cluster_counts):
+    several = launch.executed_count
+    if launch.beside:
+        number = "all" if several == launch.total_count else f"{several} of {launch.total_count}"
+        gpus = " and ".join(f"GPU {one.gpu}" for one in launch.concurrent)
+        return GPUS.format(number, gpus)
+    if several == launch.total_count:
         return WHOLE_GRID if several > 1 else ONE_CLUSTER.format(WHICH, ", ".join(map(str, launch.first)))
     text = ONE_CLUSTER
     if launched is not None:

@@ -8,6 +8,7 @@ same. If no box is small enough, a few clusters are followed together, and the a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, product
 from math import prod
@@ -47,20 +48,21 @@ MAX_RESIDENT = 5
 NOT_RESIDENT = "DEAD007"
 BY_CLASSES = "one cluster of each of {} classes was checked; all of a class behave alike, and no two clusters conflict"
 OPEN = "clusters outside of this group may take part in what it does"
+LATE = "it was not followed whether a cluster that another GPU waits for begins in time"
 SUBSETS = "it was not checked whether the clusters also end if only some of them are resident"
 
 
 @dataclass(frozen=True, slots=True)
 class Followed:
     """The answer about the clusters that were followed; ``scope`` is the one of its assumptions that names them.
-    ``deadlocks`` of theirs that other clusters might resolve are not in it. ``waits``: one of them waits for a word of
-    global memory.
+    ``deadlocks`` of theirs that other clusters might resolve are not in it. ``waiting`` are those that wait for a word
+    of global memory, by their numbers among the executed ones.
     """
 
     answer: Answer
     scope: str
     deadlocks: tuple[Finding, ...] = ()
-    waits: bool = False
+    waiting: frozenset[int] = frozenset()
 
 
 class Follow(Protocol):
@@ -71,6 +73,10 @@ class Follow(Protocol):
     def __call__(
         self, launch: Launch, limit: Limit, *, whole: bool = False, apart: bool = False
     ) -> Followed | None: ...
+
+
+FollowTogether = Callable[[Launch, Limit], Followed | None]
+"""Follows the clusters that a launch, and those beside it, execute together."""
 
 
 def answer_together(
@@ -100,7 +106,7 @@ def _answer_together(
         boxed = replace(launch, together=box, first=_origin(launch, box))
         group = follow(boxed, limit, whole=True)
         if group is not None:
-            return _better(first.answer, _with_residency(boxed, group, follow, question, limit))
+            return _better(first.answer, with_residency(boxed, group, follow, question, limit))
     some = few_clusters(launch)
     if some is None or limit.is_over():
         return first.answer
@@ -221,10 +227,11 @@ def _answer_about_pair(launch: Launch, clash: Clash, follow: Follow, limit: Limi
 # --- clusters that are not there ------------------------------------------------------------------------------------
 
 
-def waits_for_global_word(program: Program) -> bool:
-    """Whether a thread waits for a word of global memory, which another cluster may write."""
-    waited = {id(op): op for t in program.threads for op in t.code if isinstance(op, ops.Await)}
-    return any(_is_global(getattr(op.inner, "address", None)) for op in waited.values() if not op.followed)
+def waiting_clusters(program: Program) -> frozenset[int]:
+    """The clusters of which a thread waits for a word of global memory, which another cluster may write."""
+    waited = {id(op): op for op in program.operations if isinstance(op, ops.Await) and not op.followed}
+    words = {key for key, op in waited.items() if _is_global(getattr(op.inner, "address", None))}
+    return frozenset(t.place.cta.cluster for t in program.threads if any(id(op) in words for op in t.code))
 
 
 def _is_global(address: object) -> bool:
@@ -232,48 +239,94 @@ def _is_global(address: object) -> bool:
     return any(GLOBAL_BASE <= value < SHARED_BASE for value in values)
 
 
-def _with_residency(launch: Launch, found: Followed, follow: Follow, question: Question, limit: Limit) -> Answer:
+def with_residency(launch: Launch, found: Followed, follow: FollowTogether, question: Question, limit: Limit) -> Answer:
     """The answer about a group, with whether its clusters also end if others of them begin only after them.
 
     Nothing promises that two clusters of a grid are resident at the same time, unless the launch is cooperative. A
     cluster that is not resident begins when another one ends. So each subset has to end by itself: then there is no
-    execution in which some clusters wait for others that cannot begin.
+    execution in which some clusters wait for others that cannot begin. Of launches beside it, each has begun with at
+    least one cluster, and the others of a launch begin unless one that has begun waits.
     """
     given = found.answer
-    if launch.cooperative or not found.waits or given.verdict is not Verdict.PROVED:
+    loose = sum(len(one.executed_clusters) for one in launch.concurrent if not _is_resident(one))
+    if not loose or not found.waiting or given.verdict is not Verdict.PROVED:
         return given
-    group = launch.executed_clusters
-    if len(group) > MAX_RESIDENT:
+    if loose > MAX_RESIDENT:
         reasons = (*given.reasons, Reason(Cause.CLUSTERS, SUBSETS))
         return add_verdict(replace(given, covered=False, reasons=reasons))
     executions = given.executions
-    for number in range(1, len(group)):
-        for some in combinations(group, number):
-            if limit.is_over():
-                late = timeout_reason(question.timeout, "checking clusters that are not all resident")
-                return add_verdict(replace(given, covered=False, reasons=(*given.reasons, late)))
-            alone = follow(replace(launch, group=some), limit)
-            assert alone is not None
-            executions += alone.answer.executions
-            if alone.deadlocks:
-                stuck = tuple(_not_resident(launch, some, f, question.profile) for f in alone.deadlocks)
-                return add_verdict(replace(given, findings=(*given.findings, *stuck), executions=executions))
-            left = tuple(r for r in alone.answer.reasons if r.cause is not Cause.CLUSTERS)  # clusters are left out
-            if left or alone.answer.cut:
-                given = replace(
-                    given, covered=False, reasons=(*given.reasons, *left), cut=given.cut or alone.answer.cut
-                )
-                return add_verdict(given)
+    for begun in _begun_launches(launch, found.waiting):
+        if limit.is_over():
+            late = timeout_reason(question.timeout, "checking clusters that are not all resident")
+            return add_verdict(replace(given, covered=False, reasons=(*given.reasons, late)))
+        alone = follow(begun, limit)
+        assert alone is not None
+        executions += alone.answer.executions
+        if alone.deadlocks and not _is_certain(launch, begun, alone.deadlocks):
+            reasons = (*given.reasons, Reason(Cause.CLUSTERS, LATE))
+            return add_verdict(replace(given, covered=False, reasons=reasons, executions=executions))
+        if alone.deadlocks:
+            stuck = tuple(_not_resident(begun, f, question.profile) for f in alone.deadlocks)
+            return add_verdict(replace(given, findings=(*given.findings, *stuck), executions=executions))
+        left = tuple(r for r in alone.answer.reasons if r.cause is not Cause.CLUSTERS)  # clusters are left out
+        if left or alone.answer.cut:
+            given = replace(given, covered=False, reasons=(*given.reasons, *left), cut=given.cut or alone.answer.cut)
+            return add_verdict(given)
     return replace(given, executions=executions)
 
 
-def _not_resident(launch: Launch, resident: tuple[Extent, ...], stuck: Finding, profile: str) -> Finding:
+def _is_resident(launch: Launch) -> bool:
+    """Whether all clusters that a launch executes are there at once."""
+    return launch.cooperative or len(launch.executed_clusters) == 1
+
+
+def _begun_launches(launch: Launch, waiting: frozenset[int]) -> Iterator[Launch]:
+    """The launches, and those beside them, with fewer of their clusters, the fewest first: those that may have begun
+    while the others wait for one of them to end. Of several launches each that lacks clusters has one that waits.
+    """
+    choices: list[list[tuple[Extent, ...]]] = []
+    before = 0
+    for one in launch.concurrent:
+        group = one.executed_clusters
+        waits = {at for number, at in enumerate(group, before) if number in waiting}
+        before += len(group)
+        sizes = [len(group)] if _is_resident(one) else range(1, len(group) + 1)
+        begun = [some for number in sizes for some in combinations(group, number)]
+        choices.append([s for s in begun if not launch.beside or len(s) == len(group) or waits.intersection(s)])
+    total = launch.executed_count
+    for groups in sorted(product(*choices), key=lambda groups: sum(map(len, groups))):
+        if sum(map(len, groups)) < total:
+            yield with_groups(launch, groups)
+
+
+def with_groups(launch: Launch, groups: Sequence[tuple[Extent, ...]]) -> Launch:
+    """The launch, and those beside it, with these clusters of each."""
+    first, *others = (replace(one, group=some) for one, some in zip(launch.concurrent, groups, strict=True))
+    return replace(first, beside=tuple(others))
+
+
+def _is_certain(launch: Launch, begun: Launch, deadlocks: Sequence[Finding]) -> bool:
+    """Whether a deadlock is one while other clusters have not begun: of each GPU that has more of them a thread is
+    stuck.
+    """
+    if not launch.beside:
+        return True
+    pairs = zip(launch.concurrent, begun.concurrent, strict=True)
+    lacking = [one.gpu for one, some in pairs if len(some.executed_clusters) < len(one.executed_clusters)]
+    threads = [{access.thread for access in finding.accesses} for finding in deadlocks]
+    return any(all(any(t.startswith(f"gpu{g}.") for t in stuck) for g in lacking) for stuck in threads)
+
+
+def _not_resident(begun: Launch, stuck: Finding, profile: str) -> Finding:
     """The finding for a wait that only a cluster that need not be resident can end, from the deadlock without it."""
     entry = catalogue.get(NOT_RESIDENT)
-    names = " and ".join(cta_name(at, launch.cluster) for at in resident)
+    resident = [
+        cta_name(at, one.cluster) + (f" of GPU {one.gpu}" if begun.beside else "")
+        for one in begun.concurrent for at in one.executed_clusters
+    ]  # fmt: skip
     waits = stuck.accesses[0]
     message = (
-        f"{waits.thread} waits for {waits.object} until another CTA writes it, but if only {names} "
+        f"{waits.thread} waits for {waits.object} until another CTA writes it, but if only {' and '.join(resident)} "
         f"{'is' if len(resident) == 1 else 'are'} resident, no other CTA begins before this wait ends"
     )
     return replace(

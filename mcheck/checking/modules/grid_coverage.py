@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations_with_replacement, islice, product
-from math import prod
 
 import numpy as np
 
@@ -83,8 +82,8 @@ class Coverage:
 
 def uncovered_grid(launch: Launch) -> Covers:
     """The coverage if nothing is known of the clusters that were not executed."""
-    several = len(launch.executed_clusters)
-    return Covers(clusters=several, total=prod(launch.cluster_counts), together=several)
+    several = launch.executed_count
+    return Covers(clusters=several, total=launch.total_count, together=several)
 
 
 def compute_coverage(footprints: Sequence[Footprint], launch: Launch, limit: Limit) -> Coverage:

@@ -2,12 +2,12 @@
 each other.
 
 Launches of one GPU are in one stream (``mcheck.checking.modules.launch_order``); those of different GPUs run at the
-same time and are not followed together.
+same time (``mcheck.checking.modules.concurrent_launches``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from mcheck.answers.result import Answer, Covers, LaunchAnswer
@@ -17,6 +17,7 @@ from mcheck.base.reasons import Cause, Reason, Reasons, timeout_reason, unique_r
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.checking.modules.any_parameter import answer_for_every
+from mcheck.checking.modules.concurrent_launches import GroupAnswer, answer_groups
 from mcheck.checking.modules.grid_coverage import uncovered_grid
 from mcheck.checking.modules.launch_order import Conflict
 from mcheck.checking.modules.launch_races import launch_race, uncertain_reason
@@ -32,10 +33,10 @@ MOST_REASONS = 4
 """The maximum number of pairs of accesses that a reason lists."""
 MOST_NAMES = 8
 """The maximum number of launches that a text lists."""
-CONCURRENT = "launches on different GPUs are not followed together yet"
 CONTENTS = "what earlier launches leave in memory decides whether this is {}"
 UNCERTAIN = "launches that may overlap are not ordered for certain"
 STREAM = "each GPU runs these launches in one stream, and nothing else beside them"
+AT_ONCE = "launches on different GPUs run at the same time: each of these GPUs begins its launch at once"
 
 
 def answer_sequence(
@@ -48,8 +49,15 @@ def answer_sequence(
     answers: list[Answer] = []
     conflicts: list[Conflict] = []
     left: list[Reason] = []
+    groups: list[GroupAnswer] = []
+    settled: dict[int, Answer] = {}
     try:
+        groups += answer_groups(study, model, question, engine, limit)
+        settled |= {k: _given(study, k, group) for group in groups if _settles(study, group) for k in group.numbers}
         for number in range(len(study.launches)):
+            if number in settled:
+                answers.append(settled[number])
+                continue
             key = begun, lost = study.begins_with(number)
             if key not in known:
                 asked = replace(question, timeout=limit.remaining())
@@ -62,14 +70,14 @@ def answer_sequence(
             answers.append(_within(study, number, known[key]))
         conflicts = study.conflicts()
         left += _listed(UNCERTAIN, study, [c for c in conflicts if not c.definite])
-        left += _listed(CONCURRENT, study, list(study.concurrent_conflicts()))
+        left += [reason for group in groups for reason in group.reasons]
     except TimeOut as over:
         left.append(timeout_reason(question.timeout, str(over)))
     for number, why in sorted(study.missing.items()):
         said = f"not all that {study.name(number)} accesses was compared with other launches"
         left.append(Reason(Cause.LAUNCHES, said, because=(why,)))
     races = [launch_race(c, study, question.profile) for c in conflicts if c.definite]
-    return _joined(study, answers, races, tuple(left))
+    return _joined(study, answers, groups, races, tuple(left))
 
 
 def _listed(said: str, study: LaunchStudy, conflicts: Sequence[Conflict]) -> Reasons:
@@ -110,20 +118,47 @@ def _within(study: LaunchStudy, number: int, given: Answer) -> Answer:
     """The answer about a launch without what is known better if the launches around it are known: what it accesses
     before its wait (RACE011), and waits that another launch may end.
     """
-    launch = study.launches[number]
-    first = study.streams[launch.gpu][0][0] == number
-    findings, assumed = given.findings, given.assumptions
-    if not (first and launch.programmatic):
-        findings = tuple(f for f in findings if f.code != dependent_grids.CODE)
-        assumed = tuple(a for a in assumed if a != OTHER_GRIDS)
-    awaited = {f: _awaited(study, number, f) for f in findings if f.kind == "deadlock"}
-    kept = tuple(f for f in findings if not awaited.get(f))
+    given = _without_other_grids(study, (number,), given)
+    awaited = {f: _awaited(study, number, f) for f in given.findings if f.kind == "deadlock"}
+    kept = tuple(f for f in given.findings if not awaited.get(f))
     if len(kept) == len(given.findings):
-        return replace(given, assumptions=assumed)
+        return given
     said = [reason for found in awaited.values() for reason in found]
     covered = given.covered and not said
     verdict, reasons = verdict_of(kept, covered=covered, reasons=unique_reasons(given.reasons, said))
-    return replace(given, verdict=verdict, reasons=reasons, findings=kept, covered=covered, assumptions=assumed)
+    return replace(given, verdict=verdict, reasons=reasons, findings=kept, covered=covered)
+
+
+def _without_other_grids(study: LaunchStudy, numbers: Sequence[int], given: Answer) -> Answer:
+    """The answer about launches, without what is said of the ones before if these are known: that there are none, or
+    which.
+    """
+    firsts = {numbers[0] for numbers, _ in study.streams.values()}
+    if any(k in firsts and study.launches[k].programmatic for k in numbers):
+        return given
+    findings = tuple(f for f in given.findings if f.code != dependent_grids.CODE)
+    kept = replace(given, findings=findings, assumptions=tuple(a for a in given.assumptions if a != OTHER_GRIDS))
+    return kept if findings == given.findings else add_verdict(kept)
+
+
+def _given(study: LaunchStudy, number: int, group: GroupAnswer) -> Answer:
+    """The answer about one of several launches that were followed together, which has the executions."""
+    assert group.answer is not None
+    assert group.answer.covers is not None
+    total = study.launches[number].total_count
+    covers = Covers(clusters=total, total=total, together=group.answer.covers.together)
+    given = _without_other_grids(study, group.numbers, group.answer)
+    return replace(given, covers=covers, executions=0, reasons=() if group.reasons else given.reasons)
+
+
+def _settles(study: LaunchStudy, group: GroupAnswer) -> bool:
+    """Whether the answer about launches together is one about each of them: they were followed whole, and no other
+    launch takes part in their executions.
+    """
+    if not group.says_more:
+        return False
+    others = [k for k in range(len(study.launches)) if k not in group.numbers]
+    return all(study.is_apart(k, others) for k in group.numbers)
 
 
 def _awaited(study: LaunchStudy, number: int, finding: Finding) -> Reasons:
@@ -142,8 +177,11 @@ def _awaited(study: LaunchStudy, number: int, finding: Finding) -> Reasons:
 # --- all of them ----------------------------------------------------------------------------------------------
 
 
-def _joined(study: LaunchStudy, answers: Sequence[Answer], races: Sequence[Finding], left: Reasons) -> Answer:
-    findings = (*_named_findings(study, answers), *races)
+def _joined(
+    study: LaunchStudy, answers: Sequence[Answer], groups: Sequence[GroupAnswer], races: Sequence[Finding],
+    left: Reasons,
+) -> Answer:  # fmt: skip
+    findings = (*_named_findings(study, answers, groups), *races)
     whole = len(answers) == len(study.launches) and not left
     covered = whole and all(given.covered for given in answers)
     why = [Reason(Cause.LAUNCH, study.name(k), because=a.reasons) for k, a in enumerate(answers) if a.reasons]
@@ -151,17 +189,18 @@ def _joined(study: LaunchStudy, answers: Sequence[Answer], races: Sequence[Findi
     if verdict is Verdict.PROVED:
         reasons = tuple(why)
     first = answers[0] if answers else Answer(verdict=Verdict.UNKNOWN, engine="protocol")
+    every = [*answers, *(group.answer for group in groups if group.answer is not None)]
     return replace(
         first,
         verdict=verdict,
         reasons=reasons,
         findings=findings,
         covered=covered,
-        assumptions=(*_common_assumptions(study, answers), STREAM),
-        executions=sum(given.executions for given in answers),
-        undefined=any(given.undefined for given in answers),
-        cut=any(given.cut for given in answers),
-        covers=_sum_covers(study, answers),
+        assumptions=(*_common_assumptions(study, answers, groups), STREAM, *_at_once(groups)),
+        executions=sum(given.executions for given in every),
+        undefined=any(given.undefined for given in every),
+        cut=any(given.cut for given in every),
+        covers=_sum_covers(study, answers, groups),
         launches=tuple(
             LaunchAnswer(entry=launch.entry, gpu=launch.gpu, verdict=given.verdict, covers=given.covers)
             for launch, given in zip(study.launches, answers, strict=False)
@@ -169,13 +208,28 @@ def _joined(study: LaunchStudy, answers: Sequence[Answer], races: Sequence[Findi
     )
 
 
-def _named_findings(study: LaunchStudy, answers: Sequence[Answer]) -> tuple[Finding, ...]:
-    """The findings about single launches, each with the launches that have it."""
+def _at_once(groups: Sequence[GroupAnswer]) -> Iterator[str]:
+    """What is assumed of launches that were followed together."""
+    if any(group.answer is not None for group in groups):
+        yield AT_ONCE
+
+
+def _named_findings(
+    study: LaunchStudy, answers: Sequence[Answer], groups: Sequence[GroupAnswer]
+) -> tuple[Finding, ...]:
+    """The findings about single launches and about several together, each with the launches that have it."""
     found: dict[object, tuple[Finding, list[int]]] = {}
+    places = set()
     for number, given in enumerate(answers):
         for finding in given.findings:
             key = finding.code, finding.message, tuple((a.span, a.access) for a in finding.accesses)
             found.setdefault(key, (finding, []))[1].append(number)
+            places.add((key[0], key[2]))
+    for group in groups:
+        for finding in () if group.answer is None else group.answer.findings:
+            key = finding.code, finding.message, tuple((a.span, a.access) for a in finding.accesses)
+            if (key[0], key[2]) not in places:
+                found.setdefault(key, (finding, [*group.numbers]))
     return tuple(
         replace(finding, message=f"{_names(study, numbers)}: {finding.message}") for finding, numbers in found.values()
     )
@@ -190,7 +244,7 @@ def _names(study: LaunchStudy, numbers: Sequence[int]) -> str:
     return f"launches {', '.join(str(k + 1) for k in numbers[:MOST_NAMES])}{more} ({next(iter(entries))})"
 
 
-def _common_assumptions(study: LaunchStudy, answers: Sequence[Answer]) -> Iterable[str]:
+def _common_assumptions(study: LaunchStudy, answers: Sequence[Answer], groups: Sequence[GroupAnswer]) -> Iterable[str]:
     """What all answers assume, once, and what only some of them assume, with their launches."""
     said: dict[str, list[int]] = {}
     for number, given in enumerate(answers):
@@ -198,16 +252,20 @@ def _common_assumptions(study: LaunchStudy, answers: Sequence[Answer]) -> Iterab
             numbers = said.setdefault(text, [])
             if number not in numbers:
                 numbers.append(number)
+    for group in groups:
+        for text in () if group.answer is None else group.answer.assumptions:
+            said.setdefault(text, [*group.numbers])
     for text, numbers in said.items():
         yield text if len(numbers) == len(answers) else f"{_names(study, numbers)}: {text}"
 
 
-def _sum_covers(study: LaunchStudy, answers: Sequence[Answer]) -> Covers:
+def _sum_covers(study: LaunchStudy, answers: Sequence[Answer], groups: Sequence[GroupAnswer]) -> Covers:
     """What is covered of all launches; of one without an answer nothing is."""
     found = [given.covers or uncovered_grid(launch) for launch, given in zip(study.launches, answers, strict=False)]
+    joint = [group.answer.covers for group in groups if group.answer is not None and group.answer.covers is not None]
     left = [uncovered_grid(launch).total for launch in study.launches[len(answers) :]]
     return Covers(
         clusters=sum(c.clusters for c in found),
         total=sum(c.total for c in found) + sum(left),
-        together=max((c.together for c in found), default=1),
+        together=max((c.together for c in (*found, *joint)), default=1),
     )

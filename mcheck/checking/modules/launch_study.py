@@ -4,13 +4,13 @@ way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from mcheck.base.budget import Limit
+from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import InputError, Unsupported
-from mcheck.base.reasons import Cause, Reason, error_reason
+from mcheck.base.reasons import Cause, Reason, error_reason, timeout_reason
 from mcheck.checking.modules.grid_coverage import is_conflict
 from mcheck.checking.modules.launch_order import Conflict, StreamOrder
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Buffer, Launch, Map
@@ -22,6 +22,10 @@ from mcheck.simt.grid.launch_accesses import ANYWHERE, LaunchFootprint, Memory, 
 from mcheck.simt.grid.launch_overlap import CommonBytes, OverlapFinder
 from mcheck.simt.grid.wait_order import AFTER
 
+FOLLOW_SECONDS = 10.0
+"""Time for the accesses of a launch beside which those of other GPUs run: words that it shares with them are not known,
+and if they decide how often a loop runs, it may not end.
+"""
 Beginning = tuple[Launch, frozenset[str]]
 """A launch with what is known of the contents of its buffers when it begins, and the variables of the module whose
 initialisers may not hold any more.
@@ -74,10 +78,14 @@ class LaunchStudy:
         begun, lost = self.begins_with(number)
         key = replace(begun, gpu=0, programmatic=False), lost
         if key not in self.footprints:
+            limit = self.limit if len(self.streams) == 1 else self.limit.part(FOLLOW_SECONDS)
             try:
-                self.footprints[key] = follow_launch(without_initialisers(self.module, lost), key[0], self.limit)
+                self.footprints[key] = follow_launch(without_initialisers(self.module, lost), key[0], limit)
             except (InputError, Unsupported) as error:
                 self.footprints[key] = _why_not(error, begun)
+            except TimeOut as over:
+                self.limit.check()
+                self.footprints[key] = timeout_reason(FOLLOW_SECONDS, str(over))
         return self.footprints[key]
 
     def _compared(self, number: int) -> LaunchFootprint | None:
@@ -148,6 +156,10 @@ class LaunchStudy:
         owned = [self.module.variables, *(f.variables for f in self.module.functions.values())]
         return a.gpu == b.gpu and any(v.space == "global" for variables in owned for v in variables.values())
 
+    def has_unknown_pointer(self, number: int) -> bool:
+        """Whether a launch has a pointer that is not given, which may be one to any buffer."""
+        return _has_unknown_pointer(self.launches[number])
+
     def may_write_for(self, number: int, other: int, memory: str) -> bool:
         """Whether a launch may write what another one waits for: one that began before it, or runs on another GPU."""
         same = self.launches[other].gpu == self.launches[number].gpu
@@ -188,14 +200,55 @@ class LaunchStudy:
         definite = {one.spans for one in found.values() if one.definite}
         return [one for one in found.values() if one.definite or one.spans not in definite]
 
-    def concurrent_conflicts(self) -> Iterator[Conflict]:
-        """Conflicting accesses of launches on different GPUs, one for each pair of places in the code."""
+    def sharing_groups(self) -> list[tuple[int, ...]]:
+        """Launches of different GPUs that have pointers to common buffers, closed under that."""
+        return self._groups(range(len(self.launches)), self.may_share)
+
+    def meeting_groups(self, numbers: Sequence[int]) -> list[tuple[int, ...]]:
+        """Those of these launches of different GPUs that may access common bytes, closed under that."""
+        return self._groups(numbers, self._may_meet)
+
+    def _groups(self, numbers: Sequence[int], are_related: Callable[[int, int], bool]) -> list[tuple[int, ...]]:
+        groups: list[set[int]] = []
+        for first, second in combinations(numbers, 2):
+            self.limit.check()
+            if self.launches[first].gpu == self.launches[second].gpu or not are_related(first, second):
+                continue
+            met = [group for group in groups if group & {first, second}]
+            groups = [group for group in groups if group not in met] + [{first, second}.union(*met)]
+        return sorted(tuple(sorted(group)) for group in groups)
+
+    def _may_meet(self, first: int, second: int) -> bool:
+        """Whether launches of different GPUs may access common bytes, one of them not only to read."""
+        if not self.may_share(first, second):
+            return False
+        for number in (first, second):
+            footprint = self.footprint(number)
+            if footprint is None or footprint.misses_accesses or footprint.lost:
+                return True
+        return any(True for _ in self.concurrent_conflicts((first, second)))
+
+    def is_apart(self, number: int, others: Sequence[int]) -> bool:
+        """Whether it is known for certain that a launch keeps off what some others access, or is ordered with them."""
+        for other in others:
+            pair = self.launches[number], self.launches[other]
+            ordered = pair[0].gpu == pair[1].gpu and not any(launch.programmatic for launch in self.launches)
+            if ordered or not self.may_share(number, other):
+                continue
+            for one in (number, other):
+                footprint = self.footprint(one)
+                if footprint is None or footprint.is_partial or footprint.lost:
+                    return False
+        return True
+
+    def concurrent_conflicts(self, numbers: Sequence[int]) -> Iterator[Conflict]:
+        """Conflicting accesses of these launches, those on different GPUs, one for each pair of places in the code."""
         seen = set()
-        for first, second in combinations(range(len(self.launches)), 2):
+        for first, second in combinations(numbers, 2):
             self.limit.check()
             if self.launches[first].gpu == self.launches[second].gpu or not self.may_share(first, second):
                 continue
-            one, other = self._compared(first), self._compared(second)
+            one, other = self.footprint(first), self.footprint(second)
             for a in () if one is None else one.accesses:
                 for b in () if other is None else other.accesses:
                     if "variable" in (a.memory[0], b.memory[0]) or not is_conflict(a.form, b.form):

@@ -25,10 +25,10 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """All reachable functions, the entry first. ``wanted`` are the rows of the needed registers. ``moved`` says whether
-    control, or a tensor map that the kernel edits, depends on stored values, ``exact`` whether the engine has to know
-    stored values (for maps, and for words whose atomics decide something), ``named`` whether stored values need names,
-    ``counts`` whether control or an address depends on the result of an atomic.
+    """All reachable functions, the entries first. ``wanted`` are the rows of the needed registers. ``moved`` says
+    whether control, or a tensor map that the kernel edits, depends on stored values, ``exact`` whether the engine has
+    to know stored values (for maps, and for words whose atomics decide something), ``named`` whether stored values need
+    names, ``counts`` whether control or an address depends on the result of an atomic.
     """
 
     units: tuple[Unit, ...]
@@ -44,9 +44,9 @@ class Code:
         return next((u for u in self.units if u.function.name == name), None)
 
 
-def collect_code(module: ptx.Module, entry: str, *, named: bool = False) -> Code:
-    """Collect the code that an entry can reach. With ``named`` all stored data is needed."""
-    names, todo = [entry], [entry]
+def collect_code(module: ptx.Module, *entries: str, named: bool = False) -> Code:
+    """Collect the code that entries can reach. With ``named`` all stored data is needed."""
+    names, todo = [*entries], [*entries]
     while todo:
         for name in _callees(module, module.functions[todo.pop()]):
             if name not in names:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
+from math import prod
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
@@ -23,7 +24,8 @@ class Buffer:
 
     ``initial`` are its first bytes; the contents after them are unknown. Among them are ``pointers``, by offset.
     ``maps`` are the tensor maps that lie in it, where a parameter points to them. ``declared``: a launch file declares
-    it, on ``gpu``, so other launches may point to it too.
+    it, on ``gpu``, so other launches may point to it too; ``peers`` are the other GPUs that may access it
+    (``None``: all).
     """
 
     name: str
@@ -34,6 +36,12 @@ class Buffer:
     gpu: int = 0
     pointers: tuple[tuple[int, Buffer], ...] = ()
     offset: int = 0
+    peers: tuple[int, ...] | None = None
+
+    @property
+    def gpus(self) -> frozenset[int] | None:
+        """The GPUs that may access it; ``None``: all."""
+        return None if self.peers is None else frozenset((self.gpu, *self.peers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +86,9 @@ class Launch:
     memory in bytes. ``first`` is a CTA of the cluster that is executed, or of the first cluster of those that are
     executed ``together``: a box, in clusters. A ``group`` names these clusters instead, by their coordinates in
     clusters. ``assume`` are names of ``mcheck.ir.assumptions``. ``cooperative``: all CTAs are resident at the same
-    time. ``programmatic``: it may begin when the launch before it allows that, by griddepcontrol.
+    time. ``programmatic``: it may begin when the launch before it allows that, by griddepcontrol. ``beside`` are
+    launches on other GPUs, of copies of their entries (``mcheck.frontend.ptx.module_copies``), whose clusters are
+    executed together with those of this one.
     """
 
     entry: str
@@ -94,6 +104,12 @@ class Launch:
     cooperative: bool = False
     together: Extent = (1, 1, 1)
     group: tuple[Extent, ...] | None = None
+    beside: tuple[Launch, ...] = ()
+
+    @property
+    def concurrent(self) -> tuple[Launch, ...]:
+        """The launches that are executed together, each by itself."""
+        return (replace(self, beside=()), *self.beside) if self.beside else (self,)
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
@@ -103,8 +119,8 @@ class Launch:
 
     @property
     def width(self) -> int:
-        """The lanes of a CTA: its threads, rounded up to whole warps."""
-        return -(-self.block[0] * self.block[1] * self.block[2] // 32) * 32
+        """The lanes of a CTA: its threads, rounded up to whole warps; of several launches those of the largest."""
+        return max(-(-prod(launch.block) // 32) * 32 for launch in self.concurrent)
 
     @property
     def cluster_counts(self) -> Extent:
@@ -120,6 +136,21 @@ class Launch:
         x, y, z = (f // c for f, c in zip(self.first, self.cluster, strict=True))
         dx, dy, dz = self.together
         return tuple((x + i, y + j, z + k) for k in range(dz) for j in range(dy) for i in range(dx))
+
+    @property
+    def executed_count(self) -> int:
+        """The number of clusters that are executed together, of all launches."""
+        return sum(len(launch.executed_clusters) for launch in self.concurrent)
+
+    @property
+    def total_count(self) -> int:
+        """The number of clusters of the grid, or of those of all launches that are executed together."""
+        return sum(prod(launch.cluster_counts) for launch in self.concurrent)
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether the executed clusters are named one by one: some of a grid, without an argument for the others."""
+        return any(launch.group is not None for launch in self.concurrent)
 
 
 def reachable_buffers(place: Buffer | Map | AnyNumber) -> Iterator[Buffer]:

@@ -13,7 +13,7 @@ from mcheck.frontend.ptx.launch_reader import LaunchDescription, build_launch, r
 from mcheck.frontend.ptx.module import Module
 from mcheck.frontend.ptx.problems import problem
 
-BUFFER_FIELDS: Final = ("bytes", "gpu", "init")
+BUFFER_FIELDS: Final = ("bytes", "gpu", "peers", "init")
 
 
 def build_launches(module: Module, given: LaunchDescription) -> Launch | LaunchSequence:
@@ -50,7 +50,7 @@ def _declare(name: str, nodes: Mapping[str, Node], declared: dict[str, Buffer], 
 
 
 def _buffer(name: str, node: Node, pointer: Callable[[Node, str], Buffer]) -> Buffer:
-    """Read ``{"bytes": 4096, "gpu": 0, "init": {"hex": "…"}}``."""
+    """Read ``{"bytes": 4096, "gpu": 0, "peers": [1], "init": {"hex": "…"}}``."""
     if not isinstance(node.value, dict):
         node.fail("PTX103", what="buffer", expected='an object such as {"bytes": 4096}')
     for key, item in node.items():
@@ -61,8 +61,16 @@ def _buffer(name: str, node: Node, pointer: Callable[[Node, str], Buffer]) -> Bu
         node.fail("PTX103", what="buffer", expected='its bytes: {"bytes": 4096}, or null if they are unknown')
     gpu = read_gpu(node.child("gpu")) if "gpu" in node.value else 0
     size = read_size(node.child("bytes"))
+    peers = _read_peers(node.child("peers")) if "peers" in node.value else None
     initial, pointers = read_initial(node, name, size, pointer)
-    return Buffer(name, size, initial, declared=True, gpu=gpu, pointers=pointers)
+    return Buffer(name, size, initial, declared=True, gpu=gpu, pointers=pointers, peers=peers)
+
+
+def _read_peers(node: Node) -> tuple[int, ...]:
+    """Read the GPUs that may access a buffer beside its own: ``[1, 2]``."""
+    if not isinstance(node.value, list):
+        node.fail("PTX103", what="list of GPUs", expected="the numbers of GPUs, such as [1]")
+    return tuple(read_gpu(node.child(k)) for k in range(len(node.value)))
 
 
 def _check_names(given: LaunchDescription, launch: Launch, declared: Mapping[str, Buffer]) -> None:

@@ -17,6 +17,7 @@ from mcheck.base.errors import InputError, Span
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.launch import Argument, Buffer, Launch, Map
 from mcheck.frontend.ptx.module import Function, Immediate, Module, Operand, Parameter, Special, Symbol, Variable
+from mcheck.frontend.ptx.module_copies import MARK, owner_of, written_name
 from mcheck.frontend.ptx.problems import problem
 from mcheck.frontend.ptx.taint import MISSING, UNKNOWN
 from mcheck.ir.memory import (
@@ -109,20 +110,28 @@ def with_contents(places: MemoryLayout, words: Mapping[int, bytes]) -> MemoryLay
 
 
 @dataclass(slots=True)
+class _Window:
+    """The shared memory of the CTAs of a launch. ``size`` bytes of it are taken."""
+
+    objects: list[tuple[MemObject, int]] = field(default_factory=list)
+    size: int = SYSTEM_BYTES
+    dynamic: list[tuple[tuple[str, str], Variable]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class _Builder:
     """Allocates addresses."""
 
     objects: list[tuple[MemObject, int]] = field(default_factory=list)
-    shared_objects: list[tuple[MemObject, int]] = field(default_factory=list)
+    windows: dict[str, _Window] = field(default_factory=dict)
+    """By the owner of the names of a launch (``owner_of``)."""
     symbols: dict[tuple[str, str], int] = field(default_factory=dict)
     shared: set[tuple[str, str]] = field(default_factory=set)
     next_global: int = GLOBAL_BASE + 2 * GAP  # what is before the first object is not taken for a parameter
-    next_shared: int = SYSTEM_BYTES
     next_local: int = LOCAL_BASE
     given: Span | None = None
     """The location of what is being placed: a variable, or a parameter (in the launch if it is given there)."""
     contents: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
-    dynamic: list[tuple[tuple[str, str], Variable]] = field(default_factory=list)
     tables: dict[int, Variable] = field(default_factory=dict)
     """Variables with known contents, by address; their initialisers may name variables that get addresses later."""
 
@@ -131,14 +140,15 @@ class _Builder:
         key, self.given = (owner, name), item.span
         check_size(item, MAX_BYTES.get(item.space))
         if item.space == "shared":
+            window = self.windows[owner_of(owner or name)]
             if item.size is None or item.linkage == "extern":
-                self.dynamic.append((key, item))
+                window.dynamic.append((key, item))
                 return
-            at = _align_up(self.next_shared, item.align)
-            self.next_shared = at + item.size
+            at = _align_up(window.size, item.align)
+            window.size = at + item.size
             self.symbols[key] = at
             self.shared.add(key)
-            self.shared_objects.append((_object(short_name(name), "shared", item.size, item.align), at))
+            window.objects.append((_object(short_name(written_name(name)), "shared", item.size, item.align), at))
         elif item.space in ("local", "param"):
             at = _align_up(self.next_local, max(item.align, 8))
             self.next_local = at + (item.size or 0)
@@ -242,8 +252,11 @@ def place_variables(
 ) -> MemoryLayout:
     """Allocate addresses for all variables that these functions can name, and for the buffers of the launch."""
     b = _Builder()
+    owners = {owner_of(one.entry): one for one in launch.concurrent}
+    b.windows = {owner: _Window() for owner in owners}
     for name, item in module.variables.items():
-        b.variable("", name, item)
+        if owner_of(name) in owners:
+            b.variable("", name, item)
     for function in functions:
         for name, item in function.variables.items():
             b.variable(function.name, name, item)
@@ -263,30 +276,36 @@ def place_variables(
     if any(_copies_global(s.opcode) for f in functions for s in f.body):
         at = b.symbols["", UNKNOWN_GLOBAL] = b.reserve(UNKNOWN_GLOBAL_SIZE, 16)
         b.objects.append((_object(UNKNOWN_GLOBAL, "global", UNKNOWN_GLOBAL_SIZE, 16), at))
-    if any(_reads_workspace(o) for f in functions for s in f.body for o in s.operands):
-        at = b.symbols["", GRID_WORKSPACE] = b.reserve(WORKSPACE_SIZE, 256)
-        b.objects.append((_object(GRID_WORKSPACE, "global", WORKSPACE_SIZE, 256, bytes(WORKSPACE_SIZE)), at))
-        b.contents[at] = bytes(WORKSPACE_SIZE), bytes(WORKSPACE_SIZE)
-    _place_dynamic(b, launch)
-    if any(_reads_reserved(o) for f in functions for s in f.body for o in s.operands):
-        b.symbols["", RESERVED] = 0
-        b.shared_objects.append((_object(RESERVED, "shared", SYSTEM_BYTES, 1, bytes(SYSTEM_BYTES)), 0))
-    entry = module.functions[launch.entry]
-    _check_total(entry.span, "the shared variables of the module are", b.next_shared, TENSOR_OFFSET)
-    lanes = len(ctas) * prod(launch.block)
-    _check_total(entry.span, "the variables of the lanes are", lanes * (b.next_local - LOCAL_BASE), MAX_LANE_BYTES)
-    buffers = _place_arguments(b, entry, launch)
+    buffers: dict[str, int] = {}
+    offset = 0
+    for owner, one in owners.items():
+        own = [f for f in functions if owner_of(f.name) == owner]
+        entry = module.functions[one.entry]
+        if any(_reads_workspace(o) for f in own for s in f.body for o in s.operands):
+            at = b.symbols[owner, GRID_WORKSPACE] = b.reserve(WORKSPACE_SIZE, 256)
+            name = _label(GRID_WORKSPACE, owner)
+            b.objects.append((_object(name, "global", WORKSPACE_SIZE, 256, bytes(WORKSPACE_SIZE)), at))
+            b.contents[at] = bytes(WORKSPACE_SIZE), bytes(WORKSPACE_SIZE)
+        window = b.windows[owner]
+        _place_dynamic(b, window, one)
+        if any(_reads_reserved(o) for f in own for s in f.body for o in s.operands):
+            b.symbols["", RESERVED] = 0
+            window.objects.append((_object(RESERVED, "shared", SYSTEM_BYTES, 1, bytes(SYSTEM_BYTES)), 0))
+        _check_total(entry.span, "the shared variables of the module are", window.size, TENSOR_OFFSET)
+        lanes = len(ctas) * prod(one.block)
+        _check_total(entry.span, "the variables of the lanes are", lanes * (b.next_local - LOCAL_BASE), MAX_LANE_BYTES)
+        offset = _place_arguments(b, buffers, entry, one, offset)
+        if any(s.opcode[0] == "tcgen05" for f in own for s in f.body):
+            window.objects.append((_object(TENSOR_MEMORY, "tensor", TENSOR_SIZE, CELL), TENSOR_OFFSET))
     instances = [Instance(item, at, at) for item, at in b.objects]
-    owned = list(b.shared_objects)
-    if any(s.opcode[0] == "tcgen05" for f in functions for s in f.body):
-        owned.append((_object(TENSOR_MEMORY, "tensor", TENSOR_SIZE, CELL), TENSOR_OFFSET))
-    for cta in ctas:
+    executed = [owner for owner, one in owners.items() for _ in range(len(one.executed_clusters) * prod(one.cluster))]
+    for cta, owner in zip(ctas, executed, strict=True):
         base = SHARED_BASE + cta.number * SHARED_WINDOW
-        instances += [Instance(item, base + at, base + at, cta) for item, at in owned]
+        instances += [Instance(item, base + at, base + at, cta) for item, at in b.windows[owner].objects]
     instances.sort(key=lambda i: i.base)
     initialised = {at: short_name(item.name) for at, item in b.tables.items() if item.space == "global"}
     return MemoryLayout(
-        MemoryMap(tuple(instances)), b.symbols, frozenset(b.shared), buffers, b.next_shared,
+        MemoryMap(tuple(instances)), b.symbols, frozenset(b.shared), buffers, max(w.size for w in b.windows.values()),
         b.next_local - LOCAL_BASE, b.contents, initialised,
     )  # fmt: skip
 
@@ -300,9 +319,9 @@ def _reads_workspace(operand: Operand) -> bool:
     return isinstance(operand, Special) and operand.name in WORKSPACE_HALVES
 
 
-def workspace_registers(places: MemoryLayout) -> dict[str, int]:
+def workspace_registers(places: MemoryLayout, entry: str) -> dict[str, int]:
     """The registers that address the workspace of a cooperative launch, with their values, if the kernel uses it."""
-    at = places.symbols.get(("", GRID_WORKSPACE))
+    at = places.symbols.get((owner_of(entry), GRID_WORKSPACE))
     return {} if at is None else {name: at >> shift & 0xFFFFFFFF for name, shift in WORKSPACE_HALVES.items()}
 
 
@@ -315,25 +334,31 @@ def reserved_registers(places: MemoryLayout) -> dict[str, int]:
     return dict(RESERVED_OFFSETS) if ("", RESERVED) in places.symbols else {}
 
 
-def _place_dynamic(b: _Builder, launch: Launch) -> None:
+def _place_dynamic(b: _Builder, window: _Window, launch: Launch) -> None:
     """Place the dynamic shared variables, which all begin at one address."""
-    if not b.dynamic:
+    if not window.dynamic:
         return
-    align = max(DYNAMIC_ALIGN if not b.shared_objects else 128, *(item.align for _, item in b.dynamic))
-    at = _align_up(b.next_shared, align)
-    for key, _ in b.dynamic:
+    align = max(DYNAMIC_ALIGN if not window.objects else 128, *(item.align for _, item in window.dynamic))
+    at = _align_up(window.size, align)
+    for key, _ in window.dynamic:
         b.symbols[key] = at
         b.shared.add(key)
     size = launch.shared
     if size:
-        b.shared_objects.append((_object(short_name(b.dynamic[0][0][1]), "shared", size, align), at))
-    b.next_shared = at + size
+        name = short_name(written_name(window.dynamic[0][0][1]))
+        window.objects.append((_object(name, "shared", size, align), at))
+    window.size = at + size
 
 
-def _place_arguments(b: _Builder, entry: Function, launch: Launch) -> dict[str, int]:
-    """Place the parameters, one after the other in one block, and the buffers that they point to."""
-    buffers: dict[str, int] = {}
-    offset = 0
+def _label(name: str, owner: str) -> str:
+    """The name of an object of a launch (``owner_of``): with its GPU if it is not the first one."""
+    return f"{name}{MARK}{owner}" if owner else name
+
+
+def _place_arguments(b: _Builder, buffers: dict[str, int], entry: Function, launch: Launch, offset: int) -> int:
+    """Place the parameters, one after the other in one block from ``offset`` on, and the buffers that they point to;
+    returns the end of the block.
+    """
     for formal, given in zip(entry.parameters, launch.arguments, strict=True):
         offset = _align_up(offset, max(formal.align, 1))
         at = PARAM_BASE + offset
@@ -341,7 +366,7 @@ def _place_arguments(b: _Builder, entry: Function, launch: Launch) -> dict[str, 
         offset += given.size
         b.given = given.span or formal.span
         b.contents[at] = _place_argument(b, buffers, given, at)
-    return buffers
+    return offset
 
 
 def _place_argument(b: _Builder, buffers: dict[str, int], given: Argument, at: int) -> tuple[bytes, bytes]:
@@ -377,7 +402,7 @@ def _place_buffer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> int:
         else:
             initial = _buffer_contents(b, buffers, buffer)
             whole = initial if 0 < len(initial) == size else None
-            item = _object(buffer.name, "global", size, 256, whole)
+            item = replace(_object(buffer.name, "global", size, 256, whole), gpus=buffer.gpus)
             if whole is None and initial:
                 item = replace(item, held=((0, initial),))
             b.objects.append((item, at))

@@ -12,12 +12,12 @@ LEAVING = ("ret", "exit", "trap")
 
 
 def reachable_places(module: Module, code: Code, opaque: Collection[int] = ()) -> set[int]:
-    """The places in the code reachable from the beginning of the entry. Statements at ``opaque`` places are assumed to
-    fall through.
+    """The places in the code reachable from the beginnings of the entries. Statements at ``opaque`` places are assumed
+    to fall through.
     """
     owners = [(unit.start, unit) for unit in code.units]
     found: set[int] = set()
-    todo = [code.units[0].start]
+    todo = [unit.start for unit in code.units if unit.function.entry]
     while todo:
         at = todo.pop()
         if at in found:

@@ -25,14 +25,30 @@ Quality = NDArray[np.uint8]
 def executed_ctas(launch: Launch) -> tuple[Cta, ...]:
     """The CTAs of the executed clusters, cluster by cluster, by rank."""
     size = prod(launch.cluster)
+    gpus = [one.gpu for one in launch.concurrent for _ in one.executed_clusters]
     return tuple(
-        Cta(number=number * size + rank, gpu=0, cluster=number, rank=rank)
-        for number in range(len(launch.executed_clusters))
+        Cta(number=number * size + rank, gpu=gpu, cluster=number, rank=rank)
+        for number, gpu in enumerate(gpus)
         for rank in range(size)
     )
 
 
-def cta_coordinates(launch: Launch) -> tuple[Extent, ...]:
+def cta_names(launch: Launch) -> tuple[str, ...]:
+    """The names of the executed CTAs in their grids, by number, and their GPUs if there are several; that of a single
+    one is empty.
+    """
+    found = []
+    for one in launch.concurrent:
+        gpu = f"gpu{one.gpu}." if launch.beside else ""
+        number = len(one.executed_clusters) * prod(one.cluster)
+        if one.group is not None or len(one.executed_clusters) > 1:
+            found += [f"{gpu}cta({', '.join(map(str, at))})." for at in _cta_coordinates(one)]
+        else:
+            found += [f"{gpu}cta{rank}." if number > 1 else gpu for rank in range(number)]
+    return tuple(found)
+
+
+def _cta_coordinates(launch: Launch) -> tuple[Extent, ...]:
     """The coordinates in the grid of the executed CTAs, by number."""
     a, b, c = launch.cluster
     ranks = [(i, j, k) for k in range(c) for j in range(b) for i in range(a)]
@@ -56,8 +72,9 @@ class Lanes:
     count: int = field(init=False)
     width: int = field(init=False)
     cluster_size: int = field(init=False)
-    """The CTAs of a cluster."""
-    threads: int = field(init=False)
+    """The CTAs of a cluster, of all launches alike."""
+    launch_number: NDArray[np.int64] = field(init=False)
+    """Which of the launches that are executed together a lane belongs to."""
     exists: Mask = field(init=False)
     cta: NDArray[np.int64] = field(init=False)
     cluster: NDArray[np.int64] = field(init=False)
@@ -66,26 +83,30 @@ class Lanes:
     special: dict[str, Word] = field(init=False)
 
     def __post_init__(self) -> None:
-        block = self.launch.block
-        self.threads = prod(block)
-        self.width = (self.threads + WARP - 1) // WARP * WARP
+        launches = self.launch.concurrent
+        self.width = self.launch.width
         self.cluster_size = prod(self.launch.cluster)
-        self.count = len(self.launch.executed_clusters) * self.cluster_size * self.width
+        counts = [len(one.executed_clusters) * self.cluster_size * self.width for one in launches]
+        self.count = sum(counts)
+        self.launch_number = np.repeat(np.arange(len(launches)), counts)
         index = np.arange(self.count)
         inside = index % self.width
         self.cta = index // self.width
         self.cluster = self.cta // self.cluster_size
-        self.exists = inside < self.threads
+        self.exists = inside < np.array([prod(one.block) for one in launches])[self.launch_number]
         self.values = np.zeros((self.rows, self.count), np.uint64)
         self.quality = np.full((self.rows, self.count), UNKNOWN_NAMELESS, np.uint8)
-        self.special = {k: np.asarray(v).astype(np.uint64) for k, v in self._special(inside).items()}
+        parts = [self._special(one, inside[self.launch_number == k]) for k, one in enumerate(launches)]
+        self.special = {k: np.concatenate([part[k] for part in parts]).astype(np.uint64) for k in parts[0]}
 
-    def _special(self, inside: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-        launch, out = self.launch, {}
+    def _special(self, launch: Launch, inside: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+        """The predefined registers of the lanes of one launch."""
+        out = {}
         block, cluster, grid = launch.block, launch.cluster, launch.grid
-        rank = self.cta % self.cluster_size
+        number = np.arange(len(inside)) // self.width
+        rank = number % self.cluster_size
         place = (rank % cluster[0], rank // cluster[0] % cluster[1], rank // (cluster[0] * cluster[1]))
-        clusters = np.array(launch.executed_clusters)[self.cluster]
+        clusters = np.array(launch.executed_clusters)[number // self.cluster_size]
         thread = (inside % block[0], inside // block[0] % block[1], inside // (block[0] * block[1]))
         one = np.ones_like(inside)
         for k, axis in enumerate("xyz"):
@@ -101,7 +122,7 @@ class Lanes:
         out |= {
             "laneid": lane,
             "warpid": inside // WARP,
-            "nwarpid": one * (self.width // WARP),
+            "nwarpid": one * (launch.width // WARP),
             "cluster_ctarank": rank,
             "cluster_nctarank": one * self.cluster_size,
             "is_explicit_cluster": one * int(self.cluster_size > 1),

@@ -17,7 +17,7 @@ from mcheck.frontend.ptx.launch import Launch, cta_name
 from mcheck.frontend.ptx.memory_layout import POINTER, UNKNOWN_GLOBAL
 from mcheck.frontend.ptx.module import Module
 from mcheck.semantics.tensor_map import element_size
-from mcheck.simt.execution.cluster import Cluster
+from mcheck.simt.execution.cluster import EXITED, Cluster
 from mcheck.simt.grid.footprint import ANY, Footprint, Form
 from mcheck.simt.grid.launch_watch import LaunchWatch, Placement, Releases
 from mcheck.simt.grid.regions import Extent, Region, regions_of
@@ -84,6 +84,8 @@ class LaunchFootprint:
     left_out: int = 0
     one_order: bool = False
     """Whether control depends on the order of threads, of which one was followed."""
+    lost: bool = False
+    """Whether some lanes were not followed to their end."""
     may_signal: bool = False
     apart: bool = False
     """Whether clusters are executed each for itself, since what one does says nothing of others."""
@@ -188,6 +190,7 @@ def _follow_class(module: Module, launch: Launch, limit: Limit, found: LaunchFoo
             s.opcode[1] for u in runner.code.units for s in u.function.body if s.opcode[0] == "griddepcontrol"
         }
         found.one_order |= bool(cluster.trace.order_gaps)
+        found.lost |= bool((cluster.status != EXITED).any()) or any(g.complete for g in cluster.trace.gaps.values())
         memories = _memories(module, launch, runner)
         for placement, footprint in watch.footprints.items():
             found.accesses += _accesses(footprint, placement, made, memories)

@@ -432,11 +432,10 @@ def test_a_tensor_copy_of_what_stores_wrote(at: int, early: bool, verdict: str) 
 
 
 def test_launches_on_different_gpus() -> None:
+    """They run at the same time (``test_modules_gpus.py``)."""
     module = MAKE + kernel("use", READ)
     first, second = launch("make", "a", programmatic=False), launch("use", "a", programmatic=False, gpu=1)
-    found = checked(module, first, second)
-    assert (found.verdict, found.findings) == ("bounded", ())
-    assert "launches on different GPUs are not followed together yet" in str(found.reason)
+    assert [f.code for f in checked(module, first, second).findings] == ["RACE001"]
     assert checked(module, first, {**second, "gpu": 0}).verdict == "proved"
     assert checked(module, first, launch("use", "b", programmatic=False, gpu=1)).verdict == "proved"
     both = [launch("use", "a", programmatic=False, gpu=g) for g in (0, 1)]
@@ -451,7 +450,7 @@ def test_a_wait_that_another_launch_may_end() -> None:
     one, zero = {"grid": 1}, {"init": {"hex": "00000000"}}
     first = launch("set", "a", programmatic=False) | one
     found = checked(module, first, launch("await", "a", programmatic=False, gpu=1) | one, a=zero)
-    assert (found.verdict, found.findings) == ("unknown", ())
+    assert (found.verdict, found.findings) == ("proved", ())
     alone = checked(module, launch("await", "a", programmatic=False) | one, first, a=zero)
     assert [f.code for f in alone.findings] == ["DEAD004"], "the one that sets it begins only when this one has ended"
 

@@ -64,6 +64,7 @@ def test_one_launch_has_the_same_fields() -> None:
 def test_buffers_are_shared_by_name() -> None:
     found = made(A, {**B, "params": {"0": {"buffer": "p"}}}, p={"bytes": 64, "gpu": 2, "init": {"hex": "0102"}})
     shared = Buffer("p", 64, b"\1\2", declared=True, gpu=2)
+    assert shared.gpus is None
     assert [x.buffers for x in found.launches] == [(shared,), (shared,)]
 
 
@@ -111,15 +112,19 @@ MISTAKES = [
      'an object such as {"bytes": 4096}', None, "64"),
     ('{"launches": [{}], "buffers": {"x": {"gpu": 0}}}', "/buffers/x is not a valid buffer",
      'its bytes: {"bytes": 4096}, or null if they are unknown', None, '{"gpu": 0}'),
-    ('{"launches": [{}], "buffers": {"x": {"byte": 8}}}', "the launch has no field byte", "one of bytes, gpu, init",
-     "did you mean bytes?", '"byte"'),
-    ('{"launches": [{}], "buffers": {"x": {"buffer": 8}}}', "the launch has no field buffer", "one of bytes, gpu, init",
-     "the number of bytes is given as bytes", '"buffer"'),
+    ('{"launches": [{}], "buffers": {"x": {"byte": 8}}}', "the launch has no field byte",
+     "one of bytes, gpu, peers, init", "did you mean bytes?", '"byte"'),
+    ('{"launches": [{}], "buffers": {"x": {"buffer": 8}}}', "the launch has no field buffer",
+     "one of bytes, gpu, peers, init", "the number of bytes is given as bytes", '"buffer"'),
     ('{"launches": [{}], "buffers": {"x": {"bytes": -8}}}', "/buffers/x/bytes is not a valid size of a buffer",
      "a number of bytes, or null", None, "-8"),
     ('{"launches": [{}], "buffers": {"x": {"bytes": 1, "init": {"hex": "0102"}}}}',
      "/buffers/x/init does not fit in parameter x: the buffer has 1 bytes, init gives 2", None, None,
      '{"hex": "0102"}'),
+    ('{"launches": [{}], "buffers": {"x": {"bytes": 1, "peers": 1}}}', "/buffers/x/peers is not a valid list of GPUs",
+     "the numbers of GPUs, such as [1]", None, "1"),
+    ('{"launches": [{}], "buffers": {"x": {"bytes": 1, "peers": [-1]}}}', "gpu is -1, expected 0 to 1023", None, None,
+     "-1"),
     ('{"launches": [{}], "buffers": {"x": {"bytes": 1, "gpu": -1}}}', "gpu is -1, expected 0 to 1023", None, None,
      "-1"),
     (WHOLE % (ONE % '{"buffer": "wieghts"}'), "wieghts is not a buffer", "one of p, weights", "did you mean weights?",

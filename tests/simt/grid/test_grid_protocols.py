@@ -48,6 +48,21 @@ def test_a_grid_has_the_errors_of_its_threads(seed: int) -> None:
     assert not found.what, report(found)
 
 
+@pytest.mark.daily
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_launches_on_two_gpus_have_the_errors_of_their_threads(seed: int) -> None:
+    found = compare(generate(Random(seed), gpus=2))
+    assert not found.what, report(found)
+
+
+@pytest.mark.parametrize(("scope", "verdict"), [("sys", Verdict.PROVED), ("gpu", Verdict.FINDING)])
+def test_both_forms_of_a_program_of_two_gpus_are_answered(scope: str, verdict: Verdict) -> None:
+    grid = handed_over("release")
+    wide = [tuple(line.replace(".gpu", f".{scope}") for line in role.lines) for role in grid.draft.roles]
+    found = compare(make_grid(wide, 1, cooperative=False, gpus=(1, 1)), 30.0)
+    assert (found.what, found.outcome, found.module.verdict) == ("", verdict, verdict)
+
+
 @pytest.mark.parametrize(("sem", "verdict"), [("release", Verdict.PROVED), ("relaxed", Verdict.FINDING)])
 def test_both_forms_of_a_program_are_answered(sem: str, verdict: Verdict) -> None:
     found = compare(handed_over(sem))

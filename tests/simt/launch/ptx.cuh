@@ -40,6 +40,12 @@ UPDATE(add_acq_rel, "atom.acq_rel.gpu.global.add", "s32")
 UPDATE(exchange_relaxed, "atom.relaxed.gpu.global.exch", "b32")
 UPDATE(exchange_acq_rel, "atom.acq_rel.gpu.global.exch", "b32")
 
+LOAD(load_relaxed_sys, "ld.relaxed.sys")
+STORE(store_relaxed_sys, "st.relaxed.sys")
+UPDATE(add_relaxed_sys, "atom.relaxed.sys.global.add", "s32")
+UPDATE(add_release_sys, "atom.release.sys.global.add", "s32")
+UPDATE(add_acq_rel_sys, "atom.acq_rel.sys.global.add", "s32")
+
 #undef LOAD
 #undef STORE
 #undef UPDATE
