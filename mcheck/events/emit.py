@@ -23,6 +23,7 @@ from mcheck.events.model_options import Semantics
 from mcheck.events.thread_state import State
 from mcheck.findings.undefined_effects import continues_after
 from mcheck.ir import ops
+from mcheck.ir.alu import UNCOMPUTED
 from mcheck.ir.expr import Const, Expr, Lanes, Reg
 from mcheck.ir.ops import Exit, Op, Wgmma
 from mcheck.ir.program import Program, Thread
@@ -321,8 +322,8 @@ def _parted(e: Emitter, op: Op, state: State) -> list[State]:
 def _alu(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Alu)
     args = tuple(expression(s, state.registers) for s in op.srcs)  # not settled: a result keeps what it depends on
-    if op.op == "activemask":
-        results: tuple[Term, ...] = (("?", (e.thread.index, "activemask", state.instruction)),)
+    if op.op in UNCOMPUTED:
+        results: tuple[Term, ...] = (("?", (e.thread.index, op.op, state.instruction)),)
         dsts = op.dsts
     elif op.op == "nop":
         return [state]
@@ -348,9 +349,13 @@ def _load(e: Emitter, op: Op, state: State) -> list[State]:
     made, addr = e.plan(op, state), e.origin(op.address, state)
     for reg in op.dsts[len(made.accesses) :]:
         e.set_register(state, reg, ("?", (e.thread.index, "nothing", state.instruction)))
-    for reg, access in zip(op.dsts, made.accesses, strict=False):
-        read = e.memory(state, op, Tag.R, access.address, access.size, op.sem, op.proxy, op.scope, addr=addr)
-        e.set_register(state, reg, typed(op.type, ("e", read.uid)))
+    extra = (Tag.NONCOHERENT,) if op.non_coherent else ()
+    for k, (reg, access) in enumerate(zip(op.dsts, made.accesses, strict=False)):
+        read = e.memory(
+            state, op, Tag.R, access.address, access.size, op.sem, op.proxy, op.scope, addr=addr, extra=extra
+        )
+        value: Term = ("?", (e.thread.index, k, state.instruction)) if op.matrix_rows else ("e", read.uid)
+        e.set_register(state, reg, typed(op.type, value))
     state.order += 1
     return [state]
 
@@ -359,9 +364,9 @@ def _load(e: Emitter, op: Op, state: State) -> list[State]:
 def _store(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Store)
     made, addr = e.plan(op, state), e.origin(op.address, state)
-    for src, access in zip(op.srcs, made.accesses, strict=False):
+    for k, (src, access) in enumerate(zip(op.srcs, made.accesses, strict=False)):
         where, size = access.address, access.size
-        value = raw(size, e.term(src, state))
+        value = raw(size, ("?", (e.thread.index, k, state.instruction)) if op.matrix_rows else e.term(src, state))
         data = e.origin(src, state)
         e.memory(state, op, Tag.W, where, size, op.sem, op.proxy, op.scope, value=value, addr=addr, data=data)
     state.order += 1

@@ -377,6 +377,27 @@ ASYNCHRONOUS: list[tuple[str, ops.Op]] = [
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {ff0}, {r0, r1, r2, r3}, [y, 256], p0, 1, 1, 0",
         ops.Wgmma(reads=((Y, C(256)),)),
     ),
+    (
+        "ld.global.nc.v2.u32 {r0, r1}, [x]",
+        ops.Load(dsts=(R0, R1), address=X, type="u32", space="global", non_coherent=True),
+    ),
+    (
+        "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {r0, r1}, [x]",
+        ops.Load(dsts=(R0, R1, None, None), address=X, type="b32", space="shared::cta", matrix_rows=16),
+    ),
+    (
+        "ldmatrix.sync.aligned.m16n16.x2.trans.b8x16.b4x16_p64 {r0, r1, r2, r3}, [x]",
+        ops.Load(dsts=(R0, R1, R2, R3), address=X, type="b32", matrix_rows=32),
+    ),
+    (
+        "stmatrix.sync.aligned.m16n8.x4.trans.shared::cta.b8 [x], {r0, r1, r2, r3}",
+        ops.Store(address=X, srcs=(R0, R1, R2, R3), type="b32", space="shared::cta", matrix_rows=32),
+    ),
+    (
+        "createpolicy.range.global.L2::evict_last.L2::evict_unchanged.b64 rd0, [x], 1024, r1",
+        ops.Alu(op="opaque", type="b64", dsts=(D0,), srcs=()),
+    ),
+    ("trap", ops.Trap()),
     ("wgmma.fence.sync.aligned", ops.WgmmaFence()),
     ("wgmma.commit_group.sync.aligned", ops.Commit(family="wgmma")),
     ("wgmma.wait_group.sync.aligned 1", ops.WaitGroup(family="wgmma", pending=C(1))),

@@ -37,6 +37,7 @@ from mcheck.ir.ops.local import (
     Branch,
     Exit,
     Label,
+    Trap,
     UnknownContinuation,
     performed_operation,
 )
@@ -112,6 +113,7 @@ __all__ = [
     "TensorMove",
     "TensormapCopyFence",
     "TensormapReplace",
+    "Trap",
     "UnknownContinuation",
     "WaitGroup",
     "WarpSync",

@@ -64,6 +64,13 @@ MEANT: tuple[Meant, ...] = (
         "a floating-point literal is held as its bits, so that a constant operand of a floating-point type may be one",
     ),
     Meant(
+        "table",
+        r"^createpolicy\.fractional.*, \d+$",
+        r"Arguments mismatch",
+        "the fraction, too, may be a floating-point literal, held as its bits",
+    ),
+    Meant("ptxas", r"^createpolicy\.cvt\.", r"'\.L2' must come before", _LENIENT + "the level behind the type"),
+    Meant(
         "ptxas",
         r"^cp\.(reduce\.)?async\.bulk",
         r"cannot be the operand '(dstMem|srcMem|mbar)'",

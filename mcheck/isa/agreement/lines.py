@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from mcheck.ir.expr import Const, Expr, Name, Reg
@@ -299,6 +300,10 @@ def family_lines(family: Family, limit: int, bases: int) -> Iterator[Line]:
                     yield Line(opcode, others, family.name, "constant")
 
 
+UNASKED = re.compile(r"ldmatrix\.\S* _,")
+"""Lines at which the assembler crashes."""
+
+
 def all_lines(limit: int = 220, bases: int = 4, families: Sequence[str] = ()) -> list[Line]:
     """The distinct lines over the whole table (or over the named families), always the same ones."""
     found: dict[str, Line] = {}
@@ -308,5 +313,6 @@ def all_lines(limit: int = 220, bases: int = 4, families: Sequence[str] = ()) ->
         # Matrices are spelt in a way of their own.
         own = family.name == matrix.NAME
         for line in matrix.lines() if own else family_lines(family, limit, bases):
-            found.setdefault(line.text, line)
+            if not UNASKED.match(line.text):
+                found.setdefault(line.text, line)
     return list(found.values())

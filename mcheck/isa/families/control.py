@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from mcheck.ir.expr import Name
-from mcheck.ir.ops import Alu, Branch, Exit, Op
-from mcheck.isa.families.common import unsupported
+from mcheck.ir.ops import Alu, Branch, Exit, Op, Trap
 from mcheck.isa.instruction import Value
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
@@ -25,6 +24,10 @@ def _branch(match: Match) -> Op:
 
 def _exit(match: Match) -> Op:
     return Exit(**match.common)
+
+
+def _trap(match: Match) -> Op:
+    return Trap(**match.common)
 
 
 def _nothing(match: Match) -> Op:
@@ -59,5 +62,5 @@ FAMILIES = (
             ),
         ),
     ),
-    Family(name="trap", section="9.7.19.4", title="abort the grid", variants=(Variant(lower=unsupported),)),
+    Family(name="trap", section="9.7.19.4", title="abort the grid", variants=(Variant(lower=_trap),)),
 )
