@@ -277,6 +277,9 @@ class Emitter:
         instance = self.site.at(address)
         assert instance is not None, "the plan has looked"
         tags = (kind, Tag.M, SEM_TAG[sem], PROXY_TAG[proxy], SPACE_TAG[instance.object.space], *extra)
+        earlier = instance.object.earlier_grid
+        if earlier == "writes" or (earlier == "reads" and kind is Tag.W):
+            tags = (*tags, Tag.EARLIER)
         if proxy == "async" and instance.cta is not None:
             more["block"] = instance.cta.number
         physical = instance.physical + (address - instance.base)
@@ -435,6 +438,14 @@ def _fence(e: Emitter, op: Op, state: State) -> list[State]:
         tags = (Tag.F, Tag.RESTRICTED, FENCE_TAG[op.sem], Tag.GEN)
     spaces = frozenset({op.restrict}) if op.restrict in NARROW else frozenset[str]()
     e.event(state, op, tags, scope=op.scope, spaces=spaces)
+    state.order += 1
+    return [state]
+
+
+@handles(ops.GridWait)
+def _grid_wait(e: Emitter, op: Op, state: State) -> list[State]:
+    """Its thread goes on when the grids in front are over, which they are some time: it blocks nobody (9.7.13.13)."""
+    e.event(state, op, (Tag.GRIDWAIT,))
     state.order += 1
     return [state]
 

@@ -68,7 +68,8 @@ class MemObject:
 
     ``init`` is its initial content (``None``: unknown, as of ``.shared``), ``held`` the known parts of a content that
     is not known as a whole: bytes by their offset. ``dialect`` marks a location of the table dialect (32 bits).
-    ``alias_of`` and ``alias_proxy`` represent ``y @ generic aliases x``.
+    ``alias_of`` and ``alias_proxy`` represent ``y @ generic aliases x``. ``earlier_grid`` says what the grid in front,
+    which may still run, does with it: ``writes`` or ``reads``.
     """
 
     name: str
@@ -84,6 +85,7 @@ class MemObject:
     dialect: bool = False
     alias_of: str | None = None
     alias_proxy: str | None = None
+    earlier_grid: str | None = None
     span: Span | None = field(default=None, compare=False)
 
 

@@ -398,6 +398,8 @@ ASYNCHRONOUS: list[tuple[str, ops.Op]] = [
         ops.Alu(op="opaque", type="b64", dsts=(D0,), srcs=()),
     ),
     ("trap", ops.Trap()),
+    ("griddepcontrol.wait", ops.GridWait()),
+    ("griddepcontrol.launch_dependents", ops.Alu(op="nop", type="b32", dsts=(), srcs=())),
     ("wgmma.fence.sync.aligned", ops.WgmmaFence()),
     ("wgmma.commit_group.sync.aligned", ops.Commit(family="wgmma")),
     ("wgmma.wait_group.sync.aligned 1", ops.WaitGroup(family="wgmma", pending=C(1))),

@@ -350,5 +350,6 @@ HANDLERS: dict[type[Op], Handler] = {
     ops.MbarrierWait: _wait,
     ops.MbarrierPending: _pending,
     ops.WgmmaFence: _nothing,
+    ops.GridWait: _nothing,
     **async_operations.HANDLERS,
 }

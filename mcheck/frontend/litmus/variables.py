@@ -24,6 +24,7 @@ SIZES: dict[str, int] = {
 REGISTER_TYPES = frozenset(SIZES) - {"tensormap"} | {"pred"}
 SPACES = ("global", "shared", "const", "param")
 LINKAGE = ("visible", "extern", "weak", "common")
+EARLIER = {"written": "writes", "read": "reads"}
 MAX_BYTES = 256 << 20
 _FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
 
@@ -120,6 +121,7 @@ def _variable(
                 dims[0] = outer
     if unsized and dims[0] == 0:
         raise problem("LIT025", span, size="[]", expected="a size, or an initialiser that gives it")
+    earlier = _earlier_grid(tokens) if space == "global" else None
     elem_size = SIZES[kind]
     size = elem_size
     for dim in dims:
@@ -137,10 +139,22 @@ def _variable(
     item = MemObject(
         name=name, space=space, elem=kind, elem_size=elem_size, dims=tuple(dims),
         align=natural if align is None else align, size=size, init=content, span=span,
+        earlier_grid=earlier,
     )  # fmt: skip
     scope.declare_object(item, span)
     if maps:
         initial.maps[name] = maps
+
+
+def _earlier_grid(tokens: Tokens) -> str | None:
+    """Parse ``written by earlier grid`` or ``read by earlier grid``."""
+    if tokens.text not in EARLIER:
+        return None
+    does = EARLIER[tokens.text]
+    tokens.at += 1
+    for word in ("by", "earlier", "grid"):
+        tokens.expect(word)
+    return does
 
 
 def _maps(tokens: Tokens, scope: Scope, dims: list[int], name: str) -> list[MapFields]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mcheck.ir.expr import Name
-from mcheck.ir.ops import Alu, Branch, Exit, Op, Trap
+from mcheck.ir.ops import Alu, Branch, Exit, GridWait, Op, Trap
+from mcheck.isa.families.common import SM_90
 from mcheck.isa.instruction import Value
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
@@ -28,6 +29,10 @@ def _exit(match: Match) -> Op:
 
 def _trap(match: Match) -> Op:
     return Trap(**match.common)
+
+
+def _grid_wait(match: Match) -> Op:
+    return GridWait(**match.common)
 
 
 def _nothing(match: Match) -> Op:
@@ -58,6 +63,21 @@ FAMILIES = (
                     Slot("type", ("u32",), kind="type"),
                 ),
                 args=(Arg("count", "imm", values=tuple(range(24, 257, 8))),),
+                lower=_nothing,
+            ),
+        ),
+    ),
+    Family(
+        name="griddepcontrol",
+        section="9.7.13.13",
+        title="control of the grids in front of this one and behind it in a stream",
+        ptx="7.8",
+        needs=SM_90,
+        variants=(
+            Variant(name="wait", slots=(Slot("action", ("wait",), kind="name"),), lower=_grid_wait),
+            Variant(
+                name="launch of dependents",
+                slots=(Slot("action", ("launch_dependents",), kind="name"),),
                 lower=_nothing,
             ),
         ),

@@ -344,3 +344,16 @@ P@cta 0 {
 """
     told = [message for message, _ in parse(text, "unset.litmus").warnings]
     assert told == [f"register {name} of P is neither written nor initialised" for name in ("p9", "r3")]
+
+
+def test_what_an_earlier_grid_does_is_said_behind_a_declaration() -> None:
+    init = ".global .u32 x[2] = {1, 2} written by earlier grid, y read by earlier grid, z;"
+    program = parse(f"PTX t\n{{ {init} }}\nP@cta 0 {{ griddepcontrol.wait; }}\n", "t.litmus")
+    found = {i.object.name: (i.object.earlier_grid, i.object.init) for i in program.memory.instances}
+    assert found == {"x": ("writes", bytes([1, 0, 0, 0, 2, 0, 0, 0])), "y": ("reads", bytes(4)), "z": (None, bytes(4))}
+
+
+@pytest.mark.parametrize("init", [".shared .u32 x written by earlier grid;", ".global .u32 x written by another grid;"])
+def test_other_words_behind_a_declaration_are_mistakes(init: str) -> None:
+    with pytest.raises(InputError):
+        parse(f"PTX t\n{{ {init} }}\nP@cta 0 {{ griddepcontrol.wait; }}\n", "t.litmus")

@@ -193,10 +193,10 @@ def _enter_combined_access(m: Machine, agent: Agent, op: ops.Load | ops.Store) -
 
 def reads_unwritten(m: Machine, agent: Agent, event: Event) -> bool:
     """Whether an access reads an object that nothing writes."""
-    if Tag.W in event.tags or not m.setup.unwritten_objects:
+    if Tag.W in event.tags or not m.setup.unrecorded_objects:
         return False
     instance = agent.emitters[0].site.at(event.address)
-    return instance is not None and instance.base in m.setup.unwritten_objects
+    return instance is not None and instance.base in m.setup.unrecorded_objects
 
 
 def _store_lane_values(m: Machine, agent: Agent, op: ops.Store, where: SpreadBytes) -> None:

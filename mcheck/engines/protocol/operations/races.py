@@ -275,6 +275,9 @@ def _describe_use(m: Machine, code: str, agent: Agent, event: Event, other: Even
         address = other.mbarrier.address
     name = m.label(address)
     match code:
+        case "RACE012":
+            does = "written" if Tag.W in event.tags else "read"
+            return f"{m.describe_object(event)} is {does} before a griddepcontrol.wait for the grid in front", ""
         case "UB201":
             bar = m.mbarriers.get(address)
             hint = suggest_publication(m, agent, bar, event.op) if bar is not None else ""
