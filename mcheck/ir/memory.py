@@ -28,6 +28,8 @@ TENSOR_OFFSET = 0x80_0000
 """The offset of a CTA's tensor memory in its window: not reachable by addresses of shared memory."""
 TENSOR_MEMORY = "tensor memory"
 """The name of the tensor memory object."""
+CANCEL_RESPONSES = "clusterlaunchcontrol responses"
+"""The name of the object with what ``clusterlaunchcontrol.try_cancel`` may answer."""
 TENSOR_LANES = 128
 TENSOR_COLUMNS = 512
 CELL = 4

@@ -7,13 +7,12 @@ popc prmt rcp rsqrt sad set shf sin slct sqrt subc szext tanh testp vabsdiff vad
 _MEMORY = """alloca applypriority discard getctarank isspacep istypep ldu multimem prefetchu
 stackrestore stacksave suld suq sured sust tex tld4 txq"""
 _MATRIX = "mma movmatrix tcgen05 wmma"
-_CONTROL = "brev brkpt brx call clusterlaunchcontrol pmevent"
+_CONTROL = "brev brkpt brx call pmevent"
 
 INSTEAD = {
     "mma": "it accesses registers only: leave it out",
     "movmatrix": "it accesses registers only: leave it out",
     "tcgen05": "supported in modules (mcheck check KERNEL.ptx); in a sketch, use wgmma and an arrive instead",
-    "clusterlaunchcontrol": "in a sketch, use a bulk copy of 16 bytes instead of try_cancel, multicast if it is",
 }
 """What does the same as far as order is concerned, for those that kernels with asynchronous copies have."""
 

@@ -9,6 +9,7 @@ import pytest
 
 from mcheck.ir import ops
 from mcheck.ir.expr import Binary, Const, Name, Reg, Special, Unary
+from mcheck.ir.memory import CANCEL_RESPONSES
 from mcheck.isa import decode
 from mcheck.isa.families import DIALECT, PTX
 from mcheck.isa.instruction import Instruction
@@ -399,6 +400,24 @@ ASYNCHRONOUS: list[tuple[str, ops.Op]] = [
     ),
     ("trap", ops.Trap()),
     ("griddepcontrol.wait", ops.GridWait()),
+    (
+        "clusterlaunchcontrol.try_cancel.async.mbarrier::complete_tx::bytes.b128 [x], [y]",
+        ops.BulkCopy(
+            dst=X, src=Name(CANCEL_RESPONSES), size=C(16), dst_space="shared::cta", src_space="global", mbar=Y
+        ),
+    ),
+    (
+        "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p0, rq0",
+        ops.Alu(op="unpack", type="b128", dsts=(None, None, None, P0), srcs=(Reg("rq0"),)),
+    ),
+    (
+        "clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {r0, r1, r2, _}, rq0",
+        ops.Alu(op="unpack", type="b128", dsts=(R0, R1, R2, None), srcs=(Reg("rq0"),)),
+    ),
+    (
+        "clusterlaunchcontrol.query_cancel.get_first_ctaid::y.b32.b128 r0, rq0",
+        ops.Alu(op="unpack", type="b128", dsts=(None, R0, None, None), srcs=(Reg("rq0"),)),
+    ),
     ("griddepcontrol.launch_dependents", ops.Alu(op="nop", type="b32", dsts=(), srcs=())),
     ("wgmma.fence.sync.aligned", ops.WgmmaFence()),
     ("wgmma.commit_group.sync.aligned", ops.Commit(family="wgmma")),

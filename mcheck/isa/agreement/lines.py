@@ -300,7 +300,7 @@ def family_lines(family: Family, limit: int, bases: int) -> Iterator[Line]:
                     yield Line(opcode, others, family.name, "constant")
 
 
-UNASKED = re.compile(r"ldmatrix\.\S* _,")
+UNASKED = re.compile(r"(ldmatrix\.|clusterlaunchcontrol\.query_cancel\.get_first_ctaid)\S* _,")
 """Lines at which the assembler crashes."""
 
 

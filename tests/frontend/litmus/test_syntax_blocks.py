@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcheck.base.errors import InputError
+from mcheck.base.errors import InputError, Unsupported
 from mcheck.frontend.litmus import load, parse
 from mcheck.ir.condition import Compare, ConstTerm, RegTerm
 from mcheck.ir.expr import Binary, Const, Name, Reg, Special, Unary
@@ -357,3 +357,22 @@ def test_what_an_earlier_grid_does_is_said_behind_a_declaration() -> None:
 def test_other_words_behind_a_declaration_are_mistakes(init: str) -> None:
     with pytest.raises(InputError):
         parse(f"PTX t\n{{ {init} }}\nP@cta 0 {{ griddepcontrol.wait; }}\n", "t.litmus")
+
+
+REQUEST = "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [a], [b];"
+
+
+def test_a_request_for_a_cluster_is_a_branch_to_a_copy_of_either_response() -> None:
+    program = block(f"{REQUEST} {REQUEST}", ".shared .align 16 .b8 a[16]; .shared .b64 b;")
+    copies = [op for op in program.threads[0].code if isinstance(op, BulkCopy)]
+    assert len(copies) == 6
+    assert {op.text for op in copies} == {REQUEST.rstrip(";")}
+    sources = {op.src for op in copies}
+    assert len(sources) == 2
+    assert {op.size for op in copies} == {Const(16)}
+
+
+def test_a_request_for_a_cluster_is_for_the_block_form() -> None:
+    text = f"PTX t\n{{ .shared .align 16 .b8 a[16]; .shared .b64 b; }}\n P0@cta 0 ;\n {REQUEST}\n"
+    with pytest.raises(Unsupported, match="block form"):
+        parse(text, "t.litmus")
