@@ -69,6 +69,12 @@ MEANT: tuple[Meant, ...] = (
         r"Arguments mismatch",
         "the fraction, too, may be a floating-point literal, held as its bits",
     ),
+    Meant(
+        "ptxas",
+        r"^clusterlaunchcontrol\.query_cancel\.\w+\.",
+        r"'\.(is_canceled|get_first_ctaid\S*)' is not legal|must come before",
+        _LENIENT + "what is asked behind the type",
+    ),
     Meant("ptxas", r"^createpolicy\.cvt\.", r"'\.L2' must come before", _LENIENT + "the level behind the type"),
     Meant(
         "ptxas",

@@ -55,7 +55,7 @@ def _words(match: Match, *found: object) -> Op:
     return Alu(op="unpack", type="b128", dsts=found, srcs=(value(match.args["response"]),), **match.common)  # type: ignore[arg-type]
 
 
-_RESPONSE = Arg("response", "reg", "b128")
+_RESPONSE = Arg("response", "src", "b128")
 _B32, _B128 = Slot("type", ("b32",), kind="type"), Slot("of", ("b128",), kind="type")
 
 FAMILIES = (
