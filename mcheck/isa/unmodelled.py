@@ -6,13 +6,12 @@ _ARITHMETIC = """addc bfe bfi bfind bmsk brev clz cnot copysign cos dp2a dp4a ex
 popc prmt rcp rsqrt sad set shf sin slct sqrt subc szext tanh testp vabsdiff vadd vmax vmin vset vshl vshr vsub"""
 _MEMORY = """alloca applypriority discard getctarank isspacep istypep ldu multimem prefetchu
 stackrestore stacksave suld suq sured sust tex tld4 txq"""
-_MATRIX = "mma movmatrix tcgen05 wmma"
+_MATRIX = "mma movmatrix wmma"
 _CONTROL = "brev brkpt brx call pmevent"
 
 INSTEAD = {
     "mma": "it accesses registers only: leave it out",
     "movmatrix": "it accesses registers only: leave it out",
-    "tcgen05": "supported in modules (mcheck check KERNEL.ptx); in a sketch, use wgmma and an arrive instead",
 }
 """What does the same as far as order is concerned, for those that kernels with asynchronous copies have."""
 

@@ -26,6 +26,7 @@ from mcheck.frontend.litmus.periodicity import find_periodic_loops
 from mcheck.frontend.litmus.placement import parse_placement
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.statements import Body, Define, For, If, Mark, Statement
+from mcheck.frontend.litmus.tensor_memory import is_tensor_memory, place_accesses
 from mcheck.frontend.litmus.unroll import Counting
 from mcheck.ir.expr import Binary, Const, Expr, Name
 from mcheck.ir.loop_unrolling import Aperiodic, LoopPeriodicity
@@ -396,6 +397,8 @@ class _Statements:
             if is_request(step.op):
                 self.requests = True
                 steps += follow_outcomes(step)
+            elif is_tensor_memory(step.op):
+                steps += place_accesses(step, scope)
             else:
                 steps.append(step)
             tokens.semicolon()

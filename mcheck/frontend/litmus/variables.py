@@ -12,7 +12,7 @@ from mcheck.frontend.litmus.lexer import NAME, NUMBER, Tokens, integer
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.tensormaps import MapFields, parse_tensor_map
 from mcheck.ir.expr import Const, Expr
-from mcheck.ir.memory import MemObject
+from mcheck.ir.memory import CELL, TENSOR_LANES, MemObject
 
 SIZES: dict[str, int] = {
     "b8": 1, "u8": 1, "s8": 1, "e4m3": 1, "e5m2": 1,
@@ -36,7 +36,7 @@ def parse_variables(tokens: Tokens, scope: Scope, initial: Initial) -> None:
     at = tokens.at
     words = tokens.text.split(".")[1:]
     space = words[0] if words else ""
-    if tokens.kind != NAME or tokens.text[0] != "." or space.removesuffix("::cta") not in SPACES:
+    if tokens.kind != NAME or tokens.text[0] != "." or space.removesuffix("::cta") not in (*SPACES, "tensor"):
         if tokens.kind == NAME and tokens.text[0] == ".":
             raise problem(
                 "LIT023", tokens.span(), found=f"'.{space}'", expected="one of .global, .shared, .const, .param",
@@ -104,13 +104,16 @@ def _variable(
             raise problem("LIT025", tokens.span_since(at), size="more than 16 dimensions")
     if lanes > 1:
         dims.append(lanes)
+    if space == "tensor" and (SIZES[kind] != CELL or len(dims) < 2 or dims[-2] != TENSOR_LANES):
+        expected = f"an array [{TENSOR_LANES}][columns] of a type of 32 bits, perhaps several"
+        raise problem("LIT025", tokens.span_since(at), size="another shape", expected=expected)
     values: list[tuple[int, Expr, Span]] | None = None
     maps: list[MapFields] = []
     if tokens.text == "=":
         equals = tokens.at
         tokens.at += 1
-        if space == "shared":
-            raise problem("LIT027", tokens.span(equals), space=".shared", hint="store the initial value in a thread")
+        if space in ("shared", "tensor"):
+            raise problem("LIT027", tokens.span(equals), space=f".{space}", hint="store the initial value in a thread")
         if kind == "tensormap":
             maps = _maps(tokens, scope, dims, name)
             if unsized:
@@ -133,7 +136,7 @@ def _variable(
     natural = elem_size * lanes if kind != "tensormap" else 64
     if kind == "tensormap":
         align = max(align or 64, 64)
-    content = None if space == "shared" or maps else bytes(size)
+    content = None if space in ("shared", "tensor") or maps else bytes(size)
     if values is not None and content is not None:
         content = _content(values, size, elem_size, kind, name, initial)
     item = MemObject(

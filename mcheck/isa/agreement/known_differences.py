@@ -75,6 +75,12 @@ MEANT: tuple[Meant, ...] = (
         r"'\.(is_canceled|get_first_ctaid\S*)' is not legal|must come before",
         _LENIENT + "what is asked behind the type",
     ),
+    Meant(
+        "table",
+        r"^tcgen05\.(de)?alloc\.",
+        r"unexpected value '\d+', expected to be",
+        _RUN_TIME + "a number of columns that is no power of two from 32 to 512",
+    ),
     Meant("ptxas", r"^createpolicy\.cvt\.", r"'\.L2' must come before", _LENIENT + "the level behind the type"),
     Meant(
         "ptxas",

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from mcheck.ir.expr import Const, Expr, Name, Reg
-from mcheck.isa.agreement import matrix
+from mcheck.isa.agreement import matrix, tensor_memory
 from mcheck.isa.agreement.sample import (
     OBJECTS,
     SINK,
@@ -311,8 +311,13 @@ def all_lines(limit: int = 220, bases: int = 4, families: Sequence[str] = ()) ->
         if families and family.name not in families:
             continue
         # Matrices are spelt in a way of their own.
-        own = family.name == matrix.NAME
-        for line in matrix.lines() if own else family_lines(family, limit, bases):
+        if family.name == matrix.NAME:
+            asked = matrix.lines()
+        elif family.name in tensor_memory.NAMES:
+            asked = tensor_memory.lines(family.name)
+        else:
+            asked = family_lines(family, limit, bases)
+        for line in asked:
             if not UNASKED.match(line.text):
                 found.setdefault(line.text, line)
     return list(found.values())

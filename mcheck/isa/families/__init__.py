@@ -19,6 +19,7 @@ from mcheck.isa.families import (
     memory,
     scalar,
     tensor,
+    tensor_memory,
     tensormap,
     wgmma,
 )
@@ -42,6 +43,7 @@ PTX: tuple[Family, ...] = (
     *async_store.FAMILIES,
     *tensormap.FAMILIES,
     *wgmma.FAMILIES,
+    *tensor_memory.FAMILIES,
 )
 """Every instruction of the PTX ISA in the table."""
 
