@@ -124,8 +124,10 @@ class _Instances:
     def _read(self) -> tuple[list[Role], int] | None:
         """The roles with the parameter as a name, and the offset at which they end."""
         try:
-            _, tokens, roles = _parse_symbolically(self._head, self._end)
+            scope, tokens, roles = _parse_symbolically(self._head, self._end)
         except (InputError, Aperiodic, Unsupported):
+            return None
+        if scope.mistakes:  # the parameter stands where a number has to, as in the place of a role
             return None
         return list(roles.values()), tokens.starts[tokens.at]
 
@@ -161,6 +163,8 @@ def find_rounds(head: Header, end: int) -> LoopPeriodicity:
         scope, _, roles = _parse_symbolically(head, end)
     except InputError as error:
         raise Aperiodic(error.message, error.span) from None
+    if scope.mistakes:
+        raise Aperiodic("the number stands where a constant has to, as in the place of a role")
     assert scope.parameter is not None, "asked of files that have such a constant"
     return find_periodic_loops(roles, scope.objects, scope.parameter[0])
 
