@@ -313,7 +313,7 @@ def _wgmma(m: Machine, runner: Runner, op: Op) -> None:
 
 
 def _tensor_memory(m: Machine, runner: Runner, op: Op) -> None:
-    """An operation on tensor memory: what it computes is not known, so neither is what it leaves. It is over at once."""
+    """An operation on tensor memory is over at once; what it computes is not known, so neither is what it leaves."""
     for stored in m.plan_of(runner, op).stores:
         m.memory.store(stored.address, stored.size, None)
         m.changes += 1
