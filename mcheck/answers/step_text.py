@@ -16,6 +16,7 @@ KINDS: dict[type[Op], StepKind] = {
     ops.Atomic: StepKind.UPDATE,
     ops.Fence: StepKind.FENCE,
     ops.WgmmaFence: StepKind.FENCE,
+    ops.GridWait: StepKind.FENCE,
     ops.ProxyFence: StepKind.PROXY_FENCE,
     ops.TensormapCopyFence: StepKind.PROXY_FENCE,
     ops.Barrier: StepKind.BARRIER,

@@ -10,6 +10,7 @@ from mcheck.answers.result import NOT_UNDEFINED, Answer
 from mcheck.base.reasons import Cause, Reason, Reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.findings.finding import Finding
+from mcheck.ir.memory import CANCEL_RESPONSES
 from mcheck.ir.program import Program
 
 ACCEPTED = frozenset(("RACE005", "RACE007", "RACE008"))
@@ -53,6 +54,12 @@ def add_verdict(given: Answer) -> Answer:
     return replace(given, verdict=verdict, reasons=reasons)
 
 
+CANCELLED = (
+    "the clusters whose launch is cancelled are those behind the declared ones, in the turn of the CTAs that ask, at"
+    " most three for a thread that asks in a loop with a label; who got none gets none later"
+)
+
+
 def assumptions(program: Program) -> tuple[str, ...]:
     """The assumptions of every engine."""
     threads, ctas = len(program.threads), len({t.place.cta for t in program.threads})
@@ -60,6 +67,7 @@ def assumptions(program: Program) -> tuple[str, ...]:
         f"sizes as written: {_count(threads, 'thread')} in {_count(ctas, 'CTA')}{LOOPS}",
         "the scheduler is fair and every write eventually becomes visible",
         *list_readings(program),
+        *((CANCELLED,) if any(i.object.name == CANCEL_RESPONSES for i in program.memory.instances) else ()),
         *program.assumptions.describe(),
     )
 

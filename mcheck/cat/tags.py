@@ -73,6 +73,13 @@ class Tag(StrEnum):
     SIGNALLED = "SIGNALLED", "source reads of bulk copies that tell an mbarrier when they are done", "9.7.9.25.4.1"
     CPASYNC = "CPASYNC", "memory operations of cp.async", "9.7.9.25.3.1"
     ASYNCREDUCTION = "ASYNCREDUCTION", "element reductions of cp.reduce.async.bulk and red.async", "9.7.9.25.4.2"
+    GRIDWAIT = "GRIDWAIT", "griddepcontrol.wait", "9.7.13.13"
+    EARLIER = (
+        "EARLIER",
+        "accesses of what the grid in front writes, and writes of what it reads",
+        "9.7.13.13",
+    )
+    NONCOHERENT = "NONCOHERENT", "reads of ld.global.nc", "9.7.9.9"
     WGMMA = "WGMMA", "reads of wgmma.mma_async", "8.9.1.1"
     WGFENCE = "WGFENCE", "wgmma.fence, and fence.proxy.async in a thread with wgmma", "8.9.1.1, 9.7.15.7.1"
     PIPE = (

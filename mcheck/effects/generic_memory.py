@@ -18,7 +18,11 @@ FULL_MASK = 0xFFFFFFFF
 
 @plans(ops.Load, ops.Store, ops.Atomic)
 def scalars(op: ops.Load | ops.Store | ops.Atomic, o: Operands, site: Site) -> Plan:
-    """A load, a store or an atomic: a vector is a set of scalar accesses, aligned as a whole (8.2.4, 6.4.1)."""
+    """A load, a store or an atomic: a vector is a set of scalar accesses, aligned as a whole (8.2.4, 6.4.1). Of
+    ldmatrix and stmatrix only as many lanes access memory as there are rows (9.7.14.5.15, 9.7.14.5.16).
+    """
+    if isinstance(op, ops.Load | ops.Store) and 0 < op.matrix_rows <= site.place.lane:
+        return Plan()
     base, size = o.address("address"), type_size(op.type)
     count = len(op.dsts) if isinstance(op, ops.Load) else len(op.srcs) if isinstance(op, ops.Store) else 1
     faults = Faults()
@@ -35,6 +39,14 @@ def divergent_aligned(op: ops.DivergentAligned, o: Operands, site: Site) -> Plan
     """Undefined behaviour only."""
     faults = Faults()
     faults.add(op.code, op.reason)
+    return Plan(faults=faults.all())
+
+
+@plans(ops.Trap)
+def trap(op: ops.Trap, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
+    """The grid is aborted (9.7.19.4)."""
+    faults = Faults()
+    faults.add("UB703", "executes trap, which aborts the grid")
     return Plan(faults=faults.all())
 
 

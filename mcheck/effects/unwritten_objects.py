@@ -25,6 +25,11 @@ def find_unwritten_objects(program: Program) -> frozenset[int]:
     return frozenset(found)
 
 
+def without_earlier_writes(program: Program, unwritten: frozenset[int]) -> frozenset[int]:
+    """Those of some unwritten objects that an earlier grid does not write either: reads of them need no events."""
+    return unwritten - {i.base for i in program.memory.instances if i.object.earlier_grid == "writes"}
+
+
 def _targets(program: Program, op: Op) -> list[int | None]:
     """Where an operation may write outside shared and tensor memory; a tensor copy writes where its map says."""
     if isinstance(op, ops.TensorCopy):

@@ -23,6 +23,7 @@ from mcheck.events.model_options import Semantics
 from mcheck.events.thread_state import State
 from mcheck.findings.undefined_effects import continues_after
 from mcheck.ir import ops
+from mcheck.ir.alu import UNCOMPUTED
 from mcheck.ir.expr import Const, Expr, Lanes, Reg
 from mcheck.ir.ops import Exit, Op, Wgmma
 from mcheck.ir.program import Program, Thread
@@ -276,6 +277,9 @@ class Emitter:
         instance = self.site.at(address)
         assert instance is not None, "the plan has looked"
         tags = (kind, Tag.M, SEM_TAG[sem], PROXY_TAG[proxy], SPACE_TAG[instance.object.space], *extra)
+        earlier = instance.object.earlier_grid
+        if earlier == "writes" or (earlier == "reads" and kind is Tag.W):
+            tags = (*tags, Tag.EARLIER)
         if proxy == "async" and instance.cta is not None:
             more["block"] = instance.cta.number
         physical = instance.physical + (address - instance.base)
@@ -321,8 +325,8 @@ def _parted(e: Emitter, op: Op, state: State) -> list[State]:
 def _alu(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Alu)
     args = tuple(expression(s, state.registers) for s in op.srcs)  # not settled: a result keeps what it depends on
-    if op.op == "activemask":
-        results: tuple[Term, ...] = (("?", (e.thread.index, "activemask", state.instruction)),)
+    if op.op in UNCOMPUTED:
+        results: tuple[Term, ...] = (("?", (e.thread.index, op.op, state.instruction)),)
         dsts = op.dsts
     elif op.op == "nop":
         return [state]
@@ -348,9 +352,13 @@ def _load(e: Emitter, op: Op, state: State) -> list[State]:
     made, addr = e.plan(op, state), e.origin(op.address, state)
     for reg in op.dsts[len(made.accesses) :]:
         e.set_register(state, reg, ("?", (e.thread.index, "nothing", state.instruction)))
-    for reg, access in zip(op.dsts, made.accesses, strict=False):
-        read = e.memory(state, op, Tag.R, access.address, access.size, op.sem, op.proxy, op.scope, addr=addr)
-        e.set_register(state, reg, typed(op.type, ("e", read.uid)))
+    extra = (Tag.NONCOHERENT,) if op.non_coherent else ()
+    for k, (reg, access) in enumerate(zip(op.dsts, made.accesses, strict=False)):
+        read = e.memory(
+            state, op, Tag.R, access.address, access.size, op.sem, op.proxy, op.scope, addr=addr, extra=extra
+        )
+        value: Term = ("?", (e.thread.index, k, state.instruction)) if op.matrix_rows else ("e", read.uid)
+        e.set_register(state, reg, typed(op.type, value))
     state.order += 1
     return [state]
 
@@ -359,9 +367,9 @@ def _load(e: Emitter, op: Op, state: State) -> list[State]:
 def _store(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Store)
     made, addr = e.plan(op, state), e.origin(op.address, state)
-    for src, access in zip(op.srcs, made.accesses, strict=False):
+    for k, (src, access) in enumerate(zip(op.srcs, made.accesses, strict=False)):
         where, size = access.address, access.size
-        value = raw(size, e.term(src, state))
+        value = raw(size, ("?", (e.thread.index, k, state.instruction)) if op.matrix_rows else e.term(src, state))
         data = e.origin(src, state)
         e.memory(state, op, Tag.W, where, size, op.sem, op.proxy, op.scope, value=value, addr=addr, data=data)
     state.order += 1
@@ -430,6 +438,14 @@ def _fence(e: Emitter, op: Op, state: State) -> list[State]:
         tags = (Tag.F, Tag.RESTRICTED, FENCE_TAG[op.sem], Tag.GEN)
     spaces = frozenset({op.restrict}) if op.restrict in NARROW else frozenset[str]()
     e.event(state, op, tags, scope=op.scope, spaces=spaces)
+    state.order += 1
+    return [state]
+
+
+@handles(ops.GridWait)
+def _grid_wait(e: Emitter, op: Op, state: State) -> list[State]:
+    """Its thread goes on when the grids in front are over, which they are some time: it blocks nobody (9.7.13.13)."""
+    e.event(state, op, (Tag.GRIDWAIT,))
     state.order += 1
     return [state]
 

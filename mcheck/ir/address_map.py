@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW, Cta, Instance, MemObject, MemoryMap
+from mcheck.ir.memory import (
+    GLOBAL_BASE,
+    SHARED_BASE,
+    SHARED_WINDOW,
+    TENSOR_OFFSET,
+    Cta,
+    Instance,
+    MemObject,
+    MemoryMap,
+)
 
 GRAIN = 256
 APART = 1 << 32
@@ -31,20 +40,21 @@ def shared_size(objects: Iterable[MemObject]) -> int:
 
 
 def lay_out(objects: Sequence[MemObject], ctas: Sequence[Cta], *, apart: bool = False) -> MemoryMap:
-    """An instance of every global object, and of every shared one in each of ``ctas``; an alias follows its target.
+    """An instance of every global object, and of every one in shared or tensor memory in each of ``ctas``; an alias
+    follows its target.
 
     Global objects that are laid ``apart`` lie where they lie whatever their sizes are, if there is room.
     """
     room = (len(objects) + 1) * APART <= SHARED_BASE - GLOBAL_BASE and all(item.size < APART for item in objects)
     found: list[Instance] = []
     places: dict[tuple[str, int], Instance] = {}
-    offsets = {"global": 0, "shared": 0}
+    offsets = {"global": 0, "shared": 0, "tensor": TENSOR_OFFSET}
     for item in objects:
-        shared = item.space == "shared"
+        shared = item.space in ("shared", "tensor")
         own = item.alias_of is None or item.alias_proxy == "generic"
         offset = 0
         if own:
-            window = "shared" if shared else "global"
+            window = item.space if shared else "global"
             offset = _aligned(offsets[window], item.align)
             offsets[window] = _after(offset, item.size)
             if apart and room and not shared:

@@ -4,7 +4,7 @@ Values are Python integers: those of a signed type lie in its signed range, thos
 negative, a predicate is 0 or 1. Sources may be given in any representation; they are first brought into the range of
 their type. Floating-point types count as their bits (``mov`` and ``selp`` move them).
 
-``mapa`` and ``activemask`` depend on the place of the thread and are not computed here.
+``mapa`` depends on the place of the thread and is not computed here; nor is what ``UNCOMPUTED`` lists.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from mcheck.base.errors import InternalError
+
+UNCOMPUTED = ("activemask", "opaque")
+"""Operations of whose results nothing is known."""
 
 _WIDTHS = {"pred": 1, "bf16": 16}
 _WIDER = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}

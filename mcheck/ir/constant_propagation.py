@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcheck.ir import ops
-from mcheck.ir.alu import compute, has_value
+from mcheck.ir.alu import UNCOMPUTED, compute, has_value
 from mcheck.ir.expr import Binary, Const, Expr, Reg, Unary, apply_binary, apply_unary
 from mcheck.ir.ops import Guard
 
@@ -23,7 +23,7 @@ def propagate(op: ops.Alu, known: Known) -> None:
     """Execute a local computation on the known values; registers with unknown results are removed."""
     sources = [evaluate_constant(src, known) for src in op.srcs]
     values = [v for v in sources if v is not None]
-    local = op.op not in ("mapa", "activemask") and len(values) == len(sources) and has_value(op.op, op.type, values)
+    local = op.op not in ("mapa", *UNCOMPUTED) and len(values) == len(sources) and has_value(op.op, op.type, values)
     results = compute(op.op, op.type, op.src_type, values, len(op.dsts)) if local else ()
     for k, register in enumerate(op.dsts):
         if register is not None:

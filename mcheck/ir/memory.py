@@ -28,6 +28,8 @@ TENSOR_OFFSET = 0x80_0000
 """The offset of a CTA's tensor memory in its window: not reachable by addresses of shared memory."""
 TENSOR_MEMORY = "tensor memory"
 """The name of the tensor memory object."""
+CANCEL_RESPONSES = "clusterlaunchcontrol responses"
+"""The name of the object with what ``clusterlaunchcontrol.try_cancel`` may answer."""
 TENSOR_LANES = 128
 TENSOR_COLUMNS = 512
 CELL = 4
@@ -69,7 +71,8 @@ class MemObject:
     ``init`` is its initial content (``None``: unknown, as of ``.shared``), ``held`` the known parts of a content that
     is not known as a whole: bytes by their offset. ``dialect`` marks a location of the table dialect (32 bits).
     ``alias_of`` and ``alias_proxy`` represent ``y @ generic aliases x``. ``gpus`` are those that may access it
-    (``None``: all).
+    (``None``: all). ``earlier_grid`` says what the grid in front, which may still run, does with it: ``writes`` or
+    ``reads``.
     """
 
     name: str
@@ -86,6 +89,7 @@ class MemObject:
     alias_of: str | None = None
     alias_proxy: str | None = None
     gpus: frozenset[int] | None = None
+    earlier_grid: str | None = None
     span: Span | None = field(default=None, compare=False)
 
 

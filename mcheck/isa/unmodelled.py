@@ -4,20 +4,14 @@ from __future__ import annotations
 
 _ARITHMETIC = """addc bfe bfi bfind bmsk brev clz cnot copysign cos dp2a dp4a ex2 fma fns lg2 lop3 mad24 madc mul24
 popc prmt rcp rsqrt sad set shf sin slct sqrt subc szext tanh testp vabsdiff vadd vmax vmin vset vshl vshr vsub"""
-_MEMORY = """alloca applypriority createpolicy discard getctarank isspacep istypep ldu multimem prefetchu
+_MEMORY = """alloca applypriority discard getctarank isspacep istypep ldu multimem prefetchu
 stackrestore stacksave suld suq sured sust tex tld4 txq"""
-_MATRIX = "ldmatrix mma movmatrix stmatrix tcgen05 wmma"
-_CONTROL = "brev brkpt brx call clusterlaunchcontrol griddepcontrol pmevent"
+_MATRIX = "mma movmatrix wmma"
+_CONTROL = "brev brkpt brx call pmevent"
 
 INSTEAD = {
-    "ldmatrix": "in a sketch, ld.shared.v4.b32 of each lane's row has the same effect on memory",
-    "stmatrix": "in a sketch, st.shared.v4.b32 to each lane's row has the same effect on memory",
     "mma": "it accesses registers only: leave it out",
     "movmatrix": "it accesses registers only: leave it out",
-    "tcgen05": "supported in modules (mcheck check KERNEL.ptx); in a sketch, use wgmma and an arrive instead",
-    "clusterlaunchcontrol": "in a sketch, use a bulk copy of 16 bytes instead of try_cancel, multicast if it is",
-    "griddepcontrol": "in a sketch the other grid is another CTA, and a flag that is released and acquired, with a "
-    "proxy fence for what is copied, stands between the two",
 }
 """What does the same as far as order is concerned, for those that kernels with asynchronous copies have."""
 

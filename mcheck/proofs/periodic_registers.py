@@ -20,6 +20,7 @@ from math import lcm
 from mcheck.base.errors import Span
 from mcheck.effects.operands import decisive_expressions
 from mcheck.ir import ops
+from mcheck.ir.alu import UNCOMPUTED
 from mcheck.ir.constant_propagation import Known, evaluate_constant, evaluate_guard, propagate
 from mcheck.ir.def_use import read_registers, registers_of, written_registers
 from mcheck.ir.expr import Binary, Const, Expr, Reg, Unary, apply_unary
@@ -275,7 +276,7 @@ class _Texts:
 def _is_live(op: Op, live: Collection[str]) -> bool:
     """Return whether a computation defines a live register, or has another effect."""
     assert isinstance(op, ops.Alu)
-    if not op.dsts or any(reg is None for reg in op.dsts) or op.op in ("mapa", "activemask", "div", "rem"):
+    if not op.dsts or any(reg is None for reg in op.dsts) or op.op in ("mapa", *UNCOMPUTED, "div", "rem"):
         return True
     return any(reg is not None and reg.name in live for reg in op.dsts)
 

@@ -189,7 +189,7 @@ def _frame(setup: Setup) -> tuple[object, ...]:
         setup.partition, setup.mbarriers, setup.needed_registers, setup.placements, setup.clock_size,
         setup.single_representative, setup.mbarriers_may_end,
         setup.relaxed_barriers, setup.sc_order_matters, setup.tracked_words, setup.tensor_maps,
-        setup.unwritten_objects,
+        setup.unwritten_objects, setup.unrecorded_objects,
         setup.ignores_copied_data, setup.contents_matter, setup.reads_relaxed, setup.stored_addresses,
         setup.ordered_words, id(setup.tape),
     )  # fmt: skip

@@ -14,12 +14,12 @@ from mcheck.frontend.litmus import parse
 from mcheck.frontend.ptx.reader import parse_module
 
 CODES = (
-    [f"RACE{n:03}" for n in range(1, 13)]
+    [f"RACE{n:03}" for n in range(1, 14)]
     + [f"UB{n}" for n in range(101, 111)]
     + [f"UB{n}" for n in range(201, 218) if n not in (209, 213)]
     + [f"UB{n}" for n in range(301, 308) if n != 303]
     + [f"UB{n}" for n in range(401, 406)]
-    + ["UB501", "UB502", "UB503", "UB504", "UB601", "UB602", "UB603", "UB701", "UB702"]
+    + ["UB501", "UB502", "UB503", "UB504", "UB601", "UB602", "UB603", "UB701", "UB702", "UB703"]
     + [f"DEAD{n:03}" for n in range(1, 8)]
 )
 NOT_ERRORS = {

@@ -88,6 +88,7 @@ SAMPLES: tuple[tuple[Op, ...], ...] = (
     (ops.Await(inner=ops.Load(dsts=(R,), address=G, type="u32", sem="relaxed", scope="gpu"), compare=("==", ONE)),),
     (ops.Await(inner=ops.MbarrierWait(address=BAR, dst=None, parity=ZERO, blocking=True)),),
     (ops.Fence(sem="sc", scope="gpu"),),
+    (ops.GridWait(),),
     (ops.ProxyFence(kind="async"),),
     (ops.ProxyFence(kind="tensormap", half="acquire", scope="gpu", address=MAP, size=MAP_SIZE),),
     (ops.DivergentAligned(code="UB307", reason="a lane is missing"),),

@@ -21,7 +21,7 @@ KINDS = sorted(
 )
 ABSTRACT = {Op, ops.ScalarAccess, ops.ScalarRead, ops.ScalarWrite}
 
-WITHOUT_HANDLER = {ops.Label, ops.Branch, ops.Exit, ops.UnknownContinuation, ops.AssumedValue}
+WITHOUT_HANDLER = {ops.Label, ops.Branch, ops.Exit, ops.Trap, ops.UnknownContinuation, ops.AssumedValue}
 """Control flow, which has no events."""
 
 

@@ -73,8 +73,6 @@ def test_what_stands_for_an_instruction_is_told_where_something_does(opcode: str
         "red.release.gpu.add.noftz.v4.bf16x2 [x], {r0, r1, r2, r3}",
         "atom.global.v2.f16.max.noftz {rs0, rs1}, [x], {rs2, rs3}",
         "atom.global.add.v4.f32 _, [x], {ff0, ff1, ff2, ff3}",
-        "ld.global.nc.u32 r0, [x]",
-        "trap",
     ],
 )
 def test_what_is_legal_but_not_modelled_is_unsupported(text: str, read: Read) -> None:

@@ -15,6 +15,7 @@ from mcheck.checking.policy import agreement
 from mcheck.checking.policy.advised_fixes import add_tried_fixes
 from mcheck.checking.policy.engine_choice import has_states, is_settled, plan_attempts
 from mcheck.checking.policy.engines import ask_engine
+from mcheck.checking.policy.every_cta_count import check_every_size, counts_threads
 from mcheck.checking.policy.every_n import Prover, check_every_number, check_written_loops
 from mcheck.checking.policy.question import Completeness, Question
 
@@ -40,10 +41,16 @@ def ask(
         if question.about is not Completeness.FINDINGS:
             raise Unsupported(f"{program.parameter} is any number; use `mcheck check`, which checks all of them")
         late = set()
+
+        def answer(one: Program, left: float | None) -> Answer:
+            return ask(one, model, replace(question, timeout=left), engine, late)
+
+        if counts_threads(program):
+            return check_every_size(program, question.timeout, answer, question.excused)
         return check_every_number(
             program,
             question.timeout,
-            lambda one, left: ask(one, model, replace(question, timeout=left), engine, late),
+            answer,
             _prover(program, model, question, engine) if engine in ("auto", "protocol") else None,
             question.excused,
         )

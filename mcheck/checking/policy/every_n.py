@@ -94,11 +94,11 @@ def check_every_number(
     program: Program, seconds: float | None, answer: Answerer, prove: Prover | None = None, excused: Excused = None
 ) -> Answer:
     """The answer about findings for every N, from answers about the program with one number at a time."""
-    return answer_every_number(_Sketches(program, seconds, answer, prove), seconds, excused)
+    return answer_every_number(Sketches(program, seconds, answer, prove), seconds, excused)
 
 
 @dataclass(slots=True)
-class _Sketches:
+class Sketches:
     """The programs of a sketch, one for each N."""
 
     program: Program
@@ -107,6 +107,11 @@ class _Sketches:
     prover: Prover | None
     operations: int = 0
     """The number of operations of the last program."""
+
+    @property
+    def least(self) -> int:
+        """The smallest number."""
+        return 0
 
     @property
     def shares(self) -> TimeShares:
@@ -201,7 +206,7 @@ class _Sketches:
         """
         found = checked.found
         given = found[number]
-        missed = [k for k in range(number) if k not in found]
+        missed = [k for k in range(self.least, number) if k not in found]
         gap = f"{missed[0]} was not checked" if len(missed) == 1 else ""
         if len(missed) > 1:
             gap = f"{missed[0]} to {missed[-1]} were not all checked"
@@ -274,6 +279,8 @@ def _earliest(program: Program, wrong: int) -> int:
     """The earliest loop iteration that exists with a number and not with the one before; 0 if unknown."""
     assert program.instance is not None
     before, behind = ([dict(t.rounds) for t in program.instance(k).threads] for k in (wrong - 1, wrong))
+    if len(before) != len(behind):  # the number is of threads
+        return 0
     counts = [
         len(begins) - 1
         for few, many in zip(before, behind, strict=True)

@@ -312,6 +312,29 @@ def _wgmma(m: Machine, runner: Runner, op: Op) -> None:
     runner.pc += 1
 
 
+def _tensor_memory(m: Machine, runner: Runner, op: Op) -> None:
+    """An operation on tensor memory is over at once; what it computes is not known, so neither is what it leaves."""
+    for stored in m.plan_of(runner, op).stores:
+        m.memory.store(stored.address, stored.size, None)
+        m.changes += 1
+    runner.pc += 1
+
+
+def _tensor_commit(m: Machine, runner: Runner, op: Op) -> None:
+    """An arrive-on on each mbarrier, since all that the commit is about is over."""
+    signals = m.plan_of(runner, op).signals
+
+    def finish() -> None:
+        for signal in signals:
+            state = m.barriers.get(signal.mbar)
+            if state is None:
+                raise Misuse("UB215", "an asynchronous arrive on an mbarrier that is no longer valid", op.section)
+            m.advance(signal.mbar, mbarrier.async_arrive_end(state))
+
+    m.issue_task(Task(op, runner.thread.index, lambda: None, finish))
+    runner.pc += 1
+
+
 HANDLERS: dict[type[Op], Callable[[Machine, Runner, Op], None]] = {
     ops.CpAsync: _cp_async,
     ops.CpAsyncArrive: _cp_async_arrive,
@@ -323,4 +346,7 @@ HANDLERS: dict[type[Op], Callable[[Machine, Runner, Op], None]] = {
     ops.TensormapReplace: _replace,
     ops.TensormapCopyFence: _copy_fence,
     ops.Wgmma: _wgmma,
+    ops.TensorCore: _tensor_memory,
+    ops.TensorMove: _tensor_memory,
+    ops.TensorCommit: _tensor_commit,
 }

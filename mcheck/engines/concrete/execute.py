@@ -49,6 +49,8 @@ def _alu(m: Machine, runner: Runner, op: Op) -> None:
     if op.op == "activemask":
         m.notes.add(f"which lanes execute '{op.text}' together is not known")
         results = (None,)
+    elif op.op == "opaque":
+        results = (None,)
     elif op.op == "mapa":
         made = m.plan_of(runner, op)
         results = (m.require_part(made, made.result),)
@@ -79,6 +81,12 @@ def _branch(m: Machine, runner: Runner, op: Op) -> None:
         m.branch_to(runner, runner.thread.labels[op.target])
     else:
         runner.pc += 1
+
+
+def _trap(m: Machine, runner: Runner, op: Op) -> None:
+    """The plan has its fault."""
+    m.plan_of(runner, op)
+    runner.pc += 1
 
 
 def _exit(m: Machine, runner: Runner, op: Op) -> None:  # noqa: ARG001 - handlers have one signature
@@ -122,14 +130,15 @@ def _load(m: Machine, runner: Runner, op: Op) -> None:
     for reg in op.dsts[len(accesses) :]:
         _set(runner, reg, None)
     for reg, access in zip(op.dsts, accesses, strict=False):
-        _set(runner, reg, typed(op.type, m.memory.load(access.address, access.size)))
+        found = None if op.matrix_rows else m.memory.load(access.address, access.size)
+        _set(runner, reg, typed(op.type, found))
     runner.pc += 1
 
 
 def _store(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.Store)
     for src, access in zip(op.srcs, _accesses(m, runner, op), strict=False):
-        if m.memory.store(access.address, access.size, m.value(runner, src)):
+        if m.memory.store(access.address, access.size, None if op.matrix_rows else m.value(runner, src)):
             m.changes += 1
     runner.pc += 1
 
@@ -322,6 +331,7 @@ HANDLERS: dict[type[Op], Handler] = {
     ops.Label: _nothing,
     ops.Branch: _branch,
     ops.Exit: _exit,
+    ops.Trap: _trap,
     ops.Await: _await,
     ops.Load: _load,
     ops.Store: _store,
@@ -340,5 +350,6 @@ HANDLERS: dict[type[Op], Handler] = {
     ops.MbarrierWait: _wait,
     ops.MbarrierPending: _pending,
     ops.WgmmaFence: _nothing,
+    ops.GridWait: _nothing,
     **async_operations.HANDLERS,
 }

@@ -19,13 +19,14 @@ from mcheck.frontend.litmus.initial import Initial
 from mcheck.frontend.litmus.placement import Grid, Placement, enumerate_threads
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.statements import Body, For, If, Statement, Step
+from mcheck.frontend.litmus.tensor_memory import columns_of, settle_allocations
 from mcheck.frontend.litmus.unroll import Addresses, Budget, Counting, Unroller, special_registers
 from mcheck.frontend.litmus.warps import merge_warp_copies
 from mcheck.ir.address_map import lay_out, shared_size
 from mcheck.ir.condition import Condition, Truth
 from mcheck.ir.def_use import read_registers, registers_of, written_registers
 from mcheck.ir.expr import Const, Expr, Name, Special
-from mcheck.ir.memory import SHARED_WINDOW, MemoryMap
+from mcheck.ir.memory import SHARED_WINDOW, TENSOR_COLUMNS, MemoryMap
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
 from mcheck.ir.resolve import Undefined, fold_expression
@@ -61,7 +62,7 @@ def _bound(
                 scope.objects[name] = make_location(name, 0, span)
     memory = _memory(scope, initial, grid)
     addresses = Addresses(memory, grid.ctas)
-    threads = _threads(roles, grid, addresses, initial, scope.mistakes, counting, known)
+    threads = settle_allocations(_threads(roles, grid, addresses, initial, scope.mistakes, counting, known), memory)
     scope.mistakes.raise_all()
     texts = {
         role.name: frozenset(name for op in _operations(role.body) for name, _ in written_registers(op))
@@ -103,6 +104,10 @@ def _memory(scope: Scope, initial: Initial, grid: Grid) -> MemoryMap:
     if size > SHARED_WINDOW:
         span = next(item.span for item in objects if item.space == "shared")
         raise problem("LIT026", span, what="the shared variables are", size=size, limit=SHARED_WINDOW)
+    columns = columns_of(objects)
+    if columns > TENSOR_COLUMNS:
+        span = next(item.span for item in objects if item.space == "tensor")
+        raise problem("LIT026", span, what="the columns of tensor memory are", size=columns, limit=TENSOR_COLUMNS)
     memory = lay_out(objects, grid.ctas, apart=scope.parameter is not None)
     if not initial.pointers and not initial.maps:
         return memory

@@ -11,6 +11,7 @@ from functools import partial
 
 from mcheck.base.errors import InputError, Span, Unsupported
 from mcheck.frontend.litmus.binding import Role, bind_program
+from mcheck.frontend.litmus.cancel_requests import begin, declare_responses, follow_outcomes, is_request
 from mcheck.frontend.litmus.codes import problem, suggest
 from mcheck.frontend.litmus.conditions import PARTS, parse_tail
 from mcheck.frontend.litmus.declarations import ANY, declare_parameter, parse_init_block, parse_registers
@@ -25,12 +26,14 @@ from mcheck.frontend.litmus.periodicity import find_periodic_loops
 from mcheck.frontend.litmus.placement import parse_placement
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.statements import Body, Define, For, If, Mark, Statement
+from mcheck.frontend.litmus.tensor_memory import is_tensor_memory, place_accesses
 from mcheck.frontend.litmus.unroll import Counting
 from mcheck.ir.expr import Binary, Const, Expr, Name
 from mcheck.ir.loop_unrolling import Aperiodic, LoopPeriodicity
 from mcheck.ir.program import Program, ShortenedLoops
 
 MAX_NESTING = 50
+REQUEST = "clusterlaunchcontrol.try_cancel"
 EMPTY = Body(())
 
 
@@ -52,6 +55,8 @@ def parse_blocks(
         if head.words:
             _header_words(Tokens(source, 0, head.body - 1, head.words), scope)
         parse_init_block(Tokens(source, head.body, end + 1), scope, initial)
+        if REQUEST in source.clean:
+            declare_responses(scope)
         tokens = Tokens(source, end + 1, len(source.clean))
         roles = _roles(tokens, scope, head.target)
         ending = parse_tail(tokens, scope.for_tail())
@@ -120,8 +125,10 @@ class _Instances:
     def _read(self) -> tuple[list[Role], int] | None:
         """The roles with the parameter as a name, and the offset at which they end."""
         try:
-            _, tokens, roles = _parse_symbolically(self._head, self._end)
+            scope, tokens, roles = _parse_symbolically(self._head, self._end)
         except (InputError, Aperiodic, Unsupported):
+            return None
+        if scope.mistakes:  # the parameter stands where a number has to, as in the place of a role
             return None
         return list(roles.values()), tokens.starts[tokens.at]
 
@@ -159,6 +166,8 @@ def find_rounds(head: Header, end: int, *, early: bool = False) -> LoopPeriodici
         scope, _, roles = _parse_symbolically(head, end)
     except InputError as error:
         raise Aperiodic(error.message, error.span) from None
+    if scope.mistakes:
+        raise Aperiodic("the number stands where a constant has to, as in the place of a role")
     assert scope.parameter is not None, "asked of files that have such a constant"
     return find_periodic_loops(roles, scope.objects, scope.parameter[0], early=early)
 
@@ -178,6 +187,8 @@ def _parse_symbolically(head: Header, end: int) -> tuple[Scope, Tokens, dict[str
     for name, value in scope.derived.items():
         _require_only_in_sizes(sizes, name, None, plain=_is_sum_of_products(value))
     parse_init_block(Tokens(source, head.body, end + 1), numbered, Initial())
+    if REQUEST in source.clean:
+        declare_responses(numbered)
     scope.objects.update(numbered.objects)
     scope.types.update(numbered.types)
     tokens = Tokens(source, end + 1, len(source.clean))
@@ -300,9 +311,11 @@ def _role(tokens: Tokens, scope: Scope, target: str | None, roles: dict[str, Rol
         scope.mistakes.record(error, tokens, at)
     inner = scope.for_role()
     labels: set[str] = set()
-    body = _Statements(tokens, target).block(inner, labels, 0)
+    statements = _Statements(tokens, target)
+    body = statements.block(inner, labels, 0)
     if place is not None:
-        roles[name] = Role(name, place, Body(body.steps, frozenset(labels)), inner.types)
+        body = Body(body.steps, frozenset(labels))
+        roles[name] = Role(name, place, begin(body) if statements.requests else body, inner.types)
 
 
 class _Statements:
@@ -311,6 +324,8 @@ class _Statements:
     def __init__(self, tokens: Tokens, target: str | None) -> None:
         self._tokens = tokens
         self._target = target
+        self.requests = False
+        """Whether a cluster is asked for (``mcheck.frontend.litmus.cancel_requests``)."""
 
     def block(self, scope: Scope, labels: set[str], depth: int) -> Body:
         """``{ statement … }``."""
@@ -385,7 +400,14 @@ class _Statements:
         elif text == "else":
             raise tokens.unexpected("a statement", "else must follow the closing brace of an if")
         else:
-            steps.append(parse_operation(tokens, scope, self._target))
+            step = parse_operation(tokens, scope, self._target)
+            if is_request(step.op):
+                self.requests = True
+                steps += follow_outcomes(step)
+            elif is_tensor_memory(step.op):
+                steps += place_accesses(step, scope)
+            else:
+                steps.append(step)
             tokens.semicolon()
 
     def _label(self, labels: set[str], steps: list[Statement]) -> None:

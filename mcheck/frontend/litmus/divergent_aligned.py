@@ -24,10 +24,20 @@ from mcheck.ir.aligned_operations import (
     explain_divergent_wgmma,
     is_wgmma,
 )
-from mcheck.ir.ops import Alu, ClusterBarrier, Commit, DivergentAligned, Exit, Op, TensormapCopyFence
+from mcheck.ir.ops import (
+    Alu,
+    ClusterBarrier,
+    Commit,
+    DivergentAligned,
+    Exit,
+    Load,
+    Op,
+    Store,
+    TensormapCopyFence,
+)
 from mcheck.ir.program import Thread
 
-KINDS = frozenset((TensormapCopyFence, ClusterBarrier, Alu))
+KINDS = frozenset((TensormapCopyFence, ClusterBarrier, Alu, Load, Store))
 
 
 def mark_divergent(threads: tuple[Thread, ...]) -> tuple[Thread, ...]:
@@ -49,12 +59,22 @@ def mark_divergent(threads: tuple[Thread, ...]) -> tuple[Thread, ...]:
 
 def _aligned(thread: Thread) -> list[Op]:
     """The instructions of a thread that are compared, and all its cluster barriers."""
-    return [op for op in thread.code if type(op) in KINDS and (type(op) is not Alu or _sets_registers(op))]
+    return [op for op in thread.code if type(op) in KINDS and _is_compared(op)]
+
+
+def _is_compared(op: Op) -> bool:
+    """Whether lanes must execute this one together: of computations setmaxnreg, of accesses ldmatrix and stmatrix."""
+    match op:
+        case Alu():
+            return _sets_registers(op)
+        case Load() | Store():
+            return op.matrix_rows > 0
+    return True
 
 
 def is_aligned_instruction(op: Op) -> bool:
     """Whether all threads of a warp, or of a warpgroup, must execute an instruction."""
-    return _of_warpgroups(op) or (type(op) in KINDS and type(op) is not Alu)
+    return _of_warpgroups(op) or (type(op) in KINDS and _is_compared(op))
 
 
 def _of_warpgroups(op: Op) -> bool:

@@ -202,7 +202,8 @@ def _operands(tokens: Tokens, scope: Scope, head: str, minimum: int) -> list[Ope
             span = tokens.span()
             found.append(Value(Name(tokens.name("a label"), span=span), span=span))
         else:
-            found.append(parse_operand(tokens, scope, first=not found, opaque=head == "wgmma", minimum=minimum))
+            opaque = head in ("wgmma", "tcgen05")
+            found.append(parse_operand(tokens, scope, first=not found, opaque=opaque, minimum=minimum))
         if not tokens.accept(","):
             return found
 

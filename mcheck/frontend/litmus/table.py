@@ -10,6 +10,7 @@ import re
 
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.frontend.litmus.binding import Role, bind_program
+from mcheck.frontend.litmus.cancel_requests import is_request
 from mcheck.frontend.litmus.codes import problem, suggest
 from mcheck.frontend.litmus.conditions import WORDS, Tail, parse_tail
 from mcheck.frontend.litmus.declarations import parse_init_block
@@ -198,6 +199,8 @@ def _cell(
 def _operation(source: Source, scope: Scope, target: str | None, start: int, end: int) -> Step:
     tokens = Tokens(source, start, end)
     step = parse_operation(tokens, scope, target)
+    if is_request(step.op):
+        raise Unsupported("clusterlaunchcontrol.try_cancel is followed in the block form only", step.op.span)
     if tokens.text:
         raise tokens.unexpected("the end of the cell")
     return step

@@ -12,7 +12,7 @@ from mcheck.frontend.litmus.lexer import NAME, NUMBER, Tokens, integer
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.tensormaps import MapFields, parse_tensor_map
 from mcheck.ir.expr import Const, Expr
-from mcheck.ir.memory import MemObject
+from mcheck.ir.memory import CELL, TENSOR_LANES, MemObject
 
 SIZES: dict[str, int] = {
     "b8": 1, "u8": 1, "s8": 1, "e4m3": 1, "e5m2": 1,
@@ -24,6 +24,7 @@ SIZES: dict[str, int] = {
 REGISTER_TYPES = frozenset(SIZES) - {"tensormap"} | {"pred"}
 SPACES = ("global", "shared", "const", "param")
 LINKAGE = ("visible", "extern", "weak", "common")
+EARLIER = {"written": "writes", "read": "reads"}
 MAX_BYTES = 256 << 20
 _FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
 
@@ -35,7 +36,7 @@ def parse_variables(tokens: Tokens, scope: Scope, initial: Initial) -> None:
     at = tokens.at
     words = tokens.text.split(".")[1:]
     space = words[0] if words else ""
-    if tokens.kind != NAME or tokens.text[0] != "." or space.removesuffix("::cta") not in SPACES:
+    if tokens.kind != NAME or tokens.text[0] != "." or space.removesuffix("::cta") not in (*SPACES, "tensor"):
         if tokens.kind == NAME and tokens.text[0] == ".":
             raise problem(
                 "LIT023", tokens.span(), found=f"'.{space}'", expected="one of .global, .shared, .const, .param",
@@ -103,13 +104,16 @@ def _variable(
             raise problem("LIT025", tokens.span_since(at), size="more than 16 dimensions")
     if lanes > 1:
         dims.append(lanes)
+    if space == "tensor" and (SIZES[kind] != CELL or len(dims) < 2 or dims[-2] != TENSOR_LANES):
+        expected = f"an array [{TENSOR_LANES}][columns] of a type of 32 bits, perhaps several"
+        raise problem("LIT025", tokens.span_since(at), size="another shape", expected=expected)
     values: list[tuple[int, Expr, Span]] | None = None
     maps: list[MapFields] = []
     if tokens.text == "=":
         equals = tokens.at
         tokens.at += 1
-        if space == "shared":
-            raise problem("LIT027", tokens.span(equals), space=".shared", hint="store the initial value in a thread")
+        if space in ("shared", "tensor"):
+            raise problem("LIT027", tokens.span(equals), space=f".{space}", hint="store the initial value in a thread")
         if kind == "tensormap":
             maps = _maps(tokens, scope, dims, name)
             if unsized:
@@ -120,6 +124,7 @@ def _variable(
                 dims[0] = outer
     if unsized and dims[0] == 0:
         raise problem("LIT025", span, size="[]", expected="a size, or an initialiser that gives it")
+    earlier = _earlier_grid(tokens) if space == "global" else None
     elem_size = SIZES[kind]
     size = elem_size
     for dim in dims:
@@ -131,16 +136,28 @@ def _variable(
     natural = elem_size * lanes if kind != "tensormap" else 64
     if kind == "tensormap":
         align = max(align or 64, 64)
-    content = None if space == "shared" or maps else bytes(size)
+    content = None if space in ("shared", "tensor") or maps else bytes(size)
     if values is not None and content is not None:
         content = _content(values, size, elem_size, kind, name, initial)
     item = MemObject(
         name=name, space=space, elem=kind, elem_size=elem_size, dims=tuple(dims),
         align=natural if align is None else align, size=size, init=content, span=span,
+        earlier_grid=earlier,
     )  # fmt: skip
     scope.declare_object(item, span)
     if maps:
         initial.maps[name] = maps
+
+
+def _earlier_grid(tokens: Tokens) -> str | None:
+    """Parse ``written by earlier grid`` or ``read by earlier grid``."""
+    if tokens.text not in EARLIER:
+        return None
+    does = EARLIER[tokens.text]
+    tokens.at += 1
+    for word in ("by", "earlier", "grid"):
+        tokens.expect(word)
+    return does
 
 
 def _maps(tokens: Tokens, scope: Scope, dims: list[int], name: str) -> list[MapFields]:

@@ -219,7 +219,8 @@ class TensorCore(Op):
 
     ``reads`` and ``writes`` are ranges (address, size) of shared and tensor memory, all through the async proxy.
     ``wrong`` says what forbids an ``alloc`` or ``dealloc``, or what is wrong at the ``end``: a code of
-    ``mcheck.findings.catalogue`` and a sentence. Who follows the kernel knows.
+    ``mcheck.findings.catalogue`` and a sentence. Who follows the kernel knows. ``columns`` are those that an ``alloc``
+    or ``dealloc`` of a sketch names.
     """
 
     facets: ClassVar[Facets] = Facets(reads=("reads",), writes=("writes",), asynchronous=True)
@@ -229,6 +230,7 @@ class TensorCore(Op):
     reads: tuple[tuple[Expr, Expr], ...]
     writes: tuple[tuple[Expr, Expr], ...]
     wrong: tuple[str, str] | None = None
+    columns: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,8 @@ class Alu(Op):
     ``mul.hi``, ``mul.wide``, ``mad.lo``, ``div``, ``rem``, ``min``, ``max``, ``and``, ``or``, ``xor``, ``not``,
     ``neg``,
     ``shl``, ``shr``, ``setp.eq`` …, ``selp``, ``cvt`` (``src_type`` holds the source's type), ``cvta``, ``mapa``,
-    ``activemask``, ``nop``; ``pack`` and ``unpack`` are ``mov`` from and to a vector.
+    ``activemask``, ``nop``, ``opaque`` (a value of which nothing is said); ``pack`` and ``unpack`` are ``mov`` from and
+    to a vector.
     """
 
     facets: ClassVar[Facets] = Facets(computes=True)
@@ -51,6 +52,13 @@ class Branch(Op):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit(Op):
     """The end of the thread."""
+
+    facets: ClassVar[Facets] = Facets()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trap(Op):
+    """``trap``: aborts the grid, which is a finding where it is executed."""
 
     facets: ClassVar[Facets] = Facets()
 

@@ -34,7 +34,11 @@ class ScalarWrite(ScalarAccess):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load(ScalarRead):
-    """``ld``: ``len(dsts)`` scalars of ``type`` from consecutive addresses (a vector is a set of scalar reads)."""
+    """``ld``: ``len(dsts)`` scalars of ``type`` from consecutive addresses (a vector is a set of scalar reads).
+
+    ``non_coherent``: ``ld.global.nc``. With ``matrix_rows`` it is ``ldmatrix``: a row that lanes below that number
+    read, each at its own address, and registers that get elements of other lanes' rows, which are not modelled.
+    """
 
     facets: ClassVar[Facets] = Facets(reads=("address",), observes=True)
     decisive: ClassVar[tuple[str, ...]] = ("address",)
@@ -47,11 +51,17 @@ class Load(ScalarRead):
     space: str = "generic"
     proxy: str = "generic"
     volatile: bool = False
+    non_coherent: bool = False
+    matrix_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store(ScalarWrite):
-    """``st``: ``len(srcs)`` scalars of ``type`` to consecutive addresses."""
+    """``st``: ``len(srcs)`` scalars of ``type`` to consecutive addresses.
+
+    With ``matrix_rows`` it is ``stmatrix``: a row that lanes below that number write, each at its own address, with
+    elements of all lanes' registers, which are not modelled.
+    """
 
     facets: ClassVar[Facets] = Facets(writes=("address",))
     decisive: ClassVar[tuple[str, ...]] = ("address",)
@@ -64,6 +74,7 @@ class Store(ScalarWrite):
     space: str = "generic"
     proxy: str = "generic"
     volatile: bool = False
+    matrix_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

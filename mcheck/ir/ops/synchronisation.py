@@ -207,3 +207,10 @@ class MbarrierPending(Op):
 
     dst: Reg
     state: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridWait(Op):
+    """``griddepcontrol.wait``: the grids in front are over, and what they did to memory is visible."""
+
+    facets: ClassVar[Facets] = Facets()

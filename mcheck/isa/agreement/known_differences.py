@@ -64,6 +64,25 @@ MEANT: tuple[Meant, ...] = (
         "a floating-point literal is held as its bits, so that a constant operand of a floating-point type may be one",
     ),
     Meant(
+        "table",
+        r"^createpolicy\.fractional.*, \d+$",
+        r"Arguments mismatch",
+        "the fraction, too, may be a floating-point literal, held as its bits",
+    ),
+    Meant(
+        "ptxas",
+        r"^clusterlaunchcontrol\.query_cancel\.\w+\.",
+        r"'\.(is_canceled|get_first_ctaid\S*)' is not legal|must come before",
+        _LENIENT + "what is asked behind the type",
+    ),
+    Meant(
+        "table",
+        r"^tcgen05\.(de)?alloc\.",
+        r"unexpected value '\d+', expected to be",
+        _RUN_TIME + "a number of columns that is no power of two from 32 to 512",
+    ),
+    Meant("ptxas", r"^createpolicy\.cvt\.", r"'\.L2' must come before", _LENIENT + "the level behind the type"),
+    Meant(
         "ptxas",
         r"^cp\.(reduce\.)?async\.bulk",
         r"cannot be the operand '(dstMem|srcMem|mbar)'",

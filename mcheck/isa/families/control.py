@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mcheck.ir.expr import Name
-from mcheck.ir.ops import Alu, Branch, Exit, Op
-from mcheck.isa.families.common import unsupported
+from mcheck.ir.ops import Alu, Branch, Exit, GridWait, Op, Trap
+from mcheck.isa.families.common import SM_90
 from mcheck.isa.instruction import Value
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
@@ -25,6 +25,14 @@ def _branch(match: Match) -> Op:
 
 def _exit(match: Match) -> Op:
     return Exit(**match.common)
+
+
+def _trap(match: Match) -> Op:
+    return Trap(**match.common)
+
+
+def _grid_wait(match: Match) -> Op:
+    return GridWait(**match.common)
 
 
 def _nothing(match: Match) -> Op:
@@ -59,5 +67,20 @@ FAMILIES = (
             ),
         ),
     ),
-    Family(name="trap", section="9.7.19.4", title="abort the grid", variants=(Variant(lower=unsupported),)),
+    Family(
+        name="griddepcontrol",
+        section="9.7.13.13",
+        title="control of the grids in front of this one and behind it in a stream",
+        ptx="7.8",
+        needs=SM_90,
+        variants=(
+            Variant(name="wait", slots=(Slot("action", ("wait",), kind="name"),), lower=_grid_wait),
+            Variant(
+                name="launch of dependents",
+                slots=(Slot("action", ("launch_dependents",), kind="name"),),
+                lower=_nothing,
+            ),
+        ),
+    ),
+    Family(name="trap", section="9.7.19.4", title="abort the grid", variants=(Variant(lower=_trap),)),
 )

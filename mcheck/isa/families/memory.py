@@ -16,7 +16,6 @@ from mcheck.isa.families.common import (
     registers,
     scope_slot,
     shared_space,
-    unsupported,
     value,
     values,
     vector_length,
@@ -100,6 +99,7 @@ def _load(match: Match) -> Op:
         scope="sys" if volatile else q.get("scope"),
         space=shared_space(q),
         volatile=volatile,
+        non_coherent="nc" in q,
         **match.common,
     )
 
@@ -203,7 +203,7 @@ LD = Family(
                 args=(*_LD_ARGS, CACHE_POLICY),
                 rules=_RULES,
                 requirements=_WIDE,
-                lower=unsupported,
+                lower=_load,
             )
             for caching in (_EVICT1, Slot("cache_operator", ("ca", "cg", "cs")))
         ),

@@ -417,3 +417,22 @@ def test_arrays_of_all_layouts(kind: str, order: str, tmp_path: Path) -> None:
     words = np.arange(24).reshape(2, 3, 4).astype(kind)
     np.save(tmp_path / "a.npy", np.asarray(words, order=order))
     assert array_files._contents(str(tmp_path / "a.npy"), 4096) == words.astype(words.dtype.newbyteorder("<")).tobytes()
+
+
+def test_a_commit_of_the_tensor_core_arrives_and_its_data_are_unknown() -> None:
+    done = run("""PTX e
+{ .tensor .b32 acc[128][32]; .shared .align 16 .b8 a[32]; .shared .b64 over; .shared .b32 word; }
+p@cta 0, warp 0, lane 0 {
+  mbarrier.init.shared::cta.b64 [over], 1;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [word], 32;
+  tcgen05.mma.cta_group::1.kind::f16 [acc, 16384], [a, 32], [a, 32];
+  tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [over];
+  await mbarrier.try_wait.parity.shared::cta.b64 [over], 0;
+  tcgen05.ld.sync.aligned.32x32b.x1.b32 {...}, [acc];
+  tcgen05.wait::ld.sync.aligned;
+  tcgen05.dealloc.cta_group::1.sync.aligned.b32 acc, 32;
+  mov.u32 r0, 1;
+}
+""")
+    assert done["codes"] == []
+    assert done["registers"]["p:r0"] == 1

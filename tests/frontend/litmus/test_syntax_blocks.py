@@ -8,12 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from mcheck.base.errors import InputError
+from mcheck.base.errors import InputError, Unsupported
 from mcheck.frontend.litmus import load, parse
 from mcheck.ir.condition import Compare, ConstTerm, RegTerm
 from mcheck.ir.expr import Binary, Const, Name, Reg, Special, Unary
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW, TensorMapSpec
-from mcheck.ir.ops import Alu, Await, Barrier, Branch, BulkCopy, Load, MbarrierArrive, MbarrierInit, MbarrierWait, Op
+from mcheck.ir.ops import (
+    Alu,
+    Await,
+    Barrier,
+    Branch,
+    BulkCopy,
+    Load,
+    MbarrierArrive,
+    MbarrierInit,
+    MbarrierWait,
+    Op,
+    TensorCore,
+    TensorMove,
+)
 from mcheck.ir.program import Program
 from mcheck.ir.resolve import expressions
 
@@ -344,3 +357,84 @@ P@cta 0 {
 """
     told = [message for message, _ in parse(text, "unset.litmus").warnings]
     assert told == [f"register {name} of P is neither written nor initialised" for name in ("p9", "r3")]
+
+
+def test_what_an_earlier_grid_does_is_said_behind_a_declaration() -> None:
+    init = ".global .u32 x[2] = {1, 2} written by earlier grid, y read by earlier grid, z;"
+    program = parse(f"PTX t\n{{ {init} }}\nP@cta 0 {{ griddepcontrol.wait; }}\n", "t.litmus")
+    found = {i.object.name: (i.object.earlier_grid, i.object.init) for i in program.memory.instances}
+    assert found == {"x": ("writes", bytes([1, 0, 0, 0, 2, 0, 0, 0])), "y": ("reads", bytes(4)), "z": (None, bytes(4))}
+
+
+@pytest.mark.parametrize("init", [".shared .u32 x written by earlier grid;", ".global .u32 x written by another grid;"])
+def test_other_words_behind_a_declaration_are_mistakes(init: str) -> None:
+    with pytest.raises(InputError):
+        parse(f"PTX t\n{{ {init} }}\nP@cta 0 {{ griddepcontrol.wait; }}\n", "t.litmus")
+
+
+REQUEST = "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [a], [b];"
+
+
+def test_a_request_for_a_cluster_is_a_branch_to_a_copy_of_either_response() -> None:
+    program = block(f"{REQUEST} {REQUEST}", ".shared .align 16 .b8 a[16]; .shared .b64 b;")
+    copies = [op for op in program.threads[0].code if isinstance(op, BulkCopy)]
+    assert len(copies) == 6
+    assert {op.text for op in copies} == {REQUEST.rstrip(";")}
+    sources = {op.src for op in copies}
+    assert len(sources) == 2
+    assert {op.size for op in copies} == {Const(16)}
+
+
+def test_a_request_for_a_cluster_is_for_the_block_form() -> None:
+    text = f"PTX t\n{{ .shared .align 16 .b8 a[16]; .shared .b64 b; }}\n P0@cta 0 ;\n {REQUEST}\n"
+    with pytest.raises(Unsupported, match="block form"):
+        parse(text, "t.litmus")
+
+
+ALLOC = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [w], 64;"
+FREE = "tcgen05.dealloc.cta_group::1.sync.aligned.b32 acc, 64;"
+TENSOR = ".tensor .b32 acc[2][128][32]; .shared .b32 w;"
+
+
+def tensor_base(program: Program) -> int:
+    return next(i.base for i in program.memory.instances if i.object.space == "tensor")
+
+
+def test_tensor_memory_is_rows_of_lanes() -> None:
+    place = "cta 0, warp 5, lane 3"
+    ld = "tcgen05.ld.sync.aligned.32x32b.x8.b32 {...}, [acc[1] + 64];"
+    program = block(f"{ALLOC} {ld} tcgen05.wait::ld.sync.aligned; {FREE}", TENSOR, place)
+    start = tensor_base(program)
+    (move,) = (op for op in program.threads[0].code if isinstance(op, TensorMove))
+    assert (move.address, move.size) == (Const(start + (128 + 35) * 128 + 64), 32)
+    alloc, free = (op for op in program.threads[0].code if isinstance(op, TensorCore))
+    assert alloc.writes[1:] == ((Const(start), Const(2 * 128 * 32 * 4)),)
+    assert free.writes == alloc.writes[1:]  # the only lane of its warp frees all rows
+
+
+def test_a_warp_allocates_once_and_frees_row_by_row() -> None:
+    program = block(f"{ALLOC} {FREE}", TENSOR, "cta 0, warp 1")
+    cores = [[op for op in t.code if isinstance(op, TensorCore)] for t in program.threads]
+    assert [len(found) for found in cores] == [2, *(1,) * 31]
+    rows = [at.value for found in cores for at, _ in found[-1].writes if isinstance(at, Const)]
+    assert sorted(rows) == [tensor_base(program) + 128 * k for k in range(256)]
+
+
+@pytest.mark.parametrize(
+    ("init", "message"),
+    [
+        (".tensor .b32 acc[64][32];", "perhaps several"),
+        (".tensor .b16 acc[128][32];", "perhaps several"),
+        (".tensor .b32 acc[5][128][128];", "columns of tensor memory"),
+        (".tensor .b32 acc[128][32] = {};", ".tensor"),
+    ],
+)
+def test_tensor_memory_has_a_shape(init: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        block("ret;", init)
+    assert message in f"{caught.value.message} {caught.value.expected}"
+
+
+def test_an_address_in_tensor_memory_is_a_name() -> None:
+    with pytest.raises(Unsupported, match=r"name of a \.tensor object"):
+        block("tcgen05.ld.sync.aligned.32x32b.x1.b32 {...}, [r0];", TENSOR)

@@ -47,7 +47,8 @@ GROUPABLE = (
     ops.ClusterBarrier, ops.WarpSync, ops.Collective, ops.MbarrierInit, ops.MbarrierInval, ops.MbarrierTx,
     ops.MbarrierArrive, ops.MbarrierWait, ops.CpAsync, ops.Commit, ops.WaitGroup, ops.CpAsyncArrive, ops.Wgmma,
     ops.WgmmaFence, ops.Prefetch, ops.AsyncStore, ops.TensorCore, ops.TensorMove,
-    ops.TensorCommit, ops.UnknownContinuation, ops.AssumedValue, ops.DivergentAligned, )  # fmt: skip
+    ops.TensorCommit, ops.UnknownContinuation, ops.AssumedValue, ops.DivergentAligned,
+    ops.Trap, ops.GridWait, )  # fmt: skip
 """Operations that an agent of several lanes may execute; a thread with any other one is an agent by itself."""
 
 

@@ -7,7 +7,7 @@ wait for the same phase follows leads to the same state either way. Neither need
 from __future__ import annotations
 
 from mcheck.ir import ops
-from mcheck.ir.alu import width
+from mcheck.ir.alu import UNCOMPUTED, width
 from mcheck.ir.constant_propagation import evaluate_constant, evaluate_guard, propagate
 from mcheck.ir.def_use import registers_of
 from mcheck.ir.expr import Binary, Const, Expr, Reg, Unary
@@ -61,7 +61,7 @@ def _loop_registers(thread: Thread, pc: int, known: dict[str, int]) -> set[str] 
         elif isinstance(op, ops.Alu) and runs:
             propagate(op, known)
             names = {r.name for r in op.dsts if r is not None}
-            fixed = op.op != "activemask" and all(_is_loop_invariant(src, same) for src in op.srcs)
+            fixed = op.op not in UNCOMPUTED and all(_is_loop_invariant(src, same) for src in op.srcs)
             if fixed and op.guard is None and _dominates(code, k, pc):
                 same |= names
             else:

@@ -214,7 +214,7 @@ class Machine:
             Emitter(
                 self.program, self.program.threads[t], self.setup.semantics, _MapReader(self), meets=False,
                 layout=self.setup.layout,
-                unwritten=self.setup.unwritten_objects if self.setup.ignores_copied_data else None,
+                unwritten=self.setup.unrecorded_objects if self.setup.ignores_copied_data else None,
             )
             for t in group
         ]  # fmt: skip

@@ -13,7 +13,7 @@ from mcheck.cat.algebra.compiled_models import tape_of
 from mcheck.cat.algebra.tape import Tape
 from mcheck.cat.ast import Model
 from mcheck.effects.site import Layout, layout_of, widened
-from mcheck.effects.unwritten_objects import find_unwritten_objects
+from mcheck.effects.unwritten_objects import find_unwritten_objects, without_earlier_writes
 from mcheck.engines.protocol.analysis import sc_fences as sequential
 from mcheck.engines.protocol.analysis.axioms import check_axioms
 from mcheck.engines.protocol.analysis.code_facts import CodeFacts, may_end_mbarriers
@@ -174,6 +174,8 @@ class Setup:
     """Whether copies use the tensor maps as they were at the start (``mcheck.engines.protocol.stale_tensormaps``)."""
     unwritten_objects: frozenset[int] = frozenset()
     """The addresses of the objects that nothing writes."""
+    unrecorded_objects: frozenset[int] = frozenset()
+    """Those of them whose reads need no events."""
     tensor_maps: tuple[tuple[int, int], ...] = ()
     """The ranges of tensor maps, or of the objects that hold them."""
     ignores_copied_data: bool = False
@@ -349,6 +351,7 @@ def prepare(
     )
     if setup.reads_conflict or Pass.UNWRITTEN_OBJECTS not in passes:
         setup.unwritten_objects = frozenset()  # its reads may conflict as well
+    setup.unrecorded_objects = without_earlier_writes(program, setup.unwritten_objects)
     setup.delayed_waits = (
         find_delayed_waits(program, setup.sliced_registers) if previous is None else previous.delayed_waits
     )

@@ -107,6 +107,15 @@ def report_divergent(m: Machine, agent: Agent, op: Op) -> None:
     agent.pc += 1
 
 
+@executes(ops.Trap)
+def trap(m: Machine, agent: Agent, op: Op) -> None:
+    """Report a trap that is reached."""
+    if not evaluate_guard(m, agent, op):
+        return
+    m.emit(agent, 0, op)
+    agent.pc += 1
+
+
 @executes(ops.AssumedValue)
 def check_followed_value(m: Machine, agent: Agent, op: Op) -> None:
     """Continue if the thread has read the value for which its code was recorded."""

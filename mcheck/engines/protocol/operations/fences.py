@@ -70,6 +70,15 @@ def _may_come_before(m: Machine, agent: Agent, event: Event, entries: tuple[Live
     return allowed
 
 
+@executes(ops.GridWait)
+def execute_grid_wait(m: Machine, agent: Agent, op: Op) -> None:
+    """Execute ``griddepcontrol.wait``: the grids in front end some time, so it blocks nobody."""
+    if not evaluate_guard(m, agent, op):
+        return
+    m.add_event(agent, m.emit(agent, 0, op)[0])
+    agent.pc += 1
+
+
 @executes(ops.ProxyFence)
 def execute_proxy_fence(m: Machine, agent: Agent, op: Op) -> None:
     """Execute ``fence.proxy``: what precedes it in causality is carried over to the other proxy after it."""

@@ -111,7 +111,7 @@ def find_lane_bytes(m: Machine, agent: Agent, expr: Expr, size: int, align: int,
 
 def find_combined_access(m: Machine, agent: Agent, op: ops.Load | ops.Store) -> CombinedAccess | None:
     """The combined access of a weak load or store of all lanes, if there is one; computed once per program."""
-    if op.sem != "weak" or op.volatile:
+    if op.sem != "weak" or op.volatile or op.matrix_rows:
         return None
     key = agent.index, id(op)
     known = m.setup.combined_accesses.get(key)

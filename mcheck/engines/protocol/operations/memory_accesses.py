@@ -86,6 +86,10 @@ def _find_lane_footprints(m: Machine, agent: Agent) -> list[Footprint]:
     """The footprints of the lanes, each decoded separately."""
     lanes = range(len(agent.lanes))
     events = [(e, e.address, e.size, k) for k in lanes for e in m.emit(agent, k, operation_of_lane(m, agent, k))]
+    op = operation_of_lane(m, agent, 0)
+    if isinstance(op, ops.Load | ops.Store) and op.matrix_rows:
+        width = len(op.dsts) if isinstance(op, ops.Load) else len(op.srcs)
+        return _split_by_scalar(events, len(events) // width) if events else []
     return _split_by_scalar(events, len(lanes))
 
 
@@ -106,7 +110,7 @@ def _find_adjacent_footprint(m: Machine, agent: Agent, op: Op) -> list[Footprint
     instance = site.at(first)
     if instance is None or instance is not site.at(last) or (width > 1 and (lanes == 1 or not step)):
         return None
-    if last + size > instance.base + instance.object.size or first % size:
+    if op.matrix_rows or last + size > instance.base + instance.object.size or first % size:
         return None
     event = m.emit(agent, 0, op)[0]
     low = event.address
@@ -189,10 +193,10 @@ def _enter_combined_access(m: Machine, agent: Agent, op: ops.Load | ops.Store) -
 
 def reads_unwritten(m: Machine, agent: Agent, event: Event) -> bool:
     """Whether an access reads an object that nothing writes."""
-    if Tag.W in event.tags or not m.setup.unwritten_objects:
+    if Tag.W in event.tags or not m.setup.unrecorded_objects:
         return False
     instance = agent.emitters[0].site.at(event.address)
-    return instance is not None and instance.base in m.setup.unwritten_objects
+    return instance is not None and instance.base in m.setup.unrecorded_objects
 
 
 def _store_lane_values(m: Machine, agent: Agent, op: ops.Store, where: SpreadBytes) -> None:
@@ -222,7 +226,7 @@ def _set_results(m: Machine, agent: Agent, op: ops.Load) -> None:
                 assert isinstance(lane_load, ops.Load)
                 address = m.evaluate(agent, lane, lane_load.address)
                 size = type_size(op.type)
-                if isinstance(address, int):
+                if isinstance(address, int) and not op.matrix_rows:
                     raw = m.memory.load(widened(address) + k * size, size)
             m.set_register(agent, lane, name, op.type, raw)
 
@@ -253,8 +257,9 @@ def execute_store(m: Machine, agent: Agent, op: Op) -> None:
         assert isinstance(mine, ops.Store)
         address = m.evaluate(agent, lane, mine.address)
         assert isinstance(address, int)
-        for k, src in enumerate(mine.srcs):
-            value = m.evaluate(agent, lane, src)
+        lane_number = m.program.threads[agent.threads[lane]].place.lane
+        for k, src in enumerate(mine.srcs if not 0 < op.matrix_rows <= lane_number else ()):
+            value = None if op.matrix_rows else m.evaluate(agent, lane, src)
             place = widened(address) + k * size
             m.memory.store(place, size, value if isinstance(value, int) else None)
             tracked_locations.record_partial_write(m, agent, place, size)

@@ -27,7 +27,7 @@ from mcheck.findings import catalogue
 from mcheck.findings.entry import Entry as Explained
 from mcheck.findings.finding import Access, format_range
 from mcheck.ir.def_use import written_registers
-from mcheck.ir.ops import Await, Op
+from mcheck.ir.ops import Await, Load, Op
 
 NON_COHERENT = ".nc."
 COMMUTATIVE = frozenset(("add", "and", "or", "xor", "min", "max"))
@@ -129,7 +129,7 @@ def _start(record: Record) -> int:
 def _report_flags(m: Machine, new: Record, conflict: Conflict, flags_by_lane: list[dict[bool, list[Flagged]]]) -> None:
     """Report the flags that hold of a pair."""
     old, low, high, same, across = conflict
-    if NON_COHERENT in old.event.op.text or NON_COHERENT in new.event.op.text:
+    if _is_left_open(old.event.op) or _is_left_open(new.event.op):
         m.not_followed = _not_read_only(old.event.op, new.event.op)
     pairs = [(0, 0)]
     if across and len(new.entries) > 1:
@@ -154,9 +154,16 @@ def _report_flags(m: Machine, new: Record, conflict: Conflict, flags_by_lane: li
         m.inexact_reason = "unordered accesses that the model does not flag as a race"
 
 
+def _is_left_open(op: Op) -> bool:
+    """Whether this is a load through the non-coherent cache that a compiler has chosen, in a module: whether its memory
+    is written is left open there. In a sketch the model has a flag for it.
+    """
+    return isinstance(op, Load) and not op.non_coherent and NON_COHERENT in op.text
+
+
 def _not_read_only(old: Op, new: Op) -> str:
-    """Why a load through the non-coherent cache is not modelled: its memory is written."""
-    load, write = (old, new) if NON_COHERENT in old.text else (new, old)
+    """Why the answer is open: a load through the non-coherent cache reads what is written."""
+    load, write = (old, new) if _is_left_open(old) else (new, old)
     return f"line {line_of(load)} reads through the non-coherent cache what line {line_of(write)} writes (9.7.9.9)"
 
 
@@ -268,6 +275,9 @@ def _describe_use(m: Machine, code: str, agent: Agent, event: Event, other: Even
         address = other.mbarrier.address
     name = m.label(address)
     match code:
+        case "RACE012":
+            does = "written" if Tag.W in event.tags else "read"
+            return f"{m.describe_object(event)} is {does} before a griddepcontrol.wait for the grid in front", ""
         case "UB201":
             bar = m.mbarriers.get(address)
             hint = suggest_publication(m, agent, bar, event.op) if bar is not None else ""

@@ -1,0 +1,284 @@
+"""``tcgen05``: tensor memory and the tensor core of the fifth generation (PTX ISA 9.7.16).
+
+A matrix is written as the byte range that it takes, ``[a, 8192]``, whatever descriptor or address names it in a kernel.
+What is computed is not modelled: registers are opaque. Whose rows of tensor memory a warp accesses, and what an
+allocation is of, says ``mcheck.frontend.litmus.tensor_memory``.
+"""
+
+from __future__ import annotations
+
+from mcheck.ir.expr import Binary, Const, Expr, Name, Special, Unary
+from mcheck.ir.memory import CELL
+from mcheck.ir.ops import Alu, Fence, Op, TensorCommit, TensorCore, TensorMove, WaitGroup
+from mcheck.isa.families.common import ZERO, address, is_given, optional_value, value
+from mcheck.isa.instruction import Memory, Value
+from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
+
+TARGETS = ("sm_100f", "sm_101f", "sm_110f")
+_SYNC = (Slot("sync", ("sync",)), Slot("aligned", ("aligned",)))
+_GROUP = Slot("cta_group", ("cta_group::1", "cta_group::2"))
+_B32 = Slot("type", ("b32",), kind="type")
+_COLUMNS = Arg("nCols", "src", "u32")
+
+CELLS = {"32x32b": 1, "16x32bx2": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8}
+"""By the shape of a ``ld`` or ``st``, columns for each repetition."""
+_NUMBERS = tuple(f"x{1 << k}" for k in range(8))
+_SHAPE = Slot("shape", tuple(shape for shape in CELLS if shape != "16x32bx2"))
+_NUM = Slot("num", _NUMBERS)
+_AT_MOST = {"16x128b": 64, "16x256b": 32}
+_FITS = Rule(
+    lambda q: int(q["num"][1:]) <= _AT_MOST.get(q["shape"], 128),
+    "num",
+    "'.{num}' does not go with '.{shape}'",
+    lambda q: f".x1 to .x{_AT_MOST.get(q['shape'], 128)}",
+)
+
+
+# --- allocation ---------------------------------------------------------------------------------------
+
+
+def _alloc(match: Match) -> Op:
+    place = address(match.args["dst"])
+    return TensorCore(kind="alloc", reads=(), writes=((place, Const(4)),), columns=_columns(match), **match.common)
+
+
+def _dealloc(match: Match) -> Op:
+    return TensorCore(kind="dealloc", reads=(), writes=(), columns=_columns(match), **match.common)
+
+
+def _columns(match: Match) -> Expr:
+    return value(match.args["nCols"])
+
+
+def _nothing(match: Match) -> Op:
+    return Alu(op="nop", type="b32", dsts=(), srcs=(), **match.common)
+
+
+# --- ld, st and what waits for them -------------------------------------------------------------------
+
+
+def _move(match: Match) -> Op:
+    q = match.q
+    columns = int(q["num"][1:]) * CELLS[q["shape"]] * (2 if "pack" in q else 1)
+    family = match.family.name
+    return TensorMove(family=family, address=address(match.args["taddr"]), size=CELL * columns, **match.common)
+
+
+def _wait(match: Match) -> Op:
+    family = "tcgen05." + match.family.name.partition("::")[2]
+    return WaitGroup(family=family, pending=ZERO, commits=True, **match.common)
+
+
+def _fence(match: Match) -> Op:
+    sem = "release" if "before" in match.family.name else "acquire"
+    return Fence(sem=sem, scope="cluster", restrict="tensor", **match.common)
+
+
+# --- the pipe -----------------------------------------------------------------------------------------
+
+
+def _range(match: Match, name: str) -> tuple[tuple[Expr, Expr], ...]:
+    """The bytes of an operand, of both CTAs of the pair with ``.cta_group::2`` (9.7.16.5)."""
+    operand = match.args.get(name)
+    if not isinstance(operand, Memory):
+        return ()
+    size = operand.items[1]
+    assert isinstance(size, Value)
+    own = address(operand)
+    if match.q["cta_group"] == "cta_group::1":
+        return ((own, size.expr),)
+    return (own, size.expr), (_of_peer(own), size.expr)
+
+
+def _of_peer(expr: Expr) -> Expr:
+    """The same place in the other CTA of the pair, whose rank differs in the last bit."""
+    match expr:
+        case Name(name=name, indices=indices, rank=rank):
+            mine: Expr = Special("cluster_ctarank") if rank is None else rank
+            return Name(name, indices, Binary("^", mine, Const(1)), expr.span)
+        case Unary(op=op, operand=operand):
+            return Unary(op, _of_peer(operand))
+        case Binary(op=op, left=left, right=right):
+            return Binary(op, _of_peer(left), _of_peer(right))
+    return expr
+
+
+def _mma(match: Match) -> Op:
+    reads = tuple(r for name in ("a", "b", "scale-A", "scale-B") for r in _range(match, name))
+    return TensorCore(kind="mma", reads=reads, writes=_range(match, "d"), **match.common)
+
+
+def _copy(match: Match) -> Op:
+    return TensorCore(kind="cp", reads=_range(match, "s"), writes=_range(match, "taddr"), **match.common)
+
+
+def _shift(match: Match) -> Op:
+    return TensorCore(kind="shift", reads=(), writes=_range(match, "taddr"), **match.common)
+
+
+def _commit(match: Match) -> Op:
+    return TensorCommit(address=address(match.args["mbar"]), cta_mask=optional_value(match, "ctaMask"), **match.common)
+
+
+_KIND = Slot("kind", ("kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8"))
+_SCALED = Slot("kind", ("kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4"))
+_MATRICES = (Arg("d", "range"), Arg("a", "range"), Arg("b", "range"))
+_TRAILING = (Arg("idesc", "src", "b32", optional=True), Arg("enable-input-d", "pred", optional=True))
+_COLLECTOR = Slot(
+    "collector",
+    tuple(f"collector::a::{use}" for use in ("fill", "use", "lastuse", "discard")),
+    optional=True,
+)  # fmt: skip
+
+
+_BOTH_FORMATS = Rule(
+    lambda q: ("dst_fmt" in q) == ("src_fmt" in q), "dst_fmt", "a format needs the other one", "both formats"
+)
+_OF_WARPS = {"64x128b": ("warpx2::02_13", "warpx2::01_23"), "32x128b": ("warpx4",)}
+_WARPS = Rule(
+    lambda q: (q["multicast"] in _OF_WARPS.get(q["shape"], ())) if "multicast" in q else q["shape"] not in _OF_WARPS,
+    "shape",
+    "'.{shape}' and the warps that get the data do not match",
+    ".warpx2::02_13 or .warpx2::01_23 with .64x128b, .warpx4 with .32x128b, none with the others",
+)
+
+
+def _family(name: str, section: str, title: str, *variants: Variant, proxy: str = "generic") -> Family:
+    return Family(
+        name=f"tcgen05.{name}", section=section, title=title, ptx="8.6", needs=TARGETS, proxy=proxy, variants=variants
+    )
+
+
+FAMILIES = (
+    _family(
+        "alloc",
+        "9.7.16.7.1",
+        "allocate columns of tensor memory",
+        Variant(
+            slots=(_GROUP, *_SYNC, Slot("space", ("shared::cta",), optional=True, kind="space"), _B32),
+            args=(Arg("dst", "mem", space="$space", generic=("shared",)), _COLUMNS),
+            lower=_alloc,
+        ),
+    ),
+    _family(
+        "dealloc",
+        "9.7.16.7.1",
+        "free columns of tensor memory",
+        Variant(slots=(_GROUP, *_SYNC, _B32), args=(Arg("taddr", "src", "u32"), _COLUMNS), lower=_dealloc),
+    ),
+    _family(
+        "relinquish_alloc_permit",
+        "9.7.16.7.1",
+        "give up the right to allocate tensor memory; no effect on memory",
+        Variant(slots=(_GROUP, *_SYNC), lower=_nothing),
+    ),
+    _family(
+        "ld",
+        "9.7.16.8.1",
+        "load registers from tensor memory",
+        Variant(
+            slots=(*_SYNC, _SHAPE, _NUM, Slot("pack", ("pack::16b",), optional=True), _B32),
+            args=(Arg("r", "list"), Arg("taddr", "mem", space="tensor")),
+            rules=(_FITS,),
+            lower=_move,
+        ),
+        proxy="async",
+    ),
+    _family(
+        "st",
+        "9.7.16.8.3",
+        "store registers to tensor memory",
+        Variant(
+            slots=(*_SYNC, _SHAPE, _NUM, Slot("pack", ("unpack::16b",), optional=True), _B32),
+            args=(Arg("taddr", "mem", space="tensor"), Arg("r", "list")),
+            rules=(_FITS,),
+            lower=_move,
+        ),
+        proxy="async",
+    ),
+    *(
+        _family(
+            f"wait::{what}",
+            "9.7.16.8.5",
+            f"wait for the tcgen05.{what} of the thread",
+            Variant(slots=_SYNC, lower=_wait),
+        )
+        for what in ("ld", "st")
+    ),
+    *(
+        _family(
+            f"fence::{when}_thread_sync",
+            "9.7.16.11.1",
+            f"order tcgen05 operations {when} a synchronisation of threads",
+            Variant(lower=_fence),
+        )
+        for when in ("before", "after")
+    ),
+    _family(
+        "mma",
+        "9.7.16.10",
+        "multiply and accumulate in tensor memory",
+        Variant(name="dense", slots=(_GROUP, _KIND, _COLLECTOR), args=(*_MATRICES, *_TRAILING), lower=_mma),
+        Variant(
+            name="block scaled",
+            slots=(
+                _GROUP,
+                _SCALED,
+                Slot("block_scale", ("block_scale",)),
+                Slot(
+                    "scale_vec",
+                    ("scale_vec::1X", "scale_vec::2X", "scale_vec::4X", "block16", "block32"),
+                    optional=True,
+                ),
+                _COLLECTOR,
+            ),
+            args=(*_MATRICES, Arg("scale-A", "range"), Arg("scale-B", "range"), *_TRAILING),
+            lower=_mma,
+        ),
+        proxy="async",
+    ),
+    _family(
+        "cp",
+        "9.7.16.9.2",
+        "copy from shared to tensor memory",
+        Variant(
+            slots=(
+                _GROUP,
+                Slot("shape", ("128x256b", "4x256b", "128x128b", "64x128b", "32x128b")),
+                Slot("multicast", ("warpx2::02_13", "warpx2::01_23", "warpx4"), optional=True),
+                Slot("dst_fmt", ("b8x16",), optional=True, kind="type"),
+                Slot("src_fmt", ("b6x16_p32", "b4x16_p64"), optional=True, kind="type"),
+            ),
+            args=(Arg("taddr", "range"), Arg("s", "range")),
+            rules=(_BOTH_FORMATS, _WARPS),
+            lower=_copy,
+        ),
+        proxy="async",
+    ),
+    _family(
+        "shift",
+        "9.7.16.9.3",
+        "shift rows of tensor memory down",
+        Variant(slots=(_GROUP, Slot("down", ("down",))), args=(Arg("taddr", "range"),), lower=_shift),
+        proxy="async",
+    ),
+    _family(
+        "commit",
+        "9.7.16.12",
+        "arrive on an mbarrier when the thread's operations of the tensor core are complete",
+        Variant(
+            slots=(
+                _GROUP,
+                Slot("completion", ("mbarrier::arrive::one",)),
+                Slot("space", ("shared::cluster",), optional=True, kind="space"),
+                Slot("multicast", ("multicast::cluster",), optional=True),
+                Slot("type", ("b64",), kind="type"),
+            ),
+            args=(
+                Arg("mbar", "mem", space="$space", generic=("shared",)),
+                Arg("ctaMask", "src", "u16", when=is_given("multicast")),
+            ),
+            lower=_commit,
+        ),
+    ),
+)
