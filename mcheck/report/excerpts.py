@@ -1,0 +1,74 @@
+"""Source lines with labels below the places that matter, from one file or several."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
+from mcheck.report.errors import printable, window
+from mcheck.report.lines import Line
+from mcheck.report.source_text import SourceText
+
+MOST = 100
+"""The maximum number of characters shown of a source line."""
+LEAST = 24
+"""The minimum number of characters shown of a source line in a narrow terminal."""
+MOST_MARKED = 48
+"""The maximum number of characters marked, so that the label beside the mark stays in sight."""
+_REFERENCE = re.compile(r"(?:\w+(?:::|\.|->))*\w+(?:<[\w, ]*>)?(?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])+")
+_STATEMENT = re.compile(r"[^;{]+;?")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place and what is said there; the ``primary`` one is where to look first."""
+
+    span: Span
+    label: str
+    primary: bool = False
+
+
+def excerpt(
+    marks: Sequence[Mark], texts: SourceText, style: str, width: int | None, origin: str = ""
+) -> Iterator[Line]:
+    """The place of the primary mark, with its ``origin`` if that is known and cannot be read, then the lines of all
+    marks, the primary file first.
+    """
+    if not marks:
+        return
+    first = next((mark for mark in marks if mark.primary), marks[0])
+    paths = dict.fromkeys([first.span.path, *(mark.span.path for mark in marks)])
+    gutter = max(len(str(mark.span.line)) for mark in marks)
+    for path in paths:
+        here = sorted((mark for mark in marks if mark.span.path == path), key=lambda m: (m.span.line, m.span.column))
+        lead = first if path == first.span.path else here[0]
+        arrow = "-->" if path == first.span.path else ":::"
+        yield f"  {arrow} ", (f"{texts.name(path)}:{lead.span.line}:{lead.span.column}{origin}", "dim")
+        origin = ""
+        yield from _quote(here, texts, gutter, style, width)
+
+
+def _quote(marks: Sequence[Mark], texts: SourceText, gutter: int, style: str, width: int | None) -> Iterator[Line]:
+    shown = 0
+    for mark in marks:
+        text = texts.line(mark.span)
+        if text is None:
+            yield f"  {mark.span.line:>{gutter}} | ", (mark.label, style if mark.primary else "blue")
+            continue
+        text = text.replace("\t", " ")
+        room = MOST if width is None else max(min(MOST, width - gutter - 7), LEAST)
+        length = min(mark.span.length if mark.span.length > 1 else _extent(text, mark.span.column), MOST_MARKED)
+        part, caret, marked = window(text, mark.span.column - 1, length, room)
+        if mark.span.line != shown:
+            yield f"  {mark.span.line:>{gutter}} | ", part.rstrip()
+        shown = mark.span.line
+        sign, colour = ("^", style) if mark.primary else ("-", "blue")
+        yield f"  {'':>{gutter}} | {' ' * caret}", (sign * marked, colour), " ", (printable(mark.label), colour)
+
+
+def _extent(text: str, column: int) -> int:
+    """The length of the call, the element or the statement that begins at a column: a debug location has no end."""
+    found = _REFERENCE.match(text, column - 1) or _STATEMENT.match(text, column - 1)
+    return max(len(found[0].rstrip()), 1) if found is not None else 1
