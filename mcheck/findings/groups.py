@@ -100,7 +100,8 @@ _PHASE = re.compile(
 _NOTE = re.compile(r"\. (?:The wait at|The test at|What \S+ knows|Nothing that|Leave fewer).*")
 """What follows the fix: remarks on the execution."""
 _INITIALISED = re.compile(
-    r"(?:Put a barrier such as|Let) (?P<code>bar\S+).*? between (?:the mbarrier\.init at )?line (?P<first>\d+) and line"
+    r"(?:Put a barrier such as|Let) (?P<code>bar\S+).*? between (?:the mbarrier\.init at )?line \d+ and line"
+    r"|Execute (?P<fence>fence\.mbarrier_init\S*) after line \d+, in the thread that initialises"
 )
 _SCOPE = re.compile(r"Give scope (?P<scope>\.\w+) .*?at line (?P<at>\d+)")
 _COUNT = re.compile(r"Initialise \S+.*? at line (?P<at>\d+) with count (?P<count>\d+)")
@@ -131,7 +132,7 @@ def _edit(finding: Finding) -> Edit | None:
         reader = finding.accesses[-1]
         return finding.code, "phase", _STAGE.sub("", found["bar"]), reader.thread.partition("[")[0]
     if found := _INITIALISED.match(text):
-        return finding.code, "initialised", found["code"]
+        return finding.code, "initialised", found["code"] or found["fence"]
     if found := _COUNT.match(text):
         return "count", at(found), found["count"]
     if found := _SCOPE.match(text):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from mcheck.findings.finding import Finding
 from mcheck.findings.groups import Group, causes, group_findings
@@ -19,6 +20,9 @@ MOST_THREADS = 4
 """The maximum number of threads listed of those that a finding stands for."""
 MOST_CONSEQUENCES = 3
 """The maximum number of consequences listed."""
+MISCOUNTED = frozenset({"UB205", "UB212"})
+"""Codes of arrivals that do not fit the count of their mbarrier."""
+_COUNT = re.compile(r"Initialise \S+.* with count \d+ instead of \d+")
 _STAGE = re.compile(r"\bstage (\d+) of (\d+)\b")
 _LANES = re.compile(r"\[[^\]]*\]$")
 
@@ -28,15 +32,28 @@ def collect_bugs(findings: Sequence[Finding], texts: SourceText, *, every: bool 
     if every:
         return [Bug(finding) for finding in findings]
     groups = group_findings(findings)
-    return [
-        Bug(
-            findings[group.members[0]],
-            _stands_for([findings[k] for k in group.members], group),
-            tuple(_consequences([findings[g.members[0]] for g in groups if g.follows == number], texts)),
+    bugs = []
+    for number, group in enumerate(groups):
+        if group.follows is not None:
+            continue
+        effects = [g for g in groups if g.follows == number]
+        others = [findings[k] for one in (group, *effects) for k in one.members]
+        bugs.append(
+            Bug(
+                _with_count(findings[group.members[0]], others),
+                _stands_for([findings[k] for k in group.members], group),
+                tuple(_consequences([findings[g.members[0]] for g in effects], texts)),
+            )
         )
-        for number, group in enumerate(groups)
-        if group.follows is None
-    ]
+    return bugs
+
+
+def _with_count(finding: Finding, others: Sequence[Finding]) -> Finding:
+    """The finding; of an arrival that does not fit its phase with the count of an init as fix, if that fixes its effects."""
+    if finding.code not in MISCOUNTED:
+        return finding
+    fixed = next((other for other in others if _COUNT.match(other.missing)), None)
+    return finding if fixed is None else replace(finding, missing=fixed.missing, lines=fixed.lines)
 
 
 def describe_findings(

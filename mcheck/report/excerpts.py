@@ -58,9 +58,11 @@ def _quote(marks: Sequence[Mark], texts: SourceText, gutter: int, style: str, wi
             yield f"  {mark.span.line:>{gutter}} | ", (mark.label, style if mark.primary else "blue")
             continue
         text = text.replace("\t", " ")
+        blank = len(text[mark.span.column - 1 :]) - len(text[mark.span.column - 1 :].lstrip())
+        column = mark.span.column + blank
         room = MOST if width is None else max(min(MOST, width - gutter - 7), LEAST)
-        length = min(mark.span.length if mark.span.length > 1 else _extent(text, mark.span.column), MOST_MARKED)
-        part, caret, marked = window(text, mark.span.column - 1, length, room)
+        length = min(mark.span.length if mark.span.length > 1 else _extent(text, column), MOST_MARKED)
+        part, caret, marked = window(text, column - 1, length, room)
         if mark.span.line != shown:
             yield f"  {mark.span.line:>{gutter}} | ", part.rstrip()
         shown = mark.span.line

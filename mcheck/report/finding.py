@@ -165,8 +165,9 @@ def _notes(bug: Bug, told: _Lines) -> Iterator[tuple[str, str]]:
 
 _LINE = re.compile(r"\bline (\d+)")
 _LINES_OF = re.compile(r"\blines (\d+(?:(?:, | and )\d+)+)")
-_END_OF_SENTENCE = re.compile(r"(?<=[.])\s+(?=[A-Z])")
-_REMARK = re.compile(r"The (?:wait|test) at|What \S+ knows|Nothing that|Leave fewer|\S+ comes after line")
+_END_OF_SENTENCE = re.compile(r"(?<=[.])\s+(?=[A-Z`])")
+_REMARK = re.compile(r"The (?:wait|test) at|What \S+ knows|Nothing that|Leave fewer")
+_STEP = re.compile(r"(?<= comes after line )(\d+) \(.*?, step \d+\)(?= of \S+ in time alone)")
 _LEAVES = re.compile(r"The wait at line (?P<line>\d+) (?P<what>(?:leaves|has|does)[^.]*(?:\.\w[^.]*)*)")
 
 
@@ -239,14 +240,16 @@ class _Lines:
 
     def fix(self) -> str:
         """The fix without remarks on the execution, in the words of the language as well."""
-        first, *others = _END_OF_SENTENCE.split(self._finding.missing)
+        first, *others = _END_OF_SENTENCE.split(plain_names(_STEP.sub(r"\1", self._finding.missing)))
         kept = [first]
         for more in others:
             if _REMARK.match(more) or sum(map(len, kept)) + len(more) > MOST_FIX:
                 break
             kept.append(more)
-        text = self.name_lines(plain_names(" ".join(kept))).rstrip(".")
-        return add_words(text.removeprefix("Execute "), language_of(self._finding, self._texts))
+        text = self.name_lines(" ".join(kept)).rstrip(".")
+        ctas = {access.thread.partition(".")[0] for access in self._finding.accesses if "." in access.thread}
+        language = language_of(self._finding, self._texts)
+        return add_words(text.removeprefix("Execute "), language, one_cta=len(ctas) < 2)
 
 
 def _details(finding: Finding, source: str, style: str, most: int | None, width: int | None) -> Iterator[Line]:

@@ -17,9 +17,12 @@ CUDA_SUFFIXES = frozenset({".cu", ".cuh", ".h", ".hh", ".hpp", ".inl", ".cpp", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
-    """An instruction of PTX as a pattern, and its name in each language; empty where there is none."""
+    """An instruction of PTX as a pattern, and its name in each language; empty where there is none. ``one_cta``: it is
+    meant for threads of one CTA only.
+    """
 
     ptx: str
+    one_cta: bool = False
     cuda: str = ""
     cutlass: str = ""
     gluon: str = ""
@@ -46,6 +49,7 @@ WORDS = (
     ),
     Word(
         ptx=r"(?<=: )a barrier(?=,|$)|(?<=put )a barrier(?= between)",
+        one_cta=True,
         cuda="__syncthreads()",
         gluon="gl.barrier()",
         triton="tl.debug_barrier()",
@@ -141,11 +145,15 @@ def language_of(finding: Finding, texts: SourceText) -> str:
     return ""
 
 
-def add_words(text: str, language: str) -> str:
-    """The text with the language's words behind the first mention of each instruction."""
+def add_words(text: str, language: str, *, one_cta: bool = True) -> str:
+    """The text with the language's words behind the first mention of each instruction; ``one_cta``: it is about
+    threads of one CTA.
+    """
     if not language:
         return text
     for word in WORDS:
+        if word.one_cta and not one_cta:
+            continue
         name = getattr(word, language) or (word.cuda if language == "cutlass" else "")
         if name:
             text = re.sub(rf"(?<![\w.`]){word.ptx}(?![\w`])", lambda m, n=name: _named(m, n), text, count=1)  # type: ignore[misc]

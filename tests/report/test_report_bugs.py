@@ -190,6 +190,12 @@ def test_fixes_in_the_words_of_the_language(language: str, text: str, words: str
     assert add_words(text, language) == words
 
 
+def test_a_barrier_of_a_cta_is_not_named_for_threads_of_several() -> None:
+    text = "Order line 3 before the issue of the operation at line 4: a barrier, or a release"
+    assert "a barrier (`__syncthreads()`), or" in add_words(text, "cuda")
+    assert add_words(text, "cuda", one_cta=False) == text
+
+
 def test_figures_are_those_of_the_page_about_hopper() -> None:
     page = (ROOT / "docs" / "hopper.md").read_text(encoding="utf-8")
     for row in MEASURED:
@@ -197,3 +203,18 @@ def test_figures_are_those_of_the_page_about_hopper() -> None:
         none = re.search(r"none of ([\d.]+ [GMk])", row.figure)
         assert none is not None
         assert f": 0 of {none[1]}" in page
+
+
+@pytest.mark.parametrize(
+    ("label", "fix"),
+    [
+        ("cuda/ring_bulk empty-counts-half", "Initialise `empty[0]` at line 27 with count 128 instead of 64"),
+        ("cuda/ring_bulk empty-counts-more", "Initialise `empty[0]` at line 27 with count 128 instead of 129"),
+        (
+            "tilelang/product_sm80 no-barrier-after-the-wait",
+            "After the wait at line 372 in warp0[0..31], hand over to line",
+        ),
+    ],
+)
+def test_the_fix_is_where_the_mistake_is(label: str, fix: str) -> None:
+    assert f"= fix: {fix}" in text_of(answer(label))

@@ -55,6 +55,27 @@ def find_group_wait(m: Machine, issuer: Agent, old: Record) -> Op | None:
     return None
 
 
+def find_wait_before_own_access(m: Machine, issuer: Agent, old: Record, op: Op, number: int) -> Op | None:
+    """Return the wait for a group that the issuing thread executes before it executes ``op`` for the ``number``-th
+    time itself: where another thread does so too early, no wait is missing, but what hands the bytes over. ``None`` if
+    there is none, or the code has branches.
+    """
+    start = m.trace[old.position].pc + 1
+    own = [k for k, other in enumerate(issuer.code) if other.span == op.span]
+    if len(own) < number or any(isinstance(other, ops.Branch) for other in issuer.code[: own[number - 1]]):
+        return None
+    family = family_of(old.event.op)
+    for k in range(start, own[number - 1]):
+        wait = issuer.code[k]
+        if not isinstance(wait, WaitGroup) or wait.family != family or wait.guard is not None:
+            continue
+        later = count_closed_groups(issuer.code[start:k], old.event.op)
+        enough = isinstance(wait.pending, Const) and later is not None and later >= wait.pending.value
+        if enough and not (wait.read and is_modification(old)):
+            return wait
+    return None
+
+
 def explain_late_wait(m: Machine, issuer: Agent, old: Record, over: TraceEntry) -> str:
     """Explain that the issuing thread's next wait for the group comes after it has released the bytes."""
     family = family_of(old.event.op)

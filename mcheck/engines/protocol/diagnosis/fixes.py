@@ -18,6 +18,7 @@ from mcheck.answers.scope_mismatch import join_advice, narrowest_common_scope, s
 from mcheck.engines.protocol.diagnosis.async_groups import (
     explain_late_wait,
     find_group_wait,
+    find_wait_before_own_access,
     has_waited,
     is_committed,
     is_modification,
@@ -227,14 +228,16 @@ def _suggest_completion_wait(m: Machine, old: Record, new: Record, low: int) -> 
             return order_before_issue(second, line_of(op))
         instead = alternative_order_before_issue(second, line_of(op)) if met is ReadPhase.EITHER else ""
         over = _last_release_known(m, issuer, other, old.position, new.position)
-        if over is not None and not has_waited(m, issuer, old, over):
+        number = _count_earlier_executions(m, new) + 1
+        waited = find_wait_before_own_access(m, issuer, old, new.event.op, number)
+        if waited is None and over is not None and not has_waited(m, issuer, old, over):
             mechanism, later = wait_of_group(m, old, over)
             line = line_of(m.trace[over].op)
             also = " ".join(
                 filter(None, (pending_groups_note(later), explain_late_wait(m, issuer, old, m.trace[over]), instead))
             )
             return f"{mechanism} before line {line}, which hands the bytes over. {also}".strip()
-        waited = find_group_wait(m, issuer, old)
+        waited = waited or find_group_wait(m, issuer, old)
         how = f"hand over to line {second}: a barrier, or a release that is acquired. {instead}".strip()
         if waited is not None:
             return f"After the wait at line {line_of(waited)} in {m.name(issuer)}, {how}"
