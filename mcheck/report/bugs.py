@@ -49,7 +49,7 @@ def collect_bugs(findings: Sequence[Finding], texts: SourceText, *, every: bool 
 
 
 def _with_count(finding: Finding, others: Sequence[Finding]) -> Finding:
-    """The finding; of an arrival that does not fit its phase with the count of an init as fix, if that fixes its effects."""
+    """The finding; of a miscounted mbarrier with the count of its init as the fix, if that fixes its effects."""
     if finding.code not in MISCOUNTED:
         return finding
     fixed = next((other for other in others if _COUNT.match(other.missing)), None)

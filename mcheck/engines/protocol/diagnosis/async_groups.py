@@ -55,10 +55,11 @@ def find_group_wait(m: Machine, issuer: Agent, old: Record) -> Op | None:
     return None
 
 
-def find_wait_before_own_access(m: Machine, issuer: Agent, old: Record, op: Op, number: int) -> Op | None:
+def find_wait_before_own_access(m: Machine, issuer: Agent, old: Record, op: Op, number: int, over: int) -> Op | None:
     """Return the wait for a group that the issuing thread executes before it executes ``op`` for the ``number``-th
     time itself: where another thread does so too early, no wait is missing, but what hands the bytes over. ``None`` if
-    there is none, or the code has branches.
+    there is none, or the code has branches, or no group is committed between the release at the step ``over`` of the
+    trace and the wait: then the wait has only to come before that release.
     """
     start = m.trace[old.position].pc + 1
     own = [k for k, other in enumerate(issuer.code) if other.span == op.span]
@@ -70,6 +71,9 @@ def find_wait_before_own_access(m: Machine, issuer: Agent, old: Record, op: Op, 
         if not isinstance(wait, WaitGroup) or wait.family != family or wait.guard is not None:
             continue
         later = count_closed_groups(issuer.code[start:k], old.event.op)
+        behind = issuer.code[m.trace[over].pc + 1 : k]
+        if not any(isinstance(other, Commit) and other.family == family for other in behind):
+            continue
         enough = isinstance(wait.pending, Const) and later is not None and later >= wait.pending.value
         if enough and not (wait.read and is_modification(old)):
             return wait

@@ -228,8 +228,10 @@ def _suggest_completion_wait(m: Machine, old: Record, new: Record, low: int) -> 
             return order_before_issue(second, line_of(op))
         instead = alternative_order_before_issue(second, line_of(op)) if met is ReadPhase.EITHER else ""
         over = _last_release_known(m, issuer, other, old.position, new.position)
-        number = _count_earlier_executions(m, new) + 1
-        waited = find_wait_before_own_access(m, issuer, old, new.event.op, number)
+        waited = None
+        if over is not None:
+            number = _count_earlier_executions(m, new) + 1
+            waited = find_wait_before_own_access(m, issuer, old, new.event.op, number, over)
         if waited is None and over is not None and not has_waited(m, issuer, old, over):
             mechanism, later = wait_of_group(m, old, over)
             line = line_of(m.trace[over].op)
