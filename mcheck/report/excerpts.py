@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from mcheck.base.errors import Span
@@ -13,7 +14,11 @@ from mcheck.report.source_text import SourceText
 
 MOST = 100
 """The maximum number of characters shown of a source line."""
-LEAST = 24
+INDENT = 4
+"""The indentation of a finding at most, which takes from the width of the terminal."""
+MARGIN = 5 + INDENT + 6
+"""What surrounds a source line: the gutter, the indentation, and dots at both ends."""
+LEAST = 16
 """The minimum number of characters shown of a source line in a narrow terminal."""
 MOST_MARKED = 48
 """The maximum number of characters marked, so that the label beside the mark stays in sight."""
@@ -60,14 +65,20 @@ def _quote(marks: Sequence[Mark], texts: SourceText, gutter: int, style: str, wi
         text = text.replace("\t", " ")
         blank = len(text[mark.span.column - 1 :]) - len(text[mark.span.column - 1 :].lstrip())
         column = mark.span.column + blank
-        room = MOST if width is None else max(min(MOST, width - gutter - 7), LEAST)
-        length = min(mark.span.length if mark.span.length > 1 else _extent(text, column), MOST_MARKED)
+        room = MOST if width is None else max(min(MOST, width - gutter - MARGIN), LEAST)
+        length = min(mark.span.length if mark.span.length > 1 else _extent(text, column), MOST_MARKED, room)
         part, caret, marked = window(text, column - 1, length, room)
         if mark.span.line != shown:
             yield f"  {mark.span.line:>{gutter}} | ", part.rstrip()
         shown = mark.span.line
         sign, colour = ("^", style) if mark.primary else ("-", "blue")
-        yield f"  {'':>{gutter}} | {' ' * caret}", (sign * marked, colour), " ", (printable(mark.label), colour)
+        bar, label = f"  {'':>{gutter}} | ", printable(mark.label)
+        if width is None or caret + marked + 1 + len(label) <= width - len(bar) - INDENT:
+            yield f"{bar}{' ' * caret}", (sign * marked, colour), " ", (label, colour)
+            continue
+        yield f"{bar}{' ' * caret}", (sign * marked, colour)
+        for part in textwrap.wrap(label, max(width - len(bar) - INDENT, LEAST)):
+            yield bar, (part, colour)
 
 
 def _extent(text: str, column: int) -> int:
