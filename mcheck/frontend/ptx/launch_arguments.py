@@ -45,9 +45,15 @@ def _name(entry: Function, key: str, node: Node) -> str:
     if key.isascii() and key.isdigit() and len(key) < 6 and int(key) < len(names):
         return names[int(key)]
     listed = ", ".join(names) if names else "none"
-    hint = suggest(key, names)
+    numbered = [f"{entry.name}_param_{k}" for k in range(len(names))]
+    if names and names == numbered:
+        last = len(names) - 1
+        listed = ", ".join(f"{k} ({name})" for k, name in enumerate(names))
+        hint = f"nvcc numbers the parameters in the order of the source: --param {last}=VALUE gives the last one"
+    else:
+        hint = suggest(key, names) or ""
     return node.fail_at_key(
-        "PTX110", entry=entry.name, name=key, expected=f"one of its parameters: {listed}", hint=hint
+        "PTX110", entry=entry.name, name=key, expected=f"one of its parameters: {listed}", hint=hint or None
     )
 
 
