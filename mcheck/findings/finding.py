@@ -15,6 +15,7 @@ SEVERITIES = ("error", "review", "advice")
 DOCUMENT = "PTX ISA"
 _MBARRIER = re.compile(r"(?:^|\s)(?:cp\.async\.)?mbarrier\.([a-z_]+)")
 _ACTIONS = {"test_wait": "wait", "try_wait": "wait", "arrive_drop": "arrive"}
+_LINES = re.compile(r"\blines? (\d+(?:(?:, | and )\d+)*)")
 _REFERENCE = re.compile(r"(?P<document>PTX ISA(?: \d+\.\d+)?),?:? (?:sections? )?(?P<section>.+)")
 
 
@@ -72,6 +73,11 @@ class Access:
         return format_range(self.object, *self.bytes) if self.object else ""
 
 
+def mentioned_lines(text: str) -> tuple[int, ...]:
+    """The numbers of the lines that a message or a fix mentions, in their order."""
+    return tuple(int(number) for part in _LINES.findall(text) for number in re.findall(r"\d+", part))
+
+
 def format_range(label: str, start: int, end: int) -> str:
     """A range as text: ``buf@0[bytes 0..16]``, end excluded; for tensor memory a lane and columns."""
     if label.startswith(TENSOR_MEMORY):
@@ -80,9 +86,21 @@ def format_range(label: str, start: int, end: int) -> str:
     return f"{label}[bytes {start}..{end}]"
 
 
+@dataclass(frozen=True, slots=True)
+class CompiledLine:
+    """A line of a compiled module, and the source location that it was compiled from, followed by those of the calls
+    that it was inlined into.
+    """
+
+    line: int
+    source: tuple[Span, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A finding. ``code`` is explained by ``mcheck explain``; ``missing`` is the fix; ``section`` the rule's source."""
+    """A finding. ``code`` is explained by ``mcheck explain``; ``missing`` is the fix; ``section`` the rule's source;
+    ``lines`` has the source locations of the lines of a compiled module that the message and the fix mention.
+    """
 
     code: str
     kind: str
@@ -92,6 +110,7 @@ class Finding:
     missing: str = ""
     section: str = ""
     trace: Trace = ()
+    lines: tuple[CompiledLine, ...] = ()
 
     @property
     def spec(self) -> Specification:

@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from mcheck.answers.result import Covers, LaunchAnswer
+from mcheck.answers.verdict_rules import is_decisive
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.single import list_reasons
 from mcheck.checking.run.summary import Summary
 from mcheck.findings.finding import Finding
+from mcheck.findings.groups import causes, group_findings
 from mcheck.findings.ordering import select_causes
 from mcheck.ir.program import describe_kinds
-from mcheck.report import finding as finding_report
-from mcheck.report.finding import to_json
+from mcheck.report.bugs import collect_bugs, count_bugs, describe_findings
+from mcheck.report.errors import printable
+from mcheck.report.finding import groups_to_json, title, to_json
 from mcheck.report.json_ import header
 from mcheck.report.lines import Line, Printer, plain
 from mcheck.report.problems import list_problems
 from mcheck.report.problems import to_json as problems_to_json
 from mcheck.report.reasons import to_json as reasons_to_json
+from mcheck.report.source_text import SourceText
 from mcheck.report.text import count
 
 if TYPE_CHECKING:
     from mcheck.base.errors import Span
     from mcheck.report.junit import Case
 
-ACCESSES = 6
-"""The maximum number of accesses shown per finding; a deadlock may have hundreds."""
-FEW = 2
-"""With more findings than this, a line with their counts follows them."""
-
-VERDICT_STYLES = {
-    "proved": "green",
+HEADLINE_STYLES = {
+    "clean": "green",
     "bounded": "yellow",
-    "finding": "bold red",
+    "race": "bold red",
+    "undefined": "bold red",
+    "deadlock": "bold red",
     "ignored": "yellow",
     "unknown": "yellow",
     "error": "bold red",
@@ -47,27 +47,53 @@ VERDICT_STYLES = {
 
 
 class TextReport:
-    """The text report, written answer by answer. ``quiet``: only those that are not as expected; ``alone``: errors are
+    """The text report, written answer by answer. ``details``: all bugs of every file, ``every``: each finding,
+    ``verbose``: with schedules and assumptions; ``quiet``: only files that are not as expected; ``alone``: errors are
     shown nowhere else.
     """
 
     def __init__(
-        self, printer: Printer, *, details: bool, quiet: bool, most: int | None = None, alone: bool = False
+        self,
+        printer: Printer,
+        *,
+        details: bool,
+        quiet: bool,
+        every: bool = False,
+        verbose: bool = False,
+        most: int | None = None,
+        alone: bool = False,
     ) -> None:
         self._printer = printer
         self._alone = alone
         self._details = details
+        self._every = every
+        self._verbose = verbose
+        self._bugs = 0
+        self._findings = 0
         self._quiet = quiet
         self._most = most
 
     def result(self, result: Result) -> None:
         """Write the answer about one file."""
+        self._findings += len(result.findings)
+        self._bugs += len(causes(group_findings(result.findings)))
         if self._quiet and result.status == "ok":
             return
         for line in describe(
-            result, details=self._details, most=self._most, width=self._printer.width, errors=self._alone
+            result,
+            details=self._details,
+            every=self._every,
+            verbose=self._verbose,
+            most=self._most,
+            width=self._printer.width,
+            errors=self._alone,
         ):
             self._printer.line(*line)
+
+    def _counted(self) -> str:
+        if not self._findings:
+            return ""
+        return f" ({count(self._bugs, 'bug', 'bugs')}, {count(self._findings, 'finding', 'findings')})"
 
     def finish(self, summary: Summary) -> None:
         """Write the counts."""
@@ -76,6 +102,7 @@ class TextReport:
             (f"{summary.proved} proved", "green" if summary.proved == summary.tests else ""),
             ", ",
             (f"{summary.findings} with findings", "bold red" if summary.exit_status == 1 else ""),
+            self._counted(),
             _only_ignored(summary),
             f", {summary.open} unknown, {count(summary.error, 'error', 'errors')}",
         )
@@ -89,24 +116,17 @@ def describe(
     result: Result,
     *,
     details: bool = True,
+    every: bool = False,
+    verbose: bool = False,
     most: int | None = None,
     width: int | None = None,
     errors: bool = True,
 ) -> Iterator[Line]:
     """The lines of an answer. ``width`` is the width of the terminal, if there is one; ``errors``: include an error,
-    which is not shown elsewhere.
+    which is not shown elsewhere. The other options are those of ``TextReport``.
     """
-    expected = (
-        " (as expected)" if result.headline == "finding" and result.status == "ok" and result.expected_kinds else ""
-    )
-    covers = result.covers
-    part = (
-        f" ({covers.clusters} of {covers.total} clusters)"
-        if covers is not None and covers.clusters < covers.total
-        else ""
-    )
-    ignored = f" ({result.ignored_text})" if result.ignored_text else ""
-    yield (f"{result.headline:<8}", VERDICT_STYLES[result.headline]), f" {result.path}{part}{expected}{ignored}"
+    word = headline(result)
+    yield (f"{word:<9}", HEADLINE_STYLES[word]), f" {result.path}{_beside(result)}"
     if result.status == "finding" and result.expected_kinds and not result.as_expected:
         kinds = sorted({f"{f.kind} ({f.severity})" for f in result.findings}) or ["nothing"]
         yield (f"  expected {describe_kinds(result.expected_kinds)}, found {', '.join(kinds)}",)
@@ -115,28 +135,87 @@ def describe(
             yield (f"  {reason}",)
     if result.verdict is Verdict.UNKNOWN and result.problem is not None and result.problem.hint:
         yield (f"  hint: {result.problem.hint}",)
-    shown = list(result.findings if details else select_causes(result.findings))
-    if expected and not details:
-        shown = []
-    for found in shown[:most]:
-        for line in finding_report.lines(found, result.source, trace=True, most=ACCESSES, width=width):
-            yield ("  ", *line)
-    if most is not None and len(shown) > most:
-        yield (f"  and {len(shown) - most} more (-v shows all)",)
-    if len(shown) > FEW:
-        yield (f"  {len(shown)} findings: {_counts(shown)}",)
-    if details and result.assumptions:
-        runs = f"{result.executions} execution{'' if result.executions == 1 else 's'}"
-        engines = "engines" if " and " in result.engine else "engine"
+    shown = result.findings if details or every or verbose else select_causes(result.findings)
+    if result.findings and _is_expected(result) and not (details or every or verbose):
+        shown = ()
+    for line in describe_findings(
+        shown, result.source, result.path, every=every, verbose=verbose, most=most, width=width
+    ):
+        yield ("  ", *line)
+    if len(shown) > 1:
+        yield (f"  {count_bugs(shown)}",)
+    if verbose:
+        yield from _basis(result)
+    elif details and result.assumptions:
+        listed = count(len(result.assumptions), "assumption", "assumptions")
+        also = "schedules, instructions and " if shown else ""
+        yield (f"  {_executed(result)}; -v shows {also}{listed}",)
+
+
+def headline(result: Result) -> str:
+    """The answer in a word: ``clean`` if proved, the kind of the first bug if there is one, otherwise the verdict."""
+    if result.verdict is Verdict.PROVED:
+        return "clean"
+    if result.verdict is not Verdict.FINDING or result.all_ignored:
+        return result.headline
+    first = next((f for f in result.findings if f.severity == "error"), None)
+    return (first or next(filter(is_decisive, result.findings), result.findings[0])).kind
+
+
+def _beside(result: Result) -> str:
+    """What stands beside the path: what ``clean`` means, whether it was expected, and what was left out."""
+    covers = result.covers
+    parts = ["proved"] if result.verdict is Verdict.PROVED else []
+    if covers is not None and covers.clusters < covers.total:
+        parts.append(f"{covers.clusters} of {covers.total} clusters")
+    if _is_expected(result):
+        parts.append("as expected")
+    if result.ignored_text:
+        parts.append(result.ignored_text)
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _is_expected(result: Result) -> bool:
+    """Whether the file expects what was found, with an ``expect`` line."""
+    return bool(result.expected_kinds) and result.status == "ok" and not result.verdict.is_open
+
+
+def _executed(result: Result) -> str:
+    engines = "engines" if " and " in result.engine else "engine"
+    return f"{count(result.executions, 'execution', 'executions')} by the {result.engine} {engines}"
+
+
+def _basis(result: Result) -> Iterator[Line]:
+    """What the answer rests on."""
+    if result.assumptions:
         why = f" ({result.chosen})" if result.chosen else ""
-        yield (f"  {runs} by the {result.engine} {engines}{why}, assuming:",)
+        yield (f"  {_executed(result)}{why}, assuming:",)
         for assumption in result.assumptions:
             yield (f"    - {assumption}",)
 
 
-def _counts(findings: Sequence[Finding]) -> str:
-    counts = Counter(f.code for f in findings)
-    return ", ".join(code if count == 1 else f"{code} ({count})" for code, count in sorted(counts.items()))
+# --- one line ------------------------------------------------------------------------------------------------
+
+
+def concise(results: list[Result]) -> str:
+    """A line for each bug, ``file:line:column: error[CODE] sentence``, and for each file that has no answer."""
+    said = []
+    for result in results:
+        texts = SourceText(result.source, result.path)
+        for bug in collect_bugs(result.findings, texts):
+            place, text = title(bug.finding, texts)
+            where = f"{texts.name(place.path)}:{place.line}:{place.column}" if place is not None else result.path
+            said.append(f"{where}: {bug.finding.severity}[{bug.finding.code}] {text}")
+        if result.verdict.is_open or result.verdict is Verdict.ERROR:
+            said += [
+                f"{_where(span, result.path)}: {result.verdict}: {printable(why.splitlines()[0])}"
+                for span, why in list_problems(result.problem, result.reason or result.verdict)
+            ]
+    return "".join(f"{line}\n" for line in said)
+
+
+def _where(span: Span | None, path: str) -> str:
+    return f"{span.path}:{span.line}:{span.column}" if span is not None else path
 
 
 # --- JSON ---------------------------------------------------------------------------------------------------
@@ -162,6 +241,7 @@ def _result(result: Result) -> dict[str, Any]:
         "name": result.name,
         "verdict": result.verdict,
         "findings": [to_json(f) for f in result.findings],
+        "groups": groups_to_json(result.findings),
         "assumptions": [*_told(result), *result.assumptions],
         "executions": result.executions,
         "seconds": round(result.seconds, 6),

@@ -1,18 +1,37 @@
-"""A finding as text and as JSON."""
+"""A finding as text and as JSON.
+
+The text has at most ``MOST_LINES`` lines: a sentence, the source lines of its places with labels, the fix, how many
+findings it stands for, the rule. The schedule and the instructions are for those who ask.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
 from mcheck.findings.finding import Access, Finding
+from mcheck.findings.groups import group_findings
+from mcheck.report.deadlocks import barrier_states
 from mcheck.report.errors import window
+from mcheck.report.evidence import find_evidence
+from mcheck.report.excerpts import Mark, excerpt
+from mcheck.report.language_words import add_words, language_of
 from mcheck.report.lines import Line
+from mcheck.report.sentences import label, plain_names, sentence
+from mcheck.report.source_text import SourceText, count_shared_calls, place_shown, places_shown
 from mcheck.report.trace import abridge_registers, format_trace
 
 MOST = 200
 """The maximum number of characters shown of a source line."""
+MOST_LINES = 12
+"""The maximum number of lines of a finding, unless more is asked for."""
+MOST_MARKS = 3
+"""The maximum number of places shown of a finding."""
+MOST_FIX = 240
+"""The maximum number of characters of a fix, unless its first sentence is longer."""
 SEVERITY_STYLES = {"error": "bold red", "review": "yellow", "advice": "cyan"}
 
 
@@ -47,6 +66,26 @@ def _access(access: Access) -> dict[str, Any]:
     return found
 
 
+def groups_to_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    """The bugs behind findings, causes first: the findings of each by their indices, the one to show first, and the
+    source places of that one; ``follows`` is the index of the group of which it may be a consequence.
+    """
+    return [
+        {
+            "code": group.code,
+            "count": len(group.members),
+            "findings": list(group.members),
+            "source": [
+                {"path": span.path, "line": span.line, "column": span.column}
+                for access in findings[group.members[0]].accesses
+                if (span := access.source[0] if access.source else access.span) is not None
+            ],
+            **({"follows": group.follows} if group.follows is not None else {}),
+        }
+        for group in group_findings(findings)
+    ]
+
+
 def compiled_from(access: Access) -> str:
     """The source location of a compiled access, ``kernel.cu:11:7, inlined in kernel.cu:40:3``; empty without line
     information.
@@ -54,31 +93,175 @@ def compiled_from(access: Access) -> str:
     return ", inlined in ".join(f"{s.path}:{s.line}:{s.column}" for s in access.source)
 
 
-def lines(
-    finding: Finding, source: str = "", *, trace: bool = False, most: int | None = None, width: int | None = None
-) -> Iterator[Line]:
-    """The lines of a finding: the message, the accesses with their places, the fix, and the section.
-
-    ``source`` is the text of the program, whose lines are quoted; ``width`` the width of the terminal, if there is one;
-    ``most`` bounds the accesses.
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """The finding to show for a bug: ``stands_for`` says for how many places, threads and stages; ``consequences`` are
+    places of findings that may follow from it.
     """
-    style = SEVERITY_STYLES.get(finding.severity, "")
-    yield (f"{finding.severity}[{finding.code}]", style), f" {finding.kind}: {finding.message}"
+
+    finding: Finding
+    stands_for: str = ""
+    consequences: tuple[str, ...] = ()
+
+
+def lines(
+    finding: Finding | Bug,
+    source: str = "",
+    *,
+    verbose: bool = False,
+    trace: bool = False,
+    most: int | None = None,
+    width: int | None = None,
+    texts: SourceText | None = None,
+) -> Iterator[Line]:
+    """The lines of a finding.
+
+    ``source`` is the text of the program, whose lines are quoted; ``width`` the width of the terminal, if there is one.
+    ``trace`` adds the schedule, ``verbose`` also the message of the engine and the instructions, ``most`` of them.
+    """
+    bug = finding if isinstance(finding, Bug) else Bug(finding)
+    found = bug.finding
+    texts = texts or SourceText(source, next((a.path for a in found.accesses if a.path), None))
+    style = SEVERITY_STYLES.get(found.severity, "")
+    shown = places_shown(found, texts)
+    told = _Lines(found, texts, shown)
+    notes = [*_notes(bug, told)]
+    yield (f"{found.severity}[{found.code}]", style), ": ", (told.name_lines(sentence(found)), "bold")
+    yield from excerpt(told.marks(MOST_LINES - 1 - len(notes)), texts, style, width, told.origin)
+    for word, text in notes:
+        yield "  = ", (f"{word}:", "cyan"), f" {text}"
+    if verbose:
+        yield from _details(found, source, style, most, width)
+    if (trace or verbose) and found.trace:
+        yield ("  trace:",)
+        for step in format_trace(found.trace):
+            yield (f"    {step}",)
+
+
+def title(finding: Finding, texts: SourceText) -> tuple[Span | None, str]:
+    """The place and the sentence of a finding, for a report of one line."""
+    shown = places_shown(finding, texts)
+    told = _Lines(finding, texts, shown)
+    return told.primary, told.name_lines(sentence(finding))
+
+
+def _notes(bug: Bug, told: _Lines) -> Iterator[tuple[str, str]]:
+    """What stands below the places, with its title."""
+    found = bug.finding
+    if states := barrier_states(found):
+        yield "state", states
+    fix = told.fix()
+    if fix:
+        yield "fix", fix
+    if bug.consequences:
+        yield "also", f"{', '.join(bug.consequences)} may follow from this"
+    if evidence := find_evidence(found):
+        yield "seen", evidence
+    if bug.stands_for:
+        yield "places", bug.stands_for
+    if found.section:
+        yield "rule", f"{found.spec.document}, {found.spec.section}; mcheck explain {found.code}"
+
+
+_LINE = re.compile(r"\bline (\d+)")
+_LINES_OF = re.compile(r"\blines (\d+(?:(?:, | and )\d+)+)")
+_END_OF_SENTENCE = re.compile(r"(?<=[.])\s+(?=[A-Z`])")
+_REMARK = re.compile(r"The (?:wait|test) at|What \S+ knows|Nothing that|Leave fewer")
+_STEP = re.compile(r"(?<= comes after line )(\d+) \(.*?, step \d+\)(?= of \S+ in time alone)")
+_LEAVES = re.compile(r"The wait at line (?P<line>\d+) (?P<what>(?:leaves|has|does)[^.]*(?:\.\w[^.]*)*)")
+
+
+class _Lines:
+    """The lines that a finding mentions, in terms of the places that are shown."""
+
+    def __init__(self, finding: Finding, texts: SourceText, shown: Sequence[Span | None]) -> None:
+        self._finding = finding
+        self._texts = texts
+        self._shown = shown
+        self._shared = count_shared_calls([access.source for access in finding.accesses])
+        self._known = {one.line: place_shown(one.source, self._shared, texts) for one in finding.lines}
+        self._path = next((access.path for access in finding.accesses if access.path), None)
+        self._compiled = any(access.source for access in finding.accesses)
+        self.primary = next((span for span in reversed(shown[:2]) if span is not None), None)
+        if finding.kind == "deadlock":
+            self.primary = next((span for span in shown if span is not None), None)
+
+    @property
+    def origin(self) -> str:
+        """Where the primary place was compiled from, if it is a place in the module."""
+        accesses = zip(self._finding.accesses, self._shown, strict=True)
+        access = next((a for a, span in accesses if span is self.primary and span is a.span), None)
+        return f" (from {compiled_from(access)})" if access is not None and access.source else ""
+
+    def marks(self, room: int) -> list[Mark]:
+        """The places with their labels, as many as fit into so many lines: each place takes two, each file one."""
+        found = self._finding
+        marks = [
+            Mark(span, label(found, k), primary=span == self.primary)
+            for k, span in enumerate(self._shown[:MOST_MARKS])
+            if span is not None
+        ]
+        if len(marks) < MOST_MARKS and (more := self._wait()):
+            marks.append(more)
+        while len(marks) > 1 and 2 * len(marks) + len({mark.span.path for mark in marks}) > room:
+            marks.pop()
+        return marks
+
+    def _wait(self) -> Mark | None:
+        """The wait that does not suffice, with what the fix says of it."""
+        said = _LEAVES.search(self._finding.missing)
+        if said is None:
+            return None
+        place = self._place(int(said["line"]))
+        taken = {(span.path, span.line) for span in self._shown if span is not None}
+        if place is None or (place.path, place.line) in taken:
+            return None
+        return Mark(place, said["what"].rstrip("."))
+
+    def _place(self, line: int) -> Span | None:
+        if line in self._known:
+            return self._known[line]
+        return Span(self._path, line, 1) if self._path is not None and not self._compiled else None
+
+    def name_lines(self, text: str) -> str:
+        """The text with lines of a module replaced by those of its source."""
+        if not self._compiled:
+            return text
+        several = _LINES_OF.sub(lambda found: re.sub(r"\d+", lambda n: self._name(int(n[0])), f"{found[0]}"), text)
+        return _LINE.sub(lambda found: self._name(int(found[1]), word="line "), several)
+
+    def _name(self, line: int, word: str = "") -> str:
+        place = self._known.get(line)
+        if place is None:
+            in_source = any(span is not None and span.path != self._path for span in self._shown)
+            return f"{word}{line} of the PTX" if in_source else f"{word}{line}"
+        here = self.primary is not None and place.path == self.primary.path
+        return f"{word}{place.line}" if here else f"{self._texts.name(place.path)}:{place.line}"
+
+    def fix(self) -> str:
+        """The fix without remarks on the execution, in the words of the language as well."""
+        first, *others = _END_OF_SENTENCE.split(plain_names(_STEP.sub(r"\1", self._finding.missing)))
+        kept = [first]
+        for more in others:
+            if _REMARK.match(more) or sum(map(len, kept)) + len(more) > MOST_FIX:
+                break
+            kept.append(more)
+        text = self.name_lines(" ".join(kept)).rstrip(".")
+        ctas = {access.thread.partition(".")[0] for access in self._finding.accesses if "." in access.thread}
+        language = language_of(self._finding, self._texts)
+        return add_words(text.removeprefix("Execute "), language, one_cta=len(ctas) < 2)
+
+
+def _details(finding: Finding, source: str, style: str, most: int | None, width: int | None) -> Iterator[Line]:
+    """The message and fix of the engine, and the instructions."""
+    yield (f"  {finding.kind}: {finding.message}",)
     shown = finding.accesses[:most]
     for access in shown:
         yield from _place(access, source, style, width)
     if len(shown) < len(finding.accesses):
         yield (f"  and {len(finding.accesses) - len(shown)} more",)
     if finding.missing:
-        yield (f"  fix: {finding.missing}",)
-    if finding.section:
-        spec = finding.spec
-        many = "s" if "," in spec.section or " and " in spec.section else ""
-        yield (f"  see: {spec.document}, section{many} {spec.section}; mcheck explain {finding.code}",)
-    if trace and finding.trace:
-        yield ("  trace:",)
-        for step in format_trace(finding.trace):
-            yield (f"    {step}",)
+        yield (f"  in full: {finding.missing}",)
 
 
 def _place(access: Access, source: str, style: str, width: int | None) -> Iterator[Line]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcheck.answers.number_text import MEANING, UNKNOWN
 from mcheck.checking.run.result import Result
-from mcheck.report import finding as finding_report
+from mcheck.report.bugs import describe_findings
 from mcheck.report.lines import Printer
 from mcheck.report.text import NOTHING_NAMED, count, format_state
 from mcheck.report.trace import format_trace
@@ -34,6 +34,5 @@ def write(result: Result, printer: Printer) -> None:
         )
     elif result.complete:
         printer.line("no execution is undefined")
-    for found in result.findings:
-        for line in finding_report.lines(found, result.source, trace=True, width=printer.width):
-            printer.line(*line)
+    for line in describe_findings(result.findings, result.source, result.path, trace=True, width=printer.width):
+        printer.line(*line)

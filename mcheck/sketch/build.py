@@ -160,8 +160,8 @@ def assert_finds(sketch: Sketch, kind: str, *, profile: str = "ptx", timeout: fl
 
 def format_findings(found: Answer) -> str:
     """The findings as text."""
-    from mcheck.report.finding import lines
+    from mcheck.report.bugs import describe_findings
     from mcheck.report.lines import plain
 
-    text = [plain(line) for finding in found.findings for line in lines(finding, trace=True)]
+    text = [plain(line) for line in describe_findings(found.findings, "", None, trace=True)]
     return "\n".join(text) or f"{found.verdict}, no finding"

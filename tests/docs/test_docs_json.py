@@ -36,6 +36,11 @@ P@cta 0 {
 }
 exists (P:r0 == 1)
 """
+LATE = """PTX late
+{ .shared .align 16 .u32 s[4]; .shared .align 8 .b64 bar; }
+P@cta 0 { st.shared.u32 [s], 1; mbarrier.init.shared::cta.b64 [bar], 1; }
+Q@cta 0 { mbarrier.arrive.shared::cta.b64 _, [bar]; st.shared.u32 [s], 2; }
+"""
 MODULE = """.version 8.7
 .target sm_90a
 .address_size 64
@@ -47,7 +52,7 @@ MODULE = """.version 8.7
 """
 COMMANDS = (
     ("run", "wrong.litmus", "broken.litmus"), ("check", "wrong.litmus", "broken.litmus"),
-    ("check", "wrong.litmus", "--ignore", "RACE,UB"), ("check", "module.ptx", "--grid", "2"),
+    ("check", "wrong.litmus", "--ignore", "RACE,UB"), ("check", "late.litmus"), ("check", "module.ptx", "--grid", "2"),
     ("check", "module.ptx", "--launch", "several.json"),
     ("outcomes", "wrong.litmus"), ("exec", "wrong.litmus"),
     ("outcomes", str(ROOT / "litmus/classic/MP+rel+acq.litmus"), "--forbidden"),
@@ -72,6 +77,7 @@ def keys(value: object) -> Iterator[str]:
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[str]]:
     folder = tmp_path_factory.mktemp("json")
     (folder / "wrong.litmus").write_text(WRONG)
+    (folder / "late.litmus").write_text(LATE)
     (folder / "broken.litmus").write_text("PTX broken\n{ }\nP@cta 0 { nothing; }\n")
     (folder / "module.ptx").write_text(MODULE)
     (folder / "several.json").write_text('{"launches": [{"grid": 1}, {"grid": 2, "gpu": 1}]}')

@@ -127,7 +127,7 @@ c@cta 0 { mbarrier.init.shared::cta.b64 [bar], 1; }
 """
     (tmp_path / "a.litmus").write_text(text)
     text = said(capsys, str(tmp_path / "a.litmus"))
-    assert "arrive by p (generic proxy) of bar@0[bytes 0..8]" in text
+    assert "arrive by p on `bar`" in text
     assert "read by p" not in text
 
 

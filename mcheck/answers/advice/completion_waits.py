@@ -6,6 +6,7 @@ from mcheck.answers.advice.async_groups import (
     alternative_order_before_issue,
     explain_late_wait,
     find_group_wait,
+    find_wait_before_own_access,
     has_waited,
     is_committed,
     order_before_issue,
@@ -68,12 +69,16 @@ def _suggest_group_wait(g: ExecutionGraph, mechanism: str) -> str:
         return order_before_issue(second, line_of(old.op))
     instead = alternative_order_before_issue(second, line_of(old.op)) if met is ReadPhase.EITHER else ""
     over = _last_release_known(g)
-    if over is not None and not has_waited(g, over):
+    waited = None
+    if over is not None:
+        number = count_executions(g, g.new.agent, g.new.op, g.new.step) + 1
+        waited = find_wait_before_own_access(g, number, over)
+    if waited is None and over is not None and not has_waited(g, over):
         mechanism, later = wait_of_group(g, over)
         released = g.steps[over]
         also = " ".join(filter(None, (pending_groups_note(later), explain_late_wait(g, released.pc), instead)))
         return f"{mechanism} before line {line_of(released.op)}, which hands the bytes over. {also}".strip()
-    waited = find_group_wait(g)
+    waited = waited or find_group_wait(g)
     how = f"hand over to line {second}: a barrier, or a release that is acquired. {instead}".strip()
     if waited is not None:
         return f"After the wait at line {line_of(waited)} in {g.name(old.agent)}, {how}"

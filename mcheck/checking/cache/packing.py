@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from mcheck.base.errors import Span
-from mcheck.findings.finding import Access
+from mcheck.findings.finding import Access, CompiledLine
 
 MAX_SIZE = 8 << 20
 """The maximum size of an answer's JSON in bytes; a longer one is not stored."""
@@ -25,8 +25,8 @@ MAX_LISTS = 1_000_000
 """The maximum number of lists in it: each takes many times the memory of its brackets."""
 LEVEL = 1
 """The compression level: time matters more than size."""
-_OTHER_FILES = (Access, "source")
-"""The field whose locations may be in other files: the sources that a module says it was compiled from."""
+_OTHER_FILES = frozenset({(Access, "source"), (CompiledLine, "source")})
+"""The fields whose locations may be in other files: the sources that a module says it was compiled from."""
 
 T = TypeVar("T")
 
@@ -219,7 +219,7 @@ def _record(cls: type[Any]) -> _Form:
     @cache
     def parts() -> list[tuple[str, _Form]]:
         hints = get_type_hints(cls)
-        return [(f.name, _ELSEWHERE if (cls, f.name) == _OTHER_FILES else _form(hints[f.name])) for f in fields(cls)]
+        return [(f.name, _ELSEWHERE if (cls, f.name) in _OTHER_FILES else _form(hints[f.name])) for f in fields(cls)]
 
     def write(value: Any, file: _File) -> Any:
         _a(cls, value)

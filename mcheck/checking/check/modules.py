@@ -20,7 +20,7 @@ from mcheck.checking.policy.question import Completeness, Question
 from mcheck.checking.run.case import Case, LaunchText, Options, Settings
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.single import answer_case, stem_of
-from mcheck.findings.finding import Access, Finding
+from mcheck.findings.finding import Access, CompiledLine, Finding, mentioned_lines
 from mcheck.frontend.ptx import launch_reader, reader
 from mcheck.frontend.ptx.launch import Buffer, Extent, Launch, LaunchSequence
 from mcheck.frontend.ptx.launch_reader import LaunchDescription
@@ -210,15 +210,27 @@ def source_lines(module: Module, *entries: str) -> Mapping[Place, SourceLine]:
 
 
 def _with_source(finding: Finding, lines: Mapping[Place, SourceLine]) -> Finding:
+    """The finding with the source locations of its accesses and of the lines that it mentions."""
     if not lines:
         return finding
-    return replace(finding, accesses=tuple(_sourced(access, lines) for access in finding.accesses))
+    mentioned = dict.fromkeys(mentioned_lines(f"{finding.message} {finding.missing}"))
+    found = {number: line for (number, _), line in lines.items() if number in mentioned}
+    return replace(
+        finding,
+        accesses=tuple(_sourced(access, lines) for access in finding.accesses),
+        lines=tuple(CompiledLine(number, _chain(found[number])) for number in mentioned if number in found),
+    )
 
 
 def _sourced(access: Access, lines: Mapping[Place, SourceLine]) -> Access:
     line = None if access.span is None else lines.get((access.span.line, access.span.column))
+    return replace(access, source=_chain(line))
+
+
+def _chain(line: SourceLine | None) -> tuple[Span, ...]:
+    """A source location and those of the calls that it was inlined into."""
     places: list[Span] = []
     while line is not None:
         places.append(Span(line.path, line.line, max(line.column, 1)))
         line = line.inlined_at
-    return replace(access, source=tuple(places))
+    return tuple(places)

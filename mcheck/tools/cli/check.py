@@ -48,7 +48,7 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     "executions; both: all engines that support the test must agree.",
 )
 @options.profile
-@options.format_("text", "json", "sarif", "github", "junit")
+@options.format_("text", "concise", "json", "sarif", "github", "junit")
 @options.target
 @options.sarif
 @click.option(
@@ -82,7 +82,10 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
 @sources.options
 @click.option("--emit-sketch", "emitted", metavar="FILE", help="Write the sketch of one PTX module to FILE.")
 @options.color
-@click.option("-v", "--verbose", is_flag=True, help="Show every finding of every file, and the assumptions.")
+@click.option("--all", "every", is_flag=True, help="Show each finding, not one for each bug.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Show all bugs of every file, with schedules, instructions and assumptions."
+)
 @click.option("-q", "--quiet", is_flag=True, help="Show only files that are not as expected, and the counts.")
 def command(
     paths: tuple[str, ...],
@@ -107,6 +110,7 @@ def command(
     without: tuple[str, ...],
     emitted: str | None,
     color: str,
+    every: bool,
     verbose: bool,
     quiet: bool,
     **launched: Any,
@@ -167,7 +171,9 @@ def command(
         printer = Printer(stream, color=form == "text" and wants_color(color, stream))
         details = verbose or (len(cases) == 1 and not quiet)
         text = (
-            TextReport(printer, details=details, quiet=quiet, alone=stream is not sys.stdout)
+            TextReport(
+                printer, details=details, quiet=quiet, every=every, verbose=verbose, alone=stream is not sys.stdout
+            )
             if form == "text"
             else None
         )
@@ -208,6 +214,8 @@ def _document(form: str, model: str, profile: str, results: list[Result], counts
     from mcheck.report import checked, sarif
 
     match form:
+        case "concise":
+            return checked.concise(results)
         case "json":
             return checked.document(model, profile, results, counts)
         case "sarif":

@@ -112,7 +112,7 @@ def test_json_has_the_keys_of_the_interface(file: Path, capsys: pytest.CaptureFi
     assert set(document) == {"schema", "tool", "version", "model", "profile", "results", "summary"}
     assert document["summary"] == {"files": 1, "clean": 0, "findings": 1, "unknown": 0, "error": 0}
     (result,) = document["results"]
-    assert set(result) == {"path", "name", "verdict", "findings", "assumptions", "executions", "seconds"}
+    assert set(result) == {"path", "name", "verdict", "findings", "assumptions", "executions", "seconds", "groups"}
     (finding,) = result["findings"]
     assert set(finding) == {"code", "kind", "severity", "message", "accesses", "missing", "spec", "trace"}
     write, read = finding["accesses"]
@@ -200,8 +200,9 @@ def test_a_suppression_above_the_line(file: Path, capsys: pytest.CaptureFixture[
 
 def test_text_shows_lines_with_carets(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(RACE)
-    _, out = run(capsys, str(file))
-    assert "error[RACE004] race:" in out
+    assert "trace:" not in run(capsys, str(file))[1]
+    _, out = run(capsys, "-v", str(file))
+    assert "error[RACE004]: " in out
     assert f"{file}:4:3" in out
     assert "st.shared.u32 [buf], 7;" in out
     assert "^^^^" in out
@@ -226,8 +227,8 @@ def test_many_findings_are_counted(file: Path, capsys: pytest.CaptureFixture[str
     file.write_text(RACE + other)
     status, out = run(capsys, str(file))
     assert status == 1
-    (counts,) = (line for line in out.splitlines() if " findings: " in line)
-    assert counts == "  5 findings: RACE001 (3), RACE003, RACE004"
+    (counts,) = (line for line in out.splitlines() if " findings): " in line)
+    assert counts == "  5 bugs (5 findings): RACE001 (3), RACE003, RACE004"
 
 
 def test_a_wait_that_was_passed_before_has_the_right_parity(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -244,7 +245,7 @@ P@cta 0 {
 }
 """
     file.write_text(ring)
-    assert "Nothing arrived on empty@0. No thread is left" in run(capsys, str(file))[1]
+    assert "Nothing arrived on empty@0. No thread is left" in run(capsys, "-v", str(file))[1]
     file.write_text(ring.replace("(k%2)^1", "k%2"))
     assert "begins with parity 1" in run(capsys, str(file))[1]
 

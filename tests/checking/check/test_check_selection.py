@@ -111,4 +111,4 @@ def test_what_is_left_out_beside_other_findings_is_counted(capsys: pytest.Captur
     file = tmp_path / "x.litmus"
     file.write_text(BEHIND)
     assert main(["check", "--ignore", "RACE", str(file)]) == 1
-    assert capsys.readouterr().out.startswith(f"finding  {file} (besides 1 ignored: RACE001)")
+    assert capsys.readouterr().out.startswith(f"deadlock  {file} (besides 1 ignored: RACE001)")

@@ -61,15 +61,15 @@ def test_what_is_left_out_beside_executions_that_were_not_run_is_not_proved(
 
 @pytest.mark.usefixtures("folder")
 def test_a_module_with_its_launch(capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = run(capsys, "hand_over.ptx", "--launch", "launch.json")
+    status, out, _ = run(capsys, "hand_over.ptx", "--launch", "launch.json", "-v")
     assert status == 0
-    assert out.startswith("proved   hand_over.ptx")
+    assert out.startswith("clean     hand_over.ptx (proved)")
     assert "entry hand_over, grid 1, 1, 1, block 64, 1, 1, cluster 1, 1, 1" in out
 
 
 @pytest.mark.usefixtures("folder")
 def test_a_finding_at_its_line_and_its_source(capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = run(capsys, "racy.ptx", "--launch", "launch.json")
+    status, out, _ = run(capsys, "racy.ptx", "--launch", "launch.json", "-v")
     store = RACY.split("\n").index("\tst.shared.u32 \t[%r4], %r2;") + 1
     assert status == 1
     assert "error[RACE004]" in out
@@ -80,7 +80,8 @@ def test_a_finding_at_its_line_and_its_source(capsys: pytest.CaptureFixture[str]
 @pytest.mark.usefixtures("folder")
 def test_options_are_enough_and_win_over_the_file(capsys: pytest.CaptureFixture[str]) -> None:
     options = ("--grid", "2,1", "--block", "64", "--param", "rows=0x1", "--param", 'out={"buffer": 256}')
-    status, out, _ = run(capsys, "hand_over.ptx", *options, "--entry", "hand_over", "--cluster", "1", "--shared", "16")
+    named = ("--entry", "hand_over", "--cluster", "1", "--shared", "16")
+    status, out, _ = run(capsys, "hand_over.ptx", *options, *named, "-v")
     assert status == 1  # both clusters write the same bytes, by copies
     assert "error[RACE003]" in out
     assert "the async write by cta(0, 0, 0).warp0[0]" in out
@@ -114,7 +115,8 @@ def test_a_finding_may_be_suppressed_in_the_module(folder: Path, capsys: pytest.
     lines[at] += " // mcheck: ignore RACE004 for the test"
     (folder / name).write_text("\n".join(lines))
     status, out, _ = run(capsys, name, "--launch", "launch.json")
-    assert (status, "RACE004 is suppressed" in out) == (0, True)
+    assert (status, "ignored   " in out, "no finding except 1 ignored: RACE004" in out) == (0, True, True)
+    assert "RACE004 is suppressed" in run(capsys, name, "--launch", "launch.json", "-v")[1]
 
 
 TENSOR = """.version 8.6
@@ -235,7 +237,7 @@ def test_modules_of_a_folder_are_checked_where_their_launch_lies_beside_them(
     status, out, error = run(capsys, ".", "-v")
     assert status == 1
     assert error.startswith("warning: no launch file beside hand_over.ptx: skipped\n")
-    assert "finding  racy.ptx" in out
+    assert "race      racy.ptx" in out
     assert "2 files: 1 proved, 1 with findings" in out
 
 

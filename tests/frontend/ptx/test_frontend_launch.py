@@ -238,3 +238,13 @@ def test_modules_that_have_no_launch() -> None:
         made(parse_module(".version 8.0 .target sm_52 .address_size 64 .entry k() { ret; }"), SHAPE)
     with pytest.raises(Unsupported, match="32-bit addresses"):
         made(parse_module(".version 8.0 .target sm_90 .address_size 32 .entry k() { ret; }"), SHAPE)
+
+
+def test_parameters_that_nvcc_has_numbered_are_named_by_their_places() -> None:
+    head = ".version 8.0\n.target sm_80\n.address_size 64\n"
+    text = f"{head}.visible .entry k(.param .u64 k_param_0, .param .u32 k_param_1)\n{{\n  ret;\n}}\n"
+    with pytest.raises(InputError) as caught:
+        build_launch(parse_module(text, "k.ptx"), from_object({"grid": 1, "block": 32, "params": {"tiles": 8}}))
+    assert caught.value.expected == "one of its parameters: parameter 0 (k_param_0), parameter 1 (k_param_1)"
+    assert caught.value.hint is not None
+    assert "--param 0=VALUE" in caught.value.hint

@@ -157,12 +157,16 @@ def test_references(reference: str, document: str, section: str) -> None:
 
 
 def test_findings_in_words() -> None:
-    assert [plain(line) for line in finding_report.lines(RACE, trace=True)] == [
-        "error[RACE003] race: the copy and the load touch the same bytes",
+    assert [plain(line) for line in finding_report.lines(RACE, verbose=True)] == [
+        "error[RACE003]: the copy and the load touch the same bytes",
+        "  --> ring.litmus:21:5",
+        "  21 | consumer[3] reads buf[bytes 0..16]",
+        "  = fix: a wait on full[0]",
+        "  = rule: PTX ISA 9.0, 8.7 and 8.9; mcheck explain RACE003",
+        "  race: the copy and the load touch the same bytes",
         "  read by consumer[3] (generic proxy) of buf@0[bytes 0..16]: ld.shared.u32 r0, [buf]",
         "    --> ring.litmus:21:5",
-        "  fix: a wait on full[0]",
-        "  see: PTX ISA 9.0, sections 8.7 and 8.9; mcheck explain RACE003",
+        "  in full: a wait on full[0]",
         "  trace:",
         "    producer: store",
     ]

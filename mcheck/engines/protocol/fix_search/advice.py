@@ -21,6 +21,8 @@ MAX_STEPS = 6_000
 """Length of an execution from which on no fix is tried."""
 
 
+MISCOUNTED = frozenset({"UB205", "UB212"})
+"""Codes of arrivals that do not fit the count of their mbarrier."""
 Strategy = Callable[[Machine, TraceEntry, TraceEntry, IsFix], str]
 _UNORDERED = (
     barrier_fixes.explain_foreign_completion,
@@ -46,6 +48,10 @@ def find_fix(m: Machine, problem: Problem, is_fix: IsFix) -> str:
         return ""
     if problem.code.startswith("DEAD"):
         return _find_deadlock_fix(m, is_fix)
+    if problem.code in MISCOUNTED:
+        places = {(a.object, a.bytes[0]) for a in problem.accesses}
+        misused = [b for b in m.mbarriers.values() if b.initialisation is not None and _place(m, b) in places]
+        return mbarrier_fixes.suggest_count(m, misused, is_fix)
     ends = trials.find_access_steps(m, problem)
     if ends is None:
         return ""
@@ -54,6 +60,12 @@ def find_fix(m: Machine, problem: Problem, is_fix: IsFix) -> str:
     if found or not ways:
         return found
     return mbarrier_fixes.suggest_count(m, [b for b in m.mbarriers.values() if b.initialisation is not None], is_fix)
+
+
+def _place(m: Machine, bar: Mbarrier) -> tuple[str, int]:
+    """The object that an mbarrier is in, and its first byte there."""
+    instance = m.program.memory.find(bar.address)
+    return ("", 0) if instance is None else (instance.label, bar.address - instance.base)
 
 
 def _find_deadlock_fix(m: Machine, is_fix: IsFix) -> str:

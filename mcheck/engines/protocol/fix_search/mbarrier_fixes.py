@@ -20,26 +20,45 @@ MAX_COUNTS = 4
 
 
 def suggest_count(m: Machine, bars: Iterable[Mbarrier], is_fix: IsFix) -> str:
-    """Suggest the count of an init that matches the arrivals on the object, if it differs and that is a fix."""
-    tried = 0
+    """Suggest the count of an init that matches the arrivals on the object, if it differs and that is a fix, for all
+    objects that lack it alike, as the stages of a ring, or for this one alone.
+    """
+    tried: list[tuple[int, int]] = []
     for bar in bars:
-        init = bar.initialisation.event.op if bar.initialisation is not None else None
-        if not isinstance(init, ops.MbarrierInit) or init.span is None or not isinstance(init.count, Const):
+        wrong = _wrong_count(m.program, bar)
+        if wrong is None or wrong in tried or len(tried) >= MAX_COUNTS:
             continue
-        arrive = list(_arrivals(m.program, bar.address))
-        threads = {t for t, _ in arrive}
-        per_thread = {sum(1 for t, _ in arrive if t == who) for who in threads}
-        if init.count.value == len(threads) or not threads or tried >= MAX_COUNTS or not per_thread:
-            continue
-        tried += 1
-        if is_fix(apply_amendments(m.program, [Replacement(_with_count(len(threads)), init.span)])):
-            lines = sorted({line_of(op) for _, op in arrive})
-            where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
-            return (
-                f"Initialise {m.label(bar.address)} at line {line_of(init)} with count {len(threads)} instead of "
-                f"{init.count.value}: so many threads arrive on it, at {where}."
-            )
+        tried.append(wrong)
+        alike = [other for other in m.mbarriers.values() if _wrong_count(m.program, other) == wrong]
+        for group in (alike, [bar]) if len(alike) > 1 else ([bar],):
+            spans = dict.fromkeys(span for other in group if (span := _init_of(other).span) is not None)
+            if is_fix(apply_amendments(m.program, [Replacement(_with_count(wrong[1]), span) for span in spans])):
+                return _describe_count(m, bar, wrong, len(group))
     return ""
+
+
+def _describe_count(m: Machine, bar: Mbarrier, wrong: tuple[int, int], stages: int) -> str:
+    lines = sorted({line_of(op) for _, op in _arrivals(m.program, bar.address)})
+    where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
+    others = f", and {stages - 1} others alike" if stages > 1 else ""
+    return (
+        f"Initialise {m.label(bar.address)} at line {line_of(_init_of(bar))} with count {wrong[1]} instead of "
+        f"{wrong[0]}{others}: so many threads arrive on it, at {where}."
+    )
+
+
+def _init_of(bar: Mbarrier) -> Op:
+    assert bar.initialisation is not None
+    return bar.initialisation.event.op
+
+
+def _wrong_count(program: Program, bar: Mbarrier) -> tuple[int, int] | None:
+    """The count of an object's init and the number of threads that arrive on it, if these differ."""
+    init = _init_of(bar) if bar.initialisation is not None else None
+    if not isinstance(init, ops.MbarrierInit) or init.span is None or not isinstance(init.count, Const):
+        return None
+    threads = len({thread for thread, _ in _arrivals(program, bar.address)})
+    return None if threads in (0, init.count.value) else (init.count.value, threads)
 
 
 def _arrivals(program: Program, address: int) -> Iterator[tuple[int, Op]]:

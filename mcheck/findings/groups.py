@@ -1,0 +1,170 @@
+"""Groups of findings: one group for each bug, root causes first.
+
+Findings are one group if they have the same code and the same pair of source places: an unrolled loop, or many lanes,
+repeat them. Groups are joined if one edit fixes all of them: their fixes are the same instruction at the same source
+place. A fix of the catalogue, which names no place, joins nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from mcheck.base.records import dataclass
+from mcheck.findings.finding import Finding
+from mcheck.findings.repair import parse_fix
+from mcheck.findings.root_causes import Place, find_causes, source_place
+
+Edit = tuple[object, ...]
+"""A fix without what differs between findings that it fixes all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The findings of one bug. ``members`` are indices of findings, the one to show first; ``pairs`` is the number of
+    different pairs of source places; ``follows`` is the number of the group of which this one may be a consequence.
+    """
+
+    code: str
+    members: tuple[int, ...]
+    pairs: int
+    follows: int | None = None
+
+
+def group_findings(findings: Sequence[Finding]) -> tuple[Group, ...]:
+    """The groups of findings that are in the order of ``sort_by_cause``; each consequence comes after its cause."""
+    pairs: dict[object, list[int]] = {}
+    for k, finding in enumerate(findings):
+        pairs.setdefault(_pair(finding), []).append(k)
+    bugs: list[list[list[int]]] = []
+    for members in pairs.values():
+        edits = _edits(findings, members)
+        bug = next((b for b in bugs if _is_same_bug(findings, b, members, edits)), None)
+        if bug is None:
+            bugs.append([members])
+        else:
+            bug.append(members)
+    ranked = [sorted((k for part in bug for k in part), key=lambda k: _rank(findings[k], k)) for bug in bugs]
+    follows = find_causes([[findings[k] for k in one] for one in ranked])
+    order = sorted(range(len(bugs)), key=lambda k: (k, -1) if follows[k] is None else (follows[k], k))
+    return tuple(
+        Group(
+            code=findings[ranked[k][0]].code,
+            members=tuple(ranked[k]),
+            pairs=len(bugs[k]),
+            follows=None if (cause := follows[k]) is None else order.index(cause),
+        )
+        for k in order
+    )
+
+
+def causes(groups: Iterable[Group]) -> tuple[Group, ...]:
+    """The groups that are no consequence of another one: the bugs to count."""
+    return tuple(group for group in groups if group.follows is None)
+
+
+# --- pairs of places ----------------------------------------------------------------------------------------------
+
+
+def place_of_line(finding: Finding, line: int) -> Place:
+    """The source place of a line that a fix mentions."""
+    chain = next((known.source for known in finding.lines if known.line == line), ())
+    return tuple((span.path, span.line, 0) for span in chain) or (("", line, 0),)
+
+
+def _pair(finding: Finding) -> object:
+    return finding.code, finding.severity, frozenset(map(source_place, finding.accesses)) or finding.message
+
+
+def _rank(finding: Finding, k: int) -> tuple[int, int, int]:
+    """The order inside a group: the strongest fix, then the shortest trace."""
+    wait = _WAIT.match(finding.missing)
+    left = int(wait["left"] or 0) if wait is not None else 0
+    return left, len(finding.trace) or 1 << 30, k
+
+
+# --- edits --------------------------------------------------------------------------------------------------------
+
+_FENCE = re.compile(r"Execute (?P<code>fence\S+) after line \d+,.* before the hand-over at line (?P<at>\d+)")
+_WAIT = re.compile(
+    r"Execute (?P<code>(?:[\w.]+; )?(?:cp\.async|wgmma|tcgen05)[\w.]*wait[\w.]*?)(?:_all|_group)?(?: (?P<left>\d+))?"
+    r" before line (?P<at>\d+)"
+)
+_AFTER_WAIT = re.compile(r"After the wait at line (?P<at>\d+) in .*?, hand over to line \d+: a barrier")
+_BEFORE_ISSUE = re.compile(
+    r"Order line \d+ before the issue of the operation at line (?P<at>\d+): a barrier.*?(?P<fence>, with fence\S+)?"
+)
+_PHASE = re.compile(
+    r"Wait for (?:phase .*?|the phase) of (?P<bar>[^\s(]+).*(?:, which|that) the .*? at line \d+ completes,? before "
+)
+_NOTE = re.compile(r"\. (?:The wait at|The test at|What \S+ knows|Nothing that|Leave fewer).*")
+"""What follows the fix: remarks on the execution."""
+_INITIALISED = re.compile(
+    r"(?:Put a barrier such as|Let) (?P<code>bar\S+).*? between (?:the mbarrier\.init at )?line \d+ and line"
+    r"|Execute (?P<fence>fence\.mbarrier_init\S*) after line \d+, in the thread that initialises"
+)
+_SCOPE = re.compile(r"Give scope (?P<scope>\.\w+) .*?at line (?P<at>\d+)")
+_COUNT = re.compile(r"Initialise \S+.*? at line (?P<at>\d+) with count (?P<count>\d+)")
+_STAGE = re.compile(r"\[\d+\]|@\d+")
+_NUMBER = re.compile(r"\bline (\d+)")
+_WHOLE_KERNEL = frozenset({"UB502", "UB503"})
+"""Codes of which one cluster barrier, at the end or the beginning of the kernel, fixes all findings."""
+
+
+def _edit(finding: Finding) -> Edit | None:
+    """The edit that the fix of a finding names; ``None`` if it names no place."""
+    text = _NOTE.sub("", finding.missing).rstrip(".")
+
+    def at(found: re.Match[str]) -> Place:
+        return place_of_line(finding, int(found["at"]))
+
+    if finding.code in _WHOLE_KERNEL:
+        return (finding.code,)
+    if found := _FENCE.match(text):  # anywhere before the hand-over
+        return finding.code, "fence", found["code"], at(found)
+    if found := _WAIT.match(text):  # a wait that leaves fewer groups pending does as well
+        return finding.code, "wait", found["code"], at(found)
+    if found := _AFTER_WAIT.match(text):
+        return finding.code, "barrier after", at(found)
+    if found := _BEFORE_ISSUE.match(text):
+        return finding.code, "barrier before", at(found), found["fence"]
+    if found := _PHASE.match(text):
+        reader = finding.accesses[-1]
+        return finding.code, "phase", _STAGE.sub("", found["bar"]), reader.thread.partition("[")[0]
+    if found := _INITIALISED.match(text):
+        return finding.code, "initialised", found["code"] or found["fence"]
+    if found := _COUNT.match(text):
+        return "count", at(found), found["count"]
+    if found := _SCOPE.match(text):
+        return finding.code, "scope", found["scope"], at(found)
+    inserted = parse_fix(finding)
+    if inserted:
+        return finding.kind, *((one.code, one.after, place_of_line(finding, one.line)) for one in inserted)
+    if _NUMBER.search(text):
+        said = _NUMBER.sub(lambda found: str(place_of_line(finding, int(found[1]))), text)
+        return finding.code, _STAGE.sub("", said)
+    return None
+
+
+def _edits(findings: Sequence[Finding], members: Iterable[int]) -> frozenset[Edit]:
+    """The edits that fix all these findings; empty if one of them names none."""
+    edits = [_edit(findings[k]) for k in members]
+    return frozenset(edit for edit in edits if edit is not None) if None not in edits else frozenset()
+
+
+def _is_same_bug(findings: Sequence[Finding], bug: list[list[int]], members: list[int], edits: frozenset[Edit]) -> bool:
+    """Whether each edit that the members need is one that the bug needs as well, or the other way round."""
+    if not edits:
+        return False
+    needed = _edits(findings, bug[0])
+    if not needed or not (edits <= needed or needed <= edits):
+        return False
+    everything = [findings[k] for part in bug for k in part] + [findings[k] for k in members]
+    return not any(edit[1:2] == ("initialised",) for edit in edits) or _is_one_barrier(everything)
+
+
+def _is_one_barrier(findings: Iterable[Finding]) -> bool:
+    """Whether one barrier can stand after all of the initialisations and before all uses."""
+    found = [re.findall(r"\bline (\d+)", finding.missing)[:2] for finding in findings]
+    pairs = [(int(one), int(other)) for one, other in found]
+    return max(init for init, _ in pairs) < min(use for _, use in pairs)

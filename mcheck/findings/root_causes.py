@@ -1,0 +1,127 @@
+"""Root causes among the bugs of one program: which finding may follow from which other one.
+
+Each rule names the codes of causes and consequences, and what connects them. A rule says "may": a consequence is never
+left out, only shown behind its cause.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from mcheck.base.records import dataclass
+from mcheck.findings.finding import Access, Finding
+from mcheck.findings.ordering import EARLY_PHASE
+
+Place = tuple[tuple[str, int, int], ...]
+"""A source place: file, line and, where the line alone could be two instructions, the column; then those of the calls
+that it was inlined into.
+"""
+Bug = Sequence[Finding]
+
+
+def source_place(access: Access) -> Place:
+    """The source place of an access. Columns tell the threads of a table apart; in source code they differ between
+    parts of one statement.
+    """
+    if access.source:
+        return tuple((span.path, span.line, 0) for span in access.source)
+    if access.span is not None:
+        return ((access.span.path, access.span.line, access.span.column),)
+    return ((f"{access.instruction} {access.object}", 0, 0),)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Bugs of the codes ``effects`` may follow from one of the codes ``causes`` that is ``connected`` with them."""
+
+    causes: tuple[str, ...]
+    effects: tuple[str, ...]
+    connected: Callable[[Bug, Bug], bool]
+
+
+def find_causes(bugs: Sequence[Bug]) -> list[int | None]:
+    """For each bug the number of the one that it may follow from; that one follows from no other."""
+    found: list[int | None] = [None] * len(bugs)
+    for rule in RULES:
+        for code in rule.causes:
+            for k, cause in enumerate(bugs):
+                if cause[0].code != code or found[k] is not None:
+                    continue
+                for j, effect in enumerate(bugs):
+                    leads = any(other == j for other in found)
+                    if j == k or found[j] is not None or leads or not effect[0].code.startswith(rule.effects):
+                        continue
+                    if rule.connected(cause, effect):
+                        found[j] = k
+    return found
+
+
+# --- connections --------------------------------------------------------------------------------------------------
+
+_NAME = re.compile(r"(?<![(\w$@])([A-Za-z_$][\w$]*)(?:\[\d+\])*(?=@\d| \(\w+@\d)")
+_BARRIER = re.compile(r"\bbarrier\b")
+
+
+def _always(_: Bug, __: Bug) -> bool:
+    return True
+
+
+def _names_barrier(cause: Bug, effect: Bug) -> bool:
+    """Whether the messages and fixes name an object in common: the mbarrier that is misused, and waited for."""
+    one, other = (set(_NAME.findall(f"{bug[0].message} {bug[0].missing}")) for bug in (cause, effect))
+    return not one.isdisjoint(other)
+
+
+def _shares_place(cause: Bug, effect: Bug) -> bool:
+    """Whether an access of the effect is at a place of the cause: the same copy."""
+    one, other = ({source_place(a) for f in bug for a in f.accesses} for bug in (cause, effect))
+    return not one.isdisjoint(other)
+
+
+def _needs_cluster_barrier(cause: Bug, _: Bug) -> bool:
+    return "barrier.cluster" in cause[0].missing
+
+
+def _same_copy_overwritten(cause: Bug, effect: Bug) -> bool:
+    """Whether the effect is two copies into the place that the cause reads too early."""
+    if not all(a.access == "write" for a in effect[0].accesses) or cause[0].accesses[-1].access != "read":
+        return False
+    return source_place(cause[0].accesses[0]) in {source_place(f.accesses[0]) for f in effect}
+
+
+def _same_barrier_missing(cause: Bug, effect: Bug) -> bool:
+    """Whether both lack a barrier between the same reads and copies, the one before the reads, the other after them."""
+    if not all(_BARRIER.search(bug[0].missing) for bug in (cause, effect)):
+        return False
+    directions = [bug[0].accesses[-1].access for bug in (cause, effect)]
+    one, other = ({source_place(a) for f in bug for a in f.accesses if a.access == "read"} for bug in (cause, effect))
+    return directions == ["read", "write"] and not one.isdisjoint(other)
+
+
+_MISUSE = (
+    "UB216",
+    "UB217",
+    "UB201",
+    "UB202",
+    "UB203",
+    "UB204",
+    "UB206",
+    "UB207",
+    "UB208",
+    EARLY_PHASE,
+    "UB205",
+    "UB210",
+)
+"""Misuses of an mbarrier, the most certain cause first."""
+
+RULES = (
+    Rule(("UB201",), ("UB503",), _needs_cluster_barrier),
+    Rule(_MISUSE, ("RACE001", "RACE003", "UB205", "UB210", EARLY_PHASE), _always),
+    Rule(_MISUSE, ("DEAD",), _names_barrier),
+    Rule((EARLY_PHASE,), ("DEAD",), _always),
+    Rule(("RACE003", "RACE001"), ("UB501", "UB502", "UB504"), _shares_place),
+    Rule(("RACE003",), ("RACE003",), _same_copy_overwritten),
+    Rule(("RACE003",), ("RACE003",), _same_barrier_missing),
+    Rule(("UB304",), ("UB304",), _always),
+)

@@ -1,0 +1,121 @@
+"""The findings of a result as bugs: one finding for each, with how many it stands for."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from mcheck.findings.finding import Finding
+from mcheck.findings.groups import Group, causes, group_findings
+from mcheck.report import finding as finding_report
+from mcheck.report.finding import Bug, title
+from mcheck.report.lines import Line
+from mcheck.report.source_text import SourceText
+
+ACCESSES = 6
+"""The maximum number of accesses shown per finding; a deadlock may have hundreds."""
+MOST_THREADS = 4
+"""The maximum number of threads listed of those that a finding stands for."""
+MOST_CONSEQUENCES = 3
+"""The maximum number of consequences listed."""
+MISCOUNTED = frozenset({"UB205", "UB212"})
+"""Codes of arrivals that do not fit the count of their mbarrier."""
+_COUNT = re.compile(r"Initialise \S+.* with count \d+ instead of \d+")
+_STAGE = re.compile(r"\bstage (\d+) of (\d+)\b")
+_LANES = re.compile(r"\[[^\]]*\]$")
+
+
+def collect_bugs(findings: Sequence[Finding], texts: SourceText, *, every: bool = False) -> list[Bug]:
+    """A bug for each group of findings, its consequences with it; ``every``: one for each finding."""
+    if every:
+        return [Bug(finding) for finding in findings]
+    groups = group_findings(findings)
+    bugs = []
+    for number, group in enumerate(groups):
+        if group.follows is not None:
+            continue
+        effects = [g for g in groups if g.follows == number]
+        others = [findings[k] for one in (group, *effects) for k in one.members]
+        bugs.append(
+            Bug(
+                _with_count(findings[group.members[0]], others),
+                _stands_for([findings[k] for k in group.members], group),
+                tuple(_consequences([findings[g.members[0]] for g in effects], texts)),
+            )
+        )
+    return bugs
+
+
+def _with_count(finding: Finding, others: Sequence[Finding]) -> Finding:
+    """The finding; of a miscounted mbarrier with the count of its init as the fix, if that fixes its effects."""
+    if finding.code not in MISCOUNTED:
+        return finding
+    fixed = next((other for other in others if _COUNT.match(other.missing)), None)
+    return finding if fixed is None else replace(finding, missing=fixed.missing, lines=fixed.lines)
+
+
+def describe_findings(
+    findings: Sequence[Finding],
+    source: str,
+    path: str | None,
+    *,
+    every: bool = False,
+    verbose: bool = False,
+    trace: bool = False,
+    most: int | None = None,
+    width: int | None = None,
+) -> Iterator[Line]:
+    """The lines of findings, one for each bug, ``most`` of them; ``verbose`` and ``trace`` as for one finding."""
+    texts = SourceText(source, path)
+    bugs = collect_bugs(findings, texts, every=every)
+    for bug in bugs[:most]:
+        yield from finding_report.lines(
+            bug, source, verbose=verbose, trace=trace, most=ACCESSES, width=width, texts=texts
+        )
+    if most is not None and len(bugs) > most:
+        yield (f"and {len(bugs) - most} more (-v shows all)",)
+
+
+def count_bugs(findings: Sequence[Finding]) -> str:
+    """The number of bugs and findings with their codes, as text."""
+    bugs = causes(group_findings(findings))
+    codes = Counter(bug.code for bug in bugs)
+    listed = ", ".join(code if count == 1 else f"{code} ({count})" for code, count in sorted(codes.items()))
+    return f"{len(bugs)} bug{'' if len(bugs) == 1 else 's'} ({_findings(len(findings))}): {listed}"
+
+
+def _findings(number: int) -> str:
+    return f"{number} finding{'' if number == 1 else 's'}"
+
+
+def _stands_for(members: Sequence[Finding], group: Group) -> str:
+    """How many findings a bug stands for, in how many pairs of lines, by which threads, in which stages."""
+    if len(members) == 1:
+        return ""
+    text = f"{len(members)} findings"
+    if group.pairs > 1:
+        text += f" at {group.pairs} {'pairs of lines' if len(members[0].accesses) > 1 else 'lines'}"
+    threads = sorted({_LANES.sub("", a.thread) for f in members for a in f.accesses}, key=_by_number)
+    if len(threads) > MOST_THREADS:
+        threads = [f"{threads[0]} to {threads[-1]}"]
+    stages = sorted({(int(n), int(of)) for f in members for n, of in _STAGE.findall(f.message)})
+    where = f"; stages {', '.join(str(n) for n, _ in stages)}" if len(stages) > 1 else ""
+    return f"{text} ({', '.join(threads)}{where}): --all shows each"
+
+
+def _by_number(name: str) -> tuple[object, ...]:
+    return tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.split(r"(\d+)", name))
+
+
+def _consequences(findings: Sequence[Finding], texts: SourceText) -> list[str]:
+    """The codes of consequences with their places."""
+    places = [(found.code, title(found, texts)[0]) for found in findings]
+    said = list(
+        dict.fromkeys(
+            code if span is None else f"{code} at {texts.name(span.path)}:{span.line}" for code, span in places
+        )
+    )
+    more = len(said) - MOST_CONSEQUENCES
+    return [*said[:MOST_CONSEQUENCES], *([f"and {more} more"] if more > 0 else [])]

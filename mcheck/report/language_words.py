@@ -1,0 +1,165 @@
+"""PTX instructions in the words of the languages that are compiled to PTX.
+
+``WORDS`` has a row for each instruction; ``{n}`` is its number. A language without a word for it leaves the PTX.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from mcheck.base.records import dataclass
+from mcheck.findings.finding import Finding
+from mcheck.report.source_text import SourceText
+
+CUDA_SUFFIXES = frozenset({".cu", ".cuh", ".h", ".hh", ".hpp", ".inl", ".cpp", ".cc"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """An instruction of PTX as a pattern, and its name in each language; empty where there is none. ``one_cta``: it is
+    meant for threads of one CTA only.
+    """
+
+    ptx: str
+    one_cta: bool = False
+    cuda: str = ""
+    cutlass: str = ""
+    gluon: str = ""
+    triton: str = ""
+    cute: str = ""
+    tilelang: str = ""
+
+
+_GROUP = r"(?P<n>\d+)"
+WORDS = (
+    Word(
+        ptx=r"bar\.warp\.sync(?: 0xffffffff| -1)?",
+        cuda="__syncwarp()",
+        cute="cute.arch.sync_warp()",
+        tilelang="T.sync_warp()",
+    ),
+    Word(
+        ptx=r"bar\.sync 0",
+        cuda="__syncthreads()",
+        gluon="gl.barrier()",
+        triton="tl.debug_barrier()",
+        cute="cute.arch.sync_threads()",
+        tilelang="T.sync_threads()",
+    ),
+    Word(
+        ptx=r"(?<=: )a barrier(?=,|$)|(?<=put )a barrier(?= between)",
+        one_cta=True,
+        cuda="__syncthreads()",
+        gluon="gl.barrier()",
+        triton="tl.debug_barrier()",
+        cute="cute.arch.sync_threads()",
+        tilelang="T.sync_threads()",
+    ),
+    Word(
+        ptx=r"barrier\.cluster\.arrive and barrier\.cluster\.wait",
+        cuda="cluster.sync()",
+        cutlass="cute::cluster_sync()",
+        cute="cute.arch.cluster_arrive(), cluster_wait()",
+    ),
+    Word(
+        ptx=rf"cp\.async\.wait_group {_GROUP}",
+        cuda="__pipeline_wait_prior({n})",
+        cutlass="cute::cp_async_wait<{n}>()",
+        gluon="async_copy.wait_group({n})",
+        cute="cute.arch.cp_async_wait_group({n})",
+        tilelang="T.ptx_wait_group({n})",
+    ),
+    Word(
+        ptx=r"cp\.async\.wait_all",
+        cuda="__pipeline_wait_prior(0)",
+        cutlass="cute::cp_async_wait<0>()",
+        gluon="async_copy.wait_group(0)",
+        cute="cute.arch.cp_async_wait_group(0)",
+        tilelang="T.ptx_wait_group(0)",
+    ),
+    Word(
+        ptx=r"cp\.async\.commit_group",
+        cuda="__pipeline_commit()",
+        cutlass="cute::cp_async_fence()",
+        gluon="async_copy.commit_group()",
+        cute="cute.arch.cp_async_commit_group()",
+        tilelang="T.ptx_commit_group()",
+    ),
+    Word(
+        ptx=rf"cp\.async\.bulk\.wait_group\.read {_GROUP}",
+        cuda="cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<{n}>{{}})",
+        cutlass="cute::tma_store_wait<{n}>()",
+        gluon="tma.store_wait({n})",
+        cute="cute.arch.cp_async_bulk_wait_group({n}, read=True)",
+    ),
+    Word(
+        ptx=rf"cp\.async\.bulk\.wait_group {_GROUP}",
+        cuda="cuda::ptx::cp_async_bulk_wait_group(cuda::ptx::n32_t<{n}>{{}})",
+        cute="cute.arch.cp_async_bulk_wait_group({n})",
+    ),
+    Word(
+        ptx=r"cp\.async\.bulk\.commit_group",
+        cuda="cuda::ptx::cp_async_bulk_commit_group()",
+        cutlass="cute::tma_store_arrive()",
+        cute="cute.arch.cp_async_bulk_commit_group()",
+    ),
+    Word(
+        ptx=r"fence\.proxy\.async\.shared::cta",
+        cuda="cuda::ptx::fence_proxy_async(cuda::ptx::space_shared)",
+        cutlass="cutlass::arch::fence_view_async_shared()",
+        gluon="fence_async_shared()",
+        cute="cute.arch.fence_view_async_shared()",
+        tilelang="T.fence_proxy_async()",
+    ),
+    Word(ptx=r"fence\.proxy\.async\.global", cuda="cuda::ptx::fence_proxy_async(cuda::ptx::space_global)"),
+    Word(ptx=r"fence\.proxy\.async(?![\w.])", cuda="cuda::ptx::fence_proxy_async()", tilelang="T.fence_proxy_async()"),
+    Word(ptx=r"fence\.acq_rel\.cta", cuda="__threadfence_block()", cute="cute.arch.fence_acq_rel_cta()"),
+    Word(ptx=r"fence\.acq_rel\.gpu", cuda="__threadfence()", cute="cute.arch.fence_acq_rel_gpu()"),
+    Word(ptx=r"fence\.acq_rel\.sys", cuda="__threadfence_system()", cute="cute.arch.fence_acq_rel_sys()"),
+    Word(
+        ptx=rf"wgmma\.wait_group(?:\.sync\.aligned)? {_GROUP}",
+        cutlass="cute::warpgroup_wait<{n}>()",
+        gluon="warpgroup_mma_wait({n})",
+        tilelang="T.wait_wgmma({n})",
+    ),
+    Word(ptx=r"wgmma\.commit_group(?:\.sync\.aligned)?", cutlass="cute::warpgroup_commit_batch()"),
+    Word(ptx=r"wgmma\.fence(?:\.sync\.aligned)?", cutlass="cute::warpgroup_arrive()"),
+    Word(ptx=r"tcgen05\.commit\S*", gluon="tcgen05_commit(bar)"),
+)
+
+
+def language_of(finding: Finding, texts: SourceText) -> str:
+    """The language that a finding's module was compiled from, as a field of ``Word``; empty if it is not known."""
+    paths = dict.fromkeys(span.path for access in finding.accesses for span in reversed(access.source))
+    suffixes = {os.path.splitext(path)[1] for path in paths}
+    if ".py" in suffixes:
+        text = "\n".join(texts.whole(path) for path in paths if path.endswith(".py"))
+        for mark, language in (("gluon", "gluon"), ("tilelang", "tilelang"), ("cutlass", "cute"), ("triton", "triton")):
+            if mark in text:
+                return language
+        return ""
+    if suffixes & CUDA_SUFFIXES:
+        text = "\n".join(texts.whole(path) for path in paths)
+        return "cutlass" if re.search(r"\bcute::|\bcutlass::|<cute/|<cutlass/", text) else "cuda"
+    return ""
+
+
+def add_words(text: str, language: str, *, one_cta: bool = True) -> str:
+    """The text with the language's words behind the first mention of each instruction; ``one_cta``: it is about
+    threads of one CTA.
+    """
+    if not language:
+        return text
+    for word in WORDS:
+        if word.one_cta and not one_cta:
+            continue
+        name = getattr(word, language) or (word.cuda if language == "cutlass" else "")
+        if name:
+            text = re.sub(rf"(?<![\w.`]){word.ptx}(?![\w`])", lambda m, n=name: _named(m, n), text, count=1)  # type: ignore[misc]
+    return text
+
+
+def _named(found: re.Match[str], name: str) -> str:
+    values = {key: value for key, value in found.groupdict().items() if value is not None}
+    return f"{found[0]} (`{name.format(**values)}`)"

@@ -1,0 +1,146 @@
+"""Groups: one for each bug, joined only where one edit fixes all, consequences behind their causes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mcheck.base.errors import Span
+from mcheck.findings.finding import Access, CompiledLine, Finding, mentioned_lines
+from mcheck.findings.groups import causes, group_findings
+from mcheck.findings.trace import Step, StepKind
+
+GENERIC = "Release after the first access and acquire before the second, or put a barrier between them."
+
+
+def access(
+    line: int, source: int, access: str = "read", *, call: int = 0, instruction: str = "ld.shared.u32"
+) -> Access:
+    chain = (Span("k.cu", source, 5), *((Span("k.cu", call, 3),) if call else ()))
+    return Access(
+        thread=f"warp{line % 4}[0]", instruction=instruction, span=Span("k.ptx", line, 1), object="buf@0",
+        bytes=(4 * line, 4 * line + 4), access=access, source=chain,
+    )  # fmt: skip
+
+
+def race(first: Access, second: Access, missing: str = GENERIC, code: str = "RACE003") -> Finding:
+    return Finding(
+        code=code, kind="race", severity="error", message="a race", accesses=(first, second), missing=missing,
+        lines=tuple(CompiledLine(n, (Span("k.cu", n // 10, 1),)) for n in mentioned_lines(missing)),
+    )  # fmt: skip
+
+
+def members(*findings: Finding) -> list[tuple[int, ...]]:
+    return [group.members for group in group_findings(findings)]
+
+
+def test_an_unrolled_loop_is_one_group() -> None:
+    found = [race(access(line, 20, "write"), access(line + 1, 22)) for line in (100, 200, 300)]
+    (group,) = group_findings(found)
+    assert (group.code, group.members, group.pairs, group.follows) == ("RACE003", (0, 1, 2), 1, None)
+
+
+def test_calls_of_one_function_are_places_of_their_own() -> None:
+    one, other = (race(access(line, 8, "write", call=call), access(50, 22)) for line, call in ((100, 13), (200, 19)))
+    assert members(one, other) == [(0,), (1,)]
+
+
+def test_other_codes_and_severities_are_other_groups() -> None:
+    found = race(access(100, 20, "write"), access(110, 22))
+    assert members(found, replace(found, code="RACE001"), replace(found, severity="review")) == [(0,), (1,), (2,)]
+
+
+def test_columns_tell_the_threads_of_a_table_apart() -> None:
+    def cell(column: int) -> Access:
+        return Access(thread="P0", instruction="st x, 1", span=Span("t.litmus", 4, column), object="x", access="write")
+
+    assert members(race(cell(2), cell(14)), race(cell(2), cell(26))) == [(0,), (1,)]
+
+
+WAIT = "Execute cp.async.wait_group {} before line {}, which hands the bytes over. {}"
+
+
+def test_one_wait_at_one_source_line_fixes_several_pairs_and_the_strongest_is_shown() -> None:
+    notes = (
+        "The wait at line 7 leaves the 2 latest groups pending.",
+        "The wait at line 9 leaves the latest group pending.",
+    )
+    found = [
+        race(access(100, 13, "write"), access(110, 22), WAIT.format(1, 201, notes[0])),
+        race(access(120, 19, "write"), access(130, 23), WAIT.format(0, 205, notes[1])),
+    ]
+    (group,) = group_findings(found)
+    assert (group.members, group.pairs) == ((1, 0), 2)
+
+
+def test_waits_at_other_lines_are_other_bugs() -> None:
+    found = [
+        race(access(100, 13, "write"), access(110, 22), WAIT.format(1, 201, "")),
+        race(access(120, 19, "write"), access(130, 23), WAIT.format(1, 311, "")),
+    ]
+    assert members(*found) == [(0,), (1,)]
+
+
+@pytest.mark.parametrize("note", ["", " What warp1[0] knows of warp0[0] ends with line 457 (bar.sync 0, step 3)."])
+def test_fixes_of_the_catalogue_join_nothing(note: str) -> None:
+    found = [race(access(100, 13, "write"), access(110, 22), GENERIC + note, "RACE001"),
+             race(access(120, 19, "write"), access(130, 23), GENERIC + note, "RACE001")]  # fmt: skip
+    assert members(*found) == [(0,), (1,)]
+
+
+FENCE = "Execute fence.proxy.async after line {}, in every thread that executes it, before the hand-over at line {}."
+
+
+def test_one_fence_before_one_hand_over() -> None:
+    def missing(after: int, over: int) -> Finding:
+        return race(access(after, after // 10), access(400, 40, "write"), FENCE.format(after, over), "RACE006")
+
+    assert members(missing(111, 301), missing(121, 305)) == [(0, 1)]
+    assert members(missing(111, 301), missing(121, 315)) == [(0,), (1,)]
+
+
+PUT = "Put a barrier such as bar.sync 0 between the mbarrier.init at line {} and line {}."
+
+
+def uninitialised(init: int, use: int) -> Finding:
+    text = PUT.format(init, use)
+    return replace(
+        race(access(use, use), access(use, use), text, "UB201"), kind="undefined", accesses=(access(use, use),)
+    )
+
+
+def test_one_barrier_stands_behind_all_initialisations_or_there_are_two() -> None:
+    assert members(uninitialised(40, 90), uninitialised(50, 80)) == [(0, 1)]
+    assert members(uninitialised(40, 60), uninitialised(70, 80)) == [(0,), (1,)], "a use between the two"
+
+
+def test_the_shortest_trace_is_shown() -> None:
+    step = Step(thread="P", instruction="i", kind=StepKind.READ)
+    found = [replace(race(access(100, 20, "write"), access(110, 22)), trace=(step,) * n) for n in (3, 2)]
+    assert members(*found) == [(1, 0)]
+
+
+def test_a_deadlock_follows_from_the_mbarrier_that_it_waits_for() -> None:
+    misuse = Finding(
+        code="UB205", kind="undefined", severity="error", accesses=(access(70, 7),),
+        message="warp0[0]: full[0] (memory@0 + 0x80, stage 0 of 2): 1 arrival in phase 1, which has 0 pending",
+    )  # fmt: skip
+    stuck = Finding(
+        code="DEAD003", kind="deadlock", severity="error", accesses=(access(90, 9),),
+        message="wait forever: warp1[0] at line 90 (i) waits for parity 0 (phase 0) of full[1] (memory@0 + 0x88)",
+    )  # fmt: skip
+    groups = group_findings((misuse, stuck))
+    assert [(g.code, g.follows) for g in groups] == [("UB205", None), ("DEAD003", 0)]
+    assert [g.code for g in causes(groups)] == ["UB205"]
+    apart = replace(stuck, message=stuck.message.replace("full[1]", "empty[1]"))
+    assert [g.follows for g in group_findings((misuse, apart))] == [None, None]
+
+
+def test_a_copy_that_outlives_its_cta_follows_from_the_missing_wait_for_it() -> None:
+    copy = access(70, 7, "write", instruction="cp.async.bulk.shared::cluster")
+    outlives = Finding(code="UB501", kind="undefined", severity="review", message="exits", accesses=(copy,))
+    groups = group_findings((outlives, race(copy, access(90, 9))))
+    assert [(g.code, g.members, g.follows) for g in groups] == [("RACE003", (1,), None), ("UB501", (0,), 0)]
+    other = replace(outlives, accesses=(access(75, 8, "write"),))
+    assert [g.follows for g in group_findings((other, race(copy, access(90, 9))))] == [None, None]

@@ -1,0 +1,220 @@
+"""A bug as text: one finding of at most twelve lines, at lines of the source, with the fix in its language."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from benchmarks.modules import Case, cases
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.check.command import check_case
+from mcheck.checking.check.modules import check_text
+from mcheck.checking.run.case import Case as Asked
+from mcheck.checking.run.case import Options, Settings
+from mcheck.checking.run.result import Result
+from mcheck.checking.run.summary import summarize
+from mcheck.findings.finding import Access
+from mcheck.frontend.ptx import launch_reader
+from mcheck.report import checked
+from mcheck.report.evidence import MEASURED
+from mcheck.report.finding import MOST_LINES
+from mcheck.report.language_words import add_words
+from mcheck.report.lines import plain
+
+ROOT = Path(__file__).parents[2]
+TWINS = {case.label: case for case in cases() if case.edits}
+SHOWN = (
+    "cuda/cp_async_groups waits-one-group-less",
+    "cuda/cp_async_barrier full-not-awaited",
+    "cuda/drawn_tiles no-barrier-after-init",
+    "cuda/bulk_store no-commit",
+    "gluon/hopper_sm90 epilogue-without-fence",
+    "triton/matmul_persistent_sm90 epilogue-without-fence",
+)
+
+
+@cache
+def answer(label: str) -> Result:
+    case: Case = TWINS[label]
+    return check_text(case.text(), str(case.path), launch_reader.from_object(case.launch()), Settings(), Options())
+
+
+def text_of(result: Result, **options: bool) -> str:
+    return "\n".join(plain(line) for line in checked.describe(result, **options))
+
+
+@pytest.mark.parametrize("label", SHOWN)
+def test_one_bug_is_one_finding_of_twelve_lines(label: str) -> None:
+    text = text_of(answer(label))
+    headings = [k for k, line in enumerate(text.splitlines()) if re.match(r"  (error|review)\[", line)]
+    assert len(headings) == 1
+    bug = [line for line in text.splitlines()[headings[0] :] if line.startswith("  ") and not line[2:3].isdigit()]
+    assert len(bug) <= MOST_LINES
+    assert len(answer(label).findings) >= 3
+    assert f"1 bug ({len(answer(label).findings)} findings): " in text
+
+
+def test_the_layout() -> None:
+    text = text_of(answer(SHOWN[0])).replace(f"{ROOT}/tests/simt/corpus/cuda/", "")
+    assert text.startswith("race      ")
+    assert text.split("\n", 1)[1] == (ROOT / "tests/report/bug.txt").read_text(encoding="utf-8").rstrip("\n")
+
+
+def test_all_shows_each_and_details_show_instructions() -> None:
+    result = answer(SHOWN[0])
+    assert text_of(result, every=True).count("error[RACE003]") == len(result.findings) == 12
+    verbose = text_of(result, verbose=True)
+    assert verbose.count("error[RACE003]") == 1
+    assert "ld.shared.v4.f32" in verbose
+    assert "  trace:" in verbose
+    assert "assuming:" in verbose
+    for word in ("ld.shared.v4.f32", "trace:", "assuming:"):
+        assert word not in text_of(result)
+
+
+def test_a_source_that_cannot_be_read_leaves_the_module() -> None:
+    result = answer(SHOWN[0])
+    away = replace(
+        result, findings=tuple(replace(f, accesses=tuple(_moved(a) for a in f.accesses)) for f in result.findings)
+    )
+    text = text_of(away)
+    assert re.search(r"--> \S+cp_async_groups\.ptx:\d+:\d+", text)
+    assert "ld.shared.v4.f32" in text
+
+
+def _moved(access: Access) -> Access:
+    return replace(access, source=tuple(replace(s, path=f"gone-{s.path}") for s in access.source))
+
+
+def test_other_files_than_source_code_are_not_quoted(tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("password\n" * 99)
+    result = answer(SHOWN[0])
+    path = str(tmp_path / "secret.txt")
+    aside = tuple(
+        replace(
+            f, accesses=tuple(replace(a, source=tuple(replace(s, path=path) for s in a.source)) for a in f.accesses)
+        )
+        for f in result.findings
+    )
+    assert "password" not in text_of(replace(result, findings=aside))
+
+
+def test_a_line_for_each_bug() -> None:
+    (line,) = checked.concise([answer(SHOWN[0])]).splitlines()
+    assert re.fullmatch(
+        r"\S+cp_async_groups\.cu:2[34]:5: error\[RACE003\] `tile` is read while a cp\.async may still be writing it",
+        line,
+    )
+
+
+def test_groups_in_json() -> None:
+    result = answer(SHOWN[1])
+    document = json.loads(checked.document("m", "ptx", [result], summarize([result])))["results"][0]
+    groups = document["groups"]
+    assert sorted(k for group in groups for k in group["findings"]) == list(range(len(document["findings"])))
+    assert all(group["count"] == len(group["findings"]) for group in groups)
+    assert [group["code"] for group in groups if "follows" not in group] == ["UB212"]
+    assert groups[0]["source"] == [{"path": "cp_async_barrier.cu", "line": 39, "column": 7}]
+
+
+RING = """PTX ring
+{ .shared .b64 full, empty; }
+p@cta 0 {
+  mbarrier.init.shared::cta.b64 [full], 1;
+  mbarrier.init.shared::cta.b64 [empty], 1;
+  bar.sync 0;
+  await mbarrier.try_wait.parity.shared::cta.b64 [empty], 0;
+  mbarrier.arrive.shared::cta.b64 _, [full];
+}
+c@cta 0 {
+  bar.sync 0;
+  await mbarrier.try_wait.parity.shared::cta.b64 [full], 0;
+  mbarrier.arrive.shared::cta.b64 _, [empty];
+}
+"""
+
+
+def checked_text(text: str) -> Result:
+    return check_case(Asked("ring.litmus", text=text), Settings(), Options())
+
+
+def test_a_deadlock_names_its_cycle_and_the_state_of_its_barriers() -> None:
+    text = text_of(checked_text(RING))
+    assert (
+        "error[DEAD003]: deadlock: line 7 waits for phase 0 of `empty` (p), which line 13 (c) has still to signal; "
+        "line 12 waits for phase 0 of `full` (c), which line 8 (p) has still to signal"
+    ) in text
+    assert "= state: `empty` is in phase 0, has 0 of 1 arrivals; `full` is in phase 0, has 0 of 1 arrivals" in text
+
+
+@pytest.mark.parametrize(
+    ("expectation", "found"),
+    [("", "deadlock  ring.litmus"), ("expect deadlock\n", "deadlock  ring.litmus (as expected)")],
+)
+def test_headlines_say_what_was_found(expectation: str, found: str) -> None:
+    assert text_of(checked_text(RING + expectation)).splitlines()[0] == found
+
+
+def test_clean_is_the_headline_of_what_is_proved() -> None:
+    result = checked_text("PTX t\n{ .global .u32 x; }\nP@cta 0 { st.global.u32 [x], 1; }\nexpect clean\n")
+    assert result.verdict is Verdict.PROVED
+    assert text_of(result).splitlines()[0] == "clean     ring.litmus (proved, as expected)"
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "words"),
+    [
+        (
+            "cuda",
+            "cp.async.wait_group 1 before line 20",
+            "cp.async.wait_group 1 (`__pipeline_wait_prior(1)`) before line 20",
+        ),
+        ("cutlass", "cp.async.wait_group 1 before", "cp.async.wait_group 1 (`cute::cp_async_wait<1>()`) before"),
+        ("cutlass", "bar.sync 0 before", "bar.sync 0 (`__syncthreads()`) before"),
+        (
+            "gluon",
+            "fence.proxy.async.shared::cta after",
+            "fence.proxy.async.shared::cta (`fence_async_shared()`) after",
+        ),
+        ("cuda", "bar.warp.sync 0xffffffff after", "bar.warp.sync 0xffffffff (`__syncwarp()`) after"),
+        ("cuda", "fence.proxy.async after", "fence.proxy.async (`cuda::ptx::fence_proxy_async()`) after"),
+        ("", "bar.sync 0 before", "bar.sync 0 before"),
+    ],
+)
+def test_fixes_in_the_words_of_the_language(language: str, text: str, words: str) -> None:
+    assert add_words(text, language) == words
+
+
+def test_a_barrier_of_a_cta_is_not_named_for_threads_of_several() -> None:
+    text = "Order line 3 before the issue of the operation at line 4: a barrier, or a release"
+    assert "a barrier (`__syncthreads()`), or" in add_words(text, "cuda")
+    assert add_words(text, "cuda", one_cta=False) == text
+
+
+def test_figures_are_those_of_the_page_about_hopper() -> None:
+    page = (ROOT / "docs" / "hopper.md").read_text(encoding="utf-8")
+    for row in MEASURED:
+        assert f"`{row.test}`" in page
+        none = re.search(r"none of ([\d.]+ [GMk])", row.figure)
+        assert none is not None
+        assert f": 0 of {none[1]}" in page
+
+
+@pytest.mark.parametrize(
+    ("label", "fix"),
+    [
+        ("cuda/ring_bulk empty-counts-half", "Initialise `empty[0]` at line 27 with count 128 instead of 64"),
+        ("cuda/ring_bulk empty-counts-more", "Initialise `empty[0]` at line 27 with count 128 instead of 129"),
+        (
+            "tilelang/product_sm80 no-barrier-after-the-wait",
+            "After the wait at line 372 in warp0[0..31], hand over to line",
+        ),
+    ],
+)
+def test_the_fix_is_where_the_mistake_is(label: str, fix: str) -> None:
+    assert f"= fix: {fix}" in text_of(answer(label))
