@@ -51,7 +51,7 @@ def test_a_wrong_count_comes_first() -> None:
     assert {"DEAD003", "RACE003"} <= set(codes[1:])
     assert codes.index("RACE003") < codes.index("DEAD003"), "who reads too early may wait for what never comes"
     first = checked.findings[0]
-    assert "correct the count" in first.missing
+    assert "with count 128 instead of 64" in first.missing
     assert "expects 64 arrivals; the first to arrive in phase 1 was consumer[" in first.missing
     told = [plain(line).strip() for line in describe(checked, details=False)]
     assert told[1].startswith("review[UB212]"), "what may be the cause is told without -v too"

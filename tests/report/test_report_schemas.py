@@ -187,7 +187,7 @@ def test_mismatches_of_run(report: Callable) -> None:
     """A result per test that answers otherwise, at its expect line, and one per finding; what has no answer is a
     notification.
     """
-    unmodelled = "PTX u\n{ .global .u32 x; }\nP@cta 0 { ld.global.nc.u32 r0, [x]; }\n"
+    unmodelled = "PTX u\n{ .global .u32 x; }\nP@cta 0 { suld.b.1d.b32.trap r0, [x, {r1}]; }\n"
     texts = {"unmet": UNMET, "expected": EXPECTED, "unknown": unmodelled, "error": "PTX"}
     paths = [write(f"r/{name}", text) for name, text in texts.items()]
     (run,) = sarif_of(report("run", "--format", "sarif", *paths))["runs"]

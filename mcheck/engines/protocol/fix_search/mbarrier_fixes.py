@@ -40,7 +40,7 @@ def suggest_count(m: Machine, bars: Iterable[Mbarrier], is_fix: IsFix) -> str:
 def _describe_count(m: Machine, bar: Mbarrier, wrong: tuple[int, int], stages: int) -> str:
     lines = sorted({line_of(op) for _, op in _arrivals(m.program, bar.address)})
     where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
-    others = f", and {stages - 1} others alike" if stages > 1 else ""
+    others = f" (as the other {'stage' if stages == 2 else f'{stages - 1} stages'})" if stages > 1 else ""
     return (
         f"Initialise {m.label(bar.address)} at line {line_of(_init_of(bar))} with count {wrong[1]} instead of "
         f"{wrong[0]}{others}: so many threads arrive on it, at {where}."
