@@ -171,6 +171,8 @@ class Setup:
     """Whether a thread acts on a value that it read without acquiring."""
     stored_addresses: frozenset[int] = frozenset()
     """Constant addresses that plain stores write."""
+    follows_causality: bool = False
+    """Whether executions follow what synchronisation orders (``mcheck.engines.protocol.state.acquired_writes``)."""
     stale_maps: bool = False
     """Whether copies use the tensor maps as they were at the start (``mcheck.engines.protocol.stale_tensormaps``)."""
     unwritten_objects: frozenset[int] = frozenset()
