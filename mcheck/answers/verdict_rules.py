@@ -53,6 +53,12 @@ def add_verdict(given: Answer) -> Answer:
     return replace(given, verdict=verdict, reasons=reasons)
 
 
+INTERLEAVING_ASSUMPTION = (
+    "strong accesses take effect in some interleaving of the threads; otherwise the answer is bounded"
+)
+"""The assumption of answers that follow orders of the threads' steps."""
+
+
 def assumptions(program: Program) -> tuple[str, ...]:
     """The assumptions of every engine."""
     threads, ctas = len(program.threads), len({t.place.cta for t in program.threads})

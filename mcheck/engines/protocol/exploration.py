@@ -16,7 +16,7 @@ from itertools import permutations
 
 from mcheck.answers.merged_answers import Excused, is_counted_error
 from mcheck.answers.result import Answer
-from mcheck.answers.verdict_rules import add_verdict, assumptions, makes_undefined
+from mcheck.answers.verdict_rules import INTERLEAVING_ASSUMPTION, add_verdict, assumptions, makes_undefined
 from mcheck.base.budget import Limit, TimeOut, processor_time
 from mcheck.base.errors import Unsupported
 from mcheck.base.reasons import Cause, Reason, Reasons
@@ -551,13 +551,14 @@ def answer(
         undefined=any(map(makes_undefined, found)),
         findings=found,
         covered=unknown is None and bound is None and not search.branches and not search.answered_by_error,
-        assumptions=(*assumptions(program), INTERLEAVING_ASSUMPTION),
+        assumptions=(*assumptions(program), *(() if search.stands_for_all else (INTERLEAVING_ASSUMPTION,))),
         executions=search.executions,
         engine="protocol",
         reasons=tuple(r for r in (unknown or bound or (OTHER_BRANCHES if search.branches else None),) if r is not None),
         branches=frozenset(search.branches),
         ends=not search.no_execution_ends,
         cut=search.fixes_cut,
+        all_executions=search.stands_for_all,
     )
 
 
@@ -578,9 +579,6 @@ def _explain_other_orders(search: Search, setup: Setup) -> str | None:
 
 OTHER_BRANCHES = Reason(Cause.BRANCHES, "one of several branches that depend on the order of threads")
 NO_EXECUTION = Reason(Cause.MODEL, "the protocol engine finds no execution that the model allows")
-INTERLEAVING_ASSUMPTION = (
-    "strong accesses take effect in some interleaving of the threads; otherwise the answer is bounded"
-)
 
 
 def check(
