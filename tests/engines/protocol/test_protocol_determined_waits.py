@@ -32,6 +32,7 @@ RIGHT = {
     "turns": turns(24, adds=False),
     "turns-by-additions": turns(24, adds=True),
     "whole-warps": arrivals_of_warps(2, 2),
+    "more arrivals than are compared one by one": arrivals_of_warps(9, 1),
 }
 BROKEN = {
     "relaxed-arrival": (grid_barrier(6, 3, release="relaxed"), {"RACE001"}),

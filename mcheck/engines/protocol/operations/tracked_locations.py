@@ -313,7 +313,7 @@ def note_dependent_operations(
     word.operations.append(
         SyncOperation(agent.index, agent.step, len(m.trace) - 1, agent.current_time(), event, kind, len(word.writes))
     )
-    if len(word.operations) > MAX_OPERATIONS:
+    if len(word.operations) > MAX_OPERATIONS and m.waits is None:
         word.operations = [done for done in word.operations if not m.is_past(done)]
         if len(word.operations) > MAX_OPERATIONS - MAX_OPERATIONS // 4:
             del word.operations[: MAX_OPERATIONS // 2]

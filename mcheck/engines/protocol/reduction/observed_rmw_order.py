@@ -14,7 +14,7 @@ from mcheck.engines.protocol.execution.setup import NewOrder
 from mcheck.engines.protocol.incremental.entries import to_mask, union
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.sync_objects import NON_COMMUTING, SyncOperation, Word, Write
+from mcheck.engines.protocol.state.sync_objects import NON_COMMUTING, Placement, SyncOperation, Word, Write
 from mcheck.engines.protocol.state.vector_clocks import scopes_are_mutual
 from mcheck.events.event import Event
 
@@ -30,7 +30,16 @@ def note_rmw_orders(m: Machine, agent: Agent, new: Record, low: int, high: int) 
 
 def _check_word(m: Machine, agent: Agent, new: Record, word: Word) -> None:
     atomics = [w for w in word.writes if w.event is not None and Tag.RMW in w.event.tags]
-    others = [w for w in atomics if w.agent != agent.index and not _is_morally_strong(m, agent, new.event, word, w)]
+    strong: dict[tuple[str | None, Placement], bool] = {}
+    others = []
+    for w in atomics:
+        if w.agent == agent.index or w.event is None:
+            continue
+        key = w.event.scope, m.agents[w.agent].placement
+        if key not in strong:
+            strong[key] = _is_morally_strong(m, agent, new.event, word, w)
+        if not strong[key]:
+            others.append(w)
     if not others:
         return
     now = agent.current_time() if agent.is_single_thread else agent.time
