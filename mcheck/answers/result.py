@@ -82,7 +82,8 @@ class Answer:
     that some execution violates. ``chosen``: why this engine was selected. ``cut``: more time or memory might give
     more, as a reason with ``cut`` says; an engine whose time ends without such a reason sets it. ``covers``: given for
     a launch, ``launches`` for several in the order of the file. ``ends``: some execution is known to end; given for
-    programs without a condition.
+    programs without a condition. ``all_executions``: an engine that follows orders of the steps answers for executions
+    that none shows as well.
     """
 
     verdict: Verdict
@@ -105,6 +106,7 @@ class Answer:
     and branch (``ops.AssumedValue``).
     """
     launches: tuple[LaunchAnswer, ...] = ()
+    all_executions: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "verdict", Verdict(self.verdict))

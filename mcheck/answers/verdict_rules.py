@@ -58,6 +58,10 @@ CANCELLED = (
     "the clusters whose launch is cancelled are those behind the declared ones, in the turn of the CTAs that ask, at"
     " most three for a thread that asks in a loop with a label; who got none gets none later"
 )
+INTERLEAVING_ASSUMPTION = (
+    "strong accesses take effect in some interleaving of the threads; otherwise the answer is bounded"
+)
+"""The assumption of answers that follow orders of the threads' steps."""
 
 
 def assumptions(program: Program) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ class _Copies:
         out.histories = {base: self.history(h) for base, h in m.histories.items()}
         out.sc_fences = [(scope, self.done(d), self.lives(es)) for scope, d, es in m.sc_fences]
         out.agents = [self.agent(a) for a in m.agents]
-        out.observer = None
+        out.observer = out.waits = out.causality = None
         for agent in out.agents:
             agent.emitters = out.make_emitters(agent.threads)
         return out

@@ -39,7 +39,7 @@ from math import lcm
 
 from mcheck.answers.merged_answers import merge_findings
 from mcheck.answers.result import Answer
-from mcheck.answers.verdict_rules import add_verdict, assumptions
+from mcheck.answers.verdict_rules import INTERLEAVING_ASSUMPTION, add_verdict, assumptions
 from mcheck.base.budget import Limit
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
@@ -534,7 +534,7 @@ class _Prover:
         given = add_verdict(
             Answer(
                 verdict=Verdict.PASS, findings=search.sorted_findings(),
-                assumptions=(*assumptions(m.program), exploration.INTERLEAVING_ASSUMPTION), executions=1,
+                assumptions=(*assumptions(m.program), INTERLEAVING_ASSUMPTION), executions=1,
                 engine="protocol",
             )
         )  # fmt: skip

@@ -110,7 +110,8 @@ def is_settled(given: Answer, program: Program, question: Question) -> bool:
         return False
     match question.about:
         case Completeness.FINDINGS:
-            return _is_finding(given, question) or given.engine != "protocol" or not is_litmus(program)
+            enumerated = given.engine != "protocol" or given.all_executions
+            return _is_finding(given, question) or enumerated or not is_litmus(program)
         case Completeness.STATES:
             return given.complete or given.undefined or not has_states(program)
         case _:

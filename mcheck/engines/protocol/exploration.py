@@ -10,18 +10,19 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 
 from mcheck.answers.merged_answers import Excused, is_counted_error
 from mcheck.answers.result import Answer
-from mcheck.answers.verdict_rules import add_verdict, assumptions, makes_undefined
+from mcheck.answers.verdict_rules import INTERLEAVING_ASSUMPTION, add_verdict, assumptions, makes_undefined
 from mcheck.base.budget import Limit, TimeOut, processor_time
 from mcheck.base.errors import Unsupported
 from mcheck.base.reasons import Cause, Reason, Reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
-from mcheck.engines.protocol import commuting_arrivals, gc_control
+from mcheck.engines.protocol import commuting_arrivals, determined_waits, gc_control
 from mcheck.engines.protocol.analysis import sc_fences
 from mcheck.engines.protocol.analysis.delayed_waits import explain_delayed_waits
 from mcheck.engines.protocol.analysis.lane_groups import Partition, Split, partition_lanes
@@ -90,6 +91,8 @@ class Search:
     """Whether one of the executions is consistent with the model."""
     reaches_end: bool = False
     """Whether one of the executions runs to its end."""
+    stands_for_all: bool = False
+    """Whether one of them stands for all executions of the model (``mcheck.engines.protocol.determined_waits``)."""
     bound_text: str | None = None
     branches: set[frozenset[tuple[int, int, int]]] = field(default_factory=set)
     """The values by which executions have left the recorded code, each with all that decided control before it."""
@@ -184,7 +187,7 @@ class Search:
                     self.extra_mbarriers, self.observed_registers, self.extra_words, self.ordered_words,
                     reorder_sc_fences=self.reorders_sc_fences, passes=self.passes,
                 )  # fmt: skip
-                self.setup.stale_maps = self.stale_maps
+                self.setup.stale_maps, self.setup.follows_causality = self.stale_maps, is_equivalent(self.setup.tape)
                 to_split = self._explore(self.setup)
             except Split as split:
                 if self._may_stop():
@@ -253,6 +256,7 @@ class Search:
 
     def _explore(self, setup: Setup) -> set[int]:
         """Run all executions with these agents; return the agents whose lanes have to be distinguished."""
+        self.stands_for_all = False
         todo: deque[Prefix] = deque([()])
         planned: set[Prefix] = {()}
         again: list[list[Prefix]] = []
@@ -292,6 +296,13 @@ class Search:
                 again.clear()
             self.collect_findings(machine)
             self.on_execution(machine)
+            least: list[Prefix] = []
+            if not forced and self.observed_registers is None and determined_waits.has_other_ways(machine):
+                stands_for_all, least = determined_waits.find_least_execution(setup)
+                self.executions += 1
+                if stands_for_all:
+                    self.stands_for_all = True
+                    return to_split
             to_split |= machine.agents_to_split
             self.bound_text = machine.bound or self.bound_text
             if machine.takes_other_branch:
@@ -309,6 +320,7 @@ class Search:
                 self.executions += more
                 return to_split
             alternatives = _find_next_prefixes(machine, self.answered_by_error)
+            alternatives += least
             if not alternatives:
                 continue
             signature = hash(thread_symmetry.execution_signature(machine, alike)), machine.outcome
@@ -527,9 +539,7 @@ def answer(
     if cut is None and search.setup is not None and bound is None and not search.answered_by_error:
         more = (
             search.reordering
-            or find_non_interleaving(
-                program, search.setup.sliced_registers, search.setup.partition, search.setup.tape, search.ordered_words
-            )
+            or _explain_other_orders(search, search.setup)
             or explain_delayed_waits(program, search.setup.sliced_registers)
             or _explain_lost_updates(search)
         )
@@ -541,21 +551,34 @@ def answer(
         undefined=any(map(makes_undefined, found)),
         findings=found,
         covered=unknown is None and bound is None and not search.branches and not search.answered_by_error,
-        assumptions=(*assumptions(program), INTERLEAVING_ASSUMPTION),
+        assumptions=(*assumptions(program), *(() if search.stands_for_all else (INTERLEAVING_ASSUMPTION,))),
         executions=search.executions,
         engine="protocol",
         reasons=tuple(r for r in (unknown or bound or (OTHER_BRANCHES if search.branches else None),) if r is not None),
         branches=frozenset(search.branches),
         ends=not search.no_execution_ends,
         cut=search.fixes_cut,
+        all_executions=search.stands_for_all,
     )
+
+
+def _explain_other_orders(search: Search, setup: Setup) -> str | None:
+    """Why there may be executions that no order of the steps shows; ``None`` also where one stands for them as well."""
+    if search.stands_for_all:
+        return None
+    found = find_non_interleaving(
+        search.program, setup.sliced_registers, setup.partition, setup.tape, search.ordered_words
+    )
+    if found is None or not setup.tracked_words or search.findings:
+        return found
+    with suppress(TimeOut):
+        search.stands_for_all, _ = determined_waits.find_least_execution(setup)
+        search.executions += 1
+    return None if search.stands_for_all else found
 
 
 OTHER_BRANCHES = Reason(Cause.BRANCHES, "one of several branches that depend on the order of threads")
 NO_EXECUTION = Reason(Cause.MODEL, "the protocol engine finds no execution that the model allows")
-INTERLEAVING_ASSUMPTION = (
-    "strong accesses take effect in some interleaving of the threads; otherwise the answer is bounded"
-)
 
 
 def check(

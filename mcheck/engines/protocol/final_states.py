@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from mcheck.answers.final_states import UNKNOWN, terms_of, truth_of
 from mcheck.answers.result import Answer, Outcome, State, Value, sort_by_state
-from mcheck.answers.verdict_rules import ACCEPTED, assumptions, makes_undefined
+from mcheck.answers.verdict_rules import ACCEPTED, INTERLEAVING_ASSUMPTION, assumptions, makes_undefined
 from mcheck.base.reasons import Cause, Reason, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.algebra.compiled_models import tape_of
@@ -24,7 +24,7 @@ from mcheck.engines.protocol.analysis.model_equivalence import has_equivalent_ch
 from mcheck.engines.protocol.analysis.slicing import Watched
 from mcheck.engines.protocol.diagnosis.findings import build_step
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.exploration import INTERLEAVING_ASSUMPTION, Search
+from mcheck.engines.protocol.exploration import Search
 from mcheck.engines.protocol.passes import ALL_PASSES, Passes
 from mcheck.findings.finding import Finding
 from mcheck.findings.trace import Trace

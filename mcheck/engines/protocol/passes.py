@@ -153,6 +153,15 @@ class Pass(StrEnum):
         ),
     )
 
+    DETERMINED_WAITS = (
+        "determined-waits",
+        _ENGINE + "determined_waits",
+        (
+            "Where no wait can end without the writes that it observes in one execution, every other execution orders "
+            "at least what that one does: one without a finding stands for all."
+        ),
+    )
+
     # --- events ---------------------------------------------------------------------------------------------------
 
     EVENT_MERGING = (

@@ -171,3 +171,20 @@ def test_proved_needs_all_executions(given: Answer, verdict: str) -> None:
     got = add_verdict(given)
     assert got.verdict == verdict
     assert (got.reason is None) == (verdict in ("proved", "finding") and given.reason is None)
+
+
+BARRIER = """PTX barrier
+{ .global .u32 met = 0; }
+P@cta 0..2, warp 0, lane 0 {
+  for k in 0..2 { red.release.gpu.global.add.u32 [met], 1; await ld.acquire.gpu.global.u32 r0, [met] >= MANY; }
+}
+"""
+
+
+@pytest.mark.parametrize(("many", "engine"), [("2*(k + 1)", "protocol"), ("k + 1", "explicit")])
+def test_an_answer_about_every_execution_of_the_model_settles_a_litmus_test(many: str, engine: str) -> None:
+    """Where orders of the steps are all that was followed, the executions are enumerated too."""
+    program = parse(BARRIER.replace("MANY", many), "barrier.litmus")
+    given = asking.ask(program, MODEL, Question(about=Completeness.FINDINGS))
+    assert (add_verdict(given).verdict, given.engine) == ("proved", engine)
+    assert any("interleaving" in text for text in given.assumptions) is False

@@ -32,6 +32,11 @@ def racing(value: int) -> str:
 
 
 BEYOND = {
+    "addition-behind-a-relaxed-flag": (  # the second addition may come first, and end the wait alone
+        f"st.global.u32 [d], 1; red.release.gpu.global.add.u32 [x], 1; {STORE} [y], 1;",
+        f"await {LOAD} r0, [y] == 1; red.relaxed.gpu.global.add.u32 [x], 1;",
+        "await ld.acquire.gpu.global.u32 r0, [x] >= 1; ld.global.u32 r1, [d];",
+    ),
     "load-buffering": (
         f"{LOAD} r0, [x]; {STORE} [y], 1; {racing(1)}",
         f"{LOAD} r0, [y]; {STORE} [x], 1; {racing(2)}",

@@ -18,6 +18,7 @@ from mcheck.engines.protocol.passes import ALL_PASSES, Pass, Passes, find_pass, 
 from mcheck.frontend.litmus import parse
 from mcheck.ir.program import Program
 from tests.engines.protocol.clusters_of_two import READS, cluster
+from tests.engines.protocol.counters import exchange_of_flags, grid_barrier
 from tests.engines.protocol.followed import TOLD_OF_WORK
 from tests.engines.protocol.pipelines import RIGHT
 from tests.engines.protocol.sketches import FENCE, changed, ring
@@ -176,12 +177,13 @@ KERNELS = {
         """PTX counter-of-arrivals
         { .global .u32 x = 0, f = 0; }
         a@cta 0 { st.global.u32 [x], 1; red.release.gpu.global.add.u32 [f], 1; }
-        b@cta 1 { red.release.gpu.global.add.u32 [f], 1; }
-        c@cta 2 { await ld.acquire.gpu.global.u32 r0, [f] == 2; ld.global.u32 r1, [x]; }
+        b@cta 1 { red.release.gpu.global.add.u32 [f], 1; st.global.u32 [x], 1; }
+        c@cta 2 { await ld.acquire.gpu.global.u32 r0, [f] >= 1; ld.global.u32 r1, [x]; }
         """,
     ),
     Pass.EQUIVALENT_EXECUTIONS: (text_of("bytes-after-the-phase-of-what-is-invalidated"),),
     Pass.COMMUTING_ARRIVALS: (cluster(3, 2, before=(READS, READS)),),
+    Pass.DETERMINED_WAITS: (grid_barrier(2, 1), exchange_of_flags(2, 2)),
     Pass.EVENT_MERGING: (ring(24, 2, 1), ring(24, 2, 1).replace("src + 1024*k]", "src + 1024*(k + k/23)]")),
     Pass.COMPLETION_CLASSES: (RIGHT["arrives"].replace("N = any", "N = 24"),),
 }

@@ -147,10 +147,11 @@ def _observed_words(thread: Thread, needed: frozenset[str]) -> Iterator[int]:
 
 
 def _may_have_cycle(threads: list[tuple[Thread, int]], needed: list[frozenset[str]], looked_at: set[int]) -> bool:
-    """Return whether there is a read that does not wait, or a word that several threads store to."""
+    """Return whether there is a read that does not wait, or a word that several threads write."""
     stores: dict[int, int] = {}
     for thread, many in threads:
-        own = {word for op in thread.code if isinstance(op, ops.Store) for word in written_words(op)}
+        code = map(ops.performed_operation, thread.code)
+        own = {word for op in code if isinstance(op, ops.ScalarWrite) for word in written_words(op)}
         for word in own:
             stores[word] = stores.get(word, 0) + many
         for pc in range(len(thread.code)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Expr
 from mcheck.ir.ops import Op
+from mcheck.ir.program import Program, Thread
 from mcheck.ir.type_sizes import type_size
 
 ANY_WORD = -1
@@ -53,6 +54,33 @@ def is_strong_write(op: Op) -> bool:
     if isinstance(op, ops.AsyncStore):
         return op.sem != "weak" or op.reduce is not None  # st.async.release and red.async
     return isinstance(op, ops.ScalarWrite) and op.sem != "weak"
+
+
+def find_released_words(program: Program) -> frozenset[int] | None:
+    """Return the words that some write may hand over: a release, or a write behind a fence (8.8). ``None`` if the
+    program has asynchronous operations, which may.
+    """
+    found: set[int] = set()
+    seen: set[tuple[int, ...]] = set()
+    for thread in program.threads:
+        key = tuple(map(id, thread.code))
+        if key in seen:
+            continue
+        seen.add(key)
+        fenced = False
+        for pc in range(len(thread.code)) if not _has_loops(thread) else [*range(len(thread.code))] * 2:
+            op = ops.performed_operation(thread.code[pc])
+            fenced = fenced or isinstance(op, ops.Fence | ops.ProxyFence)
+            if isinstance(op, ops.ScalarWrite):
+                if fenced or op.sem in ("release", "acq_rel"):
+                    found.update(accessed_words(op))
+            elif op.facets.asynchronous or op.facets.signals:
+                return None
+    return frozenset(found)
+
+
+def _has_loops(thread: Thread) -> bool:
+    return any(isinstance(op, ops.Branch) and thread.labels[op.target] <= pc for pc, op in enumerate(thread.code))
 
 
 def written_words(op: Op) -> tuple[int, ...]:

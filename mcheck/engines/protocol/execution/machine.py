@@ -23,6 +23,7 @@ from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import Flagged
 from mcheck.engines.protocol.incremental.window import Window
 from mcheck.engines.protocol.state.access_history import History, Record
+from mcheck.engines.protocol.state.acquired_writes import Causality
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.memory_values import Memory
 from mcheck.engines.protocol.state.problems import Problem
@@ -105,6 +106,22 @@ class MbarrierObserver(Protocol):
         """Called with an arrival that has entered the window."""
 
 
+class WaitObserver(Protocol):
+    """An observer of the waits for tracked words, each of which returns the first write that ends it."""
+
+    steps: set[tuple[int, int]]
+    """The waits, as agent and step."""
+
+    def on_wait(self, m: Machine, agent: Agent, word: Word, index: int, condition: tuple[str, str, int]) -> None:
+        """Called with a wait that ends by the write at ``index``."""
+
+    def on_access(self, m: Machine, agent: Agent, word: Word, event: Event, kind: str, *, waits: bool) -> None:
+        """Called with every access to a word."""
+
+    def on_write(self, m: Machine, agent: Agent, word: Word) -> None:
+        """Called before a write to a word."""
+
+
 class Machine:
     """One execution: first the steps of a prefix, then the default schedule (signals first, then the agent that ran
     last).
@@ -145,6 +162,9 @@ class Machine:
         self.phase_reversals: list[PhaseReversal] = []
         """The reversals of two operations in different phases of one mbarrier."""
         self.observer: MbarrierObserver | None = None
+        self.waits: WaitObserver | None = None
+        self.causality: Causality | None = Causality() if setup.follows_causality and setup.tracked_words else None
+        """What is ordered whichever order the atomics of a word come in, if that is followed."""
         self.decisions: list[object] = []
         """What distinguishes this execution from others up to the order of commuting steps."""
         self.agents_to_split: set[int] = set()

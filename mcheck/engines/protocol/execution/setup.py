@@ -22,6 +22,7 @@ from mcheck.engines.protocol.analysis.lane_groups import Partition
 from mcheck.engines.protocol.analysis.model_equivalence import is_equivalent
 from mcheck.engines.protocol.analysis.polling import is_spin_loop
 from mcheck.engines.protocol.analysis.representative_lanes import TrackedBytes, find_representable
+from mcheck.engines.protocol.analysis.shared_words import find_released_words
 from mcheck.engines.protocol.analysis.slicing import (
     Watched,
     all_registers,
@@ -166,10 +167,14 @@ class Setup:
     """The tracked words whose atomics are run in every order, although they commute
     (``mcheck.engines.protocol.reduction.observed_rmw_order``).
     """
+    released_words: frozenset[int] | None = None
+    """The words whose writes may end a release pattern; ``None`` if any may."""
     reads_relaxed: bool = False
     """Whether a thread acts on a value that it read without acquiring."""
     stored_addresses: frozenset[int] = frozenset()
     """Constant addresses that plain stores write."""
+    follows_causality: bool = False
+    """Whether executions follow what synchronisation orders (``mcheck.engines.protocol.state.acquired_writes``)."""
     stale_maps: bool = False
     """Whether copies use the tensor maps as they were at the start (``mcheck.engines.protocol.stale_tensormaps``)."""
     unwritten_objects: frozenset[int] = frozenset()
@@ -347,6 +352,7 @@ def prepare(
         tensor_maps=_find_tensor_maps(program) if previous is None else previous.tensor_maps,
         unwritten_objects=find_unwritten_objects(program) if previous is None else previous.unwritten_objects,
         ordered_words=ordered_words,
+        released_words=find_released_words(program) if previous is None else previous.released_words,
         reads_relaxed=_reads_relaxed(program) if previous is None else previous.reads_relaxed,
     )
     if setup.reads_conflict or Pass.UNWRITTEN_OBJECTS not in passes:

@@ -6,7 +6,11 @@ Every remaining position is explored.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from mcheck.cat.tags import Tag
 from mcheck.effects.site import widened
+from mcheck.engines.protocol.analysis.shared_words import may_contain, word_of
 from mcheck.engines.protocol.execution.machine import Blocked, Machine, executes
 from mcheck.engines.protocol.execution.setup import MAX_STALE_WRITES
 from mcheck.engines.protocol.operations.coherence_positions import describe_latest, may_satisfy, split_coherence
@@ -20,6 +24,7 @@ from mcheck.engines.protocol.operations.tracked_locations import (
     enter_access,
     enter_write,
     failing_writes,
+    find_observed_chain,
     load_word,
     may_fail,
     note_dependent_operations,
@@ -61,6 +66,8 @@ def _execute_atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str
     word = word_at(m, read_event.address, size)
     values = [v if isinstance(v, int) else None for v in operands]
     kind = "atomic" if compare is not None else _commutation_kind(m, agent, op, values)
+    if m.waits is not None and kind != "atomic":
+        read_event = _without_acquire(read_event)
     edges = {"addr": m.find_sources(agent, 0, registers_of(op.address))}
     ways = _find_readable_writes(m, agent, op, word, read_event, write_event, edges, values, kind, compare)
     index = ways[choose_write(m, word, ways)]
@@ -76,6 +83,8 @@ def _execute_atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str
     record = enter_access(m, agent, read_event, {**edges, "rf": word.writes[index].event_set})
     if kind == "atomic":
         note_observation(m, agent, word, index)
+        if m.causality is not None and not op.is_red:
+            m.causality.add_acquire(agent, read_event, find_observed_chain(word, index))
     agent.polled_versions["word", word.address] = word.version if index == len(word.writes) - 1 else -1
     if compare is not None:
         m.add_dependency(agent, record.entries)
@@ -177,7 +186,7 @@ def _commutation_kind(m: Machine, agent: Agent, op: ops.Atomic, values: list[int
     """
     used = op.dst is not None and op.dst.name in m.setup.needed_registers[agent.threads[0]]
     acquires = op.sem in ("acquire", "acq_rel") or agent.pc < m.setup.last_fence[agent.index]
-    if used or (acquires and not op.is_red):
+    if used or (acquires and not op.is_red and m.waits is None and _may_be_released(m, word_of(op.address))):
         return "atomic"
     if Pass.COMMUTING_ATOMICS not in m.setup.passes or m.known_value(agent, op.address) in m.setup.ordered_words:
         return "atomic"
@@ -188,6 +197,17 @@ def _commutation_kind(m: Machine, agent: Agent, op: ops.Atomic, values: list[int
     if op.op in ("inc", "dec") and None not in values:
         return f"{op.op} {values}"  # one function in either order
     return "atomic"
+
+
+def _may_be_released(m: Machine, word: int) -> bool:
+    """Whether an acquire of a word may synchronise with anything."""
+    released = m.setup.released_words
+    return released is None or may_contain(word, set(released))
+
+
+def _without_acquire(event: Event) -> Event:
+    """The read of an atomic that synchronises with nothing, as that of ``red`` does (8.8)."""
+    return replace(event, tags=(event.tags - {Tag.ACQ, Tag.ACQ_REL, Tag.SC}) | {Tag.RLX, Tag.RED})
 
 
 @executes(ops.Await)

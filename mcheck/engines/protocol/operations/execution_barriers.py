@@ -202,6 +202,8 @@ def _complete_generation(m: Machine, barrier: BarrierState, chosen: list[int]) -
     barrier.warps = {w: left for w, inside in barrier.warps.items() if (left := inside - released)}
     if not barrier.arrived:
         barrier.kinds, barrier.count = set(), None
+    if m.causality is not None:
+        m.causality.add_meeting([m.agents[k] for k in chosen if m.agents[k].blocked_on is barrier])
     for k in chosen:
         agent = m.agents[k]
         if agent.blocked_on is not barrier:

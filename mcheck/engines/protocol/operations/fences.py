@@ -23,6 +23,8 @@ def execute_fence(m: Machine, agent: Agent, op: Op) -> None:
     if not evaluate_guard(m, agent, op):
         return
     event = m.emit(agent, 0, op)[0]
+    if m.causality is not None:
+        m.causality.add_fence(agent, event)
     if Tag.SC in event.tags:
         _enter_sc_fence(m, agent, event, event.scope or "sys")
     else:

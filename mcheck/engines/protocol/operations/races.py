@@ -89,9 +89,17 @@ def check_accesses(
         flags_by_lane.append(flags)
     for new, _, _ in found:
         new.entries = tuple(entries)
+    clean = exact and not any(flags for by_kind in flags_by_lane for flags in by_kind.values())
     for new, conflict in conflicts:
-        _report_flags(m, new, conflict, flags_by_lane)
+        if not (clean and _is_followed(conflict[0]) and _is_followed(new)):
+            _report_flags(m, new, conflict, flags_by_lane)
     return tuple(entries)
+
+
+def _is_followed(record: Record) -> bool:
+    """Whether an access is followed one by one, so that nothing is to be said of it but what the model flags."""
+    plain = Tag.ASYNCREDUCTION not in record.event.tags and NON_COHERENT not in record.event.op.text
+    return plain and record.entries[0].exact
 
 
 def _conflicts(m: Machine, new: Record, low: int, high: int, seen: set[tuple[int, bool]]) -> Iterable[Conflict]:

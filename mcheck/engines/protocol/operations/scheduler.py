@@ -8,7 +8,15 @@ from mcheck.base.budget import TimeOut
 from mcheck.base.errors import Unsupported
 from mcheck.cat.tags import Tag
 from mcheck.effects.registry import PLANS
-from mcheck.engines.protocol.execution.machine import EXECUTORS, Blocked, Executor, Machine, MbarrierObserver, Undefined
+from mcheck.engines.protocol.execution.machine import (
+    EXECUTORS,
+    Blocked,
+    Executor,
+    Machine,
+    MbarrierObserver,
+    Undefined,
+    WaitObserver,
+)
 from mcheck.engines.protocol.execution.setup import Setup
 from mcheck.engines.protocol.execution.unrolling_limit import describe_longest_loop
 from mcheck.engines.protocol.operations import (
@@ -63,14 +71,16 @@ def execute(
     before_step: Callable[[Machine, Agent], None] | None = None,
     observer: MbarrierObserver | None = None,
     choose_agent: ChooseAgent | None = None,
+    waits: WaitObserver | None = None,
 ) -> Machine:
     """Run an execution with these steps first, to its end, a deadlock or undefined behaviour.
 
     ``before_step`` is called between two steps with the machine and the agent that makes the next one, ``observer``
-    with the operations on mbarriers. An agent runs as long as it can, unless ``choose_agent`` is given.
+    with the operations on mbarriers, ``waits`` with the waits for words. An agent runs as long as it can, unless
+    ``choose_agent`` is given.
     """
     m = Machine(setup, prefix, report_object_flags)
-    m.observer = observer
+    m.observer, m.waits = observer, waits
     try:
         _start(m, before_step, choose_agent)
     except TimeOut:

@@ -163,9 +163,15 @@ def enter_read(
     word = word_at(m, event.address, event.size)
     edges = {"addr": m.find_sources(agent, 0, names)} if names else {}
     condition = (type_name, *compare) if compare else None
-    found = find_readable_writes(m, agent, word, event, edges, part, condition)
-    index = _choose_read(m, agent, word, type_name, compare, found)
+    if m.waits is not None and condition is not None:
+        index = _find_first_end(m, agent, word, event, edges, part, condition)
+        m.waits.on_wait(m, agent, word, index, condition)
+    else:
+        found = find_readable_writes(m, agent, word, event, edges, part, condition)
+        index = _choose_read(m, agent, word, type_name, compare, found)
     chosen = word.writes[index]
+    if m.causality is not None and condition is not None:
+        m.causality.add_acquire(agent, event, find_observed_chain(word, index))
     note_dependent_operations(m, agent, word, event, "read", agent.current_time(), condition)
     if condition is not None:
         check_earlier_read(m, agent, event, edges, failing_writes(m, word, condition))
@@ -186,13 +192,36 @@ def failing_writes(m: Machine, word: Word, condition: tuple[str, str, int]) -> l
 def note_observation(m: Machine, agent: Agent, word: Word, index: int) -> None:
     """Note that an agent has observed the write at ``index``, and no other one."""
     w = word.writes[index]
-    for first in word.writes[1 : index + 1]:  # of commuting writes, it might have observed others
+    for first in word.writes[1 : index + 1] if m.waits is None else ():  # of commuting writes, it might see others
         for then in word.writes[index + 1 :]:
             if first.position >= 0 and first.position < then.position and then.kind == first.kind not in NON_COMMUTING:
                 m.note_swap(first.position, then.position)
-    agent.time = join_clocks(agent.time, w.time)
+    awaited = m.waits is None or (agent.index, agent.step) in m.waits.steps
+    for seen in find_observed_chain(word, index) if awaited else ():
+        agent.time = join_clocks(agent.time, seen.time)
     m.decisions.append((agent.index, agent.step, "reads", word.address, w.agent, w.step))
     agent.polled_versions["word", word.address] = word.version if index == len(word.writes) - 1 else -1
+
+
+def find_observed_chain(word: Word, index: int) -> list[Write]:
+    """The write at ``index`` and, if it is an atomic, those whose values its own value is made of, the latest first."""
+    chain = [word.writes[index]]
+    for k in range(index - 1, -1, -1):
+        if word.writes[k + 1].kind in ("write", ASYNC_WRITE, ""):
+            break
+        chain.append(word.writes[k])
+    return chain
+
+
+def _find_first_end(
+    m: Machine, agent: Agent, word: Word, event: Event, edges: dict[str, int], part: int,
+    condition: tuple[str, str, int],
+) -> int:  # fmt: skip
+    """The first write in coherence order that may end a wait; blocks while there is none."""
+    for k, w in enumerate(word.writes):
+        if may_satisfy(w.value, *condition) and is_allowed(m, agent, event, {**edges, "rf": w.event_set}, part=part):
+            return k
+    raise Blocked(word)
 
 
 def _choose_read(
@@ -268,7 +297,11 @@ def note_dependent_operations(
 ) -> None:  # fmt: skip
     """Note the earlier operations on the word that could come after this one, with another effect."""
     ends = _ends_before if _followed(agent) else _may_end_without
+    if m.waits is not None:
+        m.waits.on_access(m, agent, word, event, kind, waits=compare is not None)
     for other in reversed(word.operations):
+        if m.waits is not None and (compare is not None or (other.agent, other.step) in m.waits.steps):
+            continue
         if other.agent == agent.index or (kind == other.kind and (kind == "read" or kind not in NON_COMMUTING)):
             continue
         if other.kind == "write":
@@ -280,7 +313,7 @@ def note_dependent_operations(
     word.operations.append(
         SyncOperation(agent.index, agent.step, len(m.trace) - 1, agent.current_time(), event, kind, len(word.writes))
     )
-    if len(word.operations) > MAX_OPERATIONS:
+    if len(word.operations) > MAX_OPERATIONS and m.waits is None:
         word.operations = [done for done in word.operations if not m.is_past(done)]
         if len(word.operations) > MAX_OPERATIONS - MAX_OPERATIONS // 4:
             del word.operations[: MAX_OPERATIONS // 2]
@@ -376,6 +409,10 @@ def enter_write(
     places = [len(word.writes) if after is None else after + 1]
     if after is None and not m.brief:
         places += find_earlier_places(m, agent, word, event, edges, part)
+    if m.waits is not None:
+        m.waits.on_write(m, agent, word)
+    if m.causality is not None:
+        m.causality.add_release(agent, event)
     at = places[choose_write(m, word, [k - 1 for k in places])]
     before, later = split_coherence(word, at)
     last = word.writes[at - 1]

@@ -14,7 +14,7 @@ from mcheck.engines.protocol.execution.setup import NewOrder
 from mcheck.engines.protocol.incremental.entries import to_mask, union
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.sync_objects import NON_COMMUTING, Word, Write
+from mcheck.engines.protocol.state.sync_objects import NON_COMMUTING, Placement, SyncOperation, Word, Write
 from mcheck.engines.protocol.state.vector_clocks import scopes_are_mutual
 from mcheck.events.event import Event
 
@@ -30,7 +30,16 @@ def note_rmw_orders(m: Machine, agent: Agent, new: Record, low: int, high: int) 
 
 def _check_word(m: Machine, agent: Agent, new: Record, word: Word) -> None:
     atomics = [w for w in word.writes if w.event is not None and Tag.RMW in w.event.tags]
-    others = [w for w in atomics if w.agent != agent.index and not _is_morally_strong(m, agent, new.event, word, w)]
+    strong: dict[tuple[str | None, Placement], bool] = {}
+    others = []
+    for w in atomics:
+        if w.agent == agent.index or w.event is None:
+            continue
+        key = w.event.scope, m.agents[w.agent].placement
+        if key not in strong:
+            strong[key] = _is_morally_strong(m, agent, new.event, word, w)
+        if not strong[key]:
+            others.append(w)
     if not others:
         return
     now = agent.current_time() if agent.is_single_thread else agent.time
@@ -39,10 +48,11 @@ def _check_word(m: Machine, agent: Agent, new: Record, word: Word) -> None:
             m.note_reversal(other, agent.index, now, agent.is_single_thread)
     if word.address in m.setup.ordered_words or len(atomics) < 2:
         return
-    met = (
-        agent.last_barrier_arrivals if new.proxy == "GEN" and not new.asynchronous else {}
-    )  # a barrier orders, whatever was observed
-    earlier = [w for w in others if now[w.agent] >= w.step > met.get(w.agent, -1)]
+    earlier = [w for w in others if now[w.agent] >= w.step]
+    if new.proxy == "GEN" and not new.asynchronous:  # what synchronisation orders, it orders whatever was observed
+        met = agent.last_barrier_arrivals
+        known = m.causality.known(agent) if m.causality is not None and _is_unobserved(word) else m.zero_clock
+        earlier = [w for w in earlier if w.step > met.get(w.agent, -1) and w.step > known[w.agent]]
     before = to_mask(e for w in earlier for e in w.entries)
     if before and m.window.has_merged:
         m.not_followed = FORGOTTEN if m.setup.reads_relaxed else m.not_followed
@@ -50,6 +60,15 @@ def _check_word(m: Machine, agent: Agent, new: Record, word: Word) -> None:
         reads = union(e.edges.get("rmw", 0) for w in atomics for e in w.entries)
         if m.window.find_pairs_without_reads(reads) & before:
             raise NewOrder(word.address)
+
+
+def _is_unobserved(word: Word) -> bool:
+    """Whether only weak accesses have read what the atomics of a word have written."""
+    return all(done.kind != "atomic" and not _is_strong_read(done) for done in word.operations)
+
+
+def _is_strong_read(done: SyncOperation) -> bool:
+    return done.kind == "read" and Tag.WEAK not in done.event.tags
 
 
 def _is_morally_strong(m: Machine, agent: Agent, event: Event, word: Word, other: Write) -> bool:
