@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Bugs planted in the code, and who notices: the fast tests, and a short run of the engines against each other.
 
-    python -m benchmarks.mutants [--table FILE] [--only TEXT] [--tests PATH...] [--programs N] [--engines NAMES]
+    python -m benchmarks.mutants [--table FILE] [--only TEXT] [--tests PATH...] [--tier quick] [--programs N]
+        [--engines NAMES]
 
 Each mutant of the table is planted in a copy of its own. It is noticed if an engine differs or, where none does, a test
 fails; the first that do are named. Before the mutants the copy is tried as it is: what fails there notices nothing.
@@ -110,9 +111,9 @@ def run(copy: Path, command: Sequence[str]) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def by_tests(copy: Path, tests: Sequence[str]) -> list[str]:
-    """The first tests that fail."""
-    options = ["-q", "--maxfail=3", "-p", "no:cacheprovider", "--deselect", ABOUT_THE_TABLE]
+def by_tests(copy: Path, tests: Sequence[str], tier: str = "all") -> list[str]:
+    """The first tests of a tier that fail."""
+    options = ["-q", "--maxfail=3", "-p", "no:cacheprovider", "--tier", tier, "--deselect", ABOUT_THE_TABLE]
     status, out = run(copy, ["pytest", *options, *tests])
     if status == -1:
         return ["tests that never end"]
@@ -148,6 +149,7 @@ def main() -> int:
     parser.add_argument("--table", type=Path, default=TABLE)
     parser.add_argument("--only", default="", metavar="TEXT", help="mutants whose name or file contains it")
     parser.add_argument("--tests", nargs="*", help="the tests to run, instead of those that the table names")
+    parser.add_argument("--tier", choices=("quick", "all"), default="all", help="which of these tests (%(default)s)")
     parser.add_argument("--programs", type=int, help="random programs for the engines, likewise")
     parser.add_argument("--engines", help="the engines, likewise")
     options = parser.parse_args()
@@ -157,7 +159,7 @@ def main() -> int:
     engines = options.engines or net.engines
     chosen = [m for m in mutants(options.table) if options.only in f"{m.name} {m.file}"]
     with planted(None) as copy:
-        before = [*by_tests(copy, tests), *by_engines(copy, programs, engines)]
+        before = [*by_tests(copy, tests, options.tier), *by_engines(copy, programs, engines)]
     if before:
         print("without a mutant: " + ", ".join(before))
         return 1
@@ -165,7 +167,7 @@ def main() -> int:
     for m in chosen:
         started = time.perf_counter()
         with planted(m) as copy:
-            noticed = by_engines(copy, programs, engines) or by_tests(copy, tests)
+            noticed = by_engines(copy, programs, engines) or by_tests(copy, tests, options.tier)
         missed += not noticed
         said = "; ".join(noticed) or "NOT NOTICED"
         print(f"{time.perf_counter() - started:>6.0f} s  {m.name} ({m.file}): {said}", flush=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcheck.cat import parse_model
 from mcheck.cat.algebra.batch import Evaluation, Masks, Plan
-from mcheck.cat.algebra.bits import Rows
-from mcheck.cat.algebra.bounds import compute_bounds
+from mcheck.cat.algebra.bits import Rows, apply_operation, closure, empty
+from mcheck.cat.algebra.bounds import Bounds, bound_nodes, compute_bounds
 from mcheck.cat.algebra.tape import compile_model
 from mcheck.cat.ast import Base, Check, Kind, Let, LetRec, Model, Node, Op2, Var
 from mcheck.cat.reference import Pairs, Reference
@@ -102,6 +104,29 @@ def test_an_expression_has_the_same_value(node: Node, batch: Batch) -> None:
         value = reference(batch, number).value(node)
         pairs = value if node.kind is Kind.REL else frozenset((event, event) for event in value)
         assert engine_value(found, axiom.node, number) == pairs
+
+
+def test_a_recursion_computes_again_what_depends_on_it() -> None:
+    """A chain of pairs takes rounds; what the recursion starts from is computed in the first one alone."""
+    model = parse_model('"t"\nlet rec path = (po; rf) | path; path\nempty path as E\n', "t.cat")
+    tape, zero = compile_model(model), empty(8)
+    bounds, calls = Bounds([zero] * len(tape.code), [zero] * len(tape.code)), Counter[int]()
+    chain = [1 << k + 1 for k in range(7)] + [0]
+
+    def node(k: int) -> None:
+        calls[k] += 1
+        i = tape.code[k]
+        given = chain if i.op == "base" else apply_operation(i.op, bounds.high[i.a], bounds.high[i.b], zero)
+        bounds.low[k] = bounds.high[k] = given
+
+    bound_nodes(tape, bounds, node, zero)
+    (axiom,) = tape.axioms
+    assert bounds.high[axiom.node] == closure(apply_operation("seq", chain, chain, zero))
+    start, end, _ = tape.groups[0][-1]
+    again = {tape.code[k].op for k in range(start, end) if calls[k] > 1}
+    once = {tape.code[k].op for k in range(start, end) if calls[k] == 1}
+    assert again == {"or", "seq"}
+    assert once == {"base", "seq"}
 
 
 @settings(deadline=None, max_examples=80)

@@ -397,4 +397,4 @@ def test_the_command(mcheck: Callable, litmus: Callable, cache: Path) -> None:
 
 def test_many_processes(tmp_path: Path) -> None:
     """The benchmark's crowd, for a moment."""
-    assert crowd(tmp_path, processes=3, seconds=2.0) == []
+    assert crowd(tmp_path, processes=3, seconds=1.0) == []
