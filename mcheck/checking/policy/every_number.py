@@ -278,7 +278,7 @@ class _Search(Generic[K]):
 
     def beside(self, times: int) -> Limit:
         """The limit for a number beside one with an error: half of the time that is left remains for the answer."""
-        least, left = self.family.shares.beside, self.limit.remaining()
+        least, left = self.family.shares.beside, self.limit.left()
         if least is None:
             return self.limit
         spent = times * max(least, self.took)

@@ -105,13 +105,13 @@ def test_an_error_in_a_late_round_is_found_and_all_smaller_numbers_are_proved(gu
 def test_numbers_before_a_late_change_are_proved_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(every_n, "OPERATIONS", 0)
     asked: list[int] = []
-    answer = every_n._Sketches.answer
+    answer = every_n.Sketches.answer
 
-    def answered(self: every_n._Sketches, number: int, seconds: float | None) -> Answer:
+    def answered(self: every_n.Sketches, number: int, seconds: float | None) -> Answer:
         asked.append(number)
         return answer(self, number, seconds)
 
-    monkeypatch.setattr(every_n._Sketches, "answer", answered)
+    monkeypatch.setattr(every_n.Sketches, "answer", answered)
     given = about(RING.format(parity="(k/S)%2", fence=FENCE + "\n    if (k == 302) { mov.u32 r1, 0; }"))
     assert given.verdict == "unknown"
     assert "0 to 304" in str(given.reason)
