@@ -256,6 +256,8 @@ def _is_determined_by_store(word: Word, wait: Wait) -> bool:
     releases as much.
     """
     (returned, *_) = wait.observed
+    if returned.value is None:  # an unknown value ends the wait, or not
+        return False
     place = word.writes.index(returned)
     for k, w in enumerate(word.writes):
         if w is returned or wait.is_before(w):
