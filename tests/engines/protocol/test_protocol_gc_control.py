@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from weakref import ref
 
 import pytest
@@ -14,6 +15,14 @@ from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.gc_control import COLLECTION_THRESHOLD, collect_rarely
 from mcheck.frontend.litmus import parse
 from tests.engines.protocol import sketches, unbounded
+
+
+@pytest.fixture(autouse=True)
+def nothing_aside() -> Iterator[None]:
+    """What collecting the tests has set aside is put back for the test."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 def test_what_was_there_is_set_aside_and_comes_back() -> None:
