@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcheck.answers.result import Covers, LaunchAnswer
 from mcheck.answers.verdict_rules import is_decisive
+from mcheck.base.source_files import SourceText
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.single import list_reasons
@@ -24,7 +25,6 @@ from mcheck.report.lines import Line, Printer, plain
 from mcheck.report.problems import list_problems
 from mcheck.report.problems import to_json as problems_to_json
 from mcheck.report.reasons import to_json as reasons_to_json
-from mcheck.report.source_text import SourceText
 from mcheck.report.text import count
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def describe(
     if result.findings and _is_expected(result) and not (details or every or verbose):
         shown = ()
     for line in describe_findings(
-        shown, result.source, result.path, every=every, verbose=verbose, most=most, width=width
+        shown, result.source, result.program, every=every, verbose=verbose, most=most, width=width
     ):
         yield ("  ", *line)
     if len(shown) > 1:
@@ -201,7 +201,7 @@ def concise(results: list[Result]) -> str:
     """A line for each bug, ``file:line:column: error[CODE] sentence``, and for each file that has no answer."""
     said = []
     for result in results:
-        texts = SourceText(result.source, result.path)
+        texts = SourceText(result.source, result.program)
         for bug in collect_bugs(result.findings, texts):
             place, text = title(bug.finding, texts)
             where = f"{texts.name(place.path)}:{place.line}:{place.column}" if place is not None else result.path
@@ -240,7 +240,8 @@ def _result(result: Result) -> dict[str, Any]:
         "path": result.path,
         "name": result.name,
         "verdict": result.verdict,
-        "findings": [to_json(f) for f in result.findings],
+        "findings": [{**to_json(f), **_state(result, "new")} for f in result.findings],
+        **({"known": [{**to_json(f), **_state(result, "unchanged")} for f in result.known]} if result.known else {}),
         "groups": groups_to_json(result.findings),
         "assumptions": [*_told(result), *result.assumptions],
         "executions": result.executions,
@@ -251,6 +252,11 @@ def _result(result: Result) -> dict[str, Any]:
         **({"launches": [_launch(one) for one in result.launches]} if result.launches else {}),
         **(_left_out(result) if result.suppressed or result.ignored else {}),
     }
+
+
+def _state(result: Result, state: str) -> dict[str, str]:
+    """How a finding compares with the baseline, if there is one."""
+    return {} if result.known is None else {"baseline": state}
 
 
 def _grid(covers: Covers | None) -> dict[str, Any]:
@@ -273,8 +279,8 @@ def _left_out(result: Result) -> dict[str, Any]:
 
 
 def _ignored(result: Result, finding: Finding) -> dict[str, Any]:
-    """A finding that is left out, and by what: a comment of the file or the selection of codes."""
-    by = "selection" if finding in result.deselected else "comment"
+    """A finding that is left out, and by what: a comment of the file, the selection of codes, or the baseline."""
+    by = "selection" if finding in result.deselected else "baseline" if finding in (result.known or ()) else "comment"
     line = next((a.line for a in finding.accesses if a.line is not None), None)
     return {"code": finding.code, "kind": finding.kind, "severity": finding.severity, "line": line, "by": by}
 

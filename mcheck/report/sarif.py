@@ -38,7 +38,9 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """The findings of one file, from either command; ``ok``: they match the ``expect`` lines of the file."""
+    """The findings of one file, from either command; ``ok``: they match the ``expect`` lines of the file. ``known``:
+    those that a baseline has, ``None`` without one.
+    """
 
     path: str
     source: str
@@ -46,6 +48,12 @@ class Findings:
     expected: Kinds
     found: tuple[Finding, ...]
     suppressed: tuple[tuple[Finding, str], ...] = ()
+    known: tuple[Finding, ...] | None = None
+
+    @property
+    def all(self) -> tuple[Finding, ...]:
+        """The findings, those that are left out as well."""
+        return (*self.found, *(f for f, _ in self.suppressed), *(self.known or ()))
 
 
 def document(results: list[Result], exit_status: int = 0) -> str:
@@ -53,7 +61,7 @@ def document(results: list[Result], exit_status: int = 0) -> str:
     files = [
         Findings(
             path=r.path, source=r.source, ok=r.status == "ok", expected=r.expected_kinds, found=r.findings,
-            suppressed=r.suppressed,
+            suppressed=r.suppressed, known=r.known,
         )
         for r in results
     ]  # fmt: skip
@@ -69,7 +77,7 @@ def document(results: list[Result], exit_status: int = 0) -> str:
 def convert_findings(files: Iterable[Findings], first: int = 0) -> tuple[list[Object], list[Object]]:
     """The rules of all findings, numbered from ``first``, and a result for each finding."""
     files = list(files)
-    codes = sorted({f.code for one in files for f in (*one.found, *(g for g, _ in one.suppressed))})
+    codes = sorted({f.code for one in files for f in one.all})
     numbers = {code: k for k, code in enumerate(codes, start=first)}
     return [_rule(code) for code in codes], [item for one in files for item in _results(one, numbers)]
 
@@ -126,7 +134,14 @@ def _results(result: Findings, rules: dict[str, int]) -> Iterator[Object]:
     for finding, reason in (*reasons, *result.suppressed):
         print_ = _fingerprint(result, finding)
         alike[print_] += 1
-        yield _result(result, finding, rules[finding.code], f"{print_}:{alike[print_]}", reason)
+        state = {} if result.known is None else {"baselineState": "new"}
+        yield _result(result, finding, rules[finding.code], f"{print_}:{alike[print_]}", reason) | state
+    for finding in result.known or ():
+        print_ = _fingerprint(result, finding)
+        alike[print_] += 1
+        found = _result(result, finding, rules[finding.code], f"{print_}:{alike[print_]}", None)
+        accepted = {"kind": "external", "status": "accepted", "justification": "known: it is in the baseline"}
+        yield found | {"baselineState": "unchanged", "suppressions": [accepted]}
 
 
 def _expected(result: Findings, finding: Finding) -> str | None:

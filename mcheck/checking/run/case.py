@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mcheck.base.records import dataclass
+
+if TYPE_CHECKING:
+    from mcheck.findings.baseline import Baseline
 
 DEFAULT_MODEL = "ptx-9.0"
 
@@ -47,6 +52,7 @@ class Options:
     """Options of ``mcheck check`` beside ``Settings``. ``select`` and ``ignore`` are codes or their prefixes.
 
     ``launch`` is that of every module, ``launches`` are those of single ones, by path, that no file beside them says.
+    ``baseline``: findings that are known already, if the user has a list; ``thorough``: look for all findings.
     """
 
     engine: str = "auto"
@@ -55,6 +61,8 @@ class Options:
     limit: int | None = None
     launch: LaunchText | None = None
     launches: tuple[tuple[str, LaunchText], ...] = ()
+    baseline: Baseline | None = None
+    thorough: bool = False
 
     def launch_of(self, path: str) -> LaunchText | None:
         """The launch that was given for a module."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcheck.base.verdicts import Verdict
-from mcheck.tools.cli import launch, options, sources
+from mcheck.tools.cli import baseline, launch, options, sources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,6 +80,7 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
 @options.without
 @launch.options
 @sources.options
+@baseline.options
 @click.option("--emit-sketch", "emitted", metavar="FILE", help="Write the sketch of one PTX module to FILE.")
 @options.color
 @click.option("--all", "every", is_flag=True, help="Show each finding, not one for each bug.")
@@ -150,6 +151,7 @@ def command(
     if bare:
         show_warning(f"{explain_skipped_modules(bare)}: skipped", None, color=color)
     about = sources.read_options(launched)
+    known = baseline.BaselineFile(launched, scheduler)
     prepared: Mapping[str, PreparedFile] = {}
     if about.program or any(is_source(case.path) for case in cases):
         from mcheck.checking.check.cuda_sources import prepare_files
@@ -164,7 +166,10 @@ def command(
         model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume, without=without
     )
     launches = tuple((f.module, f.launch) for f in prepared.values() if f.launch is not None)
-    chosen = Options(engine=engine, select=select, ignore=ignore, limit=limit, launch=said, launches=launches)
+    chosen = Options(
+        engine=engine, select=select, ignore=ignore, limit=limit, launch=said, launches=launches,
+        baseline=known.known_in(cases, {f.path: f.module for f in prepared.values()}), thorough=known.thorough,
+    )  # fmt: skip
     results: list[Result] = []
     how = options.open_backend(jobs, cache, resume, scheduler, timeout, tls)
     with how as backend, open_second_output(sarif_file) as second, output(target) as stream:
@@ -199,6 +204,7 @@ def command(
             stream.write(_document(form, settings.model or DEFAULT_MODEL, profile, results, counts))
         if second is not None:
             second.write(_document("sarif", settings.model or DEFAULT_MODEL, profile, results, counts))
+    written = known.finish(results)
     if emitted is not None and results[0].verdict is not Verdict.ERROR:
         from mcheck.checking.check.skeleton import skeleton
 
@@ -207,7 +213,7 @@ def command(
             stream.write(text_of_sketch)
     if verbose or sys.stderr.isatty():
         click.echo(f"{counts.seconds:.2f} s", err=True)
-    return counts.exit_status
+    return 0 if written and counts.exit_status == 1 else counts.exit_status
 
 
 def _document(form: str, model: str, profile: str, results: list[Result], counts: Summary) -> str:
