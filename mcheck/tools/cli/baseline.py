@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcheck.tools.cli.configuration import is_on_command_line
+
 if TYPE_CHECKING:
     from mcheck.checking.run.case import Case
     from mcheck.checking.run.result import Result
@@ -36,19 +38,22 @@ class BaselineFile:
     """The baseline of a command: what it says of the files that are checked, and what becomes of it."""
 
     def __init__(self, given: Mapping[str, Any], scheduler: str | None) -> None:
-        self._path: str | None = given["baseline"] or given["write_baseline"]
+        known = given["baseline"]
+        if given["write_baseline"] and not is_on_command_line(click.get_current_context(), "baseline"):
+            known = None  # the file that a configuration names is to be written anew
+        self._path: str | None = known or given["write_baseline"]
         self._writes = bool(given["write_baseline"] or given["update_baseline"])
         self._before: Baseline | None = None
-        if given["update_baseline"] and not given["baseline"]:
+        if given["update_baseline"] and not known:
             raise click.UsageError("--update-baseline needs --baseline FILE")
-        if given["write_baseline"] and given["baseline"]:
+        if given["write_baseline"] and known:
             raise click.UsageError("--write-baseline writes a new file; --baseline FILE --update-baseline changes one")
         if self._path is not None and scheduler is not None:
             raise click.UsageError("a baseline compares source lines of this machine: leave out --scheduler")
-        if given["baseline"]:
+        if known:
             from mcheck.checking.check.baseline_file import read_baseline
 
-            self._before = read_baseline(given["baseline"])
+            self._before = read_baseline(known)
 
     @property
     def thorough(self) -> bool:

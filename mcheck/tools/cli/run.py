@@ -10,6 +10,7 @@ import click
 
 from mcheck.base.verdicts import Verdict
 from mcheck.tools.cli import options
+from mcheck.tools.cli.configuration import ConfiguredCommand
 
 if TYPE_CHECKING:
     from mcheck.checking.backends import Backend
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from mcheck.report.lines import Printer
 
 
-@click.command("run", short_help="Run litmus tests and compare the verdicts with the expected ones.")
+@click.command(
+    "run", short_help="Run litmus tests and compare the verdicts with the expected ones.", cls=ConfiguredCommand
+)
 @click.argument("paths", nargs=-1, metavar="PATH...")
 @click.option(
     "--expect",
