@@ -23,6 +23,7 @@ from mcheck.checking.run.result import Result, kinds_hold
 from mcheck.checking.run.single import Subject
 from mcheck.findings.finding import Finding
 from mcheck.findings.ordering import drop_redundant, sort_by_cause
+from mcheck.findings.partial import tell
 from mcheck.findings.suppress import apply_suppressions, parse_suppressions
 from mcheck.ir.program import CLEAN
 
@@ -68,6 +69,8 @@ def find_all(
     if options.thorough:
         return ask(question(None, thorough=True))
     given = ask(question(_nothing))
+    if any(f.severity == "error" for f in given.findings):
+        tell(subject, [locate(f) for f in given.findings], given.executions)
     if given.verdict is Verdict.FINDING and not (given.covered or _expected(subject, given)):
         # What the file expects may be what the engine has not come to.
         more = ask(question(None, thorough=True))

@@ -28,7 +28,8 @@ class Case:
 class Settings:
     """How files are run and checked. ``model`` is ``None`` if the file, or else the default, decides.
 
-    ``timeout`` (seconds) and ``memory`` (bytes) are for each file, from reading it to its answer. ``witnesses``: each
+    ``timeout`` (seconds) and ``memory`` (bytes) are for each file, from reading it to its answer; ``processor_time``:
+    seconds are those of the processor, whatever else the machine does. ``witnesses``: each
     outcome comes with a trace. ``assume`` names assumptions (``mcheck.ir.assumptions``), ``without`` the passes that
     are off (``mcheck.engines.protocol.passes``).
     """
@@ -40,6 +41,7 @@ class Settings:
     verdict_only: bool = False
     unroll: int = 2
     timeout: float | None = None
+    processor_time: bool = False
     memory: int | None = None
     warnings_as_errors: bool = False
     witnesses: bool = False

@@ -7,7 +7,7 @@ from dataclasses import replace
 from mcheck.answers.result import Covers, LaunchAnswer, Outcome
 from mcheck.answers.verdict_rules import is_decisive
 from mcheck.base.errors import InternalError, McheckError, Span
-from mcheck.base.reasons import Reasons, format_reasons
+from mcheck.base.reasons import Cause, Reasons, format_reasons
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy.question import Completeness
@@ -77,6 +77,14 @@ class Result:
     def cacheable(self) -> bool:
         """Whether the same texts and options always give this result, so that it can be cached."""
         return self.verdict is not Verdict.ERROR and self.problem is None and not self.cut
+
+    def ended_by(self, lost: Result) -> Result:
+        """What was known when the process was stopped, for the reason that ``lost`` has, with how far it had come."""
+        explored = "one execution was" if self.executions == 1 else f"{self.executions} executions were"
+        came = f"{explored} explored by then, and a longer limit may show more"
+        reasons = tuple(replace(r, during=came) if r.cause is Cause.TIME else r for r in lost.reasons)
+        verdict = self.verdict if self.verdict is Verdict.FINDING else Verdict.UNKNOWN
+        return replace(self, verdict=verdict, reasons=reasons, seconds=lost.seconds, cut=True)
 
     def with_names(self, path: str, model: str) -> Result:
         """The same result for a file and a model of other names."""

@@ -74,6 +74,7 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
 @options.scheduler
 @options.tls
 @options.timeout
+@options.cpu_timeout
 @options.memory
 @options.unroll
 @options.assume
@@ -105,6 +106,7 @@ def command(
     scheduler: str | None,
     tls: str | None,
     timeout: float | None,
+    cpu_timeout: float | None,
     memory: int | None,
     unroll: int,
     assume: tuple[str, ...],
@@ -146,6 +148,7 @@ def command(
     from mcheck.report.progress import Bar
 
     started = perf_counter()
+    timeout, by_processor = options.choose_limit(timeout, cpu_timeout)
     said = launch.read_options(paths, launched)
     cases, bare = collect_files(paths, launched=said is not None)
     if bare:
@@ -163,7 +166,14 @@ def command(
     if emitted is not None and (len(todo) != 1 or not is_module(todo[0].path)):
         raise click.UsageError("--emit-sketch needs exactly one PTX module")
     settings = Settings(
-        model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume, without=without
+        model=model,
+        profile=profile,
+        unroll=unroll,
+        timeout=timeout,
+        processor_time=by_processor,
+        memory=memory,
+        assume=assume,
+        without=without,
     )
     launches = tuple((f.module, f.launch) for f in prepared.values() if f.launch is not None)
     chosen = Options(

@@ -17,7 +17,8 @@ from mcheck.base.errors import InputError, Span
 
 TEXT, NUMBER, NAMES, SWITCH = "text", "a number", "a list of names", "true or false"
 KEYS: Mapping[str, str] = {
-    "model": TEXT, "profile": TEXT, "engine": TEXT, "timeout": NUMBER, "memory": TEXT, "unroll": NUMBER, "jobs": NUMBER,
+    "model": TEXT, "profile": TEXT, "engine": TEXT, "timeout": NUMBER, "cpu-timeout": NUMBER,
+    "memory": TEXT, "unroll": NUMBER, "jobs": NUMBER,
     "select": NAMES, "ignore": NAMES, "assume": NAMES, "arch": TEXT, "nvcc-flags": NAMES, "launch": TEXT,
     "baseline": TEXT, "cache": TEXT, "warnings-as-errors": SWITCH,
 }  # fmt: skip

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 @options.scheduler
 @options.tls
 @options.timeout
+@options.cpu_timeout
 @options.memory
 @options.unroll
 @options.assume
@@ -74,6 +75,7 @@ def command(
     scheduler: str | None,
     tls: str | None,
     timeout: float | None,
+    cpu_timeout: float | None,
     memory: int | None,
     unroll: int,
     assume: tuple[str, ...],
@@ -98,6 +100,7 @@ def command(
     from mcheck.report.output import open_second_output, output, wants_color
 
     started = perf_counter()
+    timeout, by_processor = options.choose_limit(timeout, cpu_timeout)
     if shipped:
         from mcheck.base.resources import litmus
 
@@ -113,6 +116,7 @@ def command(
         verdict_only=verdict_only,
         unroll=unroll,
         timeout=timeout,
+        processor_time=by_processor,
         memory=memory,
         warnings_as_errors=warnings_as_errors,
         assume=assume,
