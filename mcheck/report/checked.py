@@ -25,6 +25,7 @@ from mcheck.report.lines import Line, Printer, plain
 from mcheck.report.problems import list_problems
 from mcheck.report.problems import to_json as problems_to_json
 from mcheck.report.reasons import to_json as reasons_to_json
+from mcheck.report.source_text import first_place_shown
 from mcheck.report.text import count
 
 if TYPE_CHECKING:
@@ -300,12 +301,14 @@ def _summary(summary: Summary) -> dict[str, int]:
 
 
 def github(results: list[Result], summary: Summary) -> str:
-    """GitHub workflow commands: an annotation per finding, at its first access."""
+    """GitHub workflow commands: an annotation per finding, at the source line of its first access."""
     from mcheck.report.github import annotate_finding, annotation, place_of
 
     lines = []
     for result in results:
-        lines += [annotate_finding(f, result.path, expected=result.status == "ok") for f in result.findings]
+        texts = SourceText(result.source, result.program)
+        expected = result.status == "ok"
+        lines += [annotate_finding(f, result.path, expected=expected, texts=texts) for f in result.findings]
         if result.ignored_text:
             lines.append(annotation("notice", place_of(None, result.path), "ignored", result.ignored_text))
         if result.status in ("unknown", "error"):
@@ -316,8 +319,11 @@ def github(results: list[Result], summary: Summary) -> str:
         elif result.status == "finding" and not result.findings:
             place = place_of(result.expectation_span, result.path)
             lines.append(annotation("error", place, "expectation", _unmet(result)))
+    codes = sorted({f.code for result in results for f in result.findings})
+    listed = f" ({', '.join(codes)})" if codes else ""
     counts = (
-        f"{summary.proved} of {summary.tests} files proved, {summary.findings} with findings{_only_ignored(summary)}"
+        f"{summary.proved} of {summary.tests} files proved, {summary.findings} with findings{listed}"
+        f"{_only_ignored(summary)}"
     )
     errors = count(summary.error, "error", "errors")
     lines.append(f"::notice title=mcheck::{counts}, {summary.open} unknown, {errors}")
@@ -351,8 +357,16 @@ def _case(result: Result) -> Case:
     if result.verdict is Verdict.ERROR and result.problem is not None:
         return error_case(result.path, result.seconds, result.status, result.reason, result.problem)
     text = "\n".join(plain(line) for line in describe(result))
-    message = result.reason or (result.findings[0].message if result.findings else _unmet(result))
+    message = result.reason or (_first(result) if result.findings else _unmet(result))
     return Case(result.path, result.seconds, result.status, message, text)
+
+
+def _first(result: Result) -> str:
+    """The first finding in a line: its code, its place in the source, its message."""
+    finding = result.findings[0]
+    span = first_place_shown(finding, SourceText(result.source, result.program))
+    where = f" at {span.path}:{span.line}" if span is not None else ""
+    return f"{finding.code}{where}: {finding.message}"
 
 
 def _unmet(result: Result) -> str:

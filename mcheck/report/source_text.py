@@ -25,6 +25,11 @@ def places_shown(finding: Finding, texts: SourceText) -> list[Span | None]:
     ]
 
 
+def first_place_shown(finding: Finding, texts: SourceText) -> Span | None:
+    """The place of the first access that has one: in the source if it can be read."""
+    return next((span for span in places_shown(finding, texts) if span is not None), None)
+
+
 def count_shared_calls(chains: Sequence[tuple[Span, ...]]) -> int:
     """The number of outermost calls that all of these places have in common, and that tell none of them apart."""
     shared = 0

@@ -48,7 +48,7 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     "executions; both: all engines that support the test must agree.",
 )
 @options.profile
-@options.format_("text", "concise", "json", "sarif", "github", "junit")
+@options.format_("text", "concise", "json", "sarif", "github", "junit", "gitlab")
 @options.target
 @options.sarif
 @click.option(
@@ -236,6 +236,10 @@ def _document(form: str, model: str, profile: str, results: list[Result], counts
             return checked.document(model, profile, results, counts)
         case "sarif":
             return sarif.document(results, counts.exit_status)
+        case "gitlab":
+            from mcheck.report import gitlab
+
+            return gitlab.document(results)
         case "github":
             return checked.github(results, counts)
     return checked.junit(results)
