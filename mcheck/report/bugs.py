@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from mcheck.base.source_files import SourceText
 from mcheck.findings.finding import Finding
 from mcheck.findings.groups import Group, causes, group_findings
 from mcheck.report import finding as finding_report
 from mcheck.report.finding import Bug, title
 from mcheck.report.lines import Line
-from mcheck.report.source_text import SourceText
 
 ACCESSES = 6
 """The maximum number of accesses shown per finding; a deadlock may have hundreds."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcheck.answers.result import Covers, LaunchAnswer
 from mcheck.answers.verdict_rules import is_decisive
+from mcheck.base.source_files import SourceText
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.single import list_reasons
@@ -24,7 +25,7 @@ from mcheck.report.lines import Line, Printer, plain
 from mcheck.report.problems import list_problems
 from mcheck.report.problems import to_json as problems_to_json
 from mcheck.report.reasons import to_json as reasons_to_json
-from mcheck.report.source_text import SourceText
+from mcheck.report.source_text import first_place_shown
 from mcheck.report.text import count
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def describe(
     if result.findings and _is_expected(result) and not (details or every or verbose):
         shown = ()
     for line in describe_findings(
-        shown, result.source, result.path, every=every, verbose=verbose, most=most, width=width
+        shown, result.source, result.program, every=every, verbose=verbose, most=most, width=width
     ):
         yield ("  ", *line)
     if len(shown) > 1:
@@ -201,7 +202,7 @@ def concise(results: list[Result]) -> str:
     """A line for each bug, ``file:line:column: error[CODE] sentence``, and for each file that has no answer."""
     said = []
     for result in results:
-        texts = SourceText(result.source, result.path)
+        texts = SourceText(result.source, result.program)
         for bug in collect_bugs(result.findings, texts):
             place, text = title(bug.finding, texts)
             where = f"{texts.name(place.path)}:{place.line}:{place.column}" if place is not None else result.path
@@ -240,7 +241,8 @@ def _result(result: Result) -> dict[str, Any]:
         "path": result.path,
         "name": result.name,
         "verdict": result.verdict,
-        "findings": [to_json(f) for f in result.findings],
+        "findings": [{**to_json(f), **_state(result, "new")} for f in result.findings],
+        **({"known": [{**to_json(f), **_state(result, "unchanged")} for f in result.known]} if result.known else {}),
         "groups": groups_to_json(result.findings),
         "assumptions": [*_told(result), *result.assumptions],
         "executions": result.executions,
@@ -251,6 +253,11 @@ def _result(result: Result) -> dict[str, Any]:
         **({"launches": [_launch(one) for one in result.launches]} if result.launches else {}),
         **(_left_out(result) if result.suppressed or result.ignored else {}),
     }
+
+
+def _state(result: Result, state: str) -> dict[str, str]:
+    """How a finding compares with the baseline, if there is one."""
+    return {} if result.known is None else {"baseline": state}
 
 
 def _grid(covers: Covers | None) -> dict[str, Any]:
@@ -273,8 +280,8 @@ def _left_out(result: Result) -> dict[str, Any]:
 
 
 def _ignored(result: Result, finding: Finding) -> dict[str, Any]:
-    """A finding that is left out, and by what: a comment of the file or the selection of codes."""
-    by = "selection" if finding in result.deselected else "comment"
+    """A finding that is left out, and by what: a comment of the file, the selection of codes, or the baseline."""
+    by = "selection" if finding in result.deselected else "baseline" if finding in (result.known or ()) else "comment"
     line = next((a.line for a in finding.accesses if a.line is not None), None)
     return {"code": finding.code, "kind": finding.kind, "severity": finding.severity, "line": line, "by": by}
 
@@ -294,12 +301,14 @@ def _summary(summary: Summary) -> dict[str, int]:
 
 
 def github(results: list[Result], summary: Summary) -> str:
-    """GitHub workflow commands: an annotation per finding, at its first access."""
+    """GitHub workflow commands: an annotation per finding, at the source line of its first access."""
     from mcheck.report.github import annotate_finding, annotation, place_of
 
     lines = []
     for result in results:
-        lines += [annotate_finding(f, result.path, expected=result.status == "ok") for f in result.findings]
+        texts = SourceText(result.source, result.program)
+        expected = result.status == "ok"
+        lines += [annotate_finding(f, result.path, expected=expected, texts=texts) for f in result.findings]
         if result.ignored_text:
             lines.append(annotation("notice", place_of(None, result.path), "ignored", result.ignored_text))
         if result.status in ("unknown", "error"):
@@ -310,8 +319,11 @@ def github(results: list[Result], summary: Summary) -> str:
         elif result.status == "finding" and not result.findings:
             place = place_of(result.expectation_span, result.path)
             lines.append(annotation("error", place, "expectation", _unmet(result)))
+    codes = sorted({f.code for result in results for f in result.findings})
+    listed = f" ({', '.join(codes)})" if codes else ""
     counts = (
-        f"{summary.proved} of {summary.tests} files proved, {summary.findings} with findings{_only_ignored(summary)}"
+        f"{summary.proved} of {summary.tests} files proved, {summary.findings} with findings{listed}"
+        f"{_only_ignored(summary)}"
     )
     errors = count(summary.error, "error", "errors")
     lines.append(f"::notice title=mcheck::{counts}, {summary.open} unknown, {errors}")
@@ -345,8 +357,16 @@ def _case(result: Result) -> Case:
     if result.verdict is Verdict.ERROR and result.problem is not None:
         return error_case(result.path, result.seconds, result.status, result.reason, result.problem)
     text = "\n".join(plain(line) for line in describe(result))
-    message = result.reason or (result.findings[0].message if result.findings else _unmet(result))
+    message = result.reason or (_first(result) if result.findings else _unmet(result))
     return Case(result.path, result.seconds, result.status, message, text)
+
+
+def _first(result: Result) -> str:
+    """The first finding in a line: its code, its place in the source, its message."""
+    finding = result.findings[0]
+    span = first_place_shown(finding, SourceText(result.source, result.program))
+    where = f" at {span.path}:{span.line}" if span is not None else ""
+    return f"{finding.code}{where}: {finding.message}"
 
 
 def _unmet(result: Result) -> str:

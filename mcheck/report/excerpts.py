@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
+from mcheck.base.source_files import SourceText
 from mcheck.report.errors import printable, window
 from mcheck.report.lines import Line
-from mcheck.report.source_text import SourceText
 
 MOST = 100
 """The maximum number of characters shown of a source line."""

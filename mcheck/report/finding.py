@@ -12,6 +12,7 @@ from typing import Any
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
+from mcheck.base.source_files import SourceText
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.groups import group_findings
 from mcheck.report.deadlocks import barrier_states
@@ -21,7 +22,7 @@ from mcheck.report.excerpts import Mark, excerpt
 from mcheck.report.language_words import add_words, language_of
 from mcheck.report.lines import Line
 from mcheck.report.sentences import label, plain_names, sentence
-from mcheck.report.source_text import SourceText, count_shared_calls, place_shown, places_shown
+from mcheck.report.source_text import count_shared_calls, place_shown, places_shown
 from mcheck.report.trace import abridge_registers, format_trace
 
 MOST = 200

@@ -8,12 +8,14 @@ import re
 from collections.abc import Iterator
 
 from mcheck.base.errors import McheckError, Span
+from mcheck.base.source_files import SourceText
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.summary import Summary
 from mcheck.findings.finding import Finding
 from mcheck.report.finding import compiled_from
 from mcheck.report.lines import plain
+from mcheck.report.source_text import first_place_shown
 from mcheck.report.text import count, describe
 
 _LEVELS = {"mismatch": "error", "error": "error", "unknown": "warning"}
@@ -37,10 +39,10 @@ def document(results: list[Result], summary: Summary) -> str:
     return "\n".join(lines) + "\n"
 
 
-def annotate_finding(finding: Finding, path: str, *, expected: bool) -> str:
-    """The annotation of a finding; an ``expected`` one is at most a notice."""
+def annotate_finding(finding: Finding, path: str, *, expected: bool, texts: SourceText | None = None) -> str:
+    """The annotation of a finding, at its source line if ``texts`` has it; an ``expected`` one is at most a notice."""
     level = _SEVERITIES[finding.severity] if not expected or finding.severity != "error" else "notice"
-    span = next((a.span for a in finding.accesses if a.span is not None), None)
+    span = first_place_shown(finding, texts or SourceText())
     text = f"{finding.message}\n{finding.missing}" if finding.missing else finding.message
     text += "".join(f"\ncompiled from {compiled_from(a)}" for a in finding.accesses[:ACCESSES] if a.source)
     return annotation(level, place_of(span, path), f"{finding.code} {finding.kind}", text)

@@ -9,8 +9,8 @@ import os
 import re
 
 from mcheck.base.records import dataclass
+from mcheck.base.source_files import SourceText
 from mcheck.findings.finding import Finding
-from mcheck.report.source_text import SourceText
 
 CUDA_SUFFIXES = frozenset({".cu", ".cuh", ".h", ".hh", ".hpp", ".inl", ".cpp", ".cc"})
 

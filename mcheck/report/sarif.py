@@ -18,12 +18,14 @@ from urllib.parse import quote
 from mcheck import __version__
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
+from mcheck.base.source_files import SourceText
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.result import Result
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
 from mcheck.ir.program import Kinds, describe_kinds
 from mcheck.report.problems import list_problems
+from mcheck.report.source_text import places_shown
 from mcheck.report.trace import format_instruction
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -38,7 +40,9 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """The findings of one file, from either command; ``ok``: they match the ``expect`` lines of the file."""
+    """The findings of one file, from either command; ``ok``: they match the ``expect`` lines of the file. ``known``:
+    those that a baseline has, ``None`` without one. ``program``: the path of ``source`` if it is another.
+    """
 
     path: str
     source: str
@@ -46,6 +50,13 @@ class Findings:
     expected: Kinds
     found: tuple[Finding, ...]
     suppressed: tuple[tuple[Finding, str], ...] = ()
+    known: tuple[Finding, ...] | None = None
+    program: str = ""
+
+    @property
+    def all(self) -> tuple[Finding, ...]:
+        """The findings, those that are left out as well."""
+        return (*self.found, *(f for f, _ in self.suppressed), *(self.known or ()))
 
 
 def document(results: list[Result], exit_status: int = 0) -> str:
@@ -53,7 +64,7 @@ def document(results: list[Result], exit_status: int = 0) -> str:
     files = [
         Findings(
             path=r.path, source=r.source, ok=r.status == "ok", expected=r.expected_kinds, found=r.findings,
-            suppressed=r.suppressed,
+            suppressed=r.suppressed, known=r.known, program=r.program,
         )
         for r in results
     ]  # fmt: skip
@@ -69,7 +80,7 @@ def document(results: list[Result], exit_status: int = 0) -> str:
 def convert_findings(files: Iterable[Findings], first: int = 0) -> tuple[list[Object], list[Object]]:
     """The rules of all findings, numbered from ``first``, and a result for each finding."""
     files = list(files)
-    codes = sorted({f.code for one in files for f in (*one.found, *(g for g, _ in one.suppressed))})
+    codes = sorted({f.code for one in files for f in one.all})
     numbers = {code: k for k, code in enumerate(codes, start=first)}
     return [_rule(code) for code in codes], [item for one in files for item in _results(one, numbers)]
 
@@ -126,7 +137,14 @@ def _results(result: Findings, rules: dict[str, int]) -> Iterator[Object]:
     for finding, reason in (*reasons, *result.suppressed):
         print_ = _fingerprint(result, finding)
         alike[print_] += 1
-        yield _result(result, finding, rules[finding.code], f"{print_}:{alike[print_]}", reason)
+        state = {} if result.known is None else {"baselineState": "new"}
+        yield _result(result, finding, rules[finding.code], f"{print_}:{alike[print_]}", reason) | state
+    for finding in result.known or ():
+        print_ = _fingerprint(result, finding)
+        alike[print_] += 1
+        found = _result(result, finding, rules[finding.code], f"{print_}:{alike[print_]}", None)
+        accepted = {"kind": "external", "status": "accepted", "justification": "known: it is in the baseline"}
+        yield found | {"baselineState": "unchanged", "suppressions": [accepted]}
 
 
 def _expected(result: Findings, finding: Finding) -> str | None:
@@ -147,19 +165,24 @@ def _fingerprint(result: Findings, finding: Finding) -> str:
 def _result(result: Findings, finding: Finding, rule: int, fingerprint: str, reason: str | None) -> Object:
     spec = finding.spec
     text = ". ".join(part.rstrip(". ") for part in (finding.message, finding.missing) if part)
-    places = [a for a in finding.accesses if a.span is not None]
+    shown = places_shown(finding, SourceText(result.source, result.program or result.path))
+    places = [(a, span) for a, span in zip(finding.accesses, shown, strict=True) if span is not None]
     out: Object = {
         "ruleId": finding.code,
         "ruleIndex": rule,
         "level": LEVELS[finding.severity],
         "message": {"text": f"{text}. ({spec.document} {spec.section})"},
-        "locations": [location(places[0].span if places else None, result.path)],
+        "locations": [location(places[0][1] if places else None, result.path)],
         "partialFingerprints": {"findingLines/v1": fingerprint},
         "properties": {"kind": finding.kind, "severity": finding.severity},
     }
     if places:
-        related = [(a.span, _says(a)) for a in places]
-        related += [(s, f"compiled from here: {a.instruction}") for a in places for s in a.source]
+        related = [(span, _says(a)) for a, span in places]
+        for access, span in places:
+            others = (s for s in access.source if s != span)
+            related += [(s, f"compiled from here: {access.instruction}") for s in others]
+            if access.span is not None and access.span != span:
+                related.append((access.span, f"in the module: {access.instruction}"))
         out["relatedLocations"] = [
             {**location(span, result.path), "id": k, "message": {"text": text}}
             for k, (span, text) in enumerate(related, start=1)

@@ -23,7 +23,7 @@ NO_KEYS = frozenset((
     "run", "check", "outcomes", "exec", "compare", "generate", "proved", "bounded", "finding", "unknown", "error",
     "pass", "fail", "exists", "forall", "none", "explicit", "protocol", "null", "race", "undefined", "deadlock",
     "review", "advice", "read", "write", "expect", "locations",
-    "selection", "comment", "false",
+    "selection", "comment", "baseline", "new", "unchanged", "false",
 ))  # fmt: skip
 """Commands and values that stand in the same letters."""
 WRONG = """PTX wrong
@@ -54,6 +54,7 @@ COMMANDS = (
     ("run", "wrong.litmus", "broken.litmus"), ("check", "wrong.litmus", "broken.litmus"),
     ("check", "wrong.litmus", "--ignore", "RACE,UB"), ("check", "late.litmus"), ("check", "module.ptx", "--grid", "2"),
     ("check", "module.ptx", "--launch", "several.json"),
+    ("check", "late.litmus", "--write-baseline", "b.json"), ("check", "late.litmus", "--baseline", "b.json"),
     ("outcomes", "wrong.litmus"), ("exec", "wrong.litmus"),
     ("outcomes", str(ROOT / "litmus/classic/MP+rel+acq.litmus"), "--forbidden"),
     ("compare", "sc", "ptx-9.0", str(ROOT / "litmus" / "classic")),

@@ -18,7 +18,7 @@ from mcheck.checking.policy.question import Completeness
 from mcheck.checking.run.case import LaunchText, Settings
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.single import failed_result
-from mcheck.findings.finding import Access
+from mcheck.findings.finding import Finding
 from mcheck.frontend.cuda.compiled import CompiledSource, cache_folder, compile_source, usable_folder
 from mcheck.frontend.cuda.nvcc import CompileError, Compiler, find_compiler
 from mcheck.frontend.cuda.program import ProgramRun, linked_program, run_program
@@ -68,12 +68,19 @@ class PreparedFile:
     def restored(self, result: Result) -> Result:
         """The result about the module as one about the source: with its path, and as the user wrote it."""
         whole, given = os.path.abspath(self.path), self.path
-        findings = tuple(
-            replace(finding, accesses=tuple(_renamed(access, whole, given) for access in finding.accesses))
-            for finding in result.findings
+
+        def named(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+            return tuple(_renamed(finding, whole, given) for finding in findings)
+
+        return replace(
+            result,
+            path=self.path,
+            findings=named(result.findings),
+            known=None if result.known is None else named(result.known),
+            suppressed=tuple((_renamed(finding, whole, given), reason) for finding, reason in result.suppressed),
+            deselected=named(result.deselected),
+            assumptions=(*self.assumptions, *result.assumptions) if result.assumptions else (),
         )
-        assumptions = (*self.assumptions, *result.assumptions) if result.assumptions else ()
-        return replace(result, path=self.path, findings=findings, assumptions=assumptions)
 
     def failed(self, settings: Settings) -> Result:
         """The result of a file that cannot be checked."""
@@ -81,12 +88,17 @@ class PreparedFile:
         return failed_result(self.path, None, self.problem, settings, 0.0, Completeness.FINDINGS)
 
 
-def _renamed(access: Access, whole: str, given: str) -> Access:
-    return replace(access, source=tuple(_renamed_span(span, whole, given) for span in access.source))
+def _renamed(finding: Finding, whole: str, given: str) -> Finding:
+    """The finding with the source named as the user wrote it."""
 
+    def named(spans: Sequence[Span]) -> tuple[Span, ...]:
+        return tuple(replace(span, path=given) if span.path == whole else span for span in spans)
 
-def _renamed_span(span: Span, whole: str, given: str) -> Span:
-    return replace(span, path=given) if span.path == whole else span
+    return replace(
+        finding,
+        accesses=tuple(replace(access, source=named(access.source)) for access in finding.accesses),
+        lines=tuple(replace(line, source=named(line.source)) for line in finding.lines),
+    )
 
 
 def prepare_files(paths: Sequence[str], options: SourceOptions, *, launched: bool) -> Mapping[str, PreparedFile]:

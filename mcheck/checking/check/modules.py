@@ -106,10 +106,15 @@ class ModuleInquiry:
     def ask(self, subject: LaunchedModule, model: Model, settings: Settings, within: Limit) -> Answer:
         """The answer about the kernels, by lines of the source, with the launches among the assumptions."""
         engine = self.options.engine
-        given = find_all(
-            lambda asked: subject.answer(model, asked, engine), subject, settings, self.options, within
-        )  # fmt: skip
         lines = source_lines(subject.module, *(launch.entry for launch in subject.launches))
+        given = find_all(
+            lambda asked: subject.answer(model, asked, engine),
+            subject,
+            settings,
+            self.options,
+            within,
+            lambda finding: _with_source(finding, lines),
+        )
         return replace(
             given,
             findings=tuple(_with_source(finding, lines) for finding in given.findings),

@@ -8,14 +8,13 @@ known to be safe, so that without a finding the answer is unknown.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from mcheck.answers.merged_answers import Excused, ends_search, is_counted_error, is_whole
 from mcheck.answers.result import Answer
-from mcheck.base.budget import Limit, TimeOut
+from mcheck.base.budget import CLOCK, Limit, TimeOut
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.base.reasons import Cause, Reason, Reasons, cut, error_reason, mark_own_limit, timeout_reason
 from mcheck.base.records import dataclass
@@ -225,10 +224,10 @@ class _Search(Generic[K]):
         for number in self.family.numbers(self.proof, self.checked):
             if number in self.checked:
                 continue
-            began = time.monotonic()
+            began = CLOCK[0]()
             known = self.proof.known.get(number)
             ends = self.check(number, self.limit, share) if known is None else self.checked.record(number, known)
-            self.checked.last = time.monotonic() - began
+            self.checked.last = CLOCK[0]() - began
             if ends:
                 self.took = self.checked.last
                 self.check_skipped(number)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mcheck.base.records import dataclass
+
+if TYPE_CHECKING:
+    from mcheck.findings.baseline import Baseline
 
 DEFAULT_MODEL = "ptx-9.0"
 
@@ -23,7 +28,8 @@ class Case:
 class Settings:
     """How files are run and checked. ``model`` is ``None`` if the file, or else the default, decides.
 
-    ``timeout`` (seconds) and ``memory`` (bytes) are for each file, from reading it to its answer. ``witnesses``: each
+    ``timeout`` (seconds) and ``memory`` (bytes) are for each file, from reading it to its answer; ``processor_time``:
+    seconds are those of the processor, whatever else the machine does. ``witnesses``: each
     outcome comes with a trace. ``assume`` names assumptions (``mcheck.ir.assumptions``), ``without`` the passes that
     are off (``mcheck.engines.protocol.passes``).
     """
@@ -35,6 +41,7 @@ class Settings:
     verdict_only: bool = False
     unroll: int = 2
     timeout: float | None = None
+    processor_time: bool = False
     memory: int | None = None
     warnings_as_errors: bool = False
     witnesses: bool = False
@@ -47,6 +54,7 @@ class Options:
     """Options of ``mcheck check`` beside ``Settings``. ``select`` and ``ignore`` are codes or their prefixes.
 
     ``launch`` is that of every module, ``launches`` are those of single ones, by path, that no file beside them says.
+    ``baseline``: findings that are known already, if the user has a list; ``thorough``: look for all findings.
     """
 
     engine: str = "auto"
@@ -55,6 +63,8 @@ class Options:
     limit: int | None = None
     launch: LaunchText | None = None
     launches: tuple[tuple[str, LaunchText], ...] = ()
+    baseline: Baseline | None = None
+    thorough: bool = False
 
     def launch_of(self, path: str) -> LaunchText | None:
         """The launch that was given for a module."""

@@ -2,7 +2,8 @@
 
 Workers are forked after everything that they need is imported and the model is read. Each gets one test at a time
 through a pipe and answers with a pickle. A worker that exceeds a limit or dies is replaced, and its test is unknown: an
-engine watches its time itself, this is the safety net. No worker outlives this process, however it ends.
+engine watches its time itself, this is the safety net; what the worker has handed over by then is the answer
+(``mcheck.checking.run.handover``). No worker outlives this process, however it ends.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mcheck.base.errors import InputError
 from mcheck.base.reasons import Cause, Reason, timeout_reason
-from mcheck.checking.run import worker_limits
+from mcheck.checking.run import handover, worker_limits
 from mcheck.checking.run.case import Case, Settings
 from mcheck.checking.run.pipes import read_exactly, receive, send
 
@@ -31,6 +32,9 @@ GRACE = 0.5
 """Seconds that an engine may take to notice that its time is over."""
 GLANCE = 0.05
 """Seconds between two checks of the workers' memory, if that is limited."""
+
+_PARTIAL, _FINAL = b"p", b"f"
+"""The first byte of a message: whether others about the same test follow."""
 
 T = TypeVar("T")
 Task = Callable[[Case, Settings], T]
@@ -90,6 +94,10 @@ class _Worker:
     inherited: int = 0
     case: int = -1
     started: float = 0.0
+    used: float = 0.0
+    """Its processor time before the present test."""
+    partial: Any = None
+    """What it has handed over about the present test."""
 
     @property
     def pipes(self) -> tuple[int, int, int]:
@@ -115,7 +123,7 @@ class _Pool(Generic[T]):
         while self._workers:
             ready, _, _ = select.select(list(self._workers), [], [], self._patience())
             for answers in ready:
-                yield self._receive(self._workers[answers])
+                yield from self._receive(self._workers[answers])
             yield from self._overdue()
 
     def stop(self) -> None:
@@ -160,18 +168,24 @@ class _Pool(Generic[T]):
         if self._next >= len(self._cases):
             self._remove(worker, kill=False)
             return
-        worker.case, worker.started = self._next, monotonic()
+        worker.case, worker.started, worker.partial = self._next, monotonic(), None
+        if self._settings.processor_time:
+            worker.used = worker_limits.processor_seconds(worker.pid)
         self._next += 1
         with suppress(BrokenPipeError):  # it died; reading from it says so
             os.write(worker.orders, _ORDER.pack(worker.case))
 
-    def _receive(self, worker: _Worker) -> tuple[int, T]:
+    def _receive(self, worker: _Worker) -> Iterator[tuple[int, T]]:
         index = worker.case
         data = receive(worker.answers)
         if data is not None:
-            result: T = pickle.loads(data)  # noqa: S301 - written by a process of our own
+            result = pickle.loads(data[1:])  # noqa: S301 - written by a process of our own
+            if data[:1] == _PARTIAL:
+                worker.partial = result
+                return
             self._order(worker)
-            return index, result
+            yield index, result
+            return
         status = self._remove(worker, kill=True)
         self._start()
         why = f"signal {-status}" if status < 0 else f"status {status}"
@@ -182,11 +196,13 @@ class _Pool(Generic[T]):
             else f"{worker_limits.format_size(memory)} of memory may be too little"
         )
         ended = Reason(Cause.DIED, f"the process that ran the test died with {why}; {hint}")
-        return index, self._without(worker, ended)
+        yield index, self._without(worker, ended)
 
     def _overdue(self) -> Iterator[tuple[int, T]]:
         """Stops the workers that exceed a limit, and gives results for their tests."""
         for worker in list(self._workers.values()):
+            if select.select([worker.answers], [], [], 0)[0]:
+                continue  # it has something to say, which is read first
             reason = self._beyond(worker)
             if reason is not None:
                 self._remove(worker, kill=True)
@@ -194,23 +210,35 @@ class _Pool(Generic[T]):
                 yield worker.case, self._without(worker, reason)
 
     def _beyond(self, worker: _Worker) -> Reason | None:
-        if self._limit is not None and monotonic() - worker.started > self._limit:
+        if self._limit is not None and self._elapsed(worker) > self._limit:
             return timeout_reason(self._settings.timeout)
         memory = self._settings.memory
         if memory is not None and worker_limits.resident_memory(worker.pid) > worker.inherited + memory:
             return Reason(Cause.MEMORY, worker_limits.no_memory(memory))
         return None
 
+    def _elapsed(self, worker: _Worker) -> float:
+        """The seconds that count for the time limit."""
+        if self._settings.processor_time:
+            return worker_limits.processor_seconds(worker.pid) - worker.used
+        return monotonic() - worker.started
+
     def _patience(self) -> float | None:
         """Seconds until the next check of limits, if no answer arrives before."""
         glance = None if self._settings.memory is None else GLANCE
         if self._limit is None:
             return glance
+        if self._settings.processor_time:
+            return GLANCE if glance is not None else GRACE / 2
         left = max(0.0, min(w.started for w in self._workers.values()) + self._limit - monotonic())
         return left if glance is None else min(left, glance)
 
     def _without(self, worker: _Worker, reason: Reason) -> T:
-        return self._lost(self._cases[worker.case], self._settings, reason, monotonic() - worker.started)
+        lost = self._lost(self._cases[worker.case], self._settings, reason, monotonic() - worker.started)
+        if worker.partial is None:
+            return lost
+        known: T = worker.partial.ended_by(lost)
+        return known
 
     def _remove(self, worker: _Worker, *, kill: bool) -> int:
         """Closes the pipes and reaps the process; its exit status, negative for a signal."""
@@ -228,6 +256,7 @@ class _Pool(Generic[T]):
 
 def _work(cases: Sequence[Case], settings: Settings, task: Task[T], orders: int, answers: int) -> None:
     """Main loop of a worker."""
+    handover.open_channel(lambda known: send(answers, _PARTIAL + pickle.dumps(known, pickle.HIGHEST_PROTOCOL)))
     while (order := read_exactly(orders, _ORDER.size)) is not None:
         result = task(cases[_ORDER.unpack(order)[0]], settings)
-        send(answers, pickle.dumps(result, pickle.HIGHEST_PROTOCOL))
+        send(answers, _FINAL + pickle.dumps(result, pickle.HIGHEST_PROTOCOL))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from mcheck.answers.result import Covers, LaunchAnswer, Outcome
 from mcheck.answers.verdict_rules import is_decisive
 from mcheck.base.errors import InternalError, McheckError, Span
-from mcheck.base.reasons import Reasons, format_reasons
+from mcheck.base.reasons import Cause, Reasons, format_reasons
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy.question import Completeness
@@ -26,7 +26,8 @@ class Result:
     ``mcheck.answers.result.Answer.ends``. ``suppressed`` findings are left out by a comment, with its reason,
     ``deselected`` ones by the user. ``debug``: the traceback of an internal error, shown on request only. ``source``:
     the program's text, empty if it could not be read; ``digest``: that of the model (``mcheck.cat.ast.Model``).
-    ``cut``: a limit of time or memory kept the answer from being more.
+    ``cut``: a limit of time or memory kept the answer from being more. ``known``: findings that the user's baseline
+    has, ``None`` without one; ``all_found``: a check has found everything that there is.
     """
 
     path: str
@@ -46,6 +47,8 @@ class Result:
     findings: tuple[Finding, ...] = ()
     suppressed: tuple[tuple[Finding, str], ...] = ()
     deselected: tuple[Finding, ...] = ()
+    known: tuple[Finding, ...] | None = None
+    all_found: bool = False
     executions: int = 0
     engine: str = "explicit"
     chosen: str = ""
@@ -75,9 +78,23 @@ class Result:
         """Whether the same texts and options always give this result, so that it can be cached."""
         return self.verdict is not Verdict.ERROR and self.problem is None and not self.cut
 
+    def ended_by(self, lost: Result) -> Result:
+        """What was known when the process was stopped, for the reason that ``lost`` has, with how far it had come."""
+        explored = "one execution was" if self.executions == 1 else f"{self.executions} executions were"
+        came = f"{explored} explored by then, and a longer limit may show more"
+        reasons = tuple(replace(r, during=came) if r.cause is Cause.TIME else r for r in lost.reasons)
+        verdict = self.verdict if self.verdict is Verdict.FINDING else Verdict.UNKNOWN
+        return replace(self, verdict=verdict, reasons=reasons, seconds=lost.seconds, cut=True)
+
     def with_names(self, path: str, model: str) -> Result:
         """The same result for a file and a model of other names."""
         return replace(self, path=path, model=model)
+
+    @property
+    def program(self) -> str:
+        """The path of the program whose text is ``source``: of a compiled source that of the module made of it."""
+        findings = (*self.findings, *(self.known or ()))
+        return next((a.path for f in findings for a in f.accesses if a.path is not None), self.path)
 
     @property
     def status(self) -> str:
@@ -148,12 +165,13 @@ class Result:
 
     @property
     def ignored(self) -> tuple[Finding, ...]:
-        """Deselected and suppressed findings that would decide the verdict."""
-        return tuple(f for f in (*(g for g, _ in self.suppressed), *self.deselected) if is_decisive(f))
+        """Deselected, suppressed and known findings that would decide the verdict."""
+        others = (*(g for g, _ in self.suppressed), *self.deselected, *(self.known or ()))
+        return tuple(f for f in others if is_decisive(f))
 
     @property
     def all_ignored(self) -> bool:
-        """Whether all findings that would decide the verdict are deselected or suppressed."""
+        """Whether all findings that would decide the verdict are deselected, suppressed or known."""
         return bool(self.ignored) and not any(map(is_decisive, self.findings))
 
     @property

@@ -6,15 +6,18 @@ What differs between ``mcheck run``, ``mcheck check`` and the check of a module 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from mcheck.base.budget import Limit
+from mcheck.base.budget import Limit, processor_time
 from mcheck.base.errors import InputError, InternalError, McheckError, OutOfMemory, Span, Unsupported
 from mcheck.base.reasons import Reason, error_reason, format_reasons, with_total_time
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy.question import Completeness
+from mcheck.checking.run import handover
 from mcheck.checking.run.case import DEFAULT_MODEL, Case, Settings
 from mcheck.checking.run.result import Result
 from mcheck.findings.ordering import sort_by_cause
@@ -22,6 +25,7 @@ from mcheck.findings.ordering import sort_by_cause
 if TYPE_CHECKING:
     from mcheck.answers.result import Answer
     from mcheck.cat.ast import Model
+    from mcheck.findings.finding import Finding
     from mcheck.ir.condition import Condition
     from mcheck.ir.program import Expectation, Program
 
@@ -112,6 +116,11 @@ class Inquiry(Protocol[R, S]):
 
 def answer_case(case: Case, settings: Settings, inquiry: Inquiry[R, S]) -> Result:
     """The result for one file; raises only ``KeyboardInterrupt``."""
+    with processor_time() if settings.processor_time else nullcontext():
+        return _answer_case(case, settings, inquiry)
+
+
+def _answer_case(case: Case, settings: Settings, inquiry: Inquiry[R, S]) -> Result:
     started, within = perf_counter(), Limit(settings.timeout)
     known: Subject | None = None
     try:
@@ -128,9 +137,27 @@ def answer_subject(
     subject: S, model: Model, settings: Settings, inquiry: Inquiry[R, S], within: Limit, started: float
 ) -> Result:
     """The result for what was read; raises ``McheckError``."""
-    given = inquiry.ask(subject, model, settings, within)
+    with _handing_over(subject, model, settings, inquiry):
+        given = inquiry.ask(subject, model, settings, within)
     given = replace(given, reasons=with_total_time(given.reasons, settings.timeout))
     return replace(conclude(subject, given, settings, inquiry), seconds=perf_counter() - started)
+
+
+def _handing_over(subject: S, model: Model, settings: Settings, inquiry: Inquiry[R, S]) -> AbstractContextManager[None]:
+    """While this process is a worker, hand over findings as they appear: they are an answer if it is stopped."""
+    if inquiry.about is not Completeness.FINDINGS or not handover.is_open():
+        return nullcontext()
+    from mcheck.answers.result import Answer
+    from mcheck.findings.partial import listen
+
+    def heard(findings: Sequence[Finding], executions: int) -> None:
+        given = Answer(
+            verdict=Verdict.FINDING, complete=False, covered=False, findings=tuple(findings), executions=executions,
+            engine="protocol", cut=True,
+        )  # fmt: skip
+        handover.hand_over(replace(conclude(subject, given, settings, inquiry), digest=model.digest))
+
+    return listen(subject, heard)
 
 
 def conclude(subject: S, given: Answer, settings: Settings, inquiry: Inquiry[R, S]) -> Result:

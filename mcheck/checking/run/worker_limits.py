@@ -39,6 +39,16 @@ def resident_memory(pid: int) -> int:
     return _statm(pid, _RESIDENT)
 
 
+def processor_seconds(pid: int) -> float:
+    """The seconds of the processor that process ``pid`` has used; 0 if the system does not say."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return (int(fields[_USER]) + int(fields[_USER + 1])) / _TICKS
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
 def _statm(pid: int, field: int) -> int:
     """A field of ``/proc/PID/statm``, in bytes; 0 if there is none."""
     try:
@@ -69,4 +79,7 @@ def exit_with_pipe(life: int) -> None:
 
 _RESIDENT, _DATA = 1, 5
 """Fields of ``statm``."""
+_USER = 11
+"""The field of ``stat`` with the time in user mode, counted from the state; that in the system follows."""
+_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096

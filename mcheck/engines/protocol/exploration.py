@@ -40,6 +40,7 @@ from mcheck.engines.protocol.stale_tensormaps import has_one_map_write
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.trace import PlannedStep, Prefix, Reversal, TraceEntry
 from mcheck.findings.finding import Finding
+from mcheck.findings.partial import tell
 from mcheck.ir import ops
 from mcheck.ir.program import Program
 
@@ -64,6 +65,8 @@ MIN_FIX_SECONDS = 2.0
 EXECUTIONS_WITHOUT_NEWS = 24
 STEPS_WITHOUT_NEWS = 3_000
 """The same since the latest finding: if these showed nothing new, further ones are not expected to."""
+MOST_TOLD = 8
+"""The number of errors of which each is told at once."""
 
 
 @dataclass(slots=True)
@@ -368,6 +371,8 @@ class Search:
                     found = self.findings[key] = replace(found, missing=missing)
                 if is_counted_error(found, self.excused):
                     self.errors.append(found)
+                    if self.executions and len(self.errors) <= MOST_TOLD:
+                        tell(self.program, self.sorted_findings(), self.executions)
 
     def _fix_time_limit(self) -> Limit:
         """The processor time left for suggested fixes: as much as the errors took, or ``MIN_FIX_SECONDS``."""

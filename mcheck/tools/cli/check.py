@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcheck.base.verdicts import Verdict
-from mcheck.tools.cli import launch, options, sources
+from mcheck.tools.cli import baseline, launch, options, sources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +48,7 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     "executions; both: all engines that support the test must agree.",
 )
 @options.profile
-@options.format_("text", "concise", "json", "sarif", "github", "junit")
+@options.format_("text", "concise", "json", "sarif", "github", "junit", "gitlab")
 @options.target
 @options.sarif
 @click.option(
@@ -74,12 +74,14 @@ def _codes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
 @options.scheduler
 @options.tls
 @options.timeout
+@options.cpu_timeout
 @options.memory
 @options.unroll
 @options.assume
 @options.without
 @launch.options
 @sources.options
+@baseline.options
 @click.option("--emit-sketch", "emitted", metavar="FILE", help="Write the sketch of one PTX module to FILE.")
 @options.color
 @click.option("--all", "every", is_flag=True, help="Show each finding, not one for each bug.")
@@ -104,6 +106,7 @@ def command(
     scheduler: str | None,
     tls: str | None,
     timeout: float | None,
+    cpu_timeout: float | None,
     memory: int | None,
     unroll: int,
     assume: tuple[str, ...],
@@ -145,11 +148,13 @@ def command(
     from mcheck.report.progress import Bar
 
     started = perf_counter()
+    timeout, by_processor = options.choose_limit(timeout, cpu_timeout)
     said = launch.read_options(paths, launched)
     cases, bare = collect_files(paths, launched=said is not None)
     if bare:
         show_warning(f"{explain_skipped_modules(bare)}: skipped", None, color=color)
     about = sources.read_options(launched)
+    known = baseline.BaselineFile(launched, scheduler)
     prepared: Mapping[str, PreparedFile] = {}
     if about.program or any(is_source(case.path) for case in cases):
         from mcheck.checking.check.cuda_sources import prepare_files
@@ -161,10 +166,20 @@ def command(
     if emitted is not None and (len(todo) != 1 or not is_module(todo[0].path)):
         raise click.UsageError("--emit-sketch needs exactly one PTX module")
     settings = Settings(
-        model=model, profile=profile, unroll=unroll, timeout=timeout, memory=memory, assume=assume, without=without
+        model=model,
+        profile=profile,
+        unroll=unroll,
+        timeout=timeout,
+        processor_time=by_processor,
+        memory=memory,
+        assume=assume,
+        without=without,
     )
     launches = tuple((f.module, f.launch) for f in prepared.values() if f.launch is not None)
-    chosen = Options(engine=engine, select=select, ignore=ignore, limit=limit, launch=said, launches=launches)
+    chosen = Options(
+        engine=engine, select=select, ignore=ignore, limit=limit, launch=said, launches=launches,
+        baseline=known.known_in(cases, {f.path: f.module for f in prepared.values()}), thorough=known.thorough,
+    )  # fmt: skip
     results: list[Result] = []
     how = options.open_backend(jobs, cache, resume, scheduler, timeout, tls)
     with how as backend, open_second_output(sarif_file) as second, output(target) as stream:
@@ -199,6 +214,7 @@ def command(
             stream.write(_document(form, settings.model or DEFAULT_MODEL, profile, results, counts))
         if second is not None:
             second.write(_document("sarif", settings.model or DEFAULT_MODEL, profile, results, counts))
+    written = known.finish(results)
     if emitted is not None and results[0].verdict is not Verdict.ERROR:
         from mcheck.checking.check.skeleton import skeleton
 
@@ -207,7 +223,7 @@ def command(
             stream.write(text_of_sketch)
     if verbose or sys.stderr.isatty():
         click.echo(f"{counts.seconds:.2f} s", err=True)
-    return counts.exit_status
+    return 0 if written and counts.exit_status == 1 else counts.exit_status
 
 
 def _document(form: str, model: str, profile: str, results: list[Result], counts: Summary) -> str:
@@ -220,6 +236,10 @@ def _document(form: str, model: str, profile: str, results: list[Result], counts
             return checked.document(model, profile, results, counts)
         case "sarif":
             return sarif.document(results, counts.exit_status)
+        case "gitlab":
+            from mcheck.report import gitlab
+
+            return gitlab.document(results)
         case "github":
             return checked.github(results, counts)
     return checked.junit(results)

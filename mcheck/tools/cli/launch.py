@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcheck.tools.cli.configuration import is_on_command_line
+
 if TYPE_CHECKING:
     from mcheck.checking.run.case import LaunchText
 
@@ -42,7 +44,8 @@ def read_options(paths: Sequence[str], given: dict[str, Any]) -> LaunchText | No
     params = tuple(_pair(text) for text in given["params"])
     if file is None and not fields and not params:
         return None
-    if not any(is_module(path) or is_source(path) for path in paths):
+    asked = fields or params or is_on_command_line(click.get_current_context(), "launch_file")
+    if asked and not any(is_module(path) or is_source(path) for path in paths):
         raise click.UsageError("launch options need a PTX module or CUDA C++, but no path is a .ptx or .cu file")
     return LaunchText(text=None if file is None else read_source(file), path=file or "", fields=fields, params=params)
 

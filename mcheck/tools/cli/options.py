@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcheck.tools.cli.configuration import is_on_command_line
+
 if TYPE_CHECKING:
     from mcheck.checking.backends import Backend
 
@@ -99,6 +101,13 @@ timeout = click.option(
     metavar="SECONDS",
     help="Limit per test; the answer is unknown after it.",
 )
+cpu_timeout = click.option(
+    "--cpu-timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    callback=_finite,
+    metavar="SECONDS",
+    help="Limit per test in seconds of the processor, the same on a busy machine.",
+)
 memory = click.option(
     "--memory",
     callback=_bytes,
@@ -170,6 +179,16 @@ def format_(*choices: str) -> Decorator:
         show_default=True,
         help="Format of the report.",
     )
+
+
+def choose_limit(timeout: float | None, cpu_timeout: float | None) -> tuple[float | None, bool]:
+    """The time limit, and whether it is one of processor time: what is on the command line before a configuration."""
+    context = click.get_current_context()
+    if cpu_timeout is None or timeout is None:
+        return (timeout, False) if cpu_timeout is None else (cpu_timeout, True)
+    if is_on_command_line(context, "timeout") == is_on_command_line(context, "cpu_timeout"):
+        raise click.UsageError("--timeout and --cpu-timeout: give only one of them")
+    return (cpu_timeout, True) if is_on_command_line(context, "cpu_timeout") else (timeout, False)
 
 
 @contextmanager

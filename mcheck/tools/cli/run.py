@@ -10,6 +10,7 @@ import click
 
 from mcheck.base.verdicts import Verdict
 from mcheck.tools.cli import options
+from mcheck.tools.cli.configuration import ConfiguredCommand
 
 if TYPE_CHECKING:
     from mcheck.checking.backends import Backend
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from mcheck.report.lines import Printer
 
 
-@click.command("run", short_help="Run litmus tests and compare the verdicts with the expected ones.")
+@click.command(
+    "run", short_help="Run litmus tests and compare the verdicts with the expected ones.", cls=ConfiguredCommand
+)
 @click.argument("paths", nargs=-1, metavar="PATH...")
 @click.option(
     "--expect",
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 @options.scheduler
 @options.tls
 @options.timeout
+@options.cpu_timeout
 @options.memory
 @options.unroll
 @options.assume
@@ -71,6 +75,7 @@ def command(
     scheduler: str | None,
     tls: str | None,
     timeout: float | None,
+    cpu_timeout: float | None,
     memory: int | None,
     unroll: int,
     assume: tuple[str, ...],
@@ -95,6 +100,7 @@ def command(
     from mcheck.report.output import open_second_output, output, wants_color
 
     started = perf_counter()
+    timeout, by_processor = options.choose_limit(timeout, cpu_timeout)
     if shipped:
         from mcheck.base.resources import litmus
 
@@ -110,6 +116,7 @@ def command(
         verdict_only=verdict_only,
         unroll=unroll,
         timeout=timeout,
+        processor_time=by_processor,
         memory=memory,
         warnings_as_errors=warnings_as_errors,
         assume=assume,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcheck.tools.cli.configuration import ConfiguredCommand
+
 if TYPE_CHECKING:
     from mcheck.base.errors import McheckError
     from mcheck.checking.check.cuda_sources import PreparedFile, SourceOptions
@@ -35,7 +37,7 @@ def options(function: Function) -> Function:
     return function
 
 
-class ProgramCommand(click.Command):
+class ProgramCommand(ConfiguredCommand):
     """A command whose arguments behind ``--`` are a program, if those before it name what a program launches."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -309,6 +309,13 @@ def test_a_ring_and_its_main_and_its_program(tmp_path: Path, monkeypatch: pytest
     found = checked(mcheck, "ring.cu")
     assert {f["code"] for f in found["findings"]} == {"RACE003"}
     assert ("ring.cu", late) in lines(found)
+    told = mcheck("check", "ring.cu").out
+    assert f"{late} |     acc += buf[k % STAGES][TILE - 1 - t].x;" in told  # the line of the source, not of the module
+    assert f"before line {late - 1}" in told
+    assert mcheck("check", "ring.cu", "--write-baseline", "known.json").status == 0
+    Path("ring.cu").write_text(RING.replace("__global__", "\n\n__global__"), encoding="utf-8")
+    assert mcheck("check", "ring.cu", "--baseline", "known.json").status == 0
+    Path("ring.cu").write_text(RING, encoding="utf-8")
     nvcc = find_compiler()
     subprocess.run([nvcc.path, *nvcc.flags, "-lineinfo", "-arch=sm_90a", "ring.cu", "-o", "ring"], check=True)
     done = mcheck("cuda", "--keep", "kept", "--format", "json", "--", "./ring")

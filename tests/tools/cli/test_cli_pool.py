@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pydoc
 import signal
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from mcheck.base.reasons import Cause, Reason
 from mcheck.checking.backends import Backend
 from mcheck.checking.cache.database import open_store
 from mcheck.checking.result_cache import compute_uncached, open_result_cache
+from mcheck.checking.run import single
 from mcheck.checking.run.case import Case, Settings
 from mcheck.checking.run.inquiry import run_case
 from mcheck.checking.run.pool import run_cases
@@ -235,3 +238,86 @@ def test_a_resumed_run_tries_a_test_again_whose_process_was_killed(tmp_path: Pat
             return {result.verdict for result in results}
 
     assert [verdicts(killed), verdicts(run_case), verdicts(killed)] == [{"unknown"}, {"pass"}, {"pass"}]
+
+
+RACE = """PTX race
+{ .shared .u32 x; .shared .u32 y; }
+P@cta 0, warp 0, lane 0 { st.shared.u32 [x], 1; st.shared.u32 [y], 1; }
+Q@cta 0, warp 1, lane 0 { st.shared.u32 [x], 2; st.shared.u32 [y], 2; }
+"""
+
+
+def _sleep(*_: object, **__: object) -> None:
+    time.sleep(60)
+
+
+def _spin(*_: object, **__: object) -> None:
+    while True:
+        pass
+
+
+@needs_fork
+@pytest.mark.parametrize("place", ["exploration.find_fix", "exploration.Search.sorted_findings"])
+def test_what_was_found_is_reported_when_the_process_is_stopped(
+    place: str, mcheck: Callable, litmus: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = litmus("race", text=RACE)
+    calls = 0
+    owner, _, name = f"mcheck.engines.protocol.{place}".rpartition(".")
+    before = pydoc.locate(owner + "." + name)
+
+    def late(*given: object) -> object:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            time.sleep(60)
+        return before(*given)
+
+    monkeypatch.setattr(f"mcheck.engines.protocol.{place}", late)
+    done = mcheck("check", "--engine", "protocol", "--timeout", "1", path, "--format", "json")
+    (result,) = json.loads(done.out)["results"]
+    assert (done.status, result["verdict"], result["cut"]) == (1, "finding", True)
+    assert [f["code"] for f in result["findings"]] == ["RACE001"]
+    assert result["reasons"][0]["cause"] == "time"
+    assert result["executions"] >= 1
+    assert "explored by then" in result["reasons"][0]["text"]
+
+
+@needs_fork
+def test_nothing_is_handed_over_that_the_user_left_out(
+    mcheck: Callable, litmus: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcheck.checking.check.selection._joined", _sleep)
+    done = mcheck("check", "--timeout", "1", "--ignore", "RACE", litmus("race", text=RACE), "--format", "json")
+    (result,) = json.loads(done.out)["results"]
+    assert (done.status, result["verdict"], result["findings"]) == (3, "unknown", [])
+    assert "explored by then" in result["reasons"][0]["text"]
+
+
+@needs_fork
+def test_processor_time_does_not_pass_while_a_process_sleeps(
+    mcheck: Callable, litmus: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = single.load_model
+
+    def slow(name: str) -> object:
+        time.sleep(1.5)
+        return asked(name)
+
+    monkeypatch.setattr(single, "load_model", slow)
+    assert mcheck("check", "--timeout", "0.5", litmus("race", text=RACE)).status == 3
+    assert mcheck("check", "--cpu-timeout", "0.5", litmus("race", text=RACE)).status == 1
+
+
+@needs_fork
+def test_processor_time_stops_what_does_not_end(
+    mcheck: Callable, litmus: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcheck.checking.check.inquiry.ask", _spin)
+    done = mcheck("check", "--cpu-timeout", "0.5", litmus("race", text=RACE))
+    assert done.status == 3
+    assert "no answer within 0.5 s" in done.out
+
+
+def test_one_limit_of_time_is_enough(mcheck: Callable, litmus: Callable) -> None:
+    assert mcheck("check", "--cpu-timeout", "1", "--timeout", "1", litmus("race", text=RACE)).status == 2

@@ -1,0 +1,154 @@
+"""Reports for machines name the source line of a compiled module first, and keep to their schemas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft4Validator
+from lxml import etree
+
+from mcheck.base.errors import InputError, Span
+from mcheck.base.reasons import Cause, Reason
+from mcheck.checking.policy.question import Completeness
+from mcheck.checking.run.result import Result
+from mcheck.checking.run.summary import summarize
+from mcheck.findings.finding import Access, Finding
+from mcheck.report import checked, gitlab, sarif
+
+SCHEMAS = Path(__file__).parent / "schemas"
+GITLAB = Draft4Validator(
+    {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["description", "check_name", "fingerprint", "severity", "location"],
+            "properties": {
+                "description": {"type": "string", "minLength": 1},
+                "check_name": {"type": "string", "minLength": 1},
+                "fingerprint": {"type": "string", "minLength": 1},
+                "severity": {"enum": ["info", "minor", "major", "critical", "blocker"]},
+                "location": {
+                    "type": "object",
+                    "required": ["path", "lines"],
+                    "properties": {
+                        "path": {"type": "string", "pattern": "^(?!\\./)."},
+                        "lines": {
+                            "type": "object",
+                            "required": ["begin"],
+                            "properties": {"begin": {"type": "integer", "minimum": 1}},
+                        },
+                    },
+                },
+            },
+        },
+    }
+)
+"""What GitLab's documentation of the report asks for."""
+PTX = "\n".join(f"line {number} of the module" for number in range(1, 30))
+
+
+@pytest.fixture
+def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
+    monkeypatch.chdir(tmp_path)
+    Path("ring.cu").write_text("".join(f"line({number});\n" for number in range(1, 10)))
+    accesses = tuple(
+        Access(
+            thread=thread,
+            instruction="st.shared.u32 [%r1], %r2",
+            span=Span("/cache/ring.ptx", line, 3),
+            object="buf",
+            bytes=(0, 4),
+            access="write",
+            source=(Span("ring.cu", source, 5),),
+        )
+        for thread, line, source in (("warp0[0]", 20, 3), ("warp1[0]", 25, 7))
+    )
+    found = Finding(code="RACE001", kind="race", severity="error", message="two writes", accesses=accesses)
+    return Result(
+        path="ring.cu", name="ring", about=Completeness.FINDINGS, verdict="finding", model="m", findings=(found,),
+        source=PTX,
+    )  # fmt: skip
+
+
+def entries(*results: Result) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(gitlab.document(results))
+    errors = list(GITLAB.iter_errors(found))
+    assert not errors, errors[0]
+    return found
+
+
+def test_gitlab_has_the_place_that_a_terminal_shows(result: Result) -> None:
+    (entry,) = entries(result)
+    assert entry["location"] == {"path": "ring.cu", "lines": {"begin": 7}}
+    assert (entry["check_name"], entry["severity"]) == ("RACE001", "critical")
+    assert entry["description"].startswith("RACE001: ")
+    assert "ring.cu:7" in checked.concise([result])
+
+
+def test_gitlab_leaves_out_what_is_expected_and_keeps_fingerprints_apart(result: Result) -> None:
+    twice = Result(
+        path="ring.cu", name="ring", about=Completeness.FINDINGS, verdict="finding", model="m",
+        findings=result.findings * 2, source=PTX,
+    )  # fmt: skip
+    prints = [entry["fingerprint"] for entry in entries(twice)]
+    assert len(set(prints)) == 2
+    assert prints[0] == entries(result)[0]["fingerprint"]
+    expected = Result(
+        path="ring.cu", name="ring", about=Completeness.FINDINGS, verdict="finding", model="m",
+        findings=result.findings, source=PTX, expected_kinds=(("race",),),
+    )  # fmt: skip
+    assert entries(expected) == []
+
+
+def test_gitlab_says_what_has_no_answer() -> None:
+    error = InputError("it is wrong", Span("a.litmus", 4, 1))
+    open_ = Result(
+        path="b.litmus", name="b", about=Completeness.FINDINGS, verdict="unknown", model="m",
+        reasons=(Reason(Cause.TIME, seconds=3.0),),
+    )  # fmt: skip
+    broken = Result(
+        path="a.litmus", name="a", about=Completeness.FINDINGS, verdict="error", model="m", problem=error,
+    )  # fmt: skip
+    found = entries(open_, broken)
+    assert [(e["check_name"], e["severity"], e["location"]["lines"]["begin"]) for e in found] == [
+        ("unknown", "major", 1),
+        ("error", "critical", 4),
+    ]
+    assert "no answer within 3 s" in found[0]["description"]
+
+
+def test_sarif_has_the_source_first(result: Result) -> None:
+    document = json.loads(sarif.document([result]))
+    schema = json.loads((SCHEMAS / "sarif-schema-2.1.0.json").read_text())
+    assert not list(Draft4Validator(schema).iter_errors(document))
+    (found,) = document["runs"][0]["results"]
+    (first,) = found["locations"]
+    assert first["physicalLocation"]["artifactLocation"]["uri"] == "ring.cu"
+    assert first["physicalLocation"]["region"]["startLine"] == 3
+    places = [place["physicalLocation"] for place in found["relatedLocations"]]
+    assert [(p["artifactLocation"]["uri"], p["region"]["startLine"]) for p in places] == [
+        ("ring.cu", 3), ("ring.cu", 7), ("file:///cache/ring.ptx", 20), ("file:///cache/ring.ptx", 25),
+    ]  # fmt: skip
+
+
+def test_github_annotates_the_source_and_counts_by_code(result: Result) -> None:
+    said = checked.github([result], summarize([result]))
+    assert said.startswith("::error file=ring.cu,line=3,col=5,title=RACE001 race::")
+    assert "1 with findings (RACE001)" in said
+
+
+def test_junit_names_code_and_source(result: Result) -> None:
+    text = checked.junit([result])
+    document = etree.fromstring(text.encode())
+    for name in ("junit-10.xsd", "JUnit.xsd"):
+        etree.XMLSchema(etree.parse(SCHEMAS / name)).assertValid(document)
+    assert document.find(".//failure").get("message") == "RACE001 at ring.cu:3: two writes"
+
+
+def test_without_its_source_a_module_is_named(result: Result) -> None:
+    Path("ring.cu").unlink()
+    (entry,) = entries(result)
+    assert entry["location"] == {"path": "/cache/ring.ptx", "lines": {"begin": 25}}
