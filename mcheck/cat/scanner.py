@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
 from mcheck.cat.messages import error
 
 NAME: Final = "name"

@@ -5,8 +5,7 @@ These classes are not frozen because a frozen ``__init__`` costs three times as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mcheck.base.records import dataclass
 from mcheck.cat.scanner import Source
 
 

@@ -7,11 +7,12 @@ asynchronous operations in ``mcheck.events.emit_async``, mbarrier operations in 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import Any, TypeVar
 
 from mcheck.base.errors import InternalError, Unsupported
+from mcheck.base.records import dataclass
 from mcheck.cat.tags import PROXY_TAG, Tag
 from mcheck.effects.dispatch import plan
 from mcheck.effects.operands import Operands, decisive_expressions, evaluate_operands

@@ -9,8 +9,9 @@ explored.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mcheck.base.records import dataclass
 from mcheck.cat.tags import PROXY_TAG, Tag
 from mcheck.events.event import Event, Path
 from mcheck.events.relations import MBARRIER_BYTES

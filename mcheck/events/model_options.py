@@ -7,8 +7,7 @@ compare-and-swap stores the old value. Everything else follows PTX.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mcheck.base.records import dataclass
 from mcheck.cat.ast import Model
 
 

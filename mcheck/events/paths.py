@@ -11,9 +11,10 @@ mbarrier yet, where a later one comes behind a synchronisation: one of them is k
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.base.errors import Unsupported
+from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.events import emit_async, emit_barrier, emit_mbarrier, emit_tensor_core
 from mcheck.events.emit import Emitter

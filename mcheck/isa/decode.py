@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import lru_cache
 
 from mcheck.base.errors import InputError, Unsupported
@@ -107,6 +106,8 @@ def _telling(failures: list[Failure], shapes: Shapes) -> Failure:
 
 
 def _unknown(opcode: Opcode) -> Failure:
+    import difflib  # only errors need it
+
     if opcode[0] in UNMODELLED:
         instead = INSTEAD.get(opcode[0])
         raise Unsupported(

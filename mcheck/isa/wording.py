@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -87,6 +86,8 @@ def explain_wrong_part(
         beside = f" with '.{'.'.join(before)}'" if before else ""
         expected = tuple(item for slot in free for item in _slot(slot))
         return Wording(f"'.{part}' is not legal in '{family.name}'{beside}", expected, _company(family, part, q))
+    import difflib  # only errors need it
+
     message = f"'.{part}' is not a qualifier of '{family.name}'"
     near = difflib.get_close_matches(part, list(known), n=1, cutoff=0.6)
     if near:

@@ -7,7 +7,6 @@ are folded at the width of a terminal, but not in files and pipes.
 from __future__ import annotations
 
 import re
-import shutil
 from typing import IO, TYPE_CHECKING
 
 from mcheck.report.errors import printable
@@ -39,7 +38,11 @@ NARROWEST = 20
 
 def terminal_width(stream: IO[str]) -> int | None:
     """The width of the terminal behind a stream; ``None`` for a file or a pipe."""
-    return max(shutil.get_terminal_size().columns, NARROWEST) if stream.isatty() else None
+    if not stream.isatty():
+        return None
+    import shutil
+
+    return max(shutil.get_terminal_size().columns, NARROWEST)
 
 
 def fold(line: Line, width: int) -> list[Line]:

@@ -13,7 +13,6 @@ from mcheck.checking.run.summary import Summary
 from mcheck.findings.finding import Finding
 from mcheck.ir.condition import Notation
 from mcheck.ir.program import describe_kinds
-from mcheck.report.bugs import describe_findings
 from mcheck.report.lines import STATUS_STYLES, Line, Printer
 
 _INDENT = "    "
@@ -126,8 +125,11 @@ def _answer(result: Result, most: int | None, width: int | None, findings: tuple
         yield (f"{_INDENT}  and {len(result.outcomes) - len(shown)} more (-v shows all)",)
     if result.undefined and result.reason is None:
         yield _INDENT, ("undefined behaviour", "bold red"), " in some execution, so anything may happen"
-    for line in describe_findings(findings, result.source, result.path, width=width):
-        yield (_INDENT, *line)
+    if findings:
+        from mcheck.report.bugs import describe_findings
+
+        for line in describe_findings(findings, result.source, result.path, width=width):
+            yield (_INDENT, *line)
 
 
 def format_state(state: State, notation: Iterable[tuple[str, Notation]] = ()) -> str:

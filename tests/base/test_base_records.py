@@ -176,18 +176,107 @@ def test_what_names_itself_is_shown() -> None:
     assert repr(instance) == "One(value=[...])"
 
 
-def test_others_are_the_standard_library_s() -> None:
-    @records.dataclass(slots=True, eq=False)
-    class Changing:
-        """Not frozen."""
+@records.dataclass(slots=True)
+class Changing:
+    """Not frozen."""
+
+    x: int
+    y: list[int] = dataclasses.field(default_factory=list)
+
+
+def changing_shapes(made_by: Decorator) -> list[type[Any]]:
+    """Classes that are not frozen, as mcheck has them."""
+
+    class Plain:
+        """A default, and a field that is no parameter."""
 
         x: int
+        y: list[int] = dataclasses.field(default_factory=list, compare=False)
+        z: str = dataclasses.field(default="z", repr=False)
+        made: int = dataclasses.field(init=False)
 
-    instance = Changing(1)
-    instance.x = 2
-    assert instance.x == 2
-    assert instance != Changing(2)
+        def __post_init__(self) -> None:
+            self.made = self.x if isinstance(self.x, int) else 0
 
+    class Same:
+        """Equal to itself alone."""
+
+        x: int
+        y: int = 2
+
+    class Hashed:
+        """With a hash of its own."""
+
+        x: int
+        y: int = 2
+
+        def __hash__(self) -> int:
+            return 7
+
+    class Named:
+        """By keyword alone."""
+
+        x: int
+        y: int = 2
+
+    class Tree:
+        """Never shown or compared."""
+
+        x: int
+        y: int
+        a: int = 0
+        b: int = 0
+        c: int = 0
+        d: int = 0
+
+    return [
+        made_by(slots=True)(Plain),
+        made_by(slots=True, eq=False)(Same),
+        made_by(slots=True)(Hashed),
+        made_by(slots=True, kw_only=True)(Named),
+        made_by(slots=True, eq=False, repr=False, match_args=False)(Tree),
+    ]
+
+
+CHANGING: list[tuple[tuple[Any, ...], dict[str, Any]]] = [((1,), {}), ((1, 2), {}), ((), {"x": 1, "y": 2}), ((), {})]
+
+
+@pytest.mark.parametrize("call", CHANGING, ids=str)
+def test_what_can_be_changed_is_as_in_the_standard_library(call: tuple[tuple[Any, ...], dict[str, Any]]) -> None:
+    args, kwargs = call
+    for theirs, ours in zip(*map(changing_shapes, LIBRARIES), strict=True):
+        for told in (dataclasses.fields, lambda c: c.__slots__, lambda c: getattr(c, "__match_args__", None)):
+            assert str(told(ours)) == str(told(theirs))
+        assert (ours.__eq__ is object.__eq__) == (theirs.__eq__ is object.__eq__)
+        assert (ours.__repr__ is object.__repr__) == (theirs.__repr__ is object.__repr__)
+        assert (ours.__hash__ is None, ours.__hash__ is object.__hash__) == (
+            theirs.__hash__ is None, theirs.__hash__ is object.__hash__
+        )  # fmt: skip
+        a, b = (outcome(c, *args, **kwargs) for c in (theirs, ours))
+        if isinstance(a, tuple):
+            assert repr(a) == repr(b)
+            continue
+        assert not hasattr(b, "__dict__")
+        c, d = (t(*args, **kwargs) for t in (theirs, ours))
+        assert (a == c) == (b == d)
+        a.x = b.x = 9
+        assert [getattr(a, f.name) for f in dataclasses.fields(a)] == [
+            getattr(b, f.name) for f in dataclasses.fields(b)
+        ]
+        assert (a == c, a == a) == (b == d, b == b)
+
+
+def test_what_can_be_changed_is_pickled_and_shown() -> None:
+    instance = Changing(1, [2])
+    assert repr(instance) == "Changing(x=1, y=[2])"
+    assert pickle.loads(pickle.dumps(instance)) == copy.deepcopy(instance) == instance
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(instance)
+    del instance.x
+    assert not hasattr(instance, "x")
+
+
+def test_others_are_the_standard_library_s() -> None:
     @records.dataclass(frozen=True, slots=True, order=True)
     class Ordered:
         """With an order."""

@@ -8,8 +8,8 @@ skipped.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from mcheck.base.records import dataclass
 from mcheck.cat.algebra import bits
 from mcheck.cat.algebra.bits import Rows
 from mcheck.cat.algebra.tape import Tape

@@ -9,8 +9,9 @@ which checks are *monotone* in the unknown relations: a monotone check, once vio
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mcheck.base.records import dataclass
 from mcheck.cat.ast import Base, Check, Empty, Kind, Let, LetRec, Model, Node, Op1, Op2, Var
 
 UNKNOWNS = frozenset(

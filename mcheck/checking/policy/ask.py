@@ -14,13 +14,12 @@ from mcheck.checking.policy import agreement
 from mcheck.checking.policy.advised_fixes import add_tried_fixes
 from mcheck.checking.policy.engine_choice import has_states, is_settled, plan_attempts
 from mcheck.checking.policy.engines import ask_engine
-from mcheck.checking.policy.every_cta_count import check_every_size, counts_threads
-from mcheck.checking.policy.every_n import Prover, check_every_number, check_written_loops
 from mcheck.checking.policy.question import Completeness, Question
 
 if TYPE_CHECKING:
     from mcheck.answers.result import Answer
     from mcheck.cat.ast import Model
+    from mcheck.checking.policy.every_n import Prover
     from mcheck.ir.program import Program
     from mcheck.proofs.parametric_proof import Proof
 
@@ -44,6 +43,9 @@ def ask(
         def answer(one: Program, left: float | None) -> Answer:
             return ask(one, model, replace(question, timeout=left), engine, late)
 
+        from mcheck.checking.policy.every_cta_count import check_every_size, counts_threads
+        from mcheck.checking.policy.every_n import check_every_number
+
         if counts_threads(program):
             return check_every_size(program, question.timeout, answer, question.excused)
         return check_every_number(
@@ -54,6 +56,8 @@ def ask(
             question.excused,
         )
     if program.shortened is not None:
+        from mcheck.checking.policy.every_n import check_written_loops
+
         proved = question.about is Completeness.FINDINGS and engine in ("auto", "protocol")
         return check_written_loops(
             program.shortened,

@@ -8,8 +8,9 @@ fence.sc.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mcheck.base.records import dataclass
 from mcheck.cat.algebra import bits
 from mcheck.cat.algebra.batch import Evaluation, Masks, Plan, add
 from mcheck.cat.algebra.bits import Rows

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 
 from mcheck.answers.final_states import States, clauses, memory_ranges, truth_of
 from mcheck.answers.witnesses import WAITS, FlagReport, deadlock_finding, may_be_undefined, waiting_nodes
+from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.engines.explicit.coherence_orders import Solution
 from mcheck.engines.explicit.consistency import Solver

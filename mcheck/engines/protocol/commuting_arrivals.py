@@ -36,8 +36,9 @@ The third and the fourth point are arguments about the shipped models; for other
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mcheck.base.records import dataclass
 from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.analysis.model_equivalence import is_equivalent
 from mcheck.engines.protocol.execution.machine import Machine

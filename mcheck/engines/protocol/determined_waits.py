@@ -44,9 +44,10 @@ is a property of the shipped models; for other models this is not done.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
+from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.execution.machine import Machine

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import permutations
 
 from mcheck.answers.merged_answers import Excused, is_counted_error
@@ -20,6 +20,7 @@ from mcheck.answers.verdict_rules import INTERLEAVING_ASSUMPTION, add_verdict, a
 from mcheck.base.budget import Limit, TimeOut, processor_time
 from mcheck.base.errors import Unsupported
 from mcheck.base.reasons import Cause, Reason, Reasons
+from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.engines.protocol import commuting_arrivals, determined_waits, gc_control

@@ -9,12 +9,13 @@ guessed. A state that was reached counts even where others may be missing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.answers.final_states import UNKNOWN, terms_of, truth_of
 from mcheck.answers.result import Answer, Outcome, State, Value, sort_by_state
 from mcheck.answers.verdict_rules import ACCEPTED, INTERLEAVING_ASSUMPTION, assumptions, makes_undefined
 from mcheck.base.reasons import Cause, Reason, unique_reasons
+from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.algebra.compiled_models import tape_of
 from mcheck.cat.ast import Model

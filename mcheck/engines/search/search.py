@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain, product
 from math import prod
 from typing import ClassVar
@@ -19,6 +19,7 @@ from mcheck.answers.witnesses import FlagReport, flag_findings, misstep_finding,
 from mcheck.base.budget import Limit
 from mcheck.base.errors import UnknownData, Unsupported
 from mcheck.base.reasons import Cause, Reason, Reasons
+from mcheck.base.records import dataclass
 from mcheck.cat.algebra.compiled_models import tape_of
 from mcheck.cat.algebra.tape import Tape
 from mcheck.cat.ast import Model

@@ -7,8 +7,9 @@ A choice has options; an option contributes pairs to base relations, forbids co 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.events.event import Event
 from mcheck.events.structure import Structure

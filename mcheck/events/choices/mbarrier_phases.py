@@ -8,11 +8,12 @@ an answer (sleep sets). That is for the few threads of a litmus test; whole warp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import product
 
 from mcheck.base.errors import Unsupported
+from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.events.choices import mbarrier_tokens
 from mcheck.events.choices.candidate import Choice, single_event

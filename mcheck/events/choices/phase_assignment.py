@@ -13,8 +13,7 @@ It gives the base relations
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mcheck.base.records import dataclass
 from mcheck.events.choices.candidate import Option
 from mcheck.events.choices.mbarrier_tokens import Belief
 from mcheck.events.event import Event

@@ -22,7 +22,6 @@ from mcheck.frontend.litmus.header import Header
 from mcheck.frontend.litmus.initial import Initial
 from mcheck.frontend.litmus.instructions import parse_operation
 from mcheck.frontend.litmus.lexer import END, NAME, NUMBER, Tokens
-from mcheck.frontend.litmus.periodicity import find_periodic_loops
 from mcheck.frontend.litmus.placement import parse_placement
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.statements import Body, Define, For, If, Mark, Statement
@@ -135,6 +134,8 @@ class _Instances:
 
 def _find_long_loops(roles: dict[str, Role], scope: Scope) -> LoopPeriodicity | None:
     """The periodicity of roles whose loops have many iterations, if they are periodic."""
+    from mcheck.frontend.litmus.periodicity import find_periodic_loops  # only loops need it
+
     try:
         found = find_periodic_loops(roles, scope.objects, None)
     except Aperiodic:
@@ -162,6 +163,8 @@ def find_rounds(head: Header, end: int, *, early: bool = False) -> LoopPeriodici
 
     The parameter stays a name in the roles. In the init block it is a number, and may occur in sizes only.
     """
+    from mcheck.frontend.litmus.periodicity import find_periodic_loops
+
     try:
         scope, _, roles = _parse_symbolically(head, end)
     except InputError as error:

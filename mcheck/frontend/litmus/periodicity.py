@@ -20,11 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from math import ceil, floor, gcd, lcm, prod
 
 from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.binding import Role
 from mcheck.frontend.litmus.quasi_affine import (
     TRUTH,

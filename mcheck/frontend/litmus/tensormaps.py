@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.codes import problem, suggest
 from mcheck.frontend.litmus.expressions import parse_constant, parse_expression
 from mcheck.frontend.litmus.lexer import Tokens

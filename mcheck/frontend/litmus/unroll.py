@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
 from mcheck.base.errors import InputError, Span
+from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.codes import problem, suggest
 from mcheck.frontend.litmus.placement import Grid
 from mcheck.frontend.litmus.readers import find_readers
@@ -144,7 +145,7 @@ class Budget:
             raise problem("LIT057", span, limit=MAX_OPERATIONS, hint="use fewer threads or fewer iterations")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Counting:
     """Records where iterations begin; of the ``loops``, skips ``left_out`` iterations after the first ``kept``."""
 
@@ -153,7 +154,7 @@ class Counting:
     left_out: int = 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Own:
     """A statement that depends on the thread: its positions in the code, each with the values of the names in it and
     of all names there.
@@ -163,7 +164,7 @@ class _Own:
     places: list[tuple[int, Key, dict[str, Expr]]]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Decision:
     """The value of a loop bound or a condition that depends on the thread, with the values of the names."""
 

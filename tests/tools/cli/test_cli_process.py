@@ -36,7 +36,23 @@ def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[st
             ["--help"],
             {"rich", "numpy", "z3", "networkx", "json", "mcheck.ir", "mcheck.answers", "mcheck.frontend.litmus"},
         ),
-        (["run", "TEST", "--model", "ptx-7.5"], {"rich", "numpy", "z3", "networkx", "multiprocessing"}),
+        (
+            ["run", "TEST", "--model", "ptx-7.5"],
+            {
+                "rich",
+                "numpy",
+                "z3",
+                "networkx",
+                "multiprocessing",
+                "difflib",
+                "fractions",
+                "shutil",
+                "mcheck.report.finding",
+                "mcheck.checking.policy.every_n",
+                "mcheck.frontend.litmus.periodicity",
+                "mcheck.engines.protocol",
+            },
+        ),
     ],
 )
 def test_heavy_modules_are_not_imported(litmus: Callable, arguments: list[str], absent: set[str]) -> None:
@@ -53,6 +69,45 @@ def test_heavy_modules_are_not_imported(litmus: Callable, arguments: list[str], 
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "mcheck.tools.cli.main" in imported
     assert absent & imported == set()
+
+
+def ask_in_python(script: str, litmus: Path) -> list[str]:
+    """Run a script that finds a small test as its argument, and return what it prints on standard error."""
+    done = subprocess.run(
+        [sys.executable, "-c", script, litmus], capture_output=True, text=True, timeout=60, check=True, cwd=ROOT
+    )
+    return done.stderr.split()
+
+
+def test_little_is_searched_for_garbage(litmus: Callable) -> None:
+    script = """
+import atexit, gc, sys
+counted = []
+def report():
+    print(len(counted), gc.get_freeze_count() > 10_000, file=sys.stderr)
+atexit.register(report)
+from mcheck.tools.cli.main import main
+gc.callbacks.append(lambda phase, info: counted.append(phase) if phase == "start" else None)
+main(["run", sys.argv[1], "--model", "ptx-7.5"])
+"""
+    collections, frozen = ask_in_python(script, litmus("MP"))
+    assert int(collections) <= 5
+    assert frozen == "True"
+
+
+def test_data_classes_are_made_the_fast_way(litmus: Callable) -> None:
+    script = """
+import dataclasses, sys
+names, process = [], dataclasses._process_class
+def note(cls, *rest, **more):
+    names.append(f"{cls.__module__}.{cls.__qualname__}")
+    return process(cls, *rest, **more)
+dataclasses._process_class = note
+from mcheck.tools.cli.main import main
+main(["run", sys.argv[1], "--model", "ptx-7.5"])
+print(*names, file=sys.stderr)
+"""
+    assert ask_in_python(script, litmus("MP")) == ["mcheck.base.records._Like"]
 
 
 def test_the_same_text_twice(litmus: Callable) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from itertools import chain
 from typing import Literal
 
 from mcheck.base.errors import Unsupported
+from mcheck.base.records import dataclass
 from mcheck.cat.algebra.compiled_models import tape_of
 from mcheck.cat.algebra.tape import Tape
 from mcheck.cat.ast import Model

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mcheck.answers.advice.graph import find_step, line_of
 from mcheck.answers.step_text import text_of
+from mcheck.base.records import dataclass
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.fix_search import trials
 from mcheck.engines.protocol.fix_search.trials import IsFix

@@ -9,11 +9,12 @@ after the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mcheck.answers.advice.graph import line_of
 from mcheck.answers.advice.known_order import explain_idle_fence, is_releasing_fence
 from mcheck.answers.advice.scope_mismatch import acquires, narrowest_common_scope, releases, scope_of
+from mcheck.base.records import dataclass
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.trace import TraceEntry

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mcheck.base.records import dataclass
 from mcheck.cat.algebra.tape import Tape, ancestors
 from mcheck.engines.protocol.incremental.composition import find_chains, split_relation
 from mcheck.engines.protocol.incremental.generated_code import Known, Writer

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from mcheck.base.errors import Unsupported
+from mcheck.base.records import dataclass
 from mcheck.cat.algebra.tape import Tape
 from mcheck.engines.protocol.incremental.composition import split_relation
 from mcheck.engines.protocol.incremental.kinds import BOTH, DYNAMIC, NOTHING, ONE_WAY, SET

@@ -6,9 +6,8 @@ be empty; when it occurs the tape is compiled again (``mcheck.engines.protocol.i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mcheck.base.errors import Unsupported
+from mcheck.base.records import dataclass
 from mcheck.cat.algebra.tape import Tape
 from mcheck.cat.ast import Kind
 from mcheck.cat.names import BASE

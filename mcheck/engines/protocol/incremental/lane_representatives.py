@@ -19,8 +19,9 @@ threads represent all, as for agents that write.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mcheck.base.records import dataclass
 from mcheck.cat.algebra.compiled_models import once_per_tape
 from mcheck.cat.algebra.tape import Instr, Tape
 from mcheck.cat.tags import Tag

@@ -10,8 +10,7 @@ of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mcheck.base.records import dataclass
 from mcheck.cat.algebra.compiled_models import once_per_tape
 from mcheck.cat.algebra.tape import Tape, dependencies, union_operands
 from mcheck.cat.tags import Tag

@@ -7,9 +7,9 @@ check that speaks of those would be missed. Two reads are compared where a flag 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import product
 
+from mcheck.base.records import dataclass
 from mcheck.cat.algebra.tape import Instr, Tape
 from mcheck.cat.ast import Kind
 from mcheck.cat.names import BASE

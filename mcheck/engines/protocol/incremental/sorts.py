@@ -7,8 +7,9 @@ others form a class: the events that one of them is related to are kept together
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.incremental.generated_code import Known
 from mcheck.engines.protocol.incremental.kinds import ONE_WAY, STATIC

@@ -7,8 +7,9 @@ event can tell it from a later record (``mcheck.engines.protocol.incremental.ind
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mcheck.base.records import dataclass
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.state.cyclic_names import Ring

@@ -7,8 +7,9 @@ one. Here it is only what program order, barriers and the patterns of waits give
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import Placement, Write

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from mcheck.base.records import dataclass
 from mcheck.engines.protocol.state.cyclic_names import RotatedNames
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mcheck.base.records import dataclass
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.sync_objects import BarrierState, Placement
 from mcheck.engines.protocol.state.vector_clocks import Vector, raise_clock

@@ -7,9 +7,10 @@ A *turn* rotates the bytes of some objects by one stage and changes the phase pa
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import gcd
 
+from mcheck.base.records import dataclass
 from mcheck.ir.memory import MemoryMap
 
 

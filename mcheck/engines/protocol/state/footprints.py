@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mcheck.base.records import dataclass
 from mcheck.engines.protocol.state.access_history import Lanes
 from mcheck.events.event import Event
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mcheck.base.records import dataclass
 from mcheck.findings.finding import Access
 
 

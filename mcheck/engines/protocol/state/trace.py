@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcheck.answers.advice.graph import Step
+from mcheck.base.records import dataclass
 from mcheck.engines.protocol.state.vector_clocks import Vector
 
 Choice = tuple[int, int | tuple[int, ...]]
