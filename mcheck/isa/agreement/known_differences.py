@@ -154,7 +154,7 @@ MEANT: tuple[Meant, ...] = (
         "ptxas",
         r"^mbarrier\.arrive.*\.multicast::cluster::32b",
         r"a register cannot be the operand 'state'",
-        _LENIENT + "the state of a phase that other CTAs are told of",
+        _LENIENT + "the state of the phase of several CTAs",
     ),
     Meant("ptxas", r"^add\.sat\.u32", r"'\.sat' does not go with '\.u32'", _LENIENT + "saturated unsigned addition"),
     Meant(

@@ -31,7 +31,7 @@ MULTICAST = Slot(
     ptx={"multicast::cluster::16b": "9.4", "multicast::cluster::32b": "9.4"},
 )
 CTA_MASK = Arg("ctaMask", "src", "u16", when=lambda q: q.get("multicast", "multicast::cluster::32b")[-3:] != "32b")
-WIDE_CTA_MASK = Arg("ctaMask", "src", "u32", when=one_of("multicast", "multicast::cluster::32b"))
+WIDE_CTA_MASK = Arg("ctaMask32", "src", "u32", when=one_of("multicast", "multicast::cluster::32b"))
 """``.multicast::cluster`` is ``::16b``: the mask has a bit per CTA of the cluster (PTX ISA 9.4, 9.7.10.28.4.1)."""
 
 
@@ -86,12 +86,13 @@ def reports(q: Qualifiers) -> bool:
 
 def _is_modelled(match: Match) -> bool:
     """Weak copies to at most 16 CTAs, without reports, of bytes that all have a value. Reductions of gpu and sys scope,
-    which are the scopes that they have by default.
+    which are the scopes that they have by default, and of ``.f32`` those that flush subnormals.
     """
     q = match.q
     ignored = [value(match.args[arg.name]) for arg in _IGNORED if arg.name in match.args]
     return (
         not reports(q)
+        and not ("noftz" in q and q["type"] == "f32")
         and q.get("multicast") != "multicast::cluster::32b"
         and all(expr == Const(0) for expr in ignored)
         and (q.get("sem") != "relaxed" or ("redOp" in q and q["scope"] in ("gpu", "sys")))
