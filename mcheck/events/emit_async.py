@@ -232,10 +232,10 @@ def _copy(e: Emitter, op: Op, state: State, issue: Event, made: Plan) -> tuple[l
 
 
 def _reduce(
-    e: Emitter, op: Op, state: State, issue: Event, made: Plan, name: str, type_name: str
+    e: Emitter, op: ops.BulkCopy, state: State, issue: Event, made: Plan, name: str, type_name: str
 ) -> tuple[list[Event], list[Event]]:
     """Element by element."""
-    width, scope = type_size(type_name), e.semantics.reduction_scope
+    width, scope = type_size(type_name), op.scope or e.semantics.reduction_scope
     reads: list[Event] = []
     changes: list[Event] = []
     for run in made.runs:

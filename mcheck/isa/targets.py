@@ -16,7 +16,8 @@ _TARGET = re.compile(r"sm_(\d+)([af]?)")
 KNOWN = (
     "sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_90a",
     "sm_100", "sm_100f", "sm_100a", "sm_101", "sm_101f", "sm_101a", "sm_103", "sm_103f", "sm_103a",
-    "sm_110", "sm_110f", "sm_110a", "sm_120", "sm_120f", "sm_120a", "sm_121", "sm_121f", "sm_121a",
+    "sm_107", "sm_107f", "sm_107a", "sm_110", "sm_110f", "sm_110a", "sm_120", "sm_120f", "sm_120a",
+    "sm_121", "sm_121f", "sm_121a",
 )  # fmt: skip
 """The targets on which the memory model applies (sm_70 and later)."""
 

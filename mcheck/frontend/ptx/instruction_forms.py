@@ -29,6 +29,8 @@ class Form:
     typed: bool = True
 
 
+READONLY = "proxy::readonly"
+"""The proxy of a load that is written behind its type (PTX ISA 9.4)."""
 ANY_COUNT = 99
 """Any number of operands."""
 _COMBINING = frozenset(("and", "or", "xor"))
@@ -137,6 +139,8 @@ def find_fault(statement: Statement) -> Fault | None:
             "" if form.most == form.least else " or more" if form.most == ANY_COUNT else f" to {form.most}"
         )
         return Fault(f"'{statement.name}' takes {wanted} operands, {len(operands)} given")
+    if READONLY in opcode:  # not the type at the end: the instruction table checks it
+        return None
     if form.typed and opcode[-1] not in SIZES:
         return Fault(f"'.{opcode[-1]}' is not a type", len(opcode) - 1, tuple(SIZES))
     legal = QUALIFIERS.get(name)

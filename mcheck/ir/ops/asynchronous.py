@@ -67,7 +67,7 @@ class BulkCopy(Op):
     ``mbar`` is given for the mbarrier mechanism, ``None`` for the bulk group. ``cta_mask`` (multicast) has a bit per
     ``%cluster_ctarank``; ``byte_mask`` a bit per byte of every 16-byte chunk. ``reduce`` is an ``Atomic``-like
     operation
-    name (``add min max inc dec and or xor``) on elements of ``type``.
+    name (``add min max inc dec and or xor``) on elements of ``type``, relaxed at ``scope``, or at the model's.
     """
 
     facets: ClassVar[Facets] = Facets(
@@ -86,6 +86,7 @@ class BulkCopy(Op):
     reduce: str | None = None
     type: str | None = None
     noftz: bool = False
+    scope: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

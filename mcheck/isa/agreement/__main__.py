@@ -1,4 +1,4 @@
-"""``python -m mcheck.isa.agreement``: the table against NVIDIA's assembler, over three targets.
+"""``python -m mcheck.isa.agreement``: the table against NVIDIA's assembler, over five targets.
 
 Prints how many lines were asked per target, on how many both sides agree, and every disagreement with its reason.
 Exit status 0 if every disagreement is meant, 1 if not, 3 if there is no assembler.

@@ -12,7 +12,7 @@ from mcheck.isa.agreement.ptxas import rejected
 from mcheck.isa.agreement.sample import Line, object_space, register_type
 from mcheck.isa.decode import decode
 
-TARGETS = ("sm_80", "sm_90a", "sm_100a")
+TARGETS = ("sm_80", "sm_90a", "sm_100a", "sm_107a", "sm_120a")
 
 
 @dataclass(frozen=True, slots=True)

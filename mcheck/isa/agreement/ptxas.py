@@ -19,8 +19,8 @@ from pathlib import Path
 from mcheck.base.errors import InternalError
 from mcheck.isa.agreement.sample import COUNT, OBJECTS, REGISTERS
 
-VERSION = "9.0"
-"""The PTX version that the modules declare: that of the table."""
+VERSION = "9.5"
+"""The PTX version that the modules declare: the newest that forms of the table come from."""
 
 _SENTINEL = "ld.global.u32 ff0, [rd0]"
 """A load of an integer into a floating-point register."""
@@ -68,7 +68,8 @@ def _ask(ptxas: Path, lines: Sequence[str], target: str) -> dict[int, str]:
         if found is not None and found[2] in ("error", "fatal"):
             accused.setdefault(int(found[1]) - offset - 1, found[3])
     if not accused:
-        raise InternalError(f"ptxas accuses no line: {said[:500]}")
+        words = "\n".join(message for message in said.splitlines() if "; warning" not in message)
+        raise InternalError(f"ptxas accuses no line: {words[:500]}")
     return accused
 
 

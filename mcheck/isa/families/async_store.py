@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mcheck.ir.ops import AsyncStore, Op
 from mcheck.isa.families.bulk import MBARRIER
-from mcheck.isa.families.common import SM_90, SM_100, address, pairs, values, vector_length
+from mcheck.isa.families.common import SM_90, SM_100, address, pairs, unsupported, values, vector_length
 from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
 
 _CLUSTER = Slot("space", ("shared::cluster",), optional=True, kind="space")
@@ -48,10 +50,16 @@ ST_ASYNC = Family(
                 _CLUSTER,
                 MBARRIER,
                 Slot("vec", ("v2", "v4"), optional=True),
-                Slot("type", ("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"), kind="type"),
+                Slot(
+                    "type",
+                    ("b32", "b64", "b128", "u32", "u64", "s32", "s64", "f32", "f64"),
+                    kind="type",
+                    ptx={"b128": "9.2"},
+                ),
             ),
             args=(_A, Arg("b", "src", "$type", count=vector_length), _MBAR),
             rules=(
+                Rule(lambda q: "vec" not in q or q["type"] != "b128", "vec", "'.b128' takes no vector", "a scalar"),
                 Rule(
                     lambda q: q.get("vec") != "v4" or q["type"].endswith("32"),
                     "vec",
@@ -133,6 +141,20 @@ RED_ASYNC = Family(
             lower=_store,
             needs=SM_100,
             ptx="8.7",
+        ),
+        Variant(
+            name="without an mbarrier",
+            slots=(
+                Slot("sem", ("relaxed", "release"), needs={"release": SM_100}),
+                Slot("scope", ("gpu", "sys")),
+                replace(_GLOBAL, needs={"global": SM_100}),
+                Slot("op", tuple(CLUSTER_OPERATIONS)),
+                Slot("type", ("u32", "s32", "u64", "s64", "b32"), kind="type"),
+            ),
+            args=(_A, Arg("b", "src", "$type")),
+            rules=(pairs("op", "type", {**CLUSTER_OPERATIONS, "add": (*CLUSTER_OPERATIONS["add"], "s64")}),),
+            lower=unsupported,
+            ptx="9.5",
         ),
     ),
 )

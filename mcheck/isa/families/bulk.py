@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcheck.ir.expr import Const
 from mcheck.ir.ops import BulkCopy, Commit, Op, Prefetch, WaitGroup
 from mcheck.isa.families.common import (
     CACHE_HINT,
@@ -10,16 +11,28 @@ from mcheck.isa.families.common import (
     SM_100,
     address,
     is_given,
+    one_of,
     optional_value,
     pairs,
+    require_scope_with_order,
+    scope_slot,
+    unsupported,
     value,
 )
-from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
+from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
 
 MBARRIER = Slot("completion_mechanism", ("mbarrier::complete_tx::bytes",))
 GROUP = Slot("completion_mechanism", ("bulk_group",))
-MULTICAST = Slot("multicast", ("multicast::cluster",), optional=True)
-CTA_MASK = Arg("ctaMask", "src", "u16", when=is_given("multicast"))
+MULTICAST = Slot(
+    "multicast",
+    ("multicast::cluster", "multicast::cluster::16b", "multicast::cluster::32b"),
+    optional=True,
+    needs={"multicast::cluster::32b": ("sm_107f",)},
+    ptx={"multicast::cluster::16b": "9.4", "multicast::cluster::32b": "9.4"},
+)
+CTA_MASK = Arg("ctaMask", "src", "u16", when=lambda q: q.get("multicast", "multicast::cluster::32b")[-3:] != "32b")
+WIDE_CTA_MASK = Arg("ctaMask32", "src", "u32", when=one_of("multicast", "multicast::cluster::32b"))
+"""``.multicast::cluster`` is ``::16b``: the mask has a bit per CTA of the cluster (PTX ISA 9.4, 9.7.10.28.4.1)."""
 
 
 def space(name: str, value: str, ptx: str = "") -> Slot:
@@ -40,8 +53,56 @@ _UNDEFINED = (
 )
 
 
+_WEAK = Slot("sem", ("weak",), optional=True, ptx={"weak": "9.3"})
+_RELAXED = Slot("sem", ("relaxed",), ptx={"relaxed": "9.3"})
+_B128 = Slot("type", ("b128",), kind="type", ptx={"b128": "9.3"})
+"""The elements of a strong copy."""
+_STRONG_TARGETS = ("sm_90a", "sm_100f", "sm_110f")
+"""Where strong copies are (PTX ISA 9.4, 9.7.10.28.4.1). The assembler, and so the table, holds only those to it that go
+from global memory to another CTA."""
+
+_REPORTS = (
+    "mbarrier::report::disabled",
+    *(f"mbarrier::report::validity::per_16bytes::{pattern}" for pattern in ("80000000", "8000", "80", "8")),
+    "mbarrier::report::validity::per_element::ff",
+)
+REPORT = Slot(
+    "report_mechanism",
+    _REPORTS,
+    optional=True,
+    needs=dict.fromkeys(_REPORTS, ("sm_107f",)),
+    ptx=dict.fromkeys(_REPORTS, "9.4"),
+)
+"""What a copy reports to an mbarrier of layout v1 (PTX ISA 9.4, 9.7.15.16.10)."""
+
+_IGNORE_OOB = Slot("ignore_oob", ("ignore_oob",), optional=True, ptx={"ignore_oob": "9.2"})
+_IGNORED = tuple(Arg(f"ignoreBytes{side}", "src", "u32", when=is_given("ignore_oob")) for side in ("Left", "Right"))
+
+
+def reports(q: Qualifiers) -> bool:
+    """Does a copy report to its mbarrier?"""
+    return q.get("report_mechanism", "mbarrier::report::disabled") != "mbarrier::report::disabled"
+
+
+def _is_modelled(match: Match) -> bool:
+    """Weak copies to at most 16 CTAs, without reports, of bytes that all have a value. Reductions of gpu and sys scope,
+    which are the scopes that they have by default, and of ``.f32`` those that flush subnormals.
+    """
+    q = match.q
+    ignored = [value(match.args[arg.name]) for arg in _IGNORED if arg.name in match.args]
+    return (
+        not reports(q)
+        and not ("noftz" in q and q["type"] == "f32")
+        and q.get("multicast") != "multicast::cluster::32b"
+        and all(expr == Const(0) for expr in ignored)
+        and (q.get("sem") != "relaxed" or ("redOp" in q and q["scope"] in ("gpu", "sys")))
+    )
+
+
 def _copy(match: Match) -> Op:
     q, args = match.q, match.args
+    if not _is_modelled(match):
+        return unsupported(match)
     return BulkCopy(
         dst=address(args["dstMem"]),
         src=address(args["srcMem"]),
@@ -54,7 +115,76 @@ def _copy(match: Match) -> Op:
         reduce=q.get("redOp"),
         type=q.get("type"),
         noftz="noftz" in q,
+        scope=q.get("scope"),
         **match.common,
+    )
+
+
+def _directions(strong: bool) -> tuple[Variant, ...]:
+    """The four directions of a copy, weak or strong."""
+    kind = "strong, " if strong else ""
+
+    def slots(scopes: tuple[str, ...], *rest: Slot) -> tuple[Slot, ...]:
+        return (_RELAXED, scope_slot(*scopes), *rest, _B128) if strong else (_WEAK, *rest)
+
+    return (
+        Variant(
+            name=f"{kind}global to shared::cta",
+            slots=slots(
+                (),
+                space("dst", "shared::cta", "8.6"),
+                space("src", "global"),
+                MBARRIER,
+                REPORT,
+                CACHE_HINT,
+                _IGNORE_OOB,
+            ),
+            args=(_DST, _SRC, _SIZE, *_IGNORED, _MBAR, CACHE_POLICY),
+            rules=(
+                Rule(
+                    lambda q: "ignore_oob" not in q or not reports(q),
+                    "report_mechanism",
+                    "'.{report_mechanism}' does not go with '.ignore_oob'",
+                    ".mbarrier::report::disabled",
+                ),
+            ),
+            lower=_copy,
+            completion="mbarrier",
+            ptx="8.6",
+            undefined=("the destination is not in the executing CTA",),
+        ),
+        Variant(
+            name=f"{kind}global to shared::cluster",
+            slots=slots(
+                (), space("dst", "shared::cluster"), space("src", "global"), MBARRIER, REPORT, MULTICAST, CACHE_HINT
+            ),
+            args=(_DST, _SRC, _SIZE, _MBAR, CTA_MASK, WIDE_CTA_MASK, CACHE_POLICY),
+            lower=_copy,
+            completion="mbarrier",
+            needs=_STRONG_TARGETS if strong else (),
+        ),
+        Variant(
+            name=f"{kind}shared::cta to shared::cluster",
+            slots=slots(("cta", "cluster"), space("dst", "shared::cluster"), space("src", "shared::cta"), MBARRIER),
+            args=(_DST, _SRC, _SIZE, _MBAR),
+            lower=_copy,
+            completion="mbarrier",
+            undefined=("the destination is in the executing CTA",),
+        ),
+        Variant(
+            name=f"{kind}shared::cta to global",
+            slots=slots(
+                (),
+                space("dst", "global"),
+                space("src", "shared::cta"),
+                GROUP,
+                CACHE_HINT,
+                Slot("cp_mask", ("cp_mask",), optional=True, needs={"cp_mask": SM_100}, ptx={"cp_mask": "8.6"}),
+            ),
+            args=(_DST, _SRC, _SIZE, CACHE_POLICY, Arg("byteMask", "src", "u16", when=is_given("cp_mask"))),
+            lower=_copy,
+            completion="bulk async-group",
+        ),
     )
 
 
@@ -66,45 +196,7 @@ BULK = Family(
     needs=SM_90,
     proxy="async",
     undefined=_UNDEFINED,
-    variants=(
-        Variant(
-            name="global to shared::cta",
-            slots=(space("dst", "shared::cta", "8.6"), space("src", "global"), MBARRIER, CACHE_HINT),
-            args=(_DST, _SRC, _SIZE, _MBAR, CACHE_POLICY),
-            lower=_copy,
-            completion="mbarrier",
-            ptx="8.6",
-            undefined=("the destination is not in the executing CTA",),
-        ),
-        Variant(
-            name="global to shared::cluster",
-            slots=(space("dst", "shared::cluster"), space("src", "global"), MBARRIER, MULTICAST, CACHE_HINT),
-            args=(_DST, _SRC, _SIZE, _MBAR, CTA_MASK, CACHE_POLICY),
-            lower=_copy,
-            completion="mbarrier",
-        ),
-        Variant(
-            name="shared::cta to shared::cluster",
-            slots=(space("dst", "shared::cluster"), space("src", "shared::cta"), MBARRIER),
-            args=(_DST, _SRC, _SIZE, _MBAR),
-            lower=_copy,
-            completion="mbarrier",
-            undefined=("the destination is in the executing CTA",),
-        ),
-        Variant(
-            name="shared::cta to global",
-            slots=(
-                space("dst", "global"),
-                space("src", "shared::cta"),
-                GROUP,
-                CACHE_HINT,
-                Slot("cp_mask", ("cp_mask",), optional=True, needs={"cp_mask": SM_100}, ptx={"cp_mask": "8.6"}),
-            ),
-            args=(_DST, _SRC, _SIZE, CACHE_POLICY, Arg("byteMask", "src", "u16", when=is_given("cp_mask"))),
-            lower=_copy,
-            completion="bulk async-group",
-        ),
-    ),
+    variants=(*_directions(strong=False), *_directions(strong=True)),
 )
 
 CLUSTER_REDUCTIONS: dict[str, tuple[str, ...]] = {
@@ -134,6 +226,16 @@ def _types(table: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(type_name for row in table.values() for type_name in row))
 
 
+_OPTIONAL_RELAXED = Slot("sem", ("relaxed",), optional=True, ptx={"relaxed": "9.3"})
+_ANY_SCOPE = scope_slot(optional=True)
+_CLUSTER_SCOPE = scope_slot("cta", "cluster", optional=True)
+
+
+def _keeps_subnormals(q: Qualifiers) -> bool:
+    """May ``.noftz`` be written (of ``.f32`` from PTX 9.4 on)?"""
+    return q["redOp"] == "add" and q["type"] in ("f16", "bf16", "f32")
+
+
 REDUCE = Family(
     name="cp.reduce.async.bulk",
     section="9.7.9.25.4.2",
@@ -146,6 +248,8 @@ REDUCE = Family(
         Variant(
             name="shared::cta to shared::cluster",
             slots=(
+                _OPTIONAL_RELAXED,
+                _CLUSTER_SCOPE,
                 space("dst", "shared::cluster"),
                 space("src", "shared::cta"),
                 MBARRIER,
@@ -153,13 +257,18 @@ REDUCE = Family(
                 Slot("type", ("b32", "u32", "s32", "b64", "u64"), kind="type"),
             ),
             args=(_DST, _SRC, _SIZE, _MBAR),
-            rules=(pairs("redOp", "type", CLUSTER_REDUCTIONS),),
+            rules=(
+                pairs("redOp", "type", CLUSTER_REDUCTIONS),
+                *require_scope_with_order(_OPTIONAL_RELAXED, _CLUSTER_SCOPE),
+            ),
             lower=_copy,
             completion="mbarrier",
         ),
         Variant(
             name="shared::cta to global",
             slots=(
+                _OPTIONAL_RELAXED,
+                _ANY_SCOPE,
                 space("dst", "global"),
                 space("src", "shared::cta"),
                 GROUP,
@@ -171,11 +280,18 @@ REDUCE = Family(
             args=(_DST, _SRC, _SIZE, CACHE_POLICY),
             rules=(
                 pairs("redOp", "type", GLOBAL_REDUCTIONS),
+                *require_scope_with_order(_OPTIONAL_RELAXED, _ANY_SCOPE),
                 Rule(
-                    lambda q: ("noftz" in q) == (q["redOp"] == "add" and q["type"] in ("f16", "bf16")),
+                    lambda q: _keeps_subnormals(q) or "noftz" not in q,
                     "noftz",
-                    "'.noftz' goes with '.add' of '.f16' and '.bf16', and only with those",
-                    lambda q: ".add.noftz" if q["type"] in ("f16", "bf16") and q["redOp"] == "add" else "no .noftz",
+                    "'.noftz' goes with '.add' of '.f16', '.bf16' and '.f32', and only with those",
+                    "no .noftz",
+                ),
+                Rule(
+                    lambda q: "noftz" in q or q["type"] == "f32" or not _keeps_subnormals(q),
+                    "noftz",
+                    "'.add' of '.{type}' needs '.noftz'",
+                    ".add.noftz",
                 ),
             ),
             lower=_copy,
@@ -211,7 +327,12 @@ def _commit(match: Match) -> Op:
     return Commit(family="bulk", **match.common)
 
 
+_RESTRICTIONS = ("sync_restrict::proxy::async", "sync_restrict::shared::cta", "sync_restrict::shared::cluster")
+
+
 def _wait(match: Match) -> Op:
+    if "restrict" in match.q:  # what such a wait orders has no text that we know (open question Q38)
+        return unsupported(match)
     return WaitGroup(family="bulk", pending=value(match.args["N"]), read="read" in match.q, **match.common)
 
 
@@ -231,7 +352,18 @@ WAIT = Family(
     needs=SM_90,
     variants=(
         Variant(
-            slots=(Slot("read", ("read",), optional=True),),
+            slots=(
+                Slot("read", ("read",), optional=True),
+                Slot("restrict", _RESTRICTIONS, optional=True, ptx=dict.fromkeys(_RESTRICTIONS, "9.5")),
+            ),
+            rules=(
+                Rule(
+                    lambda q: "read" not in q or q.get("restrict") != "sync_restrict::proxy::async",
+                    "restrict",
+                    "'.{restrict}' does not go with '.read'",
+                    "no .read",
+                ),
+            ),
             args=(Arg("N", "imm", low=0, high=2**31 - 1),),
             lower=_wait,
         ),

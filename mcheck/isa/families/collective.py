@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mcheck.ir.ops import Alu, Collective, Op
-from mcheck.isa.families.common import SM_90, SM_100, registers, unsupported, value
+from mcheck.isa.families.common import SM_90, registers, unsupported, value
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
 _SYNC = Slot("sync", ("sync",))
@@ -142,7 +142,7 @@ REDUX = Family(
             ),
             args=(Arg("d", "dst", "f32"), _A, _MASK),
             lower=unsupported,
-            needs=SM_100,
+            needs=("sm_100f",),
             ptx="8.6",
         ),
     ),

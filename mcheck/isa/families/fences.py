@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcheck.ir.ops import Fence, Op, ProxyFence
-from mcheck.isa.families.common import SM_90, address, scope_slot, value
+from mcheck.isa.families.common import SM_90, SM_100, address, scope_slot, unsupported, value
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
 SECTION = "9.7.13.4"
@@ -69,6 +69,18 @@ FENCE = Family(
             lower=_restricted,
             needs=SM_90,
             ptx="8.6",
+        ),
+        Variant(
+            name="release of reads of aliases",
+            slots=(
+                Slot("kind", ("alias",)),
+                Slot("sem", ("release",)),
+                Slot("restrict", ("sync_restrict::read",)),
+                Slot("scope", ("sys",)),
+            ),
+            lower=unsupported,
+            needs=SM_90,
+            ptx="9.5",
         ),
     ),
 )
@@ -157,6 +169,39 @@ PROXY = Family(
             needs=SM_90,
             ptx="8.3",
             proxy="tensormap",
+        ),
+        Variant(
+            name="one-way alias",
+            slots=(Slot("kind", ("alias",)), Slot("half", ("acquire", "release")), Slot("scope", ("sys",))),
+            lower=unsupported,
+            needs=SM_90,
+            ptx="9.4",
+        ),
+        Variant(
+            name="fabric",
+            slots=(
+                Slot("kind", ("generic::fabric", "fabric::generic", "fabric::fabric")),
+                Slot("alias", ("alias",)),
+                Slot("half", ("acquire", "release")),
+                Slot("scope", ("sys",)),
+            ),
+            lower=unsupported,
+            needs=SM_100,
+            ptx="9.3",
+            proxy="fabric",
+        ),
+        Variant(
+            name="async release of reads",
+            slots=(
+                _ASYNC_HALF,
+                Slot("half", ("release",)),
+                Slot("restrict", ("sync_restrict::shared::cluster::read",)),
+                Slot("scope", ("cluster",)),
+            ),
+            lower=unsupported,
+            needs=SM_90,
+            ptx="9.4",
+            proxy="async",
         ),
         Variant(
             name="async acquire",

@@ -7,6 +7,7 @@ Defaults: an arrive is ``.release.cta``, a wait ``.acquire.cta``, expect_tx and 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from mcheck.ir.ops import (
     CpAsyncArrive,
@@ -18,7 +19,16 @@ from mcheck.ir.ops import (
     MbarrierWait,
     Op,
 )
-from mcheck.isa.families.common import SM_80, SM_90, address, optional_value, register, require_scope_with_order, value
+from mcheck.isa.families.common import (
+    SM_80,
+    SM_90,
+    address,
+    optional_value,
+    register,
+    require_scope_with_order,
+    unsupported,
+    value,
+)
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
 
 LIMIT = 2**20 - 1
@@ -35,6 +45,14 @@ _B64 = Slot("type", ("b64",), kind="type")
 _ADDR = Arg("addr", "mem", space="shared")
 _SCOPE = Slot("scope", ("cta", "cluster"), optional=True, needs={"cluster": SM_90})
 
+_LAYOUTS = ("layout::v0", "layout::v1")
+_LAYOUT = Slot(
+    "layout", _LAYOUTS, optional=True, needs=dict.fromkeys(_LAYOUTS, SM_90), ptx=dict.fromkeys(_LAYOUTS, "9.3")
+)
+"""Objects of layout v0 complete their primary and their conditional phase at once, and report nothing (PTX ISA 9.4,
+9.7.15.16.5). One of v1 is not modelled, so what is asked of phases is asked of v0."""
+_PHASES = ("phase_type::primary", "phase_type::conditional")
+
 _RELAXED = Slot("sem", ("relaxed",), optional=True)
 
 _NOT_VALID = "the address does not hold a valid mbarrier object"
@@ -45,6 +63,8 @@ def _space(q: Qualifiers) -> str:
 
 
 def _init(match: Match) -> Op:
+    if match.q.get("layout") == "layout::v1":  # phases that reports hold back
+        return unsupported(match)
     return MbarrierInit(address=address(match.args["addr"]), count=value(match.args["count"]), **match.common)
 
 
@@ -66,6 +86,16 @@ def _tx(kind: str) -> Callable[[Match], Op]:
     return lower
 
 
+_MULTICAST = Slot(
+    "multicast",
+    ("multicast::cluster::32b",),
+    needs={"multicast::cluster::32b": ("sm_107f",)},
+    ptx={"multicast::cluster::32b": "9.4"},
+)
+_ANYWHERE = replace(_REMOTE, optional=True)
+_MASK = Arg("ctaMask", "src", "u32")
+
+
 def _transaction(kind: str, section: str) -> Family:
     return Family(
         name=f"mbarrier.{kind}_tx",
@@ -80,6 +110,13 @@ def _transaction(kind: str, section: str) -> Family:
                 args=(_ADDR, Arg("txCount", "src", "u32")),
                 rules=require_scope_with_order(_RELAXED, _SCOPE),
                 lower=_tx(kind),
+            ),
+            Variant(
+                name="multicast",
+                slots=(_RELAXED, _SCOPE, _ANYWHERE, _MULTICAST, _B64),
+                args=(_ADDR, Arg("txCount", "src", "u32"), _MASK),
+                rules=require_scope_with_order(_RELAXED, _SCOPE),
+                lower=unsupported,
             ),
         ),
     )
@@ -140,6 +177,13 @@ def _arrivals(name: str, section: str) -> tuple[Family, Family]:
                 ptx="8.0",
             ),
             Variant(
+                name="multicast",
+                slots=(sem, _SCOPE, _ANYWHERE, _MULTICAST, _B64),
+                args=(sink, _ADDR, count, _MASK),
+                rules=rules,
+                lower=unsupported,
+            ),
+            Variant(
                 name="noComplete",
                 slots=(
                     Slot("noComplete", ("noComplete",)),
@@ -172,6 +216,13 @@ def _arrivals(name: str, section: str) -> tuple[Family, Family]:
                 rules=rules,
                 lower=lower,
             ),
+            Variant(
+                name="multicast",
+                slots=(sem, _SCOPE, _ANYWHERE, _MULTICAST, _B64),
+                args=(sink, _ADDR, tx, _MASK),
+                rules=rules,
+                lower=unsupported,
+            ),
         ),
     )
     return plain, expecting
@@ -200,9 +251,13 @@ def _waits(name: str) -> tuple[Family, Family]:
     sem = Slot("sem", ("acquire", "relaxed"), optional=True, needs={"relaxed": SM_90}, ptx={"relaxed": "8.6"})
     hint = (Arg("suspendTimeHint", "src", "u32", optional=True),) if blocking else ()
     done = Arg("waitComplete", "wait", "pred")
+    report = Arg("waitComplete|reportPredicate", "pair", "pred")
     rules: tuple[Rule, ...] = require_scope_with_order(sem, _SCOPE)
-    slots = (sem, _SCOPE, _OWN, _B64)
     lower = _wait(blocking)
+
+    def phase(*legal: str, optional: bool = True) -> Slot:
+        needs = dict.fromkeys(legal, SM_90)
+        return Slot("phase_type", legal, optional=optional, needs=needs, ptx=dict.fromkeys(legal, "9.3"))
 
     def family(suffix: str, ptx: str, operand: Arg) -> Family:
         return Family(
@@ -212,7 +267,21 @@ def _waits(name: str) -> tuple[Family, Family]:
             ptx="7.8" if blocking else ptx,
             needs=SM_90 if blocking else SM_80,
             undefined=(_NOT_VALID, "the phase is neither the current one nor the one before"),
-            variants=(Variant(slots=slots, args=(done, _ADDR, operand, *hint), rules=rules, lower=lower),),
+            variants=(
+                Variant(
+                    slots=(phase(*(_PHASES if suffix else _PHASES[:1])), sem, _SCOPE, _OWN, _B64),
+                    args=(done, _ADDR, operand, *hint),
+                    rules=rules,
+                    lower=lower,
+                ),
+                Variant(
+                    name="with its report",
+                    slots=(phase(_PHASES[0], optional=False), sem, _SCOPE, _OWN, _B64),
+                    args=(report, _ADDR, operand, *hint),
+                    rules=rules,
+                    lower=unsupported,
+                ),
+            ),
         )
 
     return family("", "7.0", Arg("state", "src", "u64")), family(".parity", "7.1", Arg("phaseParity", "src", "u32"))
@@ -236,7 +305,7 @@ FAMILIES = (
         ptx="7.0",
         needs=SM_80,
         undefined=("the location holds a valid mbarrier object", "count outside 1 to 2^20 - 1"),
-        variants=(Variant(slots=(_OWN, _B64), args=(_ADDR, Arg("count", "src", "u32")), lower=_init),),
+        variants=(Variant(slots=(_LAYOUT, _OWN, _B64), args=(_ADDR, Arg("count", "src", "u32")), lower=_init),),
     ),
     Family(
         name="mbarrier.inval",
@@ -277,7 +346,26 @@ FAMILIES = (
         needs=SM_80,
         undefined=("the state does not come from a noComplete arrive",),
         variants=(
-            Variant(slots=(_B64,), args=(Arg("count", "dst", "u32"), Arg("state", "src", "u64")), lower=_pending),
+            Variant(
+                slots=(replace(_LAYOUT, values=("layout::v0",)), _B64),
+                args=(Arg("count", "dst", "u32"), Arg("state", "src", "u64")),
+                lower=_pending,
+            ),
+        ),
+    ),
+    Family(
+        name="mbarrier.check_layout",
+        section="9.7.13.15",
+        title="ask for the layout of an mbarrier object",
+        ptx="9.3",
+        needs=SM_90,
+        undefined=(_NOT_VALID,),
+        variants=(
+            Variant(
+                slots=(replace(_LAYOUT, optional=False), _OWN, _B64),
+                args=(Arg("p", "dst", "pred"), _ADDR),
+                lower=unsupported,
+            ),
         ),
     ),
 )

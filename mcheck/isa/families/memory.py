@@ -16,6 +16,7 @@ from mcheck.isa.families.common import (
     registers,
     scope_slot,
     shared_space,
+    unsupported,
     value,
     values,
     vector_length,
@@ -90,7 +91,7 @@ _RULES = (
 def _load(match: Match) -> Op:
     q = match.q
     volatile = "volatile" in q or "mmio" in q
-    sem = "relaxed" if volatile else q.get("sem", "weak")
+    sem = q.get("sem", "relaxed" if volatile else "weak")
     return Load(
         dsts=registers(match.args["d"]),
         address=address(match.args["a"]),
@@ -107,7 +108,7 @@ def _load(match: Match) -> Op:
 def _store(match: Match) -> Op:
     q = match.q
     volatile = "volatile" in q or "mmio" in q
-    sem = "relaxed" if volatile else q.get("sem", "weak")
+    sem = q.get("sem", "relaxed" if volatile else "weak")
     return Store(
         srcs=values(match.args["b"]),
         address=address(match.args["a"]),
@@ -178,7 +179,7 @@ LD = Family(
             name="mmio",
             slots=(
                 Slot("mmio", ("mmio",)),
-                Slot("sem", ("relaxed",)),
+                Slot("sem", ("relaxed", "acquire"), ptx={"acquire": "9.5"}),
                 Slot("scope", ("sys",)),
                 Slot("space", ("global",), optional=True, kind="space"),
                 Slot("type", TYPES, kind="type"),
@@ -187,6 +188,25 @@ LD = Family(
             lower=_load,
             needs=("sm_70",),
             ptx="8.2",
+        ),
+        Variant(
+            name="readonly proxy",
+            slots=(
+                Slot("space", ("global",), optional=True, kind="space"),
+                Slot("nc", ("nc",), optional=True),
+                Slot("vec", ("v2", "v4", "v8"), optional=True),
+                Slot("type", tuple(kind for kind in TYPES if kind != "b128"), kind="type"),
+                Slot("proxy", ("proxy::readonly",)),
+            ),
+            args=_LD_ARGS,
+            rules=(
+                *_RULES,
+                Rule(lambda q: "nc" not in q or "space" in q, "nc", "'.nc' needs a state space", ".global"),
+            ),
+            requirements=_WIDE,
+            lower=unsupported,
+            needs=SM_90,
+            ptx="9.4",
         ),
         *(
             Variant(
@@ -262,7 +282,7 @@ ST = Family(
             name="mmio",
             slots=(
                 Slot("mmio", ("mmio",)),
-                Slot("sem", ("relaxed",)),
+                Slot("sem", ("relaxed", "release"), ptx={"release": "9.5"}),
                 Slot("scope", ("sys",)),
                 Slot("space", ("global",), optional=True, kind="space"),
                 Slot("type", TYPES, kind="type"),

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from mcheck.ir.ops import Op, Prefetch, TensorCopy
-from mcheck.isa.families.bulk import CTA_MASK, GROUP, MBARRIER, MULTICAST, space
-from mcheck.isa.families.common import CACHE_HINT, CACHE_POLICY, SM_90, address, coordinates, optional_value, values
+from mcheck.isa.families.bulk import CTA_MASK, GROUP, MBARRIER, MULTICAST, REPORT, WIDE_CTA_MASK, reports, space
+from mcheck.isa.families.common import (
+    CACHE_HINT,
+    CACHE_POLICY,
+    SM_90,
+    address,
+    coordinates,
+    optional_value,
+    unsupported,
+    values,
+)
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
 
 _DIM = Slot("dim", ("1d", "2d", "3d", "4d", "5d"))
@@ -75,6 +84,8 @@ _UNDEFINED = (
 
 def _load(match: Match) -> Op:
     q, args = match.q, match.args
+    if reports(q) or q.get("multicast") == "multicast::cluster::32b":
+        return unsupported(match)
     info = args.get("im2colInfo")
     return TensorCopy(
         kind="load",
@@ -124,6 +135,7 @@ TENSOR = Family(
                 space("src", "global"),
                 _load_mode(_GATHER_CTA),
                 MBARRIER,
+                REPORT,
                 _CTA_GROUP,
                 CACHE_HINT,
             ),
@@ -143,6 +155,7 @@ TENSOR = Family(
                 _load_mode(_SPECIFIC),
                 MBARRIER,
                 MULTICAST,
+                REPORT,
                 _CTA_GROUP,
                 CACHE_HINT,
             ),
@@ -152,6 +165,7 @@ TENSOR = Family(
                 Arg("mbar", "mem", space="shared"),
                 _INFO,
                 CTA_MASK,
+                WIDE_CTA_MASK,
                 CACHE_POLICY,
             ),
             rules=_RULES,

@@ -120,7 +120,9 @@ def _commit(match: Match) -> Op:
     return TensorCommit(address=address(match.args["mbar"]), cta_mask=optional_value(match, "ctaMask"), **match.common)
 
 
-_KIND = Slot("kind", ("kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8"))
+_KIND = Slot(
+    "kind", ("kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8"), needs={"kind::i8": ("sm_100a", "sm_110a")}
+)
 _SCALED = Slot("kind", ("kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4"))
 _MATRICES = (Arg("d", "range"), Arg("a", "range"), Arg("b", "range"))
 _TRAILING = (Arg("idesc", "src", "b32", optional=True), Arg("enable-input-d", "pred", optional=True))

@@ -16,7 +16,7 @@ _NEW = ("sm_100f", "sm_110f", "sm_120f")
 _CODES: tuple[tuple[str, int, dict[int, tuple[str, ...]], tuple[str, ...]], ...] = (
     ("elemtype", 15, dict.fromkeys((13, 14, 15), _NEW), ()),
     ("interleave_layout", 2, {}, ()),
-    ("swizzle_mode", 4, {4: ("sm_103a",)}, ()),
+    ("swizzle_mode", 4, {4: ("sm_103a", "sm_107a")}, ()),
     ("swizzle_atomicity", 3, {}, _NEW),
     ("fill_mode", 1, {}, ()),
 )

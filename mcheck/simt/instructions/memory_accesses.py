@@ -12,6 +12,7 @@ from mcheck.base.errors import Unsupported
 from mcheck.frontend.ptx import lane_arithmetic, taint
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
+from mcheck.frontend.ptx.instruction_forms import READONLY
 from mcheck.frontend.ptx.lane_arithmetic import Word, truncate
 from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.frontend.ptx.memory_layout import GAP, LOCAL_BASE, PARAM_BASE
@@ -116,6 +117,8 @@ def _state_space(statement: ptx.Statement) -> str:
 @register_maker("ld", "ldu")
 def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``ld``: weak loads return the value in the order of this run."""
+    if READONLY in statement.opcode:
+        operation_template(unit.function, statement)  # raises, for it has no model
     target, place = statement.operands[:2]
     assert isinstance(place, ptx.Address)
     space, kind = _state_space(statement), statement.opcode[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,17 @@ def test_what_a_later_ptx_may_have_added_is_not_followed_and_no_mistake(tmp_path
     found = check(tmp_path, text.replace(".version 8.0", ".version 9.7"))
     assert found.return_value == 3
     assert "'.novel' is not a qualifier of 'ld' (up to PTX 9.1; the module is of 9.7) (line 14)" in found.output
+
+
+@pytest.mark.parametrize(
+    "load", ["ld.global.u32.proxy::readonly %r3, [%rd1]", "ld.proxy::readonly.global.u32 %r3, [%rd1]"]
+)
+def test_a_load_through_the_readonly_proxy_is_named(tmp_path: Path, load: str) -> None:
+    text = re.sub(r"ld\.shared\.u32 %r3, \[[^]]*\]", f".reg .b64 %rd<2>; mov.u64 %rd1, 0; {load}", TEXT)
+    assert load in text
+    found = check(tmp_path, text.replace(".version 8.0", ".version 9.5"))
+    assert found.return_value == 3
+    assert f"'{load}' is legal but not modelled" in found.output
 
 
 def test_names_and_instructions_are_told_together() -> None:
