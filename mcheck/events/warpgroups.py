@@ -26,7 +26,24 @@ def is_committer(thread: Thread) -> bool:
 
 def committing_threads(program: Program, warpgroup: Warpgroup) -> tuple[int, ...]:
     """The threads that commit the groups of a warpgroup."""
-    return tuple(t.index for t in program.threads if t.place.warpgroup == warpgroup and is_committer(t))
+    return _committers(program).get(warpgroup, ())
+
+
+_LATEST: list[tuple[Program, dict[Warpgroup, tuple[int, ...]]]] = []
+"""The program that was asked about last: every commit of a group asks, and the answer reads the code of all threads."""
+
+
+def _committers(program: Program) -> dict[Warpgroup, tuple[int, ...]]:
+    """The threads that commit groups, by warpgroup."""
+    for known, found in _LATEST:
+        if known is program:
+            return found
+    found = {}
+    for thread in program.threads:
+        if is_committer(thread):
+            found[thread.place.warpgroup] = (*found.get(thread.place.warpgroup, ()), thread.index)
+    _LATEST[:] = [(program, found)]
+    return found
 
 
 def group_key(warpgroup: Warpgroup, number: int) -> tuple[object, ...]:
