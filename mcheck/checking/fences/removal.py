@@ -1,0 +1,59 @@
+"""Which edits leave a program proved, each alone and as many as possible together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mcheck.base.records import dataclass
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.fences.candidates import Edit, apply_edits, find_edits
+from mcheck.checking.run.result import Result
+
+Check = Callable[[str], Result]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """An edit with the result of checking the program so changed."""
+
+    edit: Edit
+    result: Result
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The codes of what the check finds then."""
+        return tuple(sorted({str(finding.code) for finding in self.result.findings}))
+
+
+@dataclass(frozen=True, slots=True)
+class Removals:
+    """The edits that a proved program allows alone, those it does not, and a set that it allows together."""
+
+    removable: tuple[Tried, ...]
+    needed: tuple[Tried, ...]
+    together: tuple[Edit, ...]
+
+
+def find_removals(text: str, check: Check) -> Removals | None:
+    """What a proved program can do without; ``None`` if it is not proved as it is."""
+    if not is_proved(check(text)):
+        return None
+    tried = tuple(Tried(edit, check(apply_edits(text, (edit,)))) for edit in find_edits(text))
+    removable = tuple(each for each in tried if is_proved(each.result))
+    needed = tuple(each for each in tried if not is_proved(each.result))
+    return Removals(removable, needed, _join([each.edit for each in removable], text, check))
+
+
+def is_proved(result: Result) -> bool:
+    """Whether the check proves the program without a finding that a comment or an option leaves out."""
+    return result.verdict == Verdict.PROVED and not (result.findings or result.suppressed or result.deselected)
+
+
+def _join(edits: Sequence[Edit], text: str, check: Check) -> tuple[Edit, ...]:
+    """A set of these edits that leaves the program proved; removals come before weakenings."""
+    kept: tuple[Edit, ...] = ()
+    for edit in sorted(edits, key=lambda edit: edit.replacement is not None):
+        more = (*kept, edit)
+        if all(edit.start != other.start for other in kept) and is_proved(check(apply_edits(text, more))):
+            kept = more
+    return tuple(sorted(kept, key=lambda edit: edit.start))
