@@ -35,3 +35,19 @@ def test_the_only_proxy_fence_is_needed_and_a_second_one_is_not() -> None:
 @pytest.mark.parametrize("hidden", ["// fence.sc.gpu;", "/* fence.sc.gpu; */"])
 def test_comments_are_no_candidates(hidden: str) -> None:
     assert find_edits(hidden + "\n") == ()
+
+
+def test_a_row_of_several_threads_is_no_candidate() -> None:
+    assert find_edits(" fence.sc.gpu | fence.sc.gpu ;\n") == ()
+
+
+def test_a_weaker_statement_keeps_its_guard_and_the_other_lines() -> None:
+    text = "  @p fence.sc.sys;\n  @p ld.acquire.sys.u32 r0, [x];\n"
+    assert [(edit.line, edit.replacement) for edit in find_edits(text)] == [
+        (1, None),
+        (1, "@p fence.acq_rel.sys;"),
+        (1, "@p fence.sc.gpu;"),
+        (2, "@p ld.relaxed.sys.u32 r0, [x];"),
+        (2, "@p ld.acquire.gpu.u32 r0, [x];"),
+    ]
+    assert apply_edits(text, find_edits(text)[:1]) == "  \n  @p ld.acquire.sys.u32 r0, [x];\n"

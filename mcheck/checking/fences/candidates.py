@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from mcheck.base.records import dataclass
 
 _HIDDEN = re.compile(r"/\*.*?\*/|//[^\n]*|\"[^\"\n]*\"", re.DOTALL)
-_STATEMENT = re.compile(r"(?:^|(?<=[;{}\n]))[ \t]*(?P<text>(?P<guard>@!?%?\w+\s+)?(?P<instruction>[a-z][^;{}\n]*;))")
+_STATEMENT = re.compile(r"(?:^|(?<=[;{}\n]))[ \t]*(?P<text>(?P<guard>@!?%?\w+\s+)?(?P<instruction>[a-z][^;{}|\n]*;))")
 _REMOVABLE = re.compile(
     r"fence\.|membar\b|wgmma\.fence\b|tcgen05\.fence|bar\.(warp\.)?sync\b|barrier\.|cp\.async\.(bulk\.)?wait_(group|all)\b"
 )
