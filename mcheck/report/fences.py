@@ -6,18 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 
 from mcheck import __version__
-from mcheck.base.records import dataclass
-from mcheck.base.verdicts import Verdict
+from mcheck.checking.fences.examination import Examined
 from mcheck.checking.fences.removal import Removals
-
-
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """A file with the verdict on it as it is; ``removals`` of a proved one."""
-
-    path: str
-    verdict: Verdict
-    removals: Removals | None
 
 
 def document(examined: Sequence[Examined]) -> str:

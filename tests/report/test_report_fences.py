@@ -3,21 +3,14 @@
 import json
 from pathlib import Path
 
-from mcheck.checking.check.command import check_case
-from mcheck.checking.fences.removal import find_removals
-from mcheck.checking.run.case import Case, Options, Settings
-from mcheck.checking.run.result import Result
-from mcheck.report.fences import Examined, document, lines
+from mcheck.checking.fences.examination import examine
+from mcheck.report.fences import document, lines
 
 KERNEL = Path("litmus/kernels/A05-same-thread-without-proxy-fence-fixed.litmus")
 
 
 def test_json_and_text_name_the_needed_proxy_fence() -> None:
-    def check(text: str) -> Result:
-        return check_case(Case(str(KERNEL), text=text), Settings(timeout=20), Options())
-
-    text = KERNEL.read_text()
-    examined = Examined(str(KERNEL), check(text).verdict, find_removals(text, check))
+    examined = examine(str(KERNEL), 20)
     (entry,) = json.loads(document([examined]))["results"]
     assert list(entry) == ["path", "verdict", "removable", "needed", "together", "repairs"]
     assert entry["verdict"] == "proved"

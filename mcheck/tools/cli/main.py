@@ -33,6 +33,7 @@ and find nothing, as what is imported stays.
 COMMANDS = (
     "run",
     "check",
+    "fences",
     "cuda",
     "outcomes",
     "exec",
