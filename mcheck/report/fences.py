@@ -20,6 +20,7 @@ def lines(examined: Examined) -> Iterator[str]:
     """The lines of text about one file."""
     yield f"{examined.path}: {examined.verdict}"
     if examined.removals is None:
+        yield f"  not examined: {examined.reason}"
         return
     for each in examined.removals.removable:
         weaker = each.edit.replacement
@@ -54,4 +55,5 @@ def _entry(examined: Examined) -> dict[str, object]:
         ],
         "together": [edit.line for edit in found.together],
         "repairs": [],
+        "reason": examined.reason,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from time import perf_counter
 
@@ -15,11 +16,16 @@ from mcheck.checking.run.result import Result
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A file with the verdict on it as it is; ``removals`` of a proved one."""
+    """A file with the verdict on it as it is; ``removals`` of a proved one, or why there are none."""
 
     path: str
     verdict: Verdict
     removals: Removals | None
+    reason: str | None = None
+
+
+BLOCK = re.compile(r"@[^{}|;]*\{")
+"""The beginning of a role in block form."""
 
 
 def examine(path: str, timeout: float | None) -> Examined:
@@ -30,4 +36,17 @@ def examine(path: str, timeout: float | None) -> Examined:
         left = None if timeout is None else max(timeout - (perf_counter() - started), 0.001)
         return check_case(Case(path, text=changed), Settings(timeout=left), Options())
 
-    return Examined(path, check(text).verdict, find_removals(text, check))
+    first = check(text)
+    reason = _reason(first, text)
+    return Examined(path, first.verdict, None if reason else find_removals(text, check), reason)
+
+
+def _reason(first: Result, text: str) -> str | None:
+    """Why a program is not examined, if it is not."""
+    if first.verdict != Verdict.PROVED:
+        return first.reason or "only what is proved is examined: see mcheck check"
+    if BLOCK.search(text) is None:
+        return "tests in columns are not examined, only roles in blocks"
+    if first.kind != "none":
+        return "a condition is not examined, only findings: without it, mcheck fences says what they need"
+    return None

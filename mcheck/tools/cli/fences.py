@@ -12,7 +12,8 @@ import click
 def command(paths: tuple[str, ...], timeout: float | None, form: str) -> int:
     """Show which fences, barriers, waits, orders and scopes of a proved sketch can go or be weaker.
 
-    Each is removed or weakened in the text, and the program checked again: only a proof counts.
+    Each is removed or weakened in the text, and the program checked again: only a proof counts. Litmus files in block
+    form are examined; repairs of findings, modules and conditions are not.
     """
     from mcheck.checking.fences.examination import examine
     from mcheck.checking.run.collect import collect_tests
