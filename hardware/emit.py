@@ -275,12 +275,10 @@ class Printer:
                 return [*(self.reg(d) for d in op.dsts), *(self.number(s) for s in op.srcs)]
             case ops.Load():
                 dsts = [self.reg(d) for d in op.dsts]
-                first = dsts[0] if len(dsts) == 1 else "{" + ", ".join(dsts) + "}"
-                return [first, f"[{self.address(op.address)}]"]
+                return [_vector(op, dsts), f"[{self.address(op.address)}]"]
             case ops.Store():
                 srcs = [self.number(s) for s in op.srcs]
-                last = srcs[0] if len(srcs) == 1 else "{" + ", ".join(srcs) + "}"
-                return [f"[{self.address(op.address)}]", last]
+                return [f"[{self.address(op.address)}]", _vector(op, srcs)]
             case ops.Fence() | ops.ProxyFence() | ops.ClusterBarrier() | ops.Commit():
                 return []
             case ops.Barrier():
@@ -342,3 +340,10 @@ def opcode(op: Op) -> str:
     while text.startswith("@"):
         text = text.split(None, 1)[1]
     return text.split(None, 1)[0].rstrip(";")
+
+
+def _vector(op: ops.Load | ops.Store, values: list[str]) -> str:
+    """The registers of an access; ldmatrix and stmatrix have one for 8 rows, in braces even if it is only one."""
+    if op.matrix_rows:
+        return "{" + ", ".join(values[: op.matrix_rows // 8]) + "}"
+    return values[0] if len(values) == 1 else "{" + ", ".join(values) + "}"

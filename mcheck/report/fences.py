@@ -31,7 +31,10 @@ def lines(examined: Examined) -> Iterator[str]:
             why = ", ".join(each.codes) or f"without it the answer is {each.result.verdict}"
             yield f"  {each.edit.line}: {each.edit.instruction} is needed: {why}"
     if examined.removals.together:
-        yield "  together: lines " + ", ".join(str(edit.line) for edit in examined.removals.together)
+        yield "  together:"
+    for edit in examined.removals.together:
+        change = "goes" if edit.replacement is None else f"becomes {edit.replacement}"
+        yield f"    {edit.line}: {edit.instruction} {change}"
 
 
 def _entry(examined: Examined) -> dict[str, object]:

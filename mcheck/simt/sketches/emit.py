@@ -28,6 +28,10 @@ def emit_sketch(way: ClusterTrace, sources: Sources) -> str:
     Raises ``Unsupported``, naming the line of the module, for operations that a sketch cannot express.
     """
     program = way.program
+    for op in program.operations:
+        if op.text.startswith("clusterlaunchcontrol."):
+            where = f"line {op.span.line}: " if op.span is not None else ""
+            raise Unsupported(f"{where}a sketch does not say which clusters a request gets")
     waits = [_ends_blocked(thread.code) for thread in program.threads]
     known = declare_objects(program)
     found = find_roles(program, known)
