@@ -28,8 +28,10 @@ def lines(examined: Examined) -> Iterator[str]:
         yield f"  {each.edit.line}: {each.edit.instruction} {change}"
     for each in examined.removals.needed:
         if each.edit.replacement is None:
-            why = ", ".join(each.codes) or f"without it the answer is {each.result.verdict}"
-            yield f"  {each.edit.line}: {each.edit.instruction} is needed: {why}"
+            yield f"  {each.edit.line}: {each.edit.instruction} is needed: {', '.join(each.codes)}"
+    for each in examined.removals.undecided:
+        if each.edit.replacement is None:
+            yield f"  {each.edit.line}: {each.edit.instruction} stays: without it the answer is {each.result.verdict}"
     if examined.removals.together:
         yield "  together:"
     for edit in examined.removals.together:
@@ -38,7 +40,7 @@ def lines(examined: Examined) -> Iterator[str]:
 
 
 def _entry(examined: Examined) -> dict[str, object]:
-    found = examined.removals or Removals((), (), ())
+    found = examined.removals or Removals((), (), (), ())
     return {
         "path": examined.path,
         "verdict": str(examined.verdict),
@@ -54,6 +56,11 @@ def _entry(examined: Examined) -> dict[str, object]:
         "needed": [
             {"line": each.edit.line, "instruction": each.edit.instruction, "without_it": list(each.codes)}
             for each in found.needed
+            if each.edit.replacement is None
+        ],
+        "undecided": [
+            {"line": each.edit.line, "instruction": each.edit.instruction, "verdict": str(each.result.verdict)}
+            for each in found.undecided
             if each.edit.replacement is None
         ],
         "together": [edit.line for edit in found.together],

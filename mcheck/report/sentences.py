@@ -9,7 +9,7 @@ from mcheck.ir.memory import TENSOR_MEMORY
 from mcheck.report.deadlocks import describe_deadlock
 
 _AT_ITS_CTA = re.compile(r"@\d+(?=\b|$)")
-_LONG_NAME = re.compile(r"([A-Za-z_$][\w$.]*(?:\[\d+\])*) \(\w+@\d+[^)]*\)")
+_LONG_NAME = re.compile(r"(?<![\w$.])([A-Za-z_$][\w$.]*(?:\[\d+\])*) \(\w+@\d+[^)]*\)")
 """An object with its address behind it: ``full[0] (memory@1 + 0x6000, stage 0 of 3)``."""
 _PLAIN_NAME = re.compile(r"(?<![`\w$])([A-Za-z_$][\w$.]*(?:\[\d+\])*)@(\d+)\b(?!`)")
 _ACTOR = re.compile(r"^(?P<who>[\w.]+(?:\[[^\]]*\])?): (?P<verb>(?:uses|exits|may|reads|copies|arrives|ends)\b)?")

@@ -84,7 +84,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[str]]:
     (folder / "several.json").write_text('{"launches": [{"grid": 1}, {"grid": 2, "gpu": 1}]}')
     found: dict[str, frozenset[str]] = {}
     for command, *words in COMMANDS:
-        given = [str(folder / w) if (folder / w).exists() else w for w in words]
+        given = [str(folder / w) if (folder / w).exists() or w.endswith(".json") else w for w in words]
         with contextlib.redirect_stdout(io.StringIO()) as said:
             main([command, *given, "--format", "json"])
         found[command] = found.get(command, frozenset()) | frozenset(keys(json.loads(said.getvalue())))

@@ -27,10 +27,13 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Removals:
-    """The edits that a proved program allows alone, those it does not, and a set that it allows together."""
+    """The edits that a proved program allows alone, those after which there is a finding, those of which the check
+    decides neither, and a set that the program allows together.
+    """
 
     removable: tuple[Tried, ...]
     needed: tuple[Tried, ...]
+    undecided: tuple[Tried, ...]
     together: tuple[Edit, ...]
 
 
@@ -40,8 +43,10 @@ def find_removals(text: str, check: Check) -> Removals | None:
         return None
     tried = tuple(Tried(edit, check(apply_edits(text, (edit,)))) for edit in find_edits(text))
     removable = tuple(each for each in tried if is_proved(each.result))
-    needed = tuple(each for each in tried if not is_proved(each.result))
-    return Removals(removable, needed, _join([each.edit for each in removable], text, check))
+    needed = tuple(each for each in tried if each.result.verdict == Verdict.FINDING)
+    open_ones = (Verdict.BOUNDED, Verdict.UNKNOWN)  # an edit that no assembler would take is none
+    undecided = tuple(each for each in tried if each.result.verdict in open_ones)
+    return Removals(removable, needed, undecided, _join([each.edit for each in removable], text, check))
 
 
 def is_proved(result: Result) -> bool:
