@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from math import prod
+from os import PathLike, fspath
 from typing import Any, Final
 
 from mcheck.base.errors import InputError, Span, Unsupported
@@ -160,9 +161,10 @@ def read_notes(node: Node) -> tuple[str, ...]:
     return tuple(node.value)
 
 
-def from_file(path: str) -> LaunchDescription:
+def from_file(path: str | PathLike[str]) -> LaunchDescription:
     """The launch in the file at ``path``; raises ``InputError``."""
-    return from_text(read_source(path), path)
+    name = fspath(path)
+    return from_text(read_source(name), name)
 
 
 def from_object(launch: Mapping[str, Any]) -> LaunchDescription:
