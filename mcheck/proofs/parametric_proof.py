@@ -118,18 +118,18 @@ def prove(
     def prove_with(rounds: LoopPeriodicity) -> Proof:
         return _with_mode(_Prover(program, model, profile, unroll, limit, rounds, suffices, passes), _Prover.prove_all)
 
+    early = None
     try:
         rounds = program.rounds()
-        if rounds.least <= FEW:
-            return prove_with(rounds)
-        early, change = _prove_early(program, prove_with)
+        if rounds.least > FEW:
+            early = _prove_early(program, prove_with)
         proof = prove_with(rounds)
-        return replace(proof, smaller={n: a for n, a in early.items() if n < proof.first} | dict(proof.smaller))
     except Aperiodic as error:
-        if not error.known:
-            early, change = _prove_early(program, prove_with)
-            error.known, error.turn = early, change if error.turn is None else error.turn
+        error.known, change = early or _prove_early(program, prove_with)
+        error.turn = change if error.turn is None else error.turn
         raise
+    known = {} if early is None else early[0]
+    return replace(proof, smaller={n: a for n, a in known.items() if n < proof.first} | dict(proof.smaller))
 
 
 def _prove_early(

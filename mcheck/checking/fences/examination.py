@@ -9,7 +9,7 @@ from time import perf_counter
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.command import check_case
-from mcheck.checking.fences.removal import Removals, find_removals
+from mcheck.checking.fences.removal import Removals, find_removals, is_proved
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.checking.run.result import Result
 
@@ -43,8 +43,8 @@ def examine(path: str, timeout: float | None) -> Examined:
 
 def _reason(first: Result, text: str) -> str | None:
     """Why a program is not examined, if it is not."""
-    if first.verdict != Verdict.PROVED:
-        return first.reason or "only what is proved is examined: see mcheck check"
+    if not is_proved(first):
+        return first.reason or "only what is proved without any finding is examined: see mcheck check"
     if BLOCK.search(text) is None:
         return "tests in columns are not examined, only roles in blocks"
     if first.kind != "none":

@@ -343,7 +343,7 @@ class Question:
             return None
         while True:
             self._flush()
-            given = [self._expression(x) for x in (*self.switches, *assumptions)]
+            given = [self._expression(x) for x in (*self.switches, *assumptions) if x != TRUE]  # Z3 4.15 refuses `true`
             if not satisfiable(self.solver, given, self.limit.remaining()):
                 names = {str(x) for x in self.solver.unsat_core()}
                 self.refuted |= {name for k, name in self.switches.items() if f"v{k}" in names}

@@ -18,7 +18,7 @@ def satisfiable(solver: z3.Solver, given: Sequence[z3.BoolRef] = (), seconds: fl
 
     if seconds is not None:
         solver.set("timeout", max(1, int(seconds * 1000)))
-    result = solver.check(*(g for g in given if not z3.is_true(g)))  # Z3 4.15 refuses `true` among them
+    result = solver.check(*given)
     if result != z3.unknown:
         return bool(result == z3.sat)
     why = solver.reason_unknown()
