@@ -6,8 +6,6 @@ answer is unknown (2 beats 1 beats 3), 70 internal error, 130 interrupted, 141 t
 
 from __future__ import annotations
 
-import atexit
-import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -25,10 +23,6 @@ INTERNAL = 70
 INTERRUPTED = 130
 UNREAD = 141
 """The reader of standard output has gone: as if by SIGPIPE, and no answer about the tests."""
-COLLECTION_THRESHOLD = 50_000
-"""Objects that are made between two garbage collections: with Python's 700 they are a tenth of what a small test takes,
-and find nothing, as what is imported stays.
-"""
 
 COMMANDS = (
     "run",
@@ -106,8 +100,6 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit status. Every failure ends in a message, never in a traceback."""
-    gc.set_threshold(max(gc.get_threshold()[0], COLLECTION_THRESHOLD))
-    atexit.register(gc.freeze)  # all memory goes at once, and Python would search it twice before
     streams.prepare_streams()
     try:
         status = cli.main(arguments, prog_name="mcheck", standalone_mode=False)

@@ -86,9 +86,11 @@ counted = []
 def report():
     print(len(counted), gc.get_freeze_count() > 10_000, file=sys.stderr)
 atexit.register(report)
-from mcheck.tools.cli.main import main
+import mcheck.tools.cli.main
+from mcheck.__main__ import main
 gc.callbacks.append(lambda phase, info: counted.append(phase) if phase == "start" else None)
-main(["run", sys.argv[1], "--model", "ptx-7.5"])
+sys.argv[1:] = ["run", sys.argv[1], "--model", "ptx-7.5"]
+main()
 """
     collections, frozen = ask_in_python(script, litmus("MP"))
     assert int(collections) <= 5
