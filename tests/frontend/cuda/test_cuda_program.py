@@ -141,6 +141,8 @@ def test_how_launches_are_made(tmp_path: Path, cache: Path) -> None:
     attribute how[2] = {{.id = 4, .value.cluster = {2, 1, 1}}, {.id = 6, .value.flag = 1}};
     config c = {grid, block, 0, t, how, 2};
     cudaLaunchCooperativeKernel(&stub, grid, block, arguments, (size_t)0, s);
+    dim3 none = {0, 1, 1};
+    cudaLaunchKernel(&stub, none, block, arguments, (size_t)0, s);
     cudaLaunchKernelExC(&c, &stub, arguments);
     return 3;
     """

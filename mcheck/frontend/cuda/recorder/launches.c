@@ -215,6 +215,8 @@ static void write_file(const kernel_t *kernel, const shape_t *shape, const param
 void record(const kernel_t *kernel, const shape_t *shape, void **arguments, void **extra) {
   static parameters_t known;
   const char *path = getenv("MCHECK_RECORD");
+  for (int i = 0; i < 3; ++i)
+    if (!shape->grid[i] || !shape->block[i]) return; /* the driver refuses it */
   if (!parameters(kernel, &known)) { forget_contents(); return; }
   named.wanted = path != NULL;
   if (path) append_line(path, kernel, shape, &known, arguments, extra);
