@@ -62,9 +62,10 @@ def answer_sequence(
             if key not in known:
                 asked = replace(question, timeout=limit.remaining())
                 given = answer_for_every(without_initialisers(module, lost), begun, model, asked, engine)
-                if (begun != study.launches[number] or lost) and any(f.severity == "error" for f in given.findings):
+                example = study.example(number)
+                if (begun != example or lost) and any(f.severity == "error" for f in given.findings):
                     asked = replace(question, timeout=limit.remaining())
-                    described = answer_for_every(module, study.launches[number], model, asked, engine)
+                    described = answer_for_every(module, example, model, asked, engine)
                     given = _without_doubtful(given, described)
                 known[key] = given
             answers.append(_within(study, number, known[key]))
@@ -96,8 +97,8 @@ def _listed(said: str, study: LaunchStudy, conflicts: Sequence[Conflict]) -> Rea
 def _without_doubtful(given: Answer, described: Answer) -> Answer:
     """The answer about a launch without findings that may rest on contents that earlier launches do not leave.
 
-    ``given`` takes the contents of what they may write as unknown, ``described`` as the launch file gives them: an
-    error is one of the launch if both have it.
+    ``given`` takes the contents of what they may write as unknown, ``described`` as the launch file gives them, or as
+    an example: an error is one of the launch if both have it.
     """
 
     def key(finding: Finding) -> object:

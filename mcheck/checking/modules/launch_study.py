@@ -121,6 +121,19 @@ class LaunchStudy:
             launch = replace(launch, arguments=tuple(_with_contents(a, kept) for a in launch.arguments))
         return launch, lost
 
+    def example(self, number: int) -> Launch:
+        """A launch with some contents where earlier ones may have written: those of the file, and zeros behind them."""
+        launch = self.launches[number]
+        filled: dict[str, bytes] = {}
+        for buffer in launch.buffers:
+            if not buffer.declared or buffer.size is None or buffer.size > MAX_FILLED:
+                continue
+            if self._first_written(number, ("buffer", buffer.name)) is not None:
+                filled[buffer.name] = buffer.initial + bytes(buffer.size - len(buffer.initial))
+        if not filled:
+            return launch
+        return replace(launch, arguments=tuple(_with_contents(a, filled) for a in launch.arguments))
+
     def _first_written(self, number: int, memory: Memory) -> int | None:
         """The first byte of a memory that earlier launches, or those of other GPUs, may have written."""
         found: list[int] = []
@@ -271,6 +284,10 @@ def _why_not(error: InputError | Unsupported, launch: Launch) -> Reason:
     if isinstance(error, MissingParameter) and names:
         return Reason(Cause.NUMBERS, f"{' and '.join(names)} may be any number")
     return error_reason(error)
+
+
+MAX_FILLED = 1 << 20
+"""The largest buffer, in bytes, that gets contents as an example."""
 
 
 def without_initialisers(module: Module, names: frozenset[str]) -> Module:

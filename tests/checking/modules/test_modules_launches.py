@@ -123,7 +123,7 @@ def test_an_early_write_when_all_ctas_have_exited() -> None:
     """Whether their reads are over is said by no text."""
     module = kernel("make", READ) + kernel("use", WRITE, WAIT)
     found = checked(module, launch("make", "a", programmatic=False), launch("use", "a"))
-    assert (found.verdict, found.findings) == ("bounded", ())
+    assert (found.verdict, found.findings) == ("unknown", ())
     assert "all CTAs of the earlier launch have exited" in str(found.reason)
 
 
@@ -279,7 +279,7 @@ FLAG = (
 def test_a_synchronisation_that_is_not_followed_bounds_the_answer() -> None:
     use = kernel("use", *FLAG, READ, regs=".shared .align 8 .b64 bar;")
     found = checked(MAKE + use, launch("make", "a", programmatic=False), launch("use", "a"))
-    assert (found.verdict, found.findings) == ("bounded", ())
+    assert (found.verdict, found.findings) == ("unknown", ())
     assert "behind griddepcontrol.wait is not followed" in str(found.reason)
 
 
@@ -614,3 +614,24 @@ def test_launches_that_are_not_reached_in_time() -> None:
     assert (found.verdict, found.findings, found.cut) == ("unknown", (), True)
     assert found.covers is not None
     assert (len(found.launches), found.covers.clusters, found.covers.total) == (1, 1, 8)
+
+
+FIRST = kernel("first", "st.global.u32 [%rd3], 1;")
+SECOND = kernel(
+    "second",
+    "ld.global.u32 %r4, [%rd3];",
+    "setp.eq.u32 %p1, %r4, 77;",
+    "@%p1 ld.global.u32 %r5, [%rd3+1048576];",
+)
+
+
+def test_contents_that_an_earlier_launch_leaves_are_not_any_contents() -> None:
+    launches = [launch("first", "a", programmatic=False), launch("second", "a", programmatic=False)]
+    found = checked(HEAD + FIRST + SECOND, *launches)
+    assert (found.verdict, found.findings) == ("unknown", ())
+    assert "what earlier launches leave in memory decides whether this is UB103" in str(found.reason)
+    alone = checked(HEAD + FIRST + SECOND, launches[1])
+    assert [f.code for f in alone.findings] == ["UB103"], "any contents"
+    always = SECOND.replace("@%p1 ", "")
+    found = checked(HEAD + FIRST + always, *launches)
+    assert [f.code for f in found.findings] == ["UB103"], "whatever is in memory"
