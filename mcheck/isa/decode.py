@@ -9,6 +9,7 @@ from mcheck.ir.ops import Op
 from mcheck.isa import operands
 from mcheck.isa.families import DIALECT, PTX
 from mcheck.isa.instruction import Instruction, Operand, Sink
+from mcheck.isa.kinds import Kind
 from mcheck.isa.matcher import OPERANDS, Failure, Opcode, Plan, Shapes, match
 from mcheck.isa.operands import ObjectSpace, RegisterType
 from mcheck.isa.schema import Family, Match
@@ -151,4 +152,4 @@ def _error(failure: Failure, instruction: Instruction, given: tuple[Operand, ...
 _PTX: dict[Opcode, Family] = {family.head: family for family in PTX}
 _DIALECT: dict[Opcode, Family] = {family.head: family for family in DIALECT}
 _LONGEST = max(len(head) for head in (*_PTX, *_DIALECT))
-_NOWHERE = Family(name="", section="9.7", title="", variants=())
+_NOWHERE = Family(name="", kind=Kind.UNKNOWN, section="9.7", title="", variants=())

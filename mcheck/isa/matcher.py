@@ -76,6 +76,24 @@ def match(opcode: Opcode, shapes: Shapes, families: Iterable[Family], target: st
 def _match_variant(
     opcode: Opcode, shapes: Shapes, family: Family, variant: Variant, target: str | None
 ) -> Plan | Failure:
+    found = match_qualifiers(opcode, family, variant)
+    if isinstance(found, Failure):
+        return found
+    q, places = found
+    bound = _bind(opcode, shapes, family, variant, q)
+    if isinstance(bound, Failure):
+        return bound
+    if target is not None:
+        failure = _check_target(family, variant, q, places, bound, target)
+        if failure is not None:
+            return failure
+    return Plan(family, variant, q, bound, places)
+
+
+def match_qualifiers(
+    opcode: Opcode, family: Family, variant: Variant
+) -> tuple[dict[str, str], dict[str, int]] | Failure:
+    """The qualifiers of an opcode by slot, and the places of those that are written."""
     start = len(family.head)
     q: dict[str, str] = {}
     places: dict[str, int] = {}
@@ -105,14 +123,7 @@ def _match_variant(
         if not rule.test(q):
             place = places.get(rule.slot, len(opcode) - 1)
             return Failure((_RULE, len(places) * 100 + done), family, partial(explain_broken_rule, rule, q), place)
-    bound = _bind(opcode, shapes, family, variant, q)
-    if isinstance(bound, Failure):
-        return bound
-    if target is not None:
-        failure = _check_target(family, variant, q, places, bound, target)
-        if failure is not None:
-            return failure
-    return Plan(family, variant, q, bound, places)
+    return q, places
 
 
 def _bind(

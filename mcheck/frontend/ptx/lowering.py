@@ -9,18 +9,20 @@ from mcheck.frontend.ptx.table_forms import to_table_form
 from mcheck.ir.ops import Op
 from mcheck.isa.decode import decode
 from mcheck.isa.instruction import Operand, Vector
+from mcheck.isa.kinds import Kind
+from mcheck.isa.opcode import Opcode
 
 
-def operation_template(function: Function, statement: Statement, opcode: tuple[str, ...] | None = None) -> Op:
+def operation_template(function: Function, statement: Statement, opcode: Opcode | None = None) -> Op:
     """The operation of a statement, without its guard; its expressions name registers and symbols as the function does.
 
     Raises ``InputError`` and ``Unsupported`` as ``mcheck.isa.decode`` does.
     """
     given = replace(to_table_form(statement), guard=None)
-    if statement.opcode[0] in ("ld", "ldu", "st"):  # a vector of one element is a scalar
+    if statement.kind in (Kind.LOAD, Kind.STORE):  # a vector of one element is a scalar
         given = replace(given, operands=tuple(map(_scalar, given.operands)))
     if opcode is not None:
-        given = replace(given, opcode=opcode)
+        given = replace(given, opcode=opcode.parts)
     predicates = {r.name for r in function.registers if r.type == "pred"}
     sunk = bool(statement.operands) and isinstance(statement.operands[0], Sink)
     return decode(given, dialect=False, awaited=sunk, register_type=lambda name: "pred" if name in predicates else None)

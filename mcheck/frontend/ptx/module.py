@@ -2,18 +2,20 @@
 
 Names are resolved: a register, a label or a variable that an inner ``{ }`` declares under a name that is taken has
 another ``name`` than the outer one, so that within a function a name means one thing. Branch targets are indices into
-``Function.body``. Constant expressions are folded. Nothing here says what an instruction does.
+``Function.body``. Constant expressions are folded. What an instruction is, ``mcheck.isa.opcode`` says.
 
 Types are spelled as in PTX, without the dot (``b32``, ``f16x2``, ``pred``); sizes, offsets and alignments are bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
+from mcheck.isa.kinds import Kind
+from mcheck.isa.opcode import Opcode
 
 # --- operands -------------------------------------------------------------------------------------------------
 
@@ -127,6 +129,29 @@ Operand = Register | Part | Special | Immediate | Symbol | Label | Sink | Negate
 
 SINK = Sink()
 
+
+def operand_registers(operand: Operand) -> Iterator[Register]:
+    """The registers that occur in an operand."""
+    match operand:
+        case Register():
+            yield operand
+        case Part() | Negated():
+            yield operand.register
+        case Address():
+            if isinstance(operand.base, Register):
+                yield operand.base
+            for item in operand.rest:
+                yield from operand_registers(item)
+        case Vector() | Arguments():
+            for item in operand.items:
+                yield from operand_registers(item)
+        case Pair():
+            yield from operand_registers(operand.first)
+            yield from operand_registers(operand.second)
+        case Special() | Immediate() | Symbol() | Label() | Sink():
+            pass
+
+
 # --- statements -----------------------------------------------------------------------------------------------
 
 
@@ -154,7 +179,7 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """An instruction. ``opcode`` is the name split at its dots: ``("cp", "async", "bulk", "shared::cluster", …)``.
+    """An instruction. ``opcode`` says what the instruction table knows of its name.
 
     ``operands`` of a call: up to three, ``Arguments`` for what is returned (left out if nothing is), then a ``Symbol``
     or ``Register`` for the callee, ``Arguments``, and a ``Label`` of its prototype or targets. Branches have a
@@ -163,7 +188,7 @@ class Statement:
     ``lead`` is how far behind the beginning the opcode stands, if in the same line.
     """
 
-    opcode: tuple[str, ...]
+    opcode: Opcode
     operands: tuple[Operand, ...]
     guard: Guard | None
     text: str
@@ -172,16 +197,50 @@ class Statement:
     lead: int | None = field(default=None, compare=False)
 
     @property
-    def name(self) -> str:
-        """The opcode as one word."""
-        return ".".join(self.opcode)
+    def kind(self) -> Kind:
+        """What the instruction does."""
+        return self.opcode.kind
+
+    @property
+    def only_computes(self) -> bool:
+        """Has the instruction no effect except on registers?"""
+        return self.opcode.only_computes
+
+    @property
+    def defs(self) -> tuple[Register, ...]:
+        """The registers that the statement writes."""
+        return tuple(r for k, o in enumerate(self.operands) if self._writes(k) for r in operand_registers(o))
+
+    @property
+    def uses(self) -> tuple[Register, ...]:
+        """The registers that the statement reads, its guard included; one may occur twice."""
+        found = [r for k, o in enumerate(self.operands) if self._reads(k) for r in operand_registers(o)]
+        if self.guard is not None:
+            found.append(self.guard.register)
+        return tuple(found)
+
+    @property
+    def address(self) -> Address | None:
+        """The first operand that is an address."""
+        return next((o for o in self.operands if isinstance(o, Address)), None)
+
+    def _writes(self, position: int) -> bool:
+        if position not in self.opcode.written:
+            return False
+        operand = self.operands[position]
+        return isinstance(operand, Arguments) if self.opcode.kind is Kind.CALL else not isinstance(operand, Address)
+
+    def _reads(self, position: int) -> bool:
+        """Is the operand read? Writing a part of a register keeps the rest of it."""
+        updated = position in self.opcode.updated or isinstance(self.operands[position], Part)
+        return updated or not self._writes(position)
 
     def parts(self) -> tuple[Span, ...]:
         """The locations of the parts of the opcode, if it is written without blanks; else none."""
         if self.lead is None:
             return ()
         column, found = self.span.column + self.lead, []
-        for part in self.opcode:
+        for part in self.opcode.parts:
             found.append(replace(self.span, column=column, length=max(len(part), 1)))
             column += len(part) + 1
         return tuple(found)

@@ -31,7 +31,7 @@ def to_table_form(statement: Statement) -> isa.Instruction:
     """
     span, guard = statement.span, statement.guard
     return isa.Instruction(
-        opcode=statement.opcode,
+        opcode=statement.opcode.parts,
         operands=tuple(_operand(operand, span) for operand in statement.operands),
         guard=None if guard is None else ops.Guard(Reg(guard.register.name), guard.negated),
         text=statement.text,

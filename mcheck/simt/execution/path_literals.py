@@ -7,6 +7,7 @@ from __future__ import annotations
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.lane_arithmetic import is_floating, type_bits
 from mcheck.frontend.ptx.module import Immediate, Negated, Operand, Register, Statement
+from mcheck.isa.kinds import Kind
 
 SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 """The test with its operands exchanged."""
@@ -83,10 +84,10 @@ def to_number(value: int, kind: str) -> int:
 
 def extract_literal(statement: Statement) -> Literal | None:
     """The literal of the first predicate that a statement writes; ``None`` if it has no such form."""
-    name, opcode = statement.opcode[0], statement.opcode
-    if name == "setp":
-        return _compared(opcode, *statement.operands[1:]) if len(statement.operands) == 3 else None
-    if opcode[-1] != "pred" or name not in ("and", "or", "not", "mov"):
+    name, opcode = statement.opcode.name, statement.opcode
+    if statement.kind is Kind.COMPARISON:
+        return _compared(opcode.parts, *statement.operands[1:]) if len(statement.operands) == 3 else None
+    if opcode.type != "pred" or name not in ("and", "or", "not", "mov"):
         return None
     parts = []
     for operand in statement.operands[1:]:
