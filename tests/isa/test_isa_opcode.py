@@ -123,7 +123,7 @@ def test_registers_are_those_of_the_operations() -> None:
 PARTS = re.compile(r"\.opcode\.parts\b|\bopcode\.parts\b")
 READERS = {
     "frontend/ptx/illegal_instructions.py", "frontend/ptx/instruction_forms.py", "frontend/ptx/lowering.py",
-    "frontend/ptx/module.py", "frontend/ptx/table_forms.py", "simt/execution/async_registers.py",
+    "frontend/ptx/module.py", "simt/execution/async_registers.py",
     "simt/execution/path_literals.py", "simt/execution/polling_loops.py", "simt/grid/watched_execution.py",
     "simt/instructions/atomics.py", "simt/instructions/computation.py", "simt/instructions/matrix_descriptors.py",
     "simt/instructions/memory_accesses.py", "simt/instructions/tensor_core.py", "simt/instructions/wmma.py",

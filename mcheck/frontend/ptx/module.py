@@ -9,148 +9,48 @@ Types are spelled as in PTX, without the dot (``b32``, ``f16x2``, ``pred``); siz
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
+from mcheck.isa.instruction import (
+    SINK,
+    Address,
+    Arguments,
+    Immediate,
+    Label,
+    Negated,
+    Operand,
+    Pair,
+    Part,
+    Register,
+    Sink,
+    Special,
+    Symbol,
+    Vector,
+    operand_registers,
+)
 from mcheck.isa.kinds import Kind
 from mcheck.isa.opcode import Opcode
 
-# --- operands -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Register:
-    """A register of a function. ``index`` counts the registers that occur in its body, from 0; ``type`` is PTX's.
-
-    An element of a vector register (``.reg .v4 .f32 v``, written ``v.x`` or ``v.r``) is a register of its own.
-    """
-
-    name: str
-    type: str
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A byte or half of a register, as video instructions name it: ``%r1.b0``, ``%r1.h1`` (PTX ISA 9.7.17)."""
-
-    register: Register
-    selector: str
-
-
-@dataclass(frozen=True, slots=True)
-class Special:
-    """A predefined register (PTX ISA 10), without its percent sign: ``tid.x``, ``laneid``, ``cluster_ctarank``."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Immediate:
-    """A constant. ``kind`` is ``int``, ``f32`` (``0f3F800000``) or ``f64`` (``0d…``, ``1.5``).
-
-    ``value`` is the integer with its sign, or the bits of the float.
-    """
-
-    value: int
-    kind: str = "int"
-
-
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """The address of a variable, a parameter or a function, plus ``offset``.
-
-    ``name`` is a key of the function's ``variables``, else of its ``parameters`` and ``returns`` by name, else of the
-    module's ``variables``, else of its ``functions`` or ``aliases``. ``generic`` stands in initialisers only.
-    """
-
-    name: str
-    offset: int = 0
-    generic: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A label, or the name of a ``.branchtargets``, ``.calltargets`` or ``.callprototype`` list: a key of
-    ``Function.labels``, ``Function.branch_targets``, ``Function.call_targets`` or ``Function.prototypes``.
-    """
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sink:
-    """``_``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Negated:
-    """``!p`` as an operand (a guard has its own field)."""
-
-    register: Register
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """``[base + offset]``, or ``[offset]`` where ``base`` is ``None``; ``rest`` are further items of the brackets:
-    ``[map, {c0, c1}]`` has a ``Vector``.
-    """
-
-    base: Register | Symbol | Special | None
-    offset: int = 0
-    rest: tuple[Operand, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Vector:
-    """``{a, b}``, single elements included; the vector register ``v`` stands as its elements."""
-
-    items: tuple[Operand, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """``p|q``."""
-
-    first: Operand
-    second: Operand
-
-
-@dataclass(frozen=True, slots=True)
-class Arguments:
-    """``(a, b)``: the results or the arguments of a call."""
-
-    items: tuple[Operand, ...]
-
-
-Operand = Register | Part | Special | Immediate | Symbol | Label | Sink | Negated | Address | Vector | Pair | Arguments
-
-SINK = Sink()
-
-
-def operand_registers(operand: Operand) -> Iterator[Register]:
-    """The registers that occur in an operand."""
-    match operand:
-        case Register():
-            yield operand
-        case Part() | Negated():
-            yield operand.register
-        case Address():
-            if isinstance(operand.base, Register):
-                yield operand.base
-            for item in operand.rest:
-                yield from operand_registers(item)
-        case Vector() | Arguments():
-            for item in operand.items:
-                yield from operand_registers(item)
-        case Pair():
-            yield from operand_registers(operand.first)
-            yield from operand_registers(operand.second)
-        case Special() | Immediate() | Symbol() | Label() | Sink():
-            pass
-
+__all__ = [
+    "SINK",
+    "Address",
+    "Arguments",
+    "Immediate",
+    "Label",
+    "Negated",
+    "Operand",
+    "Pair",
+    "Part",
+    "Register",
+    "Sink",
+    "Special",
+    "Symbol",
+    "Vector",
+    "operand_registers",
+]
 
 # --- statements -----------------------------------------------------------------------------------------------
 

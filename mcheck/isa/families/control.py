@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcheck.ir.expr import Name
 from mcheck.ir.ops import Alu, Branch, Exit, GridWait, Op, Trap
 from mcheck.isa.families.common import SM_90
-from mcheck.isa.instruction import Value
+from mcheck.isa.instruction import Scalar
 from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
@@ -15,7 +15,7 @@ _UNI = Slot("uni", ("uni",), optional=True)
 def label(match: Match) -> str:
     """The name of the label operand."""
     operand = match.args["label"]
-    assert isinstance(operand, Value)
+    assert isinstance(operand, Scalar)
     assert isinstance(operand.expr, Name)
     return operand.expr.name
 

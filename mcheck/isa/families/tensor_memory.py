@@ -11,7 +11,7 @@ from mcheck.ir.expr import Binary, Const, Expr, Name, Special, Unary
 from mcheck.ir.memory import CELL
 from mcheck.ir.ops import Alu, Fence, Op, TensorCommit, TensorCore, TensorMove, WaitGroup
 from mcheck.isa.families.common import ZERO, address, is_given, optional_value, value
-from mcheck.isa.instruction import Memory, Value
+from mcheck.isa.instruction import Address, Scalar
 from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
 
@@ -81,10 +81,10 @@ def _fence(match: Match) -> Op:
 def _range(match: Match, name: str) -> tuple[tuple[Expr, Expr], ...]:
     """The bytes of an operand, of both CTAs of the pair with ``.cta_group::2`` (9.7.16.5)."""
     operand = match.args.get(name)
-    if not isinstance(operand, Memory):
+    if not isinstance(operand, Address):
         return ()
     size = operand.items[1]
-    assert isinstance(size, Value)
+    assert isinstance(size, Scalar)
     own = address(operand)
     if match.q["cta_group"] == "cta_group::1":
         return ((own, size.expr),)

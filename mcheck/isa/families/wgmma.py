@@ -9,7 +9,7 @@ from __future__ import annotations
 from mcheck.ir.expr import Expr
 from mcheck.ir.ops import Commit, Op, WaitGroup, Wgmma, WgmmaFence
 from mcheck.isa.families.common import address, value
-from mcheck.isa.instruction import Memory, Value
+from mcheck.isa.instruction import Address, Scalar
 from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
 
@@ -55,9 +55,9 @@ def _mma(match: Match) -> Op:
     reads: list[tuple[Expr, Expr]] = []
     for name in ("a", "b"):
         operand = match.args[name]
-        if isinstance(operand, Memory):
+        if isinstance(operand, Address):
             size = operand.items[1]
-            assert isinstance(size, Value)
+            assert isinstance(size, Scalar)
             reads.append((address(operand), size.expr))
     return Wgmma(reads=tuple(reads), **match.common)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcheck.base.errors import InputError
-from mcheck.frontend.ptx import table_forms
+from mcheck.frontend.ptx.lowering import to_instruction
 from mcheck.frontend.ptx.module import (
     SINK,
     Address,
@@ -190,7 +190,7 @@ def test_a_statement_for_the_table() -> None:
     from mcheck.ir.ops import Guard, Store
     from mcheck.isa import decode
 
-    found = decode(table_forms.to_table_form(one("@!%p1 st.release.cta.shared.b32 [%r1+8], %r2;")), dialect=False)
+    found = decode(to_instruction(one("@!%p1 st.release.cta.shared.b32 [%r1+8], %r2;")), dialect=False)
     assert isinstance(found, Store)
     assert (found.address, found.sem) == (Binary("+", Reg("%r1"), Const(8)), "release")
     assert found.guard == Guard(Reg("%p1"), negated=True)
