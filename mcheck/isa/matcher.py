@@ -24,7 +24,7 @@ from mcheck.isa.wording import (
     plain_wording,
 )
 
-Opcode = tuple[str, ...]
+Parts = tuple[str, ...]
 Shapes = tuple[operand_checks.Shape, ...]
 
 
@@ -57,7 +57,7 @@ class Failure:
 _QUALIFIER, _MISSING, _RULE, OPERANDS, _TARGET = range(5)
 
 
-def match(opcode: Opcode, shapes: Shapes, families: Iterable[Family], target: str | None) -> Plan | Failure:
+def match(opcode: Parts, shapes: Shapes, families: Iterable[Family], target: str | None) -> Plan | Failure:
     """The plan of the first variant that opcode and operand shapes fit, else the most telling failure."""
     failures: list[Failure] = []
     for family in families:
@@ -74,7 +74,7 @@ def match(opcode: Opcode, shapes: Shapes, families: Iterable[Family], target: st
 
 
 def _match_variant(
-    opcode: Opcode, shapes: Shapes, family: Family, variant: Variant, target: str | None
+    opcode: Parts, shapes: Shapes, family: Family, variant: Variant, target: str | None
 ) -> Plan | Failure:
     found = match_qualifiers(opcode, family, variant)
     if isinstance(found, Failure):
@@ -91,7 +91,7 @@ def _match_variant(
 
 
 def match_qualifiers(
-    opcode: Opcode, family: Family, variant: Variant
+    opcode: Parts, family: Family, variant: Variant
 ) -> tuple[dict[str, str], dict[str, int]] | Failure:
     """The qualifiers of an opcode by slot, and the places of those that are written."""
     start = len(family.head)
@@ -127,7 +127,7 @@ def match_qualifiers(
 
 
 def _bind(
-    opcode: Opcode, shapes: Shapes, family: Family, variant: Variant, q: Qualifiers
+    opcode: Parts, shapes: Shapes, family: Family, variant: Variant, q: Qualifiers
 ) -> tuple[tuple[Arg, int], ...] | Failure:
     """Pair the operands with the arguments: optional ones are filled from the left."""
     wanted = [arg for arg in variant.args if arg.when is None or arg.when(q)]

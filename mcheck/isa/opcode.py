@@ -6,7 +6,7 @@ instruction has, what holds of any form.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import field
 from functools import lru_cache
 
@@ -14,7 +14,7 @@ from mcheck.base.records import dataclass
 from mcheck.isa.families import PTX
 from mcheck.isa.kinds import COMPUTATIONS, Kind
 from mcheck.isa.matcher import match_qualifiers
-from mcheck.isa.schema import Family, Qualifiers, Variant
+from mcheck.isa.schema import IN_BRACKETS, Arg, Family, Qualifiers, Variant
 from mcheck.isa.unmodelled import ROWS, Unmodelled
 
 GENERIC = "generic"
@@ -35,7 +35,8 @@ class Opcode:
 
     ``spaces`` are the state spaces in order, ``orders`` the memory orders, ``volatile`` and ``mmio`` among them.
     ``written`` are the operands whose registers the instruction writes, if they are registers; ``updated`` are those of
-    them that it reads as well. ``is_modelled``: the instruction has a row in the table with its operands.
+    them that it reads as well. ``addresses`` are the operands that are addresses in every form. ``is_modelled``: the
+    instruction has a row in the table with its operands.
     """
 
     parts: tuple[str, ...]
@@ -43,6 +44,7 @@ class Opcode:
     is_modelled: bool = field(compare=False)
     written: tuple[int, ...] = field(compare=False)
     updated: tuple[int, ...] = field(compare=False)
+    addresses: tuple[int, ...] = field(compare=False)
     spaces: tuple[str, ...] = field(compare=False)
     orders: tuple[str, ...] = field(compare=False)
     only_computes: bool = field(compare=False)
@@ -103,20 +105,25 @@ class Opcode:
 def read_opcode(parts: tuple[str, ...]) -> Opcode:
     """Look up an opcode in the instruction table."""
     row = find_row(parts)
-    kind, written, updated = Kind.UNKNOWN, {0}, set[int]()
+    kind, written, updated, addresses = Kind.UNKNOWN, {0}, set[int](), set[int]()
     if isinstance(row, Unmodelled):
         kind, written = row.kind, {0} if row.writes else set()
+        addresses = set() if row.address is None else {row.address}
     elif row is not None:
         forms = _forms(parts, row)
         kinds = {variant.kind or row.kind for variant, _ in forms}
         kind = kinds.pop() if len(kinds) == 1 else row.kind
-        written, updated = _positions(forms)
+        written = _positions(forms, lambda arg: arg.is_written)
+        updated = _positions(forms, lambda arg: arg.is_written and arg.is_read)
+        addresses = _positions(forms, lambda arg: arg.kind in IN_BRACKETS)
+        addresses -= _positions(forms, lambda arg: arg.kind not in IN_BRACKETS)
     return Opcode(
         parts=parts,
         kind=kind,
         is_modelled=isinstance(row, Family),
         written=tuple(sorted(written)),
         updated=tuple(sorted(updated)),
+        addresses=tuple(sorted(addresses)),
         spaces=tuple(part for part in parts[1:] if part.partition("::")[0] in _SPACES),
         orders=("sc",) if parts[0] == "membar" else tuple(part for part in parts[1:] if part in _ORDERS),
         only_computes=kind in COMPUTATIONS,
@@ -145,16 +152,13 @@ def _forms(parts: tuple[str, ...], family: Family) -> Forms:
     return found or [(variant, {}) for variant in family.variants]
 
 
-def _positions(forms: Forms) -> tuple[set[int], set[int]]:
-    """The operands that are written in some form, and those of them that are read."""
-    written, updated = set[int](), set[int]()
+def _positions(forms: Forms, test: Callable[[Arg], bool]) -> set[int]:
+    """The operands for which the test holds in some form."""
+    found = set[int]()
     for variant, q in forms:
         present = [arg for arg in variant.args if arg.when is None or not q or arg.when(q)]
-        for at, arg in enumerate(present):
-            if arg.is_written:
-                written.add(at)
-                updated |= {at} if arg.is_read else set()
-    return written, updated
+        found |= {at for at, arg in enumerate(present) if test(arg)}
+    return found
 
 
 _ALL: tuple[Family | Unmodelled, ...] = (*ROWS, *PTX)

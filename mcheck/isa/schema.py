@@ -64,6 +64,8 @@ class Requirement:
 
 DESTINATIONS = frozenset(("dst", "pair", "wait", "elect", "result"))
 """The kinds of operands whose registers are written."""
+IN_BRACKETS = frozenset(("mem", "tensor", "range"))
+"""The kinds of operands that are addresses in brackets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,14 @@ from mcheck.isa.kinds import Kind
 
 @dataclass(frozen=True, slots=True)
 class Unmodelled:
-    """An instruction: its name, its kind, and whether its first operand is written, if that is no address."""
+    """An instruction: its name and kind, whether it writes its first operand if that is no address, and which operand
+    has to be an address.
+    """
 
     name: str
     kind: Kind
     writes: bool = True
+    address: int | None = None
 
 
 _ARITHMETIC = """addc bfe bfi bfind bmsk brev clz cnot copysign cos dp2a dp4a ex2 fma fns lg2 lop3 mad24 madc mul24
@@ -35,7 +38,7 @@ ROWS = (
     Unmodelled("vote", Kind.VOTE),
     Unmodelled("wmma.load", Kind.FRAGMENT_LOAD),
     Unmodelled("wmma.store", Kind.FRAGMENT_STORE),
-    Unmodelled("ldu", Kind.LOAD),
+    Unmodelled("ldu", Kind.LOAD, address=1),
     Unmodelled("multimem", Kind.MULTIMEM),
     Unmodelled("suld", Kind.SURFACE_LOAD),
     Unmodelled("sust", Kind.SURFACE_STORE),

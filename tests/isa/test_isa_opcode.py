@@ -70,6 +70,14 @@ def test_accumulators_are_read_as_well() -> None:
     assert opcode("tcgen05.ld.sync.aligned.32x32b.x4.b32").updated == ()
 
 
+def test_addresses() -> None:
+    assert opcode("ld.global.u32").addresses == (1,)
+    assert opcode("ldu.global.u32").addresses == (1,)
+    assert opcode("st.global.u32").addresses == (0,)
+    assert opcode("cp.async.ca.shared.global").addresses == (0, 1)
+    assert opcode("bar.sync").addresses == ()
+
+
 def test_qualifiers() -> None:
     made = opcode("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes")
     assert (made.spaces, made.space) == (("shared::cluster", "global"), "shared")

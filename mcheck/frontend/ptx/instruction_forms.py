@@ -71,10 +71,6 @@ WORDS: dict[tuple[str, ...], Form] = {
     ("clusterlaunchcontrol", "query_cancel"): Form(4, 2, 2),
 }
 """The same for instructions named by their first two words."""
-ADDRESS = {"ld": 1, "ldu": 1, "st": 0, "ldmatrix": 1, "stmatrix": 0}
-"""Which operand of an instruction is an address."""
-COMPUTED = frozenset(FORMS) - set(ADDRESS) - {"bra", "brx", "call", "wgmma", "tcgen05"}
-"""Instructions whose first operand is written."""
 
 
 _ROUNDED = frozenset(("rn", "rz", "rm", "rp", "ftz", "sat"))
@@ -152,9 +148,11 @@ def find_fault(statement: Statement) -> Fault | None:
     takes = _operand_count(opcode)
     if takes is not None and len(operands) != takes:
         return Fault(f"'{statement.opcode.text}' takes {takes} operands, {len(operands)} given")
-    if name in ADDRESS and not isinstance(operands[ADDRESS[name]], Address):
-        return Fault(f"operand {ADDRESS[name] + 1} of '{statement.opcode.text}' is not an address in brackets")
-    if name in COMPUTED and not isinstance(operands[0], Register | Pair | Vector | Sink | Part):
+    if opcode[:2] not in WORDS:
+        for at in statement.opcode.addresses[:1]:
+            if not isinstance(operands[at], Address):
+                return Fault(f"operand {at + 1} of '{statement.opcode.text}' is not an address in brackets")
+    if statement.only_computes and not isinstance(operands[0], Register | Pair | Vector | Sink | Part):
         return Fault(f"the first operand of '{statement.opcode.text}' is not a register")
     takes_label = statement.kind in BRANCHES or statement.kind is Kind.CALL
     if not takes_label and any(isinstance(o, Label) for o in operands):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 
-from mcheck.base.errors import Span
+from mcheck.base.errors import Span, Unsupported
 from mcheck.base.records import dataclass
 from mcheck.isa.instruction import (
     SINK,
@@ -123,6 +123,13 @@ class Statement:
     def address(self) -> Address | None:
         """The first operand that is an address."""
         return next((o for o in self.operands if isinstance(o, Address)), None)
+
+    @property
+    def place(self) -> Address:
+        """The address of an access; raises ``Unsupported`` if there is none."""
+        if self.address is None:
+            raise Unsupported(f"'{self.text}' has no address", self.span)
+        return self.address
 
     def _writes(self, position: int) -> bool:
         if position not in self.opcode.written:

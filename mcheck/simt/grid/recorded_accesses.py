@@ -95,7 +95,7 @@ class AccessRecorder(AccessPlacement):
     # --- instructions ---------------------------------------------------------------------------------------------
 
     def _load(self, unit: Unit, statement: ptx.Statement) -> Before | None:
-        place = _address(statement)
+        place = statement.place
         opcode, targets = statement.opcode, self._needed_rows(unit, statement.defs)
         target = statement.operands[0]
         count = len(target.items) if isinstance(target, ptx.Vector) else 1
@@ -155,7 +155,7 @@ class AccessRecorder(AccessPlacement):
 
     def _atomic(self, unit: Unit, statement: ptx.Statement) -> Before:
         opcode = statement.opcode
-        place = _address(statement)
+        place = statement.place
         based = [unit.frame + r.index for r in operand_registers(place)]
         fetch = self.compiler.fetch(unit, place)
         targets = self._needed_rows(unit, statement.defs)
@@ -235,12 +235,12 @@ class AccessRecorder(AccessPlacement):
         return before
 
     def _plain(self, unit: Unit, statement: ptx.Statement, kind: AccessKind) -> Before:
-        place = _address(statement)
+        place = statement.place
         return self._copy_access(unit, statement, place, kind)
 
     def _matrix(self, unit: Unit, statement: ptx.Statement) -> Before:
         """``wmma.load`` and ``wmma.store``: a line of the matrix for each of the first lanes of a warp."""
-        place = _address(statement)
+        place = statement.place
         number = statement.operands.index(place)
         count, width, bits = matrix_lines(statement.opcode)
         loads = statement.kind is Kind.FRAGMENT_LOAD
@@ -261,7 +261,7 @@ class AccessRecorder(AccessPlacement):
 
     def _map(self, unit: Unit, statement: ptx.Statement) -> Before:
         """An edit of a tensor map: in global memory it is a write of the object."""
-        place = _address(statement)
+        place = statement.place
         return self._copy_access(unit, statement, place, AccessKind(WRITE, MAP_SIZE, aligned=MAP_SIZE))
 
     def _unknown_access(self, unit: Unit, statement: ptx.Statement) -> Before:
@@ -341,10 +341,3 @@ class AccessRecorder(AccessPlacement):
                 unit=unit, proxy="async",
             )  # fmt: skip
             self.footprint.add(form, statement.span, np.unique(starts[some], axis=0))
-
-
-def _address(statement: ptx.Statement) -> ptx.Address:
-    """The address of an access; raises ``Unsupported`` if there is none."""
-    if statement.address is None:
-        raise Unsupported("an access without an address")
-    return statement.address

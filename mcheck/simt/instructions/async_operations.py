@@ -126,7 +126,7 @@ def _wait_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
     if not is_spin_loop(unit.function, at - unit.start):
         return _poll_step(k, unit, statement, at, op)
     by_state = op.state is not None
-    address_of = k.fetch(unit, next(o for o in statement.operands if isinstance(o, ptx.Address)))
+    address_of = k.fetch(unit, statement.place)
     asked_of = k.fetch(unit, statement.operands[2])
     inner = replace(op, dst=None)
 
@@ -177,7 +177,7 @@ def _poll_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
     if op.state is None and not k.is_needed(unit, statement):
         return emission_step(k, unit, statement, at)
     rows = [r for r in k.destination_rows(unit, statement.operands[0]) if r is not None]
-    address_of = k.fetch(unit, next(o for o in statement.operands if isinstance(o, ptx.Address)))
+    address_of = k.fetch(unit, statement.place)
     asked_of = k.fetch(unit, statement.operands[2])
     values, known = k.lanes.values, k.lanes.quality
 

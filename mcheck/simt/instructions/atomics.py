@@ -43,7 +43,7 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
     one, elements = _scalar_operation(statement)
     op = operation_template(unit.function, one)
     assert isinstance(op, ops.Atomic)
-    place = next(o for o in statement.operands if isinstance(o, ptx.Address))
+    place = statement.place
     fetch = k.fetch(unit, place)
     reach = None if k.code.stores_named else cache(lambda: shared_variable_range(k, unit, place))
     wanted = statement.kind is Kind.ATOMIC and k.is_needed(unit, statement)

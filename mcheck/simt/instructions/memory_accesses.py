@@ -369,7 +369,7 @@ def matrix_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
     are rows (9.7.15.5.15, 9.7.15.5.16).
     """
     loads = statement.kind is Kind.MATRIX_LOAD
-    place = next(o for o in statement.operands if isinstance(o, ptx.Address))
+    place = statement.place
     fetch = k.fetch(unit, place)
     count = int((statement.opcode.choice(("x1", "x2", "x4")) or "x1")[1:])
     rows = count * (8 if statement.opcode.has("m8n8") else 16)

@@ -177,7 +177,7 @@ def _move_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
     loads = statement.kind is Kind.TMEM_LOAD
     shape = statement.opcode.choice(_CELLS)
     count = next((int(p[1:]) for p in statement.opcode.parts if p[:1] == "x" and p[1:].isdigit()), None)
-    place = next((o for o in statement.operands if isinstance(o, ptx.Address)), None)
+    place = statement.address
     if shape is None or count is None or place is None:
         raise Unsupported(f"'{statement.text}' is not followed", statement.span)
     columns = count * _CELLS[shape]
