@@ -60,6 +60,11 @@ class Opcode:
         return self.parts[0]
 
     @property
+    def mode(self) -> str:
+        """The second part: the comparison of ``setp``, the half of the product that ``mul`` gives."""
+        return self.parts[1]
+
+    @property
     def type(self) -> str:
         """The last part: the type, of the sources if there are two."""
         return self.parts[-1]

@@ -128,16 +128,29 @@ def test_registers_are_those_of_the_operations() -> None:
     assert compared > 5_000
 
 
-PARTS = re.compile(r"\.opcode\.parts\b|\bopcode\.parts\b")
+PARTS = re.compile(r"\bopcode\.(parts|name)\b")
 READERS = {
-    "frontend/ptx/illegal_instructions.py", "frontend/ptx/instruction_forms.py", "frontend/ptx/lowering.py",
-    "frontend/ptx/module.py", "simt/execution/async_registers.py",
-    "simt/execution/path_literals.py", "simt/execution/polling_loops.py", "simt/grid/watched_execution.py",
-    "simt/instructions/atomics.py", "simt/instructions/computation.py", "simt/instructions/matrix_descriptors.py",
-    "simt/instructions/memory_accesses.py", "simt/instructions/tensor_core.py", "simt/instructions/wmma.py",
+    "frontend/ptx/illegal_instructions.py",
+    "frontend/ptx/instruction_forms.py",
+    "frontend/ptx/lane_arithmetic.py",
+    "frontend/ptx/lowering.py",
+    "frontend/ptx/module.py",
+    "simt/execution/async_registers.py",
+    "simt/execution/path_literals.py",
+    "simt/execution/polling_loops.py",
+    "simt/execution/value_numbering.py",
+    "simt/grid/affine_forms.py",
+    "simt/grid/watched_execution.py",
+    "simt/instructions/atomics.py",
+    "simt/instructions/computation.py",
+    "simt/instructions/matrix_descriptors.py",
+    "simt/instructions/memory_accesses.py",
+    "simt/instructions/tensor_core.py",
+    "simt/instructions/wmma.py",
+    "simt/parametric/affine.py",
     "simt/parametric/watched_execution.py",
-}  # fmt: skip
-"""Modules that read single words of an opcode: messages, and the arithmetic of a single instruction."""
+}
+"""Modules that read single words of an opcode: for messages, for the arithmetic of one instruction, for its shape."""
 
 
 def test_what_an_instruction_is_is_asked_of_the_table() -> None:

@@ -107,7 +107,7 @@ def find_sign_tests(function: ptx.Function, at: int) -> list[ptx.Operand]:
             test = function.body[j]
             if test.kind is not Kind.COMPARISON or test.opcode.parts[2:] != ("s32",) or find_fault(test):
                 continue
-            if test.operands[1] != result or (test.opcode.parts[1], _signed(test.operands[2], 32)) not in SIGN_TESTS:
+            if test.operands[1] != result or (test.opcode.mode, _signed(test.operands[2], 32)) not in SIGN_TESTS:
                 continue
             if _only_reader(function, target, k) and _only_reader(function, result, j):
                 found.append(right if left == target else left)
@@ -159,7 +159,7 @@ def find_awaited(
         test = function.body[place]
         left, right = test.operands[1:3]
         other, kind = value(right if left == target else left), test.opcode.type
-        operator = PLAIN.get(test.opcode.parts[1])
+        operator = PLAIN.get(test.opcode.mode)
         if other is None or operator is None or kind[0] not in "bsu" or not isinstance(target, ptx.Register):
             continue
         operator = operator if left == target else SWAPPED[operator]
@@ -371,11 +371,11 @@ def _compute(statement: ptx.Statement, known: Known) -> None:
     if goes is False:
         return
     sources = [_value(o, known) for o in statement.operands[1:]]
-    function = (lambda a: (a,)) if statement.kind is Kind.MOVE else lane_function(statement.opcode.parts)
+    function = (lambda a: (a,)) if statement.kind is Kind.MOVE else lane_function(statement.opcode)
     results: tuple[np.ndarray, ...] = ()
     if goes and function is not None and all(s is not None for s in sources):
         given = [np.array([s & (1 << 64) - 1], np.uint64) for s in sources if s is not None]
-        results = () if divides_by_zero(statement.opcode.parts, given).any() else function(*given)
+        results = () if divides_by_zero(statement.opcode, given).any() else function(*given)
     for k, target in enumerate(targets):
         known.pop(target, None)
         if k < len(results):

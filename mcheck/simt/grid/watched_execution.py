@@ -183,7 +183,7 @@ class GridWatch(AccessRecorder):
         told = not COORDINATES.isdisjoint(special_registers(statement))
         packs = any(isinstance(o, ptx.Vector) for o in statement.operands)
         moves = kind in (Kind.MOVE, Kind.ADDRESS_CONVERSION)
-        if not moves and lane_function(statement.opcode.parts) is None:
+        if not moves and lane_function(statement.opcode) is None:
 
             def lost(_: Cluster, lanes: Indices) -> None:
                 (self.set_unknown if told or self.may_differ(rows) else self.set_same)(targets, lanes)
@@ -224,7 +224,7 @@ class GridWatch(AccessRecorder):
     ) -> Callable[[list[tuple[Value, Conditions]]], tuple[Value, Conditions]] | None:
         kind, opcode = statement.kind, statement.opcode
         if kind is Kind.COMPARISON:
-            return self._setp(opcode.parts[1], opcode.type)
+            return self._setp(opcode.mode, opcode.type)
         if kind is Kind.SELECTION:
             return self._selp
         if opcode.type == "pred":
@@ -233,7 +233,7 @@ class GridWatch(AccessRecorder):
             )
         if opcode.space == "shared":
             return self._default_form
-        rule = coordinate_rule(opcode.parts)
+        rule = coordinate_rule(opcode)
         if rule is None:
             return self._default_form
 

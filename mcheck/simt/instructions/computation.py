@@ -80,7 +80,7 @@ def _arithmetic_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step 
     elif kind is Kind.CANCEL_QUERY:
         function = query_function(opcode)
     else:
-        function = lane_function(opcode.parts)
+        function = lane_function(opcode)
     if function is None:
         return None
     targets = k.destination_rows(unit, operands[0])
@@ -99,7 +99,7 @@ def _arithmetic_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step 
             sure = sure | pair[1]
         if sure.any():
             if compared and (sure & taint.COUNTED).any():
-                c.counters.record_comparison(opcode.parts[1], compared, given, mask)
+                c.counters.record_comparison(opcode.mode, compared, given, mask)
             sure = _refine_quality(opcode, given, sure)
         for row, result in zip(targets, results, strict=False):
             if row is not None:
@@ -110,7 +110,7 @@ def _arithmetic_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step 
             if unknown.any():
                 named(c, unknown)
         if divides:
-            unspecified = divides_by_zero(opcode.parts, [pair[0] for pair in given])
+            unspecified = divides_by_zero(opcode, [pair[0] for pair in given])
             unspecified = mask & unspecified & (given[1][1] & np.uint8(taint.UNKNOWN) == 0)
             for row in targets:
                 if row is not None:

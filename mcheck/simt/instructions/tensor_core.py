@@ -112,7 +112,7 @@ def _alloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
 def _record_misuse(c: Cluster, code: str, problem: str, statement: ptx.Statement, lanes: Indices) -> None:
     """Record a violation in the order that is followed, if threads can have that order."""
     if c.trace.order_is_possible:
-        op = replace(_core_op(statement.opcode.parts[1], [], [], statement), wrong=(code, problem))
+        op = replace(_core_op(statement.opcode.mode, [], [], statement), wrong=(code, problem))
         c.trace.append(op, lanes)
 
 

@@ -159,7 +159,7 @@ class ParameterWatch(GrowingAddresses):
             return None
         operands = statement.operands[1:]
         packs = any(isinstance(o, ptx.Vector) for o in statement.operands)
-        follows = kind is Kind.MOVE or kind in ADDRESS_FUNCTIONS or lane_function(opcode.parts) is not None
+        follows = kind is Kind.MOVE or kind in ADDRESS_FUNCTIONS or lane_function(opcode) is not None
         if not follows or (
             packs and isinstance(operands[0], ptx.Vector) and isinstance(statement.operands[0], ptx.Vector)
         ):
@@ -167,8 +167,8 @@ class ParameterWatch(GrowingAddresses):
         items = [x for o in operands for x in (o.items if isinstance(o, ptx.Vector) else (o,))]
         fetches = [(o, self.compiler.fetch(unit, o)) for o in items]
         converts = kind is Kind.ADDRESS_CONVERSION and opcode.space == "shared"
-        rule = None if packs or converts else rule_of(opcode.parts)
-        predicates = opcode.parts in (("and", "pred"), ("or", "pred"))
+        rule = None if packs or converts else rule_of(opcode)
+        predicates = opcode.name in ("and", "or") and opcode.type == "pred"
         if len(statement.defs) > 1 and kind is not Kind.COMPARISON:
             rule = None
 
