@@ -158,9 +158,10 @@ PREFETCHED_COPIES = frozenset((Kind.BULK_PREFETCH, Kind.TENSOR_PREFETCH))
 PREFETCHES = PREFETCHED_COPIES | {Kind.PREFETCH}
 MAP_EDITS = frozenset((Kind.MAP_UPDATE, Kind.MAP_PUBLICATION))
 FENCES = frozenset((Kind.FENCE, Kind.PROXY_FENCE))
-CTA_BARRIERS = frozenset((Kind.BARRIER, Kind.BARRIER_ARRIVAL, Kind.BARRIER_REDUCTION))
 CLUSTER_BARRIERS = frozenset((Kind.CLUSTER_ARRIVAL, Kind.CLUSTER_WAIT))
-BARRIERS = CTA_BARRIERS | CLUSTER_BARRIERS | {Kind.WARP_BARRIER}
+BARRIERS = CLUSTER_BARRIERS | {
+    Kind.BARRIER, Kind.BARRIER_ARRIVAL, Kind.BARRIER_REDUCTION, Kind.WARP_BARRIER,
+}  # fmt: skip
 MBARRIERS = frozenset((Kind.MBARRIER, Kind.MBARRIER_ARRIVAL, Kind.MBARRIER_WAIT))
 GRID_DEPENDENCIES = frozenset((Kind.GRID_WAIT, Kind.GRID_TRIGGER))
 CANCELS = frozenset((Kind.CANCEL_REQUEST, Kind.CANCEL_QUERY))
@@ -171,7 +172,5 @@ TMEM = frozenset((
 ))  # fmt: skip
 FRAGMENTS = frozenset((Kind.FRAGMENT_LOAD, Kind.FRAGMENT_STORE))
 BRANCHES = frozenset((Kind.BRANCH, Kind.INDEXED_BRANCH))
-LEAVING = frozenset((Kind.RETURN, Kind.EXIT, Kind.TRAP))
-"""After these, without a guard, control leaves the function."""
-JUMPS = BRANCHES | LEAVING
+JUMPS = BRANCHES | {Kind.RETURN, Kind.EXIT, Kind.TRAP}
 """After these, without a guard, control is not at the next instruction."""

@@ -22,7 +22,7 @@ _SPACES = frozenset(("const", "global", "local", "param", "shared"))
 _SCOPES = {"cta": "cta", "cluster": "cluster", "gpu": "gpu", "gl": "gpu", "sys": "sys"}
 """The scopes, with the levels of ``membar``, which is ``fence.sc`` (PTX ISA 9.7.13.4)."""
 _ORDERS = frozenset(("weak", "relaxed", "acquire", "release", "acq_rel", "sc", "volatile", "mmio"))
-STRONG = _ORDERS - {"weak"}
+_STRONG = _ORDERS - {"weak"}
 RELEASING = frozenset(("release", "acq_rel", "sc"))
 _LENGTHS = {"v2": 2, "v4": 4, "v8": 8}
 READONLY = "proxy::readonly"
@@ -77,7 +77,7 @@ class Opcode:
     @property
     def is_strong(self) -> bool:
         """Is a memory order other than ``weak`` written?"""
-        return not STRONG.isdisjoint(self.orders)
+        return not _STRONG.isdisjoint(self.orders)
 
     @property
     def scope(self) -> str | None:
