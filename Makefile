@@ -66,7 +66,7 @@ docs: .venv/.ready
 	rm -rf site
 	$(BIN)/python -m mkdocs build --strict --site-dir site
 	if npm install --no-save --no-fund --no-audit --prefix build/npm pyodide@$(PYODIDE); \
-	then $(BIN)/mcheck playground -o site/playground --pyodide build/npm/node_modules/pyodide; \
+	then $(BIN)/mcheck playground -o site/playground --pyodide build/npm/node_modules/pyodide --home ../index.html; \
 	else echo "no playground: it takes npm's package pyodide"; fi
 	$(BIN)/mcheck doc litmus -o site/outcomes --playground ../playground --timeout 120 # a test without an answer stops make
 

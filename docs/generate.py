@@ -1,10 +1,12 @@
-"""The pages that MkDocs makes from the code while it builds the site: every finding, every name of cat.
+"""The pages that MkDocs makes while it builds the site: every finding, every name of cat, every reported bug.
 
 A hook of MkDocs (``hooks`` in mkdocs.yml); the pages are in no checkout.
 """
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -82,12 +84,36 @@ def names() -> str:
     return "\n".join(parts) + "\n"
 
 
+def reported() -> str:
+    """The public reports whose bugs are sketches in ``litmus/kernels``."""
+    parts = [
+        "# Reported bugs",
+        "",
+        "Public reports of bugs with asynchronous copies, and the sketches in `litmus/kernels` that have them. Each",
+        "sketch expects what is said here; the one whose name ends in `-fixed` expects `clean`.",
+        "",
+        "| report | sketch | expected | what is wrong |",
+        "| --- | --- | --- | --- |",
+    ]
+    for path in sorted((Path(__file__).parents[1] / "litmus" / "kernels").glob("*.litmus")):
+        text = path.read_text(encoding="utf-8")
+        links = re.findall(r'^"Source: (https://\S+)"$', text, re.MULTILINE)
+        expected = re.findall(r"^expect (race|undefined|deadlock)\b", text, re.MULTILINE)
+        if not links or not expected:
+            continue
+        about = re.search(r'^"(?:PTX ISA [^:"]+: )?(.+)"$', text, re.MULTILINE)
+        shown = " ".join(f"[{link.removeprefix('https://github.com/')}]({link})" for link in links)
+        what = _plain(about[1]) if about is not None else ""
+        parts.append(f"| {shown} | `{path.stem}` | {', '.join(dict.fromkeys(expected))} | {what} |")
+    return "\n".join(parts) + "\n"
+
+
 def _plain(text: str) -> str:
     """Text in which Markdown finds nothing to mark up."""
     return text.replace("\\", "\\\\").replace("*", "\\*").replace("_", "\\_").replace("<", "&lt;").replace("|", "\\|")
 
 
-PAGES = {"findings.md": findings, "cat-names.md": names}
+PAGES = {"findings.md": findings, "cat-names.md": names, "reported-bugs.md": reported}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

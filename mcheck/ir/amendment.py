@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
-from mcheck.ir.ops import Await, Op
+from mcheck.ir.ops import AssumedValue, Await, Op
 from mcheck.ir.program import Program
 
 
@@ -57,7 +57,8 @@ def _code(
     places: list[int] = []
     """The new positions of the operations, insertions before them included."""
     for op in code:
-        mine = [(k, a) for k, a in enumerate(amendments) if op.span is not None and a.span == op.span]
+        is_statement = op.span is not None and not isinstance(op, AssumedValue)  # that has the place of what it follows
+        mine = [(k, a) for k, a in enumerate(amendments) if is_statement and a.span == op.span]
         places.append(len(out))
         out += [_beside(k, a, op, shared) for k, a in mine if isinstance(a, Insertion) and not a.after]
         out.append(_changed([(k, a) for k, a in mine if isinstance(a, Replacement)], op, shared))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcheck.answers.advice.async_groups import explain_insufficient_wait, order_before_issue, order_before_wgmma
 from mcheck.answers.advice.completion_waits import count_executions, suggest_completion_wait
 from mcheck.answers.advice.graph import ExecutionGraph, Step, line_of
-from mcheck.answers.advice.known_order import explain_known_order
+from mcheck.answers.advice.known_order import explain_known_order, suggest_fences_at_atomic
 from mcheck.answers.advice.narrow_scopes import find_narrow_scopes
 from mcheck.answers.advice.proxy_fences import (
     explain_idle_proxy_fences,
@@ -47,6 +47,8 @@ def advise_on_race(g: ExecutionGraph, code: str) -> Advice:
 def _suggest_order_or_fence(g: ExecutionGraph, code: str) -> str:
     if code == "RACE001" and (fence := suggest_alias_fence(g)):
         return fence
+    if code == "RACE001" and (fences := suggest_fences_at_atomic(g)):
+        return fences
     remarks = [_suggest_fix(g, code)]
     if code in NEEDS_FENCE:
         remarks.append(explain_idle_proxy_fences(g))

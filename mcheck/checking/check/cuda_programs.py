@@ -43,8 +43,7 @@ def record_program(command: Sequence[str], folder: str | None, arch: str | None)
         recording = compose_recording(run.lines, module.entries)
         if recording is None:
             continue
-        source = _source_text(module.files.get(1, ""))
-        module_text = _relative_files(name_parameters(text, source) if source else text)
+        module_text = _relative_files(name_parameters(text, map(_source_text, module.files.values())))
         path = _write(_stem(name, run.modules), module_text, recording.text, folder, cache)
         paths.append(path)
         notes += [f"{path}: {recorded_text(recording)}", *(f"{path}: {note}" for note in recording.notes)]

@@ -39,7 +39,7 @@ MAX_TOGETHER = 8
 MAX_THREADS = 2048
 """Maximum number of threads of such clusters."""
 GROUP_SECONDS = 20.0
-"""Maximum time for groups of clusters, if the question has no time limit of its own or a longer one."""
+"""Maximum time for groups of clusters; half of what is left of a longer time limit."""
 MAX_ASKED = 40
 """Maximum number of clusters of which each is asked about by itself."""
 FEW = 3
@@ -86,9 +86,19 @@ def answer_together(
     """The answer about a launch, given that about one of its clusters."""
     if not _needs_group(module, launch, first.answer):
         return first.answer
-    limit = limit.part(GROUP_SECONDS)
-    given = _answer_together(module, launch, first, follow, question, limit)
-    return replace(given, cut=given.cut or (given is first.answer and limit.is_over()))
+    share = max(GROUP_SECONDS, (limit.left() or 0) / 2)
+    part = limit.part(share)
+    given = _answer_together(module, launch, first, follow, question, part)
+    if part.is_over() and not limit.is_over():
+        given = replace(given, reasons=tuple(_name_share(r, share) for r in given.reasons))
+    return replace(given, cut=given.cut or (given is first.answer and part.is_over()))
+
+
+def _name_share(reason: Reason, share: float) -> Reason:
+    """A time limit that expired as the one of the groups, which is not the user's."""
+    if reason.cause is not Cause.TIME or reason.seconds is None:
+        return reason
+    return Reason(Cause.TIME, f"following clusters together takes more than {share:.0f} s")
 
 
 def _answer_together(

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -35,7 +35,7 @@ from mcheck.frontend.ptx.source_signatures import match_signature, read_signatur
 
 KEPT = 200
 """The maximum number of modules in the cache."""
-_FORM = 1
+_FORM = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def _compile_for(
         ptx, depends = os.path.join(scratch, "module.ptx"), os.path.join(scratch, "module.d")
         warnings = run_compiler(compiler, source, target, flags, ptx, depends)
         headers = _digests(read_dependencies(_read(depends)), compiler.root)
-        named = name_parameters(_read(ptx), text)
+        named = name_parameters(_read(ptx), [text, *map(_read, headers)])
         entry.mkdir(exist_ok=True)
         _write(module, named, scratch)
         _write(entry / "made.json", json.dumps({"warnings": warnings, "headers": headers}), scratch)
@@ -183,8 +183,9 @@ def _read(path: str | Path) -> str:
 # --- names of parameters ----------------------------------------------------------------------------------------
 
 
-def name_parameters(ptx: str, source: str) -> str:
-    """The module with the parameters of its entries named as ``source`` names them.
+def name_parameters(ptx: str, sources: Iterable[str]) -> str:
+    """The module with the parameters of its entries named as ``sources`` name them: the file that was compiled and the
+    headers that it includes.
 
     A name that occurs in the module, or is the short name of one of its variables, is not taken.
     """
@@ -192,7 +193,7 @@ def name_parameters(ptx: str, source: str) -> str:
         module = reader.parse_module(ptx)
     except InputError:
         return ptx  # it is reported when the module is checked
-    signatures = read_signatures(source)
+    signatures = tuple(s for text in sources if "__global__" in text for s in read_signatures(text))
     code = re.sub(r'"[^"\n]*"|//[^\n]*', " ", ptx)
     taken = set(re.findall(r"(?<![.\w$%])[A-Za-z_$%][\w$]*", code)) | _variable_names(module)
     renamed: dict[str, str] = {}

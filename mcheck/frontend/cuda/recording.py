@@ -74,6 +74,9 @@ def compose_recording(lines: Iterable[Line], entries: Sequence[str]) -> Recordin
         notes.append("the program launches in several streams: they are checked as one, in the order of the calls")
     if len({gpu for gpu, _ in streams}) > 1:
         notes.append("the program launches on several GPUs: their launches are taken as concurrent")
+    missing = dict.fromkeys(name for line in kept for name in line.get("missing", ()))
+    if missing:
+        notes.append(f"the recorder lacks {', '.join(missing)}: parameters that depend on it may be wrong")
     document = _Document(kept).whole() | {"notes": notes} if notes else _Document(kept).whole()
     return Recording(document=document, launches=len(kept) + again, notes=tuple(notes))
 

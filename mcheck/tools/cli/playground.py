@@ -15,7 +15,8 @@ import click
     help="Folder of the npm package pyodide.",
 )
 @click.option("--z3", metavar="WHEEL", help="A wheel of z3-solver for this Pyodide, to enable the z3 engine.")
-def command(folder: str, pyodide: str, z3: str | None) -> int:
+@click.option("--home", default="", metavar="ADDRESS", help="Where the name at the top of the page leads.")
+def command(folder: str, pyodide: str, z3: str | None, home: str) -> int:
     """Write a static page with an editor that runs mcheck in the browser: verdicts, outcomes, pictures, links.
 
     The page fetches nothing from other sites. Any server of static files will do; browsers do not run it from file://.
@@ -27,6 +28,6 @@ def command(folder: str, pyodide: str, z3: str | None) -> int:
     """
     from mcheck.tools.playground.build import build
 
-    build(folder, pyodide, z3)
+    build(folder, pyodide, z3, home)
     click.echo(f"{folder.rstrip('/')}/index.html")
     return 0

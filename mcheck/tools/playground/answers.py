@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from mcheck.base.errors import McheckError
 from mcheck.base.verdicts import Verdict
 
-if TYPE_CHECKING:
-    from mcheck.base.errors import McheckError
-
 NAME = "program.litmus"
+OWN_MODEL = "edited.cat"
 MOST_PICTURES = 12
 MOST_FORBIDDEN = 6
 ENGINE = "explicit"
 
 
-def run(text: str, model: str, engine: str = ENGINE) -> str:
-    """The answer of ``mcheck run`` for a text: the report, the status, the places of errors."""
+def run(text: str, model: str, engine: str = ENGINE, own: str = "") -> str:
+    """The answer of ``mcheck run`` for a text: the report, the status, the places of errors.
+
+    ``own`` is the text of a model that replaces ``model``, here and in the other questions.
+    """
     from mcheck.checking.backends import Backend
     from mcheck.checking.run.case import Case, Settings
     from mcheck.checking.run.command import RUN
@@ -29,8 +32,11 @@ def run(text: str, model: str, engine: str = ENGINE) -> str:
 
     stream = StringIO()
     report = TextReport(Printer(stream, color=False), details=True)
-    settings = Settings(model=model or None, engine=engine)
-    (result,) = answer_cases([Case(NAME, text=text)], settings, RUN, Backend(jobs=1))
+    settings = Settings(model=_chosen_model(model, own) or None, engine=engine)
+    try:
+        (result,) = answer_cases([Case(NAME, text=text)], settings, RUN, Backend(jobs=1))
+    except McheckError as error:
+        return _refused(error, text)
     stream.write(_problems(result.problem if result.verdict is Verdict.ERROR else None, text))
     report.result(result)
     if not result.ok:
@@ -47,7 +53,7 @@ def run(text: str, model: str, engine: str = ENGINE) -> str:
     )
 
 
-def check(text: str, model: str) -> str:
+def check(text: str, model: str, own: str = "") -> str:
     """The answer of ``mcheck check`` for a text."""
     from mcheck.checking.backends import Backend
     from mcheck.checking.check.command import check_command
@@ -56,8 +62,11 @@ def check(text: str, model: str) -> str:
     from mcheck.report.checked import describe
     from mcheck.report.lines import plain
 
-    settings = Settings(model=model or None)
-    (result,) = answer_cases([Case(NAME, text=text)], settings, check_command(Options()), Backend(jobs=1))
+    settings = Settings(model=_chosen_model(model, own) or None)
+    try:
+        (result,) = answer_cases([Case(NAME, text=text)], settings, check_command(Options()), Backend(jobs=1))
+    except McheckError as error:
+        return _refused(error, text)
     report = _problems(result.problem if result.verdict is Verdict.ERROR else None, text)
     report += "".join(f"{plain(line)}\n" for line in describe(result, errors=False))
     return json.dumps(
@@ -72,9 +81,8 @@ def check(text: str, model: str) -> str:
     )
 
 
-def pictures(text: str, model: str, forbidden: bool) -> str:
+def pictures(text: str, model: str, forbidden: bool, own: str = "") -> str:
     """Pictures of executions: of the allowed states, or of forbidden states with their axioms."""
-    from mcheck.base.errors import McheckError
     from mcheck.checking.policy.executions import executions
     from mcheck.checking.policy.question import Question
     from mcheck.checking.run.single import choose_model, load_program
@@ -83,7 +91,7 @@ def pictures(text: str, model: str, forbidden: bool) -> str:
 
     try:
         program = load_program(NAME, text=text)
-        named = choose_model(model, program.model, program.path, program.model_span)
+        named = choose_model(_chosen_model(model, own), program.model, program.path, program.model_span)
         asked = MOST_FORBIDDEN if forbidden else 0
         found = executions(program, named, Question(), forbidden=asked, drawn=0 if forbidden else MOST_PICTURES)
     except McheckError as error:
@@ -108,6 +116,38 @@ def models() -> str:
     return json.dumps({"models": model_names(), "default": DEFAULT_MODEL})
 
 
+def model_text(name: str) -> str:
+    """The text of a model, as a start for one's own."""
+    from mcheck.cat.library import full_text
+    from mcheck.checking.run.case import DEFAULT_MODEL
+
+    return full_text(name or DEFAULT_MODEL)
+
+
+def explain(code: str) -> str:
+    """What a code means: the catalogue's entry, by headings."""
+    from mcheck.findings import catalogue
+
+    entry = catalogue.get(code)
+    parts = [("", entry.explanation), ("Section", entry.section), ("Fix", entry.all_remedies)]
+    parts.append(("After this finding", f"{entry.consequence}."))
+    programs = [("Incorrect", entry.bad), ("Correct", entry.good)]
+    return json.dumps({"title": f"{entry.code} {entry.name}", "parts": parts, "programs": programs})
+
+
+def _chosen_model(name: str, own: str) -> str:
+    if not own.strip():
+        return name
+    Path(OWN_MODEL).write_text(own, encoding="utf-8")
+    return OWN_MODEL
+
+
+def _refused(error: McheckError, text: str) -> str:
+    """The answer where there is none: the model cannot be read."""
+    told = {"status": "error", "verdict": Verdict.ERROR, "codes": [], "places": [], "pictures": False}
+    return json.dumps({"report": _problems(error, text), **told})
+
+
 def _problems(problem: McheckError | None, text: str) -> str:
     from mcheck.report.errors import render
 
@@ -116,7 +156,8 @@ def _problems(problem: McheckError | None, text: str) -> str:
 
 def _places(result: Any) -> list[dict[str, int]]:
     """The places to mark in the text: the error, or the accesses of findings."""
-    spans = [one.span for one in result.problem.all_errors] if result.problem is not None else []
+    errors = result.problem.all_errors if result.problem is not None else []
+    spans = [one.span for one in errors if one.span is not None and one.span.path != OWN_MODEL]
     spans += [access.span for finding in result.findings for access in finding.accesses]
     lines = dict.fromkeys(span.line for span in spans if span is not None)
     return [{"line": line} for line in lines]

@@ -27,7 +27,7 @@ EXAMPLES = (
     "bulk/bulk-ring-one-slot", "mbarrier/mbarrier-arrive-drop-publishes", "liveness/Await+never",
     "kernels/P15-full-empty-ring", "kernels/A07-warp-reduce-without-proxy-fence",
 )  # fmt: skip
-LEFT_OUT = {"commands", "generate", "integrations", "lsp", "simulate", "testing", "__pycache__", "tests"}
+LEFT_OUT = {"cli", "generate", "integrations", "lsp", "__pycache__", "tests"}
 _COMPILE = """
 import { loadPyodide } from "./pyodide.mjs";
 import fs from "node:fs";
@@ -50,10 +50,11 @@ with zipfile.ZipFile("/in.zip") as given, zipfile.ZipFile("/out.zip", "w", zipfi
 """
 
 
-def build(folder: str, pyodide: str, z3: str | None = None) -> None:
+def build(folder: str, pyodide: str, z3: str | None = None, home: str = "") -> None:
     """Write the playground into ``folder``, which must be new or empty.
 
-    ``pyodide`` is the folder of the npm package, ``z3`` a wheel of z3-solver for it. Raises ``InputError``.
+    ``pyodide`` is the folder of the npm package, ``z3`` a wheel of z3-solver for it, ``home`` the address to which the
+    name at the top of the page leads. Raises ``InputError``.
     """
     target, source = Path(folder), Path(pyodide)
     absent = [name for name in PYODIDE if not (source / name).is_file()]
@@ -69,7 +70,7 @@ def build(folder: str, pyodide: str, z3: str | None = None) -> None:
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.resolve().parent) as scratch:
             draft = Path(scratch) / "playground"
             draft.mkdir()
-            _fill(draft, source, Path(z3) if z3 is not None else None)
+            _fill(draft, source, Path(z3) if z3 is not None else None, home)
             if target.is_dir():
                 target.rmdir()
             os.replace(draft, target)
@@ -77,7 +78,7 @@ def build(folder: str, pyodide: str, z3: str | None = None) -> None:
         raise InputError(f"cannot write {folder}: {error.strerror or error}") from None
 
 
-def _fill(draft: Path, pyodide: Path, z3: Path | None) -> None:
+def _fill(draft: Path, pyodide: Path, z3: Path | None, home: str) -> None:
     for name in PYODIDE:
         shutil.copyfile(pyodide / name, draft / name)
     for file in (*sorted(STATIC.iterdir()), STYLE):
@@ -88,7 +89,7 @@ def _fill(draft: Path, pyodide: Path, z3: Path | None) -> None:
     _compile(draft, ("mcheck.zip", "networkx.zip"))
     if z3 is not None:
         shutil.copyfile(z3, draft / z3.name)
-    facts = {"version": __version__, "z3": z3.name if z3 is not None else "", "examples": _examples()}
+    facts = {"version": __version__, "z3": z3.name if z3 is not None else "", "home": home, "examples": _examples()}
     (draft / "playground.json").write_text(json.dumps(facts), encoding="utf-8")
 
 

@@ -54,6 +54,14 @@ def test_parameters_have_the_names_of_the_source(nvcc: Path, tmp_path: Path) -> 
     assert call.startswith("-ptx -lineinfo -arch=sm_90a ")
 
 
+def test_parameters_have_the_names_of_a_header(nvcc: Path, tmp_path: Path) -> None:
+    header = source(tmp_path, "__global__ void scale(float *values, int by);", "k.cuh")
+    path = source(tmp_path, f'#include "{header}"\n/* ptx\n{PTX}*/\n')
+    text = Path(compile_source(path, find_compiler()).path).read_text(encoding="utf-8")
+    (entry,) = parse_module(text).functions.values()
+    assert [p.name for p in entry.parameters] == ["values", "by"]
+
+
 def test_a_text_is_compiled_once(nvcc: Path, tmp_path: Path) -> None:
     path = source(tmp_path)
     first, again = compile_source(path, find_compiler()), compile_source(path, find_compiler())
@@ -155,7 +163,7 @@ def test_the_compiler_of_cuda_home_and_of_wheels(nvcc: Path, tmp_path: Path, mon
 
 def test_names_that_mean_something_else_are_not_taken() -> None:
     def names(declared: str, ptx: str = PTX) -> list[str]:
-        (entry,) = (f for f in parse_module(name_parameters(ptx, declared)).functions.values() if f.entry)
+        (entry,) = (f for f in parse_module(name_parameters(ptx, [declared])).functions.values() if f.entry)
         return [p.name.removeprefix("_Z5scalePfi_") for p in entry.parameters]
 
     assert names("__global__ void scale(float *ld, int n)") == ["param_0", "n"], "an opcode"

@@ -11,6 +11,7 @@ import pytest
 
 from mcheck.frontend.cuda import program as programs
 from mcheck.frontend.cuda.program import ProgramRun, run_program
+from mcheck.frontend.cuda.recording import compose_recording
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 
@@ -30,7 +31,8 @@ STUBS = r"""
 #define LOST(name) __attribute__((noinline, aligned(16))) int name() { abort(); }
 LOST(cudaMalloc) LOST(cudaMallocManaged) LOST(cudaMemcpy) LOST(cudaMemset) LOST(cudaLaunchKernel)
 LOST(cudaLaunchKernelExC) LOST(cudaLaunchCooperativeKernel) LOST(cudaStreamCreate)
-LOST(cudaSomethingNew) LOST(__cudaRegisterFunction)
+LOST(cudaGraphCreate) LOST(cudaGraphAddMemAllocNode) LOST(cudaGraphAddKernelNode) LOST(cudaGraphAddMemFreeNode)
+LOST(cudaGraphInstantiate) LOST(cudaGraphLaunch) LOST(cudaSomethingNew) LOST(__cudaRegisterFunction)
 __attribute__((noinline, aligned(16))) void **__cudaRegisterFatBinary(void *image) { abort(); }
 __attribute__((section(".nv_fatbin"))) static const char image[] = {
 #include "image.h"
@@ -87,6 +89,10 @@ def test_a_static_runtime_is_replaced(tmp_path: Path, cache: Path) -> None:
     assert "recorder: cudaSomethingNew is not recorded: it does nothing and succeeds" in found.said
     assert len(found.lines) == 3
     first = found.lines[0]
+    assert first["missing"] == ["cudaSomethingNew"]
+    recording = compose_recording(found.lines, ["scale"])
+    assert recording is not None
+    assert recording.notes == ("the recorder lacks cudaSomethingNew: parameters that depend on it may be wrong",)
     assert (first["entry"], first["grid"], first["block"], first["shared"]) == ("scale", [4, 1, 1], [64, 1, 1], 64)
     assert first["params"]["2"] == {"hex": "07000000"}
     memory = first["allocations"]
@@ -95,6 +101,29 @@ def test_a_static_runtime_is_replaced(tmp_path: Path, cache: Path) -> None:
     assert "init" not in memory["1"]
     ((name, text),) = found.modules
     assert (name.startswith("module-"), text) == (True, MODULE)
+
+
+def test_kernels_of_a_graph_are_recorded(tmp_path: Path, cache: Path) -> None:
+    main = """
+    start();
+    struct { char pool[88]; void *access; size_t count, size; char *start; } memory = {.size = 256};
+    void *graph, *node, *made; int n = 7;
+    cudaGraphCreate(&graph, 0);
+    cudaGraphAddMemAllocNode(&node, graph, NULL, (size_t)0, &memory);
+    void *arguments[3] = {&memory.start, &memory.start, &n};
+    struct { const void *stub; dim3 grid, block; unsigned shared; void **arguments, **extra; } kernel = {
+      &stub, grid, block, 32, arguments, NULL};
+    cudaGraphAddKernelNode(&node, graph, NULL, (size_t)0, &kernel);
+    cudaGraphAddMemFreeNode(&node, graph, NULL, (size_t)0, memory.start);
+    cudaGraphInstantiate(&made, graph, NULL, NULL, 0);
+    return cudaGraphLaunch(made, NULL);
+    """
+    found = ran(tmp_path, cache, main)
+    assert found.status == 0, found.said
+    (line,) = found.lines
+    assert (line["entry"], line["grid"], line["shared"]) == ("scale", [4, 1, 1], 32)
+    assert [about["bytes"] for about in line["allocations"].values()] == [256]
+    assert "missing" not in line
 
 
 def test_without_symbols_the_runtime_stays(tmp_path: Path, cache: Path) -> None:
@@ -112,6 +141,8 @@ def test_how_launches_are_made(tmp_path: Path, cache: Path) -> None:
     attribute how[2] = {{.id = 4, .value.cluster = {2, 1, 1}}, {.id = 6, .value.flag = 1}};
     config c = {grid, block, 0, t, how, 2};
     cudaLaunchCooperativeKernel(&stub, grid, block, arguments, (size_t)0, s);
+    dim3 none = {0, 1, 1};
+    cudaLaunchKernel(&stub, none, block, arguments, (size_t)0, s);
     cudaLaunchKernelExC(&c, &stub, arguments);
     return 3;
     """

@@ -57,6 +57,27 @@ def test_an_error_has_its_place() -> None:
     assert json.loads(answers.check("PTX x\n", ""))["report"].startswith("error[LIT007]")
 
 
+def test_a_model_may_be_edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = answers.model_text("")
+    assert text == answers.model_text("ptx-9.0")
+    said = json.loads(answers.run(REFILL, "", own=text))
+    assert (said["verdict"], said["codes"]) == ("pass", ["RACE004"])
+    said = json.loads(answers.run(REFILL, "", own=text + "\nempty rf as nothing_is_read\n"))
+    assert said["verdict"] == "fail"
+    wrong = json.loads(answers.check(REFILL, "", own="nonsense"))
+    assert "edited.cat:1:1" in wrong["report"]
+    assert wrong["places"] == [], "lines of the model are not lines of the program"
+    assert json.loads(answers.pictures(REFILL, "", False, own=text))["pictures"]
+
+
+def test_codes_are_explained() -> None:
+    said = json.loads(answers.explain("RACE004"))
+    assert said["title"].startswith("RACE004 ")
+    assert [heading for heading, _ in said["parts"]] == ["", "Section", "Fix", "After this finding"]
+    assert all(program.startswith("PTX ") for _, program in said["programs"])
+
+
 def test_pictures_show_outcomes_and_what_forbids_others() -> None:
     text = (ROOT / "litmus" / "classic" / "MP+rel+acq.litmus").read_text()
     allowed = json.loads(answers.pictures(text, "", False))["pictures"]

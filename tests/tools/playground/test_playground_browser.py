@@ -41,7 +41,12 @@ const endless = ENDLESS, frame = document.getElementById("f"), said = {};
 const opened = performance.now();
 await new Promise((done) => { frame.onload = done; frame.src = "/index.html#FRAGMENT"; });
 const d = frame.contentDocument, state = () => d.getElementById("state").textContent;
-const until = async (what) => { while (!what.test(state())) await new Promise((done) => setTimeout(done, 20)); };
+const until = async (what) => {
+  for (const start = performance.now(); !what.test(state());) {
+    if (performance.now() - start > 60000) throw new Error(`${what} after ${Object.keys(said).pop()}: ${state()}`);
+    await new Promise((done) => setTimeout(done, 20));
+  }
+};
 const answered = async (id) => {
   const start = performance.now();
   d.getElementById(id).click();
@@ -109,6 +114,32 @@ try {
   d.getElementById("text").value = "PTX nothing";
   await answered("run");
   said.error = d.getElementById("report").textContent;
+  program.value = REFILL.replace("st.shared.u32 [buf], 1;", "st.shared.u32 [buf], 1; // typed");
+  program.dispatchEvent(new Event("input"));
+  await until(/, [0-9.]+ s$/);
+  said.typed = seen();
+  d.querySelector("#report .code").click();
+  while (d.getElementById("code").hidden) await new Promise((done) => setTimeout(done, 20));
+  said.code = d.querySelector("#code h2").textContent;
+  said.programs = d.querySelectorAll("#code pre").length;
+  const cat = d.getElementById("cat");
+  d.getElementById("own").open = true;
+  while (!cat.value) await new Promise((done) => setTimeout(done, 20));
+  said.cat = cat.value.includes("acyclic");
+  cat.value = cat.value + "\\nempty rf as nothing_is_read\\n";
+  cat.dispatchEvent(new Event("input"));
+  await until(/, [0-9.]+ s$/);
+  said.own = d.getElementById("report").textContent;
+  said.kept = JSON.parse(frame.contentWindow.localStorage.getItem("mcheck"));
+  cat.value = "nonsense";
+  cat.dispatchEvent(new Event("input"));
+  await until(/, [0-9.]+ s$/);
+  said.wrong = d.getElementById("report").textContent;
+  d.getElementById("shipped").click();
+  await until(/, [0-9.]+ s$/);
+  said.shipped = d.getElementById("report").textContent;
+  said.home = d.getElementById("home").getAttribute("href");
+  program.value = "PTX nothing";
   d.getElementById("link").click();
   while (!/link/.test(state())) await new Promise((done) => setTimeout(done, 20));
   said.address = frame.contentWindow.location.hash;
@@ -142,7 +173,7 @@ class Handler(SimpleHTTPRequestHandler):
 def said(tmp_path: Path) -> Iterator[dict[str, Any]]:
     """What a walk through the playground saw."""
     folder = tmp_path / "playground"
-    build(str(folder), str(PYODIDE))
+    build(str(folder), str(PYODIDE), home="../index.html")
     walk = WALK.replace("ENDLESS", json.dumps(ENDLESS)).replace("FRAGMENT", encode_fragment(REFILL))
     walk = walk.replace("REFILL", json.dumps(REFILL))
     (folder / "walk.html").write_text(walk)
@@ -190,11 +221,22 @@ def test_the_playground_answers_as_the_command_line(said: dict[str, Any]) -> Non
     assert (said["model"]["state"], said["model"]["stale"]) == (changed, 2), "the answer of another model"
     assert said["meanwhile"] == {**bare, "state": "ready"}
     assert "RACE004" in said["check"]
-    assert said["sketch"].startswith("finding  program.litmus (as expected)\n"), "the sketch with whole warps"
+    assert said["sketch"].startswith("race      program.litmus (as expected)\n"), "the sketch with whole warps"
     assert said["engines"] == "none"
     assert "at work" in said["working"]
     assert said["stopped"] == "stopped"
     assert said["error"].startswith("error[LIT007]: the init block is missing\n  --> program.litmus:1:12")
     assert said["address"] == "#" + encode_fragment("PTX nothing") or said["address"].startswith("#t=")
+    assert said["typed"]["report"].startswith("mismatch pass program.litmus\n"), "without a click"
+    assert said["typed"]["stale"] == 0
+    assert (said["code"], said["programs"]) == ("RACE004 generic-write-invisible-to-async-proxy", 2)
+    assert said["cat"]
+    assert "under edited.cat" in said["own"]
+    assert "P0" not in said["own"]
+    assert said["kept"]["own"].endswith("nothing_is_read\n")
+    assert "// typed" in said["kept"]["text"]
+    assert "edited.cat:1:1" in said["wrong"]
+    assert said["shipped"] == said["typed"]["report"]
+    assert said["home"] == "../index.html"
     assert said["wide"]
     assert said["narrow"]

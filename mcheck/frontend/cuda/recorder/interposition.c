@@ -35,7 +35,10 @@ static void write_jump(unsigned char *at, const void *to) { (void)at, (void)to; 
 enum { MISSING = 256 };
 static const char *missing[MISSING];
 static int absent(int which) {
-  if (missing[which]) fprintf(stderr, "recorder: %s is not recorded: it does nothing and succeeds\n", missing[which]);
+  if (missing[which]) {
+    fprintf(stderr, "recorder: %s is not recorded: it does nothing and succeeds\n", missing[which]);
+    note_missing(missing[which]);
+  }
   missing[which] = NULL;
   return forget_contents();
 }

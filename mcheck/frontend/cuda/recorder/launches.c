@@ -109,6 +109,14 @@ static int again(const char *text) {
 
 static int gpu, streams;
 
+/* Functions that the program has called and this library lacks, as JSON strings: what they should have done is not known. */
+static char lacks[1 << 12];
+void note_missing(const char *function) {
+  size_t used = strlen(lacks);
+  snprintf(lacks + used, sizeof lacks - used, "%s\"%.100s\"", used ? ", " : "", function);
+  if (strlen(lacks) == sizeof lacks - 1) lacks[used] = 0; /* no room: it stays as it was */
+}
+
 int current_device(void) { return gpu; }
 void set_device(int device) { gpu = device; }
 
@@ -163,6 +171,7 @@ static void append_line(const char *path, const kernel_t *kernel, const shape_t 
   named.count = 0;
   write_shape(file, kernel->name, shape);
   fprintf(file, ", \"process\": %d, \"gpu\": %d, \"stream\": %d", (int)getpid(), gpu, stream_number(shape->stream));
+  if (*lacks) fprintf(file, ", \"missing\": [%s]", lacks);
   write_parameters(file, known, arguments, extra);
   fprintf(file, ", \"allocations\": {");
   for (unsigned i = 0; i < named.count; ++i) {
@@ -206,6 +215,8 @@ static void write_file(const kernel_t *kernel, const shape_t *shape, const param
 void record(const kernel_t *kernel, const shape_t *shape, void **arguments, void **extra) {
   static parameters_t known;
   const char *path = getenv("MCHECK_RECORD");
+  for (int i = 0; i < 3; ++i)
+    if (!shape->grid[i] || !shape->block[i]) return; /* the driver refuses it */
   if (!parameters(kernel, &known)) { forget_contents(); return; }
   named.wanted = path != NULL;
   if (path) append_line(path, kernel, shape, &known, arguments, extra);

@@ -29,11 +29,20 @@ int adopt(void *memory, size_t size, int kind) {
 int release(void *memory) {
   for (unsigned i = 0; i < allocated; ++i)
     if (allocations[i].start == memory && memory) {
+      if (allocations[i].graph) break;
       if (!allocations[i].foreign) munmap(memory, allocations[i].size ? allocations[i].size : 1);
       allocations[i] = allocations[--allocated];
       break;
     }
   return 0;
+}
+
+/* Memory of a graph stays: the next launch of the graph has it again, at the same address. */
+int allocate_for_graph(void **out, size_t size) {
+  int refused = allocate(out, size, DEVICE);
+  for (unsigned i = 0; i < allocated && !refused; ++i)
+    if (allocations[i].start == *out) allocations[i].graph = 1;
+  return refused;
 }
 
 /* The allocation that a pointer leads into. */

@@ -41,12 +41,13 @@ enum { HOST = 1, DEVICE = 2, MANAGED = 3 }; /* cudaMemoryType */
 typedef struct {
   char *start;
   size_t size;
-  int kind, foreign, gpu, used; /* used: kernels may have written it */
+  int kind, foreign, gpu, graph, used; /* used: kernels may have written it */
   unsigned number, version;
   size_t known;  /* first bytes that the host has written since then */
   uint64_t digest;
 } allocation_t;
 int allocate(void **out, size_t size, int kind);
+int allocate_for_graph(void **out, size_t size);
 int adopt(void *memory, size_t size, int kind);
 int release(void *memory);
 const allocation_t *allocation_at(uint64_t pointer);
@@ -89,6 +90,7 @@ typedef struct {
   int cooperative, programmatic;
 } shape_t;
 void record(const kernel_t *kernel, const shape_t *shape, void **arguments, void **extra);
+void note_missing(const char *function);
 void read_attributes(shape_t *shape, const attribute_t *attributes, unsigned count);
 int current_device(void);
 void set_device(int device);

@@ -209,6 +209,29 @@ API int cudaGraphInstantiate(void **made, void *graph) { (void)graph; *made = ne
 /* Its kernels were recorded as they were captured. */
 API int cudaGraphLaunch(void *made, void *stream) { (void)made, (void)stream; return forget_contents(); }
 API int cudaGraphLaunch_ptsz(void *made, void *stream) { return cudaGraphLaunch(made, stream); }
+/* Those of nodes are recorded as they are added; nodes before them may change the contents of memory. */
+typedef struct { const void *stub; dim3_t grid, block; unsigned shared; void **arguments, **extra; } kernel_node_t;
+API int cudaGraphAddKernelNode(void **node, void *graph, void *const *before, size_t count, const kernel_node_t *about) {
+  const kernel_t *kernel = kernel_of(about->stub);
+  const shape_t shape = {&about->grid.x, &about->block.x, NULL, about->shared, NULL, 0, 0};
+  (void)graph, (void)before, (void)count;
+  *node = new_handle();
+  if (!kernel) return 98;
+  forget_contents();
+  record(kernel, &shape, about->arguments, about->extra);
+  return 0;
+}
+typedef struct { char pool[88]; const void *access; size_t count, size; void *start; } memory_node_t;
+API int cudaGraphAddMemAllocNode(void **node, void *graph, void *const *before, size_t count, memory_node_t *about) {
+  (void)graph, (void)before, (void)count;
+  *node = new_handle();
+  return allocate_for_graph(&about->start, about->size);
+}
+#define NODE(name) API int name(void **node) { *node = new_handle(); return 0; }
+NODE(cudaGraphAddMemFreeNode) NODE(cudaGraphAddMemcpyNode) NODE(cudaGraphAddMemcpyNode1D) NODE(cudaGraphAddMemcpyNodeToSymbol)
+NODE(cudaGraphAddMemcpyNodeFromSymbol) NODE(cudaGraphAddMemsetNode) NODE(cudaGraphAddHostNode) NODE(cudaGraphAddEmptyNode)
+NODE(cudaGraphAddChildGraphNode) NODE(cudaGraphAddEventRecordNode) NODE(cudaGraphAddEventWaitNode)
+NOTHING(cudaGraphAddDependencies)
 API int cudaGraphInstantiateWithFlags(void **made, void *graph) { return cudaGraphInstantiate(made, graph); }
 API int cudaLaunchHostFunc(void *stream, void (*call)(void *), void *data) { (void)stream; call(data); return 0; }
 API int cudaStreamAddCallback(void *stream, void (*call)(void *, int, void *), void *data, unsigned flags) {

@@ -1,7 +1,9 @@
 // The page: a text, a question, an answer. The work is done in a worker, which Stop ends.
 const $ = (id) => document.getElementById(id);
 const text = $("text");
+const PAUSE = 600; // milliseconds without a key after which the program is run
 let worker, facts = { examples: [], z3: "" }, number = 0, asked = 0, sent = 0, busy = false, ready = false, marked = new Set();
+let shipped = "", pause = 0; // the text of the chosen model as shipped; the timer of a run that typing has asked for
 
 // --- the worker ---------------------------------------------------------------------------------------------------
 
@@ -21,7 +23,20 @@ function ask(question, words) {
   $("stop").disabled = false;
   say(ready ? words : "Python starts …");
   const engine = options[$("engine").selectedIndex].value;
-  worker.postMessage({ ...question, number, text: text.value, model: $("model").value, engine, z3: facts.z3 });
+  worker.postMessage({ ...question, number, text: text.value, model: $("model").value, own: own(), engine, z3: facts.z3 });
+}
+
+function run() {
+  clearTimeout(pause);
+  if (busy) stop();
+  since = performance.now();
+  ask({ kind: "ask", mode: $("mode").value }, "at work …");
+}
+
+// What is typed is run after a pause, and as soon as the worker is done with what was typed before.
+function runSoon() {
+  clearTimeout(pause);
+  if ($("typing").checked) pause = setTimeout(() => (busy || !ready ? runSoon() : run()), PAUSE);
 }
 
 function told(answer) {
@@ -31,8 +46,11 @@ function told(answer) {
     if (wanted.m) $("model").value = wanted.m;
     if (busy) say("at work …");
     else say("ready");
+    showModel();
     return;
   }
+  if (answer.kind === "model") return showShipped(answer.text);
+  if (answer.kind === "explain") return explain(answer);
   if (answer.number !== undefined && answer.number !== sent) return;
   busy = false;
   $("stop").disabled = true;
@@ -69,7 +87,7 @@ function clear() {
   asked = 0;
   $("report").textContent = "";
   $("pictures").textContent = "";
-  $("draw").hidden = true;
+  $("draw").hidden = $("code").hidden = true;
   for (const id of ["report", "pictures"]) $(id).classList.remove("stale");
   mark([]);
 }
@@ -85,10 +103,56 @@ function outdate() {
   say("changed since: run it again");
 }
 
+// Codes in the report are buttons, which show their entries of the catalogue.
+function report(words) {
+  const room = $("report");
+  room.textContent = "";
+  words.split(/\b((?:RACE|UB|DEAD)\d{3})\b/).forEach((part, k) => {
+    if (k % 2 === 0) return room.append(part);
+    const code = document.createElement("button");
+    code.type = "button";
+    code.className = "code";
+    code.textContent = part;
+    code.addEventListener("click", () => worker.postMessage({ kind: "explain", code: part }));
+    room.append(code);
+  });
+}
+
+function explain({ title, parts, programs }) {
+  const [heading, , body] = $("code").children;
+  heading.textContent = title;
+  body.textContent = "";
+  const add = (kind, words) => {
+    const element = document.createElement(kind);
+    element.textContent = words;
+    body.append(element);
+    return element;
+  };
+  for (const [name, words] of parts) {
+    if (name) add("h3", name);
+    words.trim().split("\n\n").forEach((part) => add("p", part));
+  }
+  for (const [name, program] of programs) {
+    add("h3", name);
+    add("pre", program.trim());
+    const open = add("button", "Open it in the editor");
+    open.type = "button";
+    open.hidden = !/^PTX/.test(program.trim());
+    open.addEventListener("click", () => {
+      $("mode").value = "check";
+      suit();
+      set(program.trim() + "\n");
+      run();
+    });
+  }
+  $("code").hidden = false;
+  $("code").scrollIntoView({ behavior: "smooth", block: "nearest" });
+}
+
 function show(answer) {
   const seconds = ((performance.now() - since) / 1000).toFixed(2);
   say(`${answer.codes.length ? answer.codes.join(", ") + "; " : ""}${answer.status}, ${seconds} s`, answer.verdict);
-  $("report").textContent = answer.report;
+  report(answer.report);
   $("draw").hidden = !answer.pictures;
   mark(answer.places.map((place) => place.line));
 }
@@ -140,6 +204,60 @@ function set(value) {
   say(ready ? "ready" : "Python starts …");
 }
 
+// --- a model of one's own -------------------------------------------------------------------------------------------
+
+// Its text, if it is not the shipped one.
+function own() {
+  if (kept) return kept;
+  const words = $("cat").value;
+  return shipped !== "" && words !== shipped ? words : "";
+}
+
+function showModel() {
+  if (ready && $("own").open) worker.postMessage({ kind: "model", model: $("model").value });
+}
+
+function showShipped(words) {
+  const changed = own();
+  shipped = words;
+  $("cat").value = changed || words;
+  kept = "";
+  $("shipped").disabled = !own();
+}
+
+function edited() {
+  $("shipped").disabled = !own();
+  outdate();
+  runSoon();
+  keep();
+}
+
+// --- what is kept in this browser -----------------------------------------------------------------------------------
+
+let kept = ""; // a model of one's own that was kept or came with a link, until the shipped one is there to compare with
+
+function keep() {
+  try {
+    const state = { text: text.value, mode: $("mode").value, model: $("model").value, own: own(), typing: $("typing").checked };
+    localStorage.setItem("mcheck", JSON.stringify(state));
+  } catch { /* a browser that keeps nothing */ }
+}
+
+function recall() {
+  try {
+    return JSON.parse(localStorage.getItem("mcheck") ?? "null");
+  } catch {
+    return null;
+  }
+}
+
+function useModel(words) {
+  if (!words) return;
+  kept = words;
+  $("own").open = true;
+  showModel();
+}
+
 function fill(select, rows) {
   while (select.options.length > 1) select.remove(1);
   rows.forEach(([value, label]) => select.add(new Option(label, value)));
@@ -166,6 +284,7 @@ async function link() {
   const parts = [`t=${await packed(text.value)}`];
   if ($("model").value) parts.push(`m=${encodeURIComponent($("model").value)}`);
   if ($("mode").value !== "run") parts.push(`q=${$("mode").value}`);
+  if (own()) parts.push(`c=${await packed(own())}`);
   location.hash = parts.join("&");
   try {
     await navigator.clipboard.writeText(location.href);
@@ -196,6 +315,7 @@ async function open() {
   try {
     const value = await unpacked(wanted.t);
     if (value !== text.value) set(value);
+    if (wanted.c) useModel(await unpacked(wanted.c));
   } catch {
     say("the link's program cannot be read", "error");
   }
@@ -208,24 +328,46 @@ let since = 0;
 
 $("ask").addEventListener("submit", (event) => {
   event.preventDefault();
-  if (busy) stop();
-  since = performance.now();
-  ask({ kind: "ask", mode: $("mode").value }, "at work …");
+  run();
 });
-$("stop").addEventListener("click", stop);
+$("stop").addEventListener("click", () => {
+  clearTimeout(pause);
+  stop();
+});
+$("close").addEventListener("click", () => { $("code").hidden = true; });
+$("own").addEventListener("toggle", showModel);
+$("cat").addEventListener("input", edited);
+$("shipped").addEventListener("click", () => {
+  $("cat").value = shipped;
+  edited();
+});
 $("link").addEventListener("click", link);
 $("allowed").addEventListener("click", () => ask({ kind: "pictures", forbidden: false }, "drawing …"));
 $("forbidden").addEventListener("click", () => ask({ kind: "pictures", forbidden: true }, "looking for reasons …"));
 $("mode").addEventListener("change", suit);
-for (const id of ["mode", "model", "engine"]) $(id).addEventListener("change", outdate);
+for (const id of ["mode", "model", "engine"]) {
+  $(id).addEventListener("change", () => {
+    outdate();
+    runSoon();
+    keep();
+  });
+}
+$("model").addEventListener("change", showModel);
+$("typing").addEventListener("change", keep);
 $("example").addEventListener("change", ({ target }) => {
   if (!target.value) return;
   const { text: program, mode } = facts.examples[target.value];
   $("mode").value = mode;
   suit();
   set(program);
+  runSoon();
+  keep();
 });
-text.addEventListener("input", outdate);
+text.addEventListener("input", () => {
+  outdate();
+  runSoon();
+  keep();
+});
 text.addEventListener("scroll", follow);
 new ResizeObserver(follow).observe(text);
 text.addEventListener("keydown", (event) => {
@@ -240,6 +382,18 @@ facts = await (await fetch("playground.json")).json();
 $("version").textContent = facts.version;
 for (const option of $("engine").querySelectorAll('[value="z3"]')) option.hidden = option.disabled = !facts.z3;
 fill($("example"), facts.examples.map(({ name }, k) => [String(k), name]));
-if (!given) set(facts.examples[0]?.text ?? "");
+if (facts.home) $("home").href = facts.home;
+if (!given) {
+  const before = recall();
+  if (before) {
+    $("mode").value = before.mode;
+    $("typing").checked = before.typing;
+    wanted.m ??= before.model;
+    if (ready) $("model").value = wanted.m;
+    suit();
+    useModel(before.own);
+  }
+  set(before?.text ?? facts.examples[0]?.text ?? "");
+}
 count();
 $("run").disabled = false;

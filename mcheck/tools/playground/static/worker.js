@@ -29,16 +29,18 @@ async function once(state, name, load) {
 
 async function ask(state, question) {
   const { python, answers } = state;
-  const { text, model } = question;
+  const { text, model, own } = question;
+  if (question.kind === "model") return JSON.stringify({ text: answers.model_text(model) });
+  if (question.kind === "explain") return answers.explain(question.code);
   if (question.kind === "pictures") {
     if (question.forbidden) await once(state, "networkx", () => unpack(python, "networkx.zip"));
-    return answers.pictures(text, model, question.forbidden);
+    return answers.pictures(text, model, question.forbidden, own);
   }
-  if (question.mode === "check") return answers.check(text, model);
+  if (question.mode === "check") return answers.check(text, model, own);
   if (question.engine === "z3") {
     await once(state, "z3", () => python.loadPackage(new URL(question.z3, import.meta.url).href));
   }
-  return answers.run(text, model, question.engine);
+  return answers.run(text, model, question.engine, own);
 }
 
 onmessage = async ({ data: question }) => {
