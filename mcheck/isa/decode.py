@@ -9,7 +9,8 @@ from mcheck.ir.ops import Op
 from mcheck.isa import operands
 from mcheck.isa.families import DIALECT, PTX
 from mcheck.isa.instruction import Instruction, Operand, Sink
-from mcheck.isa.matcher import OPERANDS, Failure, Opcode, Plan, Shapes, match
+from mcheck.isa.kinds import Kind
+from mcheck.isa.matcher import OPERANDS, Failure, Parts, Plan, Shapes, match
 from mcheck.isa.operands import ObjectSpace, RegisterType
 from mcheck.isa.schema import Family, Match
 from mcheck.isa.targets import check_target
@@ -74,7 +75,7 @@ def decode(
 
 
 @lru_cache(maxsize=65536)
-def _plan(opcode: Opcode, shapes: Shapes, target: str | None, dialect: bool) -> Plan | Failure:
+def _plan(opcode: Parts, shapes: Shapes, target: str | None, dialect: bool) -> Plan | Failure:
     """What an opcode with operands of these shapes is; remembered, for few spellings make up a whole suite."""
     if target is not None:
         check_target(target)
@@ -105,7 +106,7 @@ def _telling(failures: list[Failure], shapes: Shapes) -> Failure:
     return first if "n" in shapes or hinted else last
 
 
-def _unknown(opcode: Opcode) -> Failure:
+def _unknown(opcode: Parts) -> Failure:
     import difflib  # only errors need it
 
     if opcode[0] in UNMODELLED:
@@ -113,7 +114,7 @@ def _unknown(opcode: Opcode) -> Failure:
         raise Unsupported(
             f"'{opcode[0]}' is a PTX instruction that is not modelled" + (f"; {instead}" if instead else "")
         )
-    longest: Opcode = max((head for head in _PTX if opcode[: len(head) - 1] == head[:-1]), key=len, default=())
+    longest: Parts = max((head for head in _PTX if opcode[: len(head) - 1] == head[:-1]), key=len, default=())
     if len(longest) > 1:
         legal = sorted(
             head[len(longest) - 1] for head in _PTX if len(head) == len(longest) and head[:-1] == longest[:-1]
@@ -148,7 +149,7 @@ def _error(failure: Failure, instruction: Instruction, given: tuple[Operand, ...
     )
 
 
-_PTX: dict[Opcode, Family] = {family.head: family for family in PTX}
-_DIALECT: dict[Opcode, Family] = {family.head: family for family in DIALECT}
+_PTX: dict[Parts, Family] = {family.head: family for family in PTX}
+_DIALECT: dict[Parts, Family] = {family.head: family for family in DIALECT}
 _LONGEST = max(len(head) for head in (*_PTX, *_DIALECT))
-_NOWHERE = Family(name="", section="9.7", title="", variants=())
+_NOWHERE = Family(name="", kind=Kind.UNKNOWN, section="9.7", title="", variants=())

@@ -24,7 +24,7 @@ from mcheck.isa.wording import (
     plain_wording,
 )
 
-Opcode = tuple[str, ...]
+Parts = tuple[str, ...]
 Shapes = tuple[operand_checks.Shape, ...]
 
 
@@ -57,7 +57,7 @@ class Failure:
 _QUALIFIER, _MISSING, _RULE, OPERANDS, _TARGET = range(5)
 
 
-def match(opcode: Opcode, shapes: Shapes, families: Iterable[Family], target: str | None) -> Plan | Failure:
+def match(opcode: Parts, shapes: Shapes, families: Iterable[Family], target: str | None) -> Plan | Failure:
     """The plan of the first variant that opcode and operand shapes fit, else the most telling failure."""
     failures: list[Failure] = []
     for family in families:
@@ -74,8 +74,26 @@ def match(opcode: Opcode, shapes: Shapes, families: Iterable[Family], target: st
 
 
 def _match_variant(
-    opcode: Opcode, shapes: Shapes, family: Family, variant: Variant, target: str | None
+    opcode: Parts, shapes: Shapes, family: Family, variant: Variant, target: str | None
 ) -> Plan | Failure:
+    found = match_qualifiers(opcode, family, variant)
+    if isinstance(found, Failure):
+        return found
+    q, places = found
+    bound = _bind(opcode, shapes, family, variant, q)
+    if isinstance(bound, Failure):
+        return bound
+    if target is not None:
+        failure = _check_target(family, variant, q, places, bound, target)
+        if failure is not None:
+            return failure
+    return Plan(family, variant, q, bound, places)
+
+
+def match_qualifiers(
+    opcode: Parts, family: Family, variant: Variant
+) -> tuple[dict[str, str], dict[str, int]] | Failure:
+    """The qualifiers of an opcode by slot, and the places of those that are written."""
     start = len(family.head)
     q: dict[str, str] = {}
     places: dict[str, int] = {}
@@ -105,18 +123,11 @@ def _match_variant(
         if not rule.test(q):
             place = places.get(rule.slot, len(opcode) - 1)
             return Failure((_RULE, len(places) * 100 + done), family, partial(explain_broken_rule, rule, q), place)
-    bound = _bind(opcode, shapes, family, variant, q)
-    if isinstance(bound, Failure):
-        return bound
-    if target is not None:
-        failure = _check_target(family, variant, q, places, bound, target)
-        if failure is not None:
-            return failure
-    return Plan(family, variant, q, bound, places)
+    return q, places
 
 
 def _bind(
-    opcode: Opcode, shapes: Shapes, family: Family, variant: Variant, q: Qualifiers
+    opcode: Parts, shapes: Shapes, family: Family, variant: Variant, q: Qualifiers
 ) -> tuple[tuple[Arg, int], ...] | Failure:
     """Pair the operands with the arguments: optional ones are filled from the left."""
     wanted = [arg for arg in variant.args if arg.when is None or arg.when(q)]

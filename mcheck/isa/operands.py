@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from mcheck.base.errors import InternalError
 from mcheck.ir.expr import Binary, Const, Expr, Lanes, Name, Reg, Special, Unary
-from mcheck.isa.instruction import Memory, Operand, Pair, Value, Vector
+from mcheck.isa.instruction import Address, Arguments, Operand, Pair, Scalar, Vector
 from mcheck.isa.schema import Arg, Qualifiers
 from mcheck.isa.targets import describe as describe_targets
 from mcheck.isa.targets import meets_target
@@ -25,19 +26,20 @@ _PREDICATE = re.compile(r"p\d*")
 
 def shape(operand: Operand, register_type: RegisterType | None = None) -> Shape:
     """The shape of an operand. Matching looks at nothing else, so its result holds for every operand of that shape."""
-    kind = type(operand)
-    if kind is Value:
-        return _value_shape(operand, register_type)  # type: ignore[arg-type]
-    if kind is Memory:
-        return ("m", *[shape(item, register_type) for item in operand.items])  # type: ignore[union-attr]
-    if kind is Vector:
-        return ("v", *[shape(item, register_type) for item in operand.items])  # type: ignore[union-attr]
-    if kind is Pair:
-        return ("p", shape(operand.first, register_type), shape(operand.second, register_type))  # type: ignore[union-attr]
+    if isinstance(operand, Scalar):
+        return _scalar_shape(operand, register_type)
+    if isinstance(operand, Address):
+        return ("m", *[shape(item, register_type) for item in operand.items])
+    if isinstance(operand, Vector):
+        return ("v", *[shape(item, register_type) for item in operand.items])
+    if isinstance(operand, Pair):
+        return ("p", shape(operand.first, register_type), shape(operand.second, register_type))
+    if isinstance(operand, Arguments):
+        raise InternalError("a call is no instruction of the table")
     return "_"
 
 
-def _value_shape(value: Value, register_type: RegisterType | None) -> str:
+def _scalar_shape(value: Scalar, register_type: RegisterType | None) -> str:
     expr = value.expr
     kind = type(expr)
     if kind is Reg:
@@ -251,7 +253,7 @@ def value_problem(
     arg: Arg, operand: Operand, q: Qualifiers, register_type: RegisterType | None, target: str | None = None
 ) -> tuple[str, str] | None:
     """``None`` if constants and register types are legal, else what is wrong and what is legal."""
-    if (arg.values or arg.low is not None) and isinstance(operand, Value) and isinstance(operand.expr, Const):
+    if (arg.values or arg.low is not None) and isinstance(operand, Scalar) and isinstance(operand.expr, Const):
         value = operand.expr.value
         if arg.values and value not in arg.values:
             return f"'{arg.name}' cannot be {value}", " or ".join(map(str, arg.values)) + arg.besides
@@ -269,7 +271,7 @@ def value_problem(
 
 def _type_problem(arg: Arg, operand: Operand, q: Qualifiers, register_type: RegisterType) -> tuple[str, str] | None:
     match operand:
-        case Value(expr=Reg(name=name)):
+        case Scalar(expr=Reg(name=name)):
             have = register_type(name)
             if have is None:
                 return None
@@ -288,16 +290,16 @@ def _type_problem(arg: Arg, operand: Operand, q: Qualifiers, register_type: Regi
             return _type_problem(arg, operand.first, q, register_type) or _type_problem(
                 second, operand.second, q, register_type
             )
-        case Memory():
+        case Address():
             return _memory_problem(arg, operand, q, register_type)
         case _:
             pass
     return None
 
 
-def _memory_problem(arg: Arg, operand: Memory, q: Qualifiers, register_type: RegisterType) -> tuple[str, str] | None:
+def _memory_problem(arg: Arg, operand: Address, q: Qualifiers, register_type: RegisterType) -> tuple[str, str] | None:
     address = operand.items[0]
-    if isinstance(address, Value):
+    if isinstance(address, Scalar):
         base: Expr = address.expr
         while isinstance(base, Binary):
             base = base.left if _registers(base.left) else base.right
@@ -319,9 +321,10 @@ def _memory_problem(arg: Arg, operand: Memory, q: Qualifiers, register_type: Reg
 
 def space_problem(arg: Arg, operand: Operand, q: Qualifiers, object_space: ObjectSpace) -> tuple[str, str] | None:
     """``None`` if a named object lies in the state space that the operand wants, else what is wrong, what is legal."""
-    if not isinstance(operand, Memory) or not isinstance(operand.items[0], Value):
+    first = operand.items[0] if isinstance(operand, Address) else None
+    if not isinstance(first, Scalar):
         return None
-    base: Expr = operand.items[0].expr
+    base = first.expr
     while isinstance(base, Binary):
         base = base.left
     have = object_space(base.name) if isinstance(base, Name) else None

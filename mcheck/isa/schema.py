@@ -16,6 +16,7 @@ from typing import Any
 from mcheck.base.records import dataclass
 from mcheck.ir.ops import Op
 from mcheck.isa.instruction import Operand
+from mcheck.isa.kinds import Kind
 
 Qualifiers = Mapping[str, str]
 """The chosen value of each slot that was written (or, for an omitted slot with a default, the default)."""
@@ -61,6 +62,12 @@ class Requirement:
     needs: tuple[str, ...]
 
 
+DESTINATIONS = frozenset(("dst", "pair", "wait", "elect", "result"))
+"""The kinds of operands whose registers are written."""
+IN_BRACKETS = frozenset(("mem", "tensor", "range"))
+"""The kinds of operands that are addresses in brackets."""
+
+
 @dataclass(frozen=True, slots=True)
 class Arg:
     """One operand.
@@ -77,7 +84,8 @@ class Arg:
     register may stand there, as in ``ld``, ``st`` and ``cvt``.
     ``space`` is the state space that a named object must lie in (``$slot`` for the value of a slot), ``generic``
     are those it may lie in where no space is written (empty: any). ``needs`` are the targets for giving the operand
-    at all, ``value_needs`` those of single constants.
+    at all, ``value_needs`` those of single constants. ``written`` marks a list of registers that are written, ``read``
+    one that is read as well.
     """
 
     name: str
@@ -96,11 +104,23 @@ class Arg:
     generic: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     value_needs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    written: bool = False
+    read: bool = False
+
+    @property
+    def is_written(self) -> bool:
+        """Are its registers written?"""
+        return self.written or self.kind in DESTINATIONS
+
+    @property
+    def is_read(self) -> bool:
+        """Are its registers read?"""
+        return self.read or not self.is_written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """One form of a family. ``needs`` and ``ptx`` override those of the family."""
+    """One form of a family. ``needs``, ``ptx`` and ``kind`` override those of the family."""
 
     name: str = ""
     slots: tuple[Slot, ...] = ()
@@ -113,11 +133,12 @@ class Variant:
     completion: str = ""
     proxy: str = ""
     undefined: tuple[str, ...] = ()
+    kind: Kind | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """One instruction: ``name`` is the part of the opcode that every variant shares.
+    """One instruction: ``name`` is the part of the opcode that every variant shares, ``kind`` what it does.
 
     ``needs`` lists the targets, any of which will do (empty: all); ``completion`` is the completion mechanism of an
     asynchronous operation; ``undefined`` are the conditions under which executing it is undefined behaviour (they are
@@ -125,6 +146,7 @@ class Family:
     """
 
     name: str
+    kind: Kind
     section: str
     title: str
     variants: tuple[Variant, ...]

@@ -14,7 +14,7 @@ import numpy as np
 
 from mcheck.base.budget import Limit
 from mcheck.base.records import dataclass
-from mcheck.frontend.ptx.code import Code, collect_code, only_computes
+from mcheck.frontend.ptx.code import Code, collect_code
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.memory_layout import (
     SYSTEM_BYTES,
@@ -26,9 +26,9 @@ from mcheck.frontend.ptx.memory_layout import (
 )
 from mcheck.frontend.ptx.module import Address, Module, Register, Statement, Symbol
 from mcheck.frontend.ptx.module_copies import written_name
-from mcheck.frontend.ptx.register_flow import read_registers, written_registers
 from mcheck.ir.condition import Condition
 from mcheck.ir.program import Place, Program, Thread
+from mcheck.isa.kinds import Kind
 from mcheck.simt.branch_paths import BranchPaths
 from mcheck.simt.execution.cluster import EXITED, MAX_CHOICES, MAX_STEPS, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
@@ -308,21 +308,21 @@ def _contents(places: MemoryLayout) -> Iterator[tuple[int, bytes, bytes]]:
 def _sources(code: Code, statement: Statement, names: list[str]) -> list[str]:
     """Those of the named parameters from which the operands of a statement are computed."""
     unit = next(u for u in code.units if any(s is statement for s in u.function.body))
-    wanted: set[Register] = set(read_registers(statement))
+    wanted: set[Register] = set(statement.uses)
     found: list[str] = []
     changed = True
     while changed:
         changed = False
         for other in unit.function.body:
-            if not wanted & set(written_registers(other)):
+            if not wanted & set(other.defs):
                 continue
             taken = [o.name for o in other.operands if isinstance(o, Symbol) and o.name in names]
             found += [name for name in taken if name not in found]
-            if other.opcode[0] == "ld" and isinstance(other.operands[1], Address):
+            if other.kind is Kind.LOAD and isinstance(other.operands[1], Address):
                 base = other.operands[1].base
                 if isinstance(base, Symbol) and base.name in names and base.name not in found:
                     found.append(base.name)
-            elif only_computes(other) and not set(read_registers(other)) <= wanted:
-                wanted |= set(read_registers(other))
+            elif other.only_computes and not set(other.uses) <= wanted:
+                wanted |= set(other.uses)
                 changed = True
     return found

@@ -10,7 +10,7 @@ import pytest
 from mcheck.base.errors import Span
 from mcheck.ir.expr import Binary, Const, Expr, Name, Reg, Special
 from mcheck.ir.ops import Guard
-from mcheck.isa.instruction import Instruction, Memory, Operand, Pair, Sink, Value, Vector
+from mcheck.isa.instruction import Address, Instruction, Operand, Pair, Sink, Value, Vector
 
 _TOKEN = re.compile(r"\s*(%?[A-Za-z_$][\w$.]*|-?0[xX][0-9a-fA-F]+|-?\d+|[\[\]{}|,!+@])")
 _REGISTER = re.compile(r"%\w+|(r|rd|rs|p|ff|fd|rq|ru)\d+|pol")
@@ -42,7 +42,8 @@ class _Reader:
         token = self.peek()
         made: Operand
         if token == "[":
-            made = Memory(self.items("[", "]"), span)
+            address, *rest = self.items("[", "]")
+            made = Address(address, rest=tuple(rest), span=span)
         elif token == "{":
             made = Vector(self.items("{", "}"), span)
         elif token == "_":

@@ -72,7 +72,7 @@ AFTER:
 )
 def test_what_a_loop_waits_for(body: str, wanted: tuple[str, int, bool] | None) -> None:
     function = parse_module(LOOP.format(body=body)).functions["loop"]
-    at = next(k for k, s in enumerate(function.body) if "acquire" in s.opcode)
+    at = next(k for k, s in enumerate(function.body) if "acquire" in s.opcode.parts)
 
     def value(operand: ptx.Operand) -> int | None:
         return operand.value if isinstance(operand, ptx.Immediate) else 5
@@ -269,7 +269,7 @@ def test_how_often_a_poll_failed_decides_nothing_in_a_spin_loop(
     poll: str, failed: str, behind: str, spins: bool
 ) -> None:
     function = parse_module(COUNTED.format(poll=poll, failed=failed, behind=behind)).functions["counted"]
-    at = next(k for k, s in enumerate(function.body) if {"try_wait", "acquire"} & {*s.opcode})
+    at = next(k for k, s in enumerate(function.body) if {"try_wait", "acquire"} & {*s.opcode.parts})
     if poll == TRY_WAIT:
         assert is_spin_loop(function, at) is spins
     else:
@@ -280,7 +280,7 @@ def test_how_often_a_poll_failed_decides_nothing_in_a_spin_loop(
 def test_what_each_iteration_computes_anew_is_not_left_behind() -> None:
     text = COUNTED.format(poll=f"mov.u32 %r5, 7; {TRY_WAIT}", failed="", behind=STORE)
     function = parse_module(text).functions["counted"]
-    at = next(k for k, s in enumerate(function.body) if "try_wait" in s.opcode)
+    at = next(k for k, s in enumerate(function.body) if "try_wait" in s.opcode.parts)
     assert is_spin_loop(function, at)
     clocked = parse_module(text.replace("mov.u32 %r5, 7", "mov.u32 %r5, %clock")).functions["counted"]
     assert not is_spin_loop(clocked, at)

@@ -13,6 +13,7 @@ from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.frontend.ptx.launch_reader import build_launch, from_file
 from mcheck.frontend.ptx.module import Operand, Statement
 from mcheck.frontend.ptx.reader import parse_module, read_module
+from mcheck.isa.opcode import read_opcode
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.lanes import Lanes
 from mcheck.simt.instructions.dispatch import compile_statement
@@ -25,7 +26,7 @@ TYPES = ("b", "u", "x", "f32", "b7", "pred", "b128", "")
 
 def edited(choose: random.Random, statement: Statement, parts: list[str], operands: list[Operand]) -> Statement:
     """The statement with a part of its name or an operand taken away, replaced or added."""
-    opcode, given = list(statement.opcode), list(statement.operands)
+    opcode, given = list(statement.opcode.parts), list(statement.operands)
     match choose.randrange(6):
         case 0 if len(opcode) > 1:
             opcode.pop(choose.randrange(1, len(opcode)))
@@ -39,7 +40,7 @@ def edited(choose: random.Random, statement: Statement, parts: list[str], operan
             opcode[-1] = choose.choice(TYPES)
         case _:
             given.append(choose.choice(operands))
-    return replace(statement, opcode=tuple(opcode), operands=tuple(given))
+    return replace(statement, opcode=read_opcode(tuple(opcode)), operands=tuple(given))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -51,7 +52,7 @@ def test_no_edit_of_an_instruction_breaks_what_makes_its_step(name: str) -> None
     choose = random.Random(1)
     for unit in runner.code.units:
         body = unit.function.body
-        parts = sorted({part for s in body for part in s.opcode})
+        parts = sorted({part for s in body for part in s.opcode.parts})
         operands = [o for s in body for o in s.operands]
         for at, statement in list(enumerate(body))[:: max(len(body) // 80, 1)]:
             assert find_fault(statement) is None, statement.text
@@ -78,7 +79,7 @@ def test_a_misspelt_qualifier_is_no_instruction(old: str, new: str) -> None:
 """
     assert all(find_fault(s) is None for s in parse_module(text).functions["k"].body)
     changed = [s for s in parse_module(text.replace(old, new)).functions["k"].body if find_fault(s) is not None]
-    assert [".".join(s.opcode) for s in changed] == [new]
+    assert [s.opcode.text for s in changed] == [new]
 
 
 COUNTS = {  # of each: whether the assembler takes it (ptxas 13.0, sm_90)

@@ -249,7 +249,7 @@ AGAIN:
 )
 def test_a_swap_that_is_asked_for_again_is_the_same(body: str, wanted: bool) -> None:
     function = parse_module(LOOP.format(body=body)).functions["loop"]
-    at = next(k for k, s in enumerate(function.body) if "cas" in s.opcode)
+    at = next(k for k, s in enumerate(function.body) if "cas" in s.opcode.parts)
 
     def value(operand: ptx.Operand) -> int | None:
         return operand.value if isinstance(operand, ptx.Immediate) else 5

@@ -220,5 +220,5 @@ def test_no_data_leads_to_a_trap_which_says_something_of_it() -> None:
 )
 def test_literals_that_say_the_same(first: str, second: str) -> None:
     body = parse_module(HEAD + first + second + "ret; }").functions["k"].body
-    made = [extract_literal(s) for s in body if s.opcode[0] == "setp"]
+    made = [extract_literal(s) for s in body if s.opcode.name == "setp"]
     assert made[0] == made[1] is not None

@@ -13,6 +13,7 @@ from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
+from mcheck.isa.opcode import read_opcode
 from mcheck.simt.execution.tensor_memory import Rectangle, TensorMemory
 from mcheck.simt.instructions.instruction_descriptors import Shape, product_footprint
 
@@ -318,7 +319,7 @@ def test_without_them_it_is_a_race(line: str) -> None:
     ],
 )
 def test_where_accumulators_lie(opcode: str, m: int, n: int, lanes: int, columns: int) -> None:
-    shape = Shape.decode(tuple(opcode.split(".")), m >> 4 << 24 | n >> 3 << 17)
+    shape = Shape.decode(read_opcode(tuple(opcode.split("."))), m >> 4 << 24 | n >> 3 << 17)
     assert (shape.m, shape.n) == (m, n)
     cells = product_footprint(shape).d
     assert sum(high - low for low, high in cells.lanes) == lanes

@@ -16,6 +16,7 @@ from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx.lane_arithmetic import lane_function
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
+from mcheck.isa.opcode import read_opcode
 
 HEAD = """.version 8.5
 .target sm_90a
@@ -270,7 +271,7 @@ def test_a_missing_order_between_lanes_is_found(old: str, new: str, first: str, 
     ],
 )
 def test_arithmetic(opcode: str, sources: tuple[int, ...], result: int) -> None:
-    function = lane_function(tuple(opcode.split(".")))
+    function = lane_function(read_opcode(tuple(opcode.split("."))))
     assert function is not None
     assert int(function(*(np.array([s], np.uint64) for s in sources))[0][0]) == result
 
@@ -279,7 +280,7 @@ def test_arithmetic(opcode: str, sources: tuple[int, ...], result: int) -> None:
     "opcode", ["add.f32", "add.rn.bf16", "add.cc.u32", "cvt.rn.f16.f32", "setp.lt.bf16", "min.u16x2"]
 )
 def test_what_is_opaque(opcode: str) -> None:
-    assert lane_function(tuple(opcode.split("."))) is None
+    assert lane_function(read_opcode(tuple(opcode.split(".")))) is None
 
 
 DIVIDED = (

@@ -31,6 +31,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const, Lanes
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.program import Program
+from mcheck.isa.kinds import CANCELS
 from mcheck.simt.grid.grid_classes import Clash, Incomparable, find_clashes, find_classes, follow_each
 
 MAX_TOGETHER = 8
@@ -146,8 +147,8 @@ def _needs_group(module: Module, launch: Launch, given: Answer) -> bool:
     causes = {reason.cause for reason in given.reasons}
     if not causes <= {Cause.CLUSTERS, Cause.OTHER_CLUSTERS, Cause.GAP, Cause.BRANCHES, Cause.NOT_FOLLOWED}:
         return False
-    opcodes = {s.opcode[0] for f in module.functions.values() for s in f.body}
-    return "clusterlaunchcontrol" not in opcodes  # a cluster can take the place of another one
+    # a cluster can take the place of another one
+    return not any(s.kind in CANCELS for f in module.functions.values() for s in f.body)
 
 
 def closed_boxes(launch: Launch) -> list[Extent]:

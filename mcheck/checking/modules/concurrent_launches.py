@@ -34,6 +34,7 @@ from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Buffer, Extent, Launch, Map
 from mcheck.frontend.ptx.module import Module
 from mcheck.frontend.ptx.module_copies import copy_name, with_copy
+from mcheck.isa.kinds import CANCELS
 
 MOST_REASONS = 4
 """The maximum number of pairs of accesses that a reason lists."""
@@ -139,8 +140,7 @@ def find_obstacle(study: LaunchStudy, numbers: Sequence[int]) -> Reason | None:
         return Reason(Cause.GAP, "their clusters are of different sizes")
     if len({launch.assume for launch in launches}) > 1:
         return Reason(Cause.GAP, "they make different assumptions")
-    opcodes = {s.opcode[0] for f in study.module.functions.values() for s in f.body}
-    if "clusterlaunchcontrol" in opcodes:
+    if any(s.kind in CANCELS for f in study.module.functions.values() for s in f.body):
         return Reason(Cause.GAP, "the module has clusterlaunchcontrol")
     return None
 

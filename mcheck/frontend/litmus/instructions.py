@@ -21,7 +21,7 @@ from mcheck.ir.expr import Const, Expr, Name, Reg, Unary
 from mcheck.ir.ops import Await, Guard, MbarrierWait, Op, ScalarRead
 from mcheck.ir.resolve import Fold, collect_free_names
 from mcheck.isa import decode
-from mcheck.isa.instruction import Instruction, Memory, Operand, Pair, Sink, Value, Vector
+from mcheck.isa.instruction import Address, Instruction, Operand, Pair, Sink, Value, Vector
 
 BRANCHES = frozenset(("bra", "goto", "beq", "bne", "blt", "bgt", "ble", "bge"))
 _ELLIPSIS = ("..", ".", "…")
@@ -110,13 +110,13 @@ class _Lowering:
         """A hint for common mistakes in mbarrier waits and arrives."""
         first = instruction.operands[0] if instruction.operands else None
         arrives = instruction.opcode[:2] in (("mbarrier", "arrive"), ("mbarrier", "arrive_drop"))
-        if arrives and isinstance(first, Memory):
+        if arrives and isinstance(first, Address):
             return "the first operand is a register for the returned state, or _ if it is not needed"
         if "_wait" not in "".join(instruction.opcode):
             return None
         if self.wait is not None:
             return "leave out the predicate after await"
-        if instruction.operands and isinstance(instruction.operands[0], Memory):
+        if instruction.operands and isinstance(instruction.operands[0], Address):
             return "write await before it to wait for the phase, or add the predicate register that it sets"
         return None
 
@@ -218,8 +218,8 @@ def parse_operand(
         raise problem("LIT015", tokens.span(), expected=f"at most {MAX_DEPTH} nested operands")
     if text == "[":
         tokens.at += 1
-        items = _list(tokens, scope, "]", depth)
-        return Memory(items, tokens.span_since(at))
+        address, *rest = _list(tokens, scope, "]", depth)
+        return Address(address, rest=tuple(rest), span=tokens.span_since(at))
     if text == "{":
         tokens.at += 1
         if opaque and tokens.text in _ELLIPSIS:

@@ -31,6 +31,8 @@ from mcheck.frontend.ptx.names import FunctionNames, Scope
 from mcheck.frontend.ptx.operands import parse_operand, parse_operands, undeclared_error
 from mcheck.frontend.ptx.problems import problem
 from mcheck.frontend.ptx.source_lines import LOC, Lines
+from mcheck.isa.kinds import BRANCHES, Kind
+from mcheck.isa.opcode import Opcode, read_opcode
 
 _STATEMENT = re.compile(
     r"\s*+(?:"
@@ -45,7 +47,6 @@ _STATEMENT = re.compile(
     re.ASCII,
 )
 _MAX_DEPTH = 256
-_BRANCHES = ("bra", "brx")
 _MODULE_DIRECTIVES = (".entry", ".func", ".version", ".target")
 _FATAL = ("PTX008", "PTX009", "PTX028")
 """Errors after which the structure of the text is unknown."""
@@ -101,7 +102,7 @@ class BodyParser:
         self._line: SourceLine | None = None
         self._pending: list[_Pending] = []
         self._lists: list[tuple[str, list[tuple[str, Scope, Span]]]] = []
-        self._opcodes: dict[str, tuple[str, ...]] = {}
+        self._opcodes: dict[str, Opcode] = {}
         self._guards: dict[tuple[str, str, Scope], Guard] = {}
         self._depth = 1
         self._mistakes = mistakes
@@ -166,14 +167,13 @@ class BodyParser:
         written = match["opcode"]
         opcode = self._opcodes.get(written)
         if opcode is None:
-            opcode = self._opcodes[written] = tuple("".join(written.split()).split("."))
+            opcode = self._opcodes[written] = read_opcode(tuple("".join(written.split()).split(".")))
         guard = self._parse_guard(match) if match["guard"] is not None else None
         start = match.start() + len(match[0]) - len(match[0].lstrip())
         first, last = match.span("operands")
-        head = opcode[0]
-        if head in _BRANCHES:
-            given = self._parse_branch(opcode, first, last)
-        elif head == "call":
+        if opcode.kind in BRANCHES:
+            given = self._parse_branch(opcode.kind, first, last)
+        elif opcode.kind is Kind.CALL:
             given = self._parse_call(first, last)
         else:
             given = parse_operands(self._source, first, last, self._scope)
@@ -214,10 +214,10 @@ class BodyParser:
         self._pending.append(_Pending(len(self._body.statements), position, name, self._scope, span))
         return Label(name)
 
-    def _parse_branch(self, opcode: tuple[str, ...], first: int, last: int) -> tuple[Operand, ...]:
+    def _parse_branch(self, kind: Kind, first: int, last: int) -> tuple[Operand, ...]:
         cursor = self._cursor_at(first, last)
         found: list[Operand] = []
-        if opcode[0] == "brx":
+        if kind is Kind.INDEXED_BRANCH:
             found.append(parse_operand(cursor, self._scope))
             cursor.expect(",")
         found.append(self._parse_label_use(cursor, len(found)))

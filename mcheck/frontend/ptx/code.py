@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from mcheck.base.errors import InputError
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
-from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
+from mcheck.frontend.ptx.module import operand_registers
+from mcheck.isa.kinds import COLLECTIVES, FRAGMENTS, MAP_EDITS, REDUCTIONS, STORES, TMEM, WARPGROUP, Kind
+from mcheck.isa.opcode import GENERIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +60,17 @@ def collect_code(module: ptx.Module, *entries: str, named: bool = False) -> Code
         units.append(Unit(function, start, frame))
         start += len(function.body) + 1
         frame += len(function.registers)
-    maps = any(s.opcode[0] == "tensormap" for u in units for s in u.function.body)
+    maps = any(s.kind in MAP_EDITS for u in units for s in u.function.body)
     wanted, moved = _needed_rows(module, units, maps=maps, named=named)
     exact = maps or (moved and any(_may_be_awaited(s) for u in units for s in u.function.body))
-    asked = (
-        s for u in units for s in u.function.body if any(u.frame + r.index in wanted for r in written_registers(s))
-    )
-    counts = any(s.opcode[0] == "atom" for s in asked)
+    asked = (s for u in units for s in u.function.body if any(u.frame + r.index in wanted for r in s.defs))
+    counts = any(s.kind is Kind.ATOMIC for s in asked)
     return Code(tuple(units), frame, wanted, moved, exact, named, counts)
 
 
 def _may_be_awaited(statement: ptx.Statement) -> bool:
     """Whether other threads may wait for the stored value: an atomic, or a load that may be a poll."""
-    return statement.opcode[0] == "atom" or (statement.opcode[0] == "ld" and not STRONG.isdisjoint(statement.opcode))
-
-
-STRONG = frozenset(("acquire", "relaxed", "volatile", "mmio"))
+    return statement.kind is Kind.ATOMIC or (statement.kind is Kind.LOAD and statement.opcode.is_strong)
 
 
 def resolve_function(module: ptx.Module, name: str) -> ptx.Function | None:
@@ -85,7 +82,7 @@ def resolve_function(module: ptx.Module, name: str) -> ptx.Function | None:
 def _callees(module: ptx.Module, function: ptx.Function) -> Iterator[str]:
     indirect = False
     for statement in function.body:
-        if statement.opcode[0] == "call":
+        if statement.kind is Kind.CALL:
             for operand in statement.operands:
                 if isinstance(operand, ptx.Symbol) and resolve_function(module, operand.name) is not None:
                     yield module.aliases.get(operand.name, operand.name)
@@ -96,23 +93,9 @@ def _callees(module: ptx.Module, function: ptx.Function) -> Iterator[str]:
 
 # --- registers ----------------------------------------------------------------------------------------------
 
-_NAMES = """
-abs add addc and bfe bfi bfind bmsk brev clz cnot copysign cos cvt cvta div dp2a dp4a ex2 fma fns getctarank isspacep
-istypep lg2 lop3 mad mad24 madc mapa max min mov mul mul24 neg not or popc prmt rcp rem rsqrt sad selp set setp shf shl
-shr sin slct sqrt sub subc szext tanh testp vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2
-vmax4 vmin vmin2 vmin4 vset vset2 vset4 vshl vshr vsub vsub2 vsub4 xor
-activemask clusterlaunchcontrol.query_cancel createpolicy mma movmatrix stacksave suq txq
-"""
-DATA = frozenset(_NAMES.split())
-"""Instructions that only compute."""
-
-
-def only_computes(statement: ptx.Statement) -> bool:
-    """Whether a statement has no effect except on registers."""
-    name = statement.opcode[0]
-    if name == "wmma":
-        return "mma" in statement.opcode
-    return name in DATA or ".".join(statement.opcode[:2]) in DATA
+EXCHANGES = COLLECTIVES - {Kind.ELECTION}
+ACCESSES = REDUCTIONS | {Kind.LOAD, Kind.ATOMIC}
+MATRICES = TMEM | WARPGROUP | FRAGMENTS | {Kind.MATRIX_LOAD, Kind.MATRIX_STORE}
 
 
 def branch_body(unit: Unit, k: int) -> tuple[ptx.Statement, ...]:
@@ -131,7 +114,7 @@ def branch_body(unit: Unit, k: int) -> tuple[ptx.Statement, ...]:
             if target <= at:
                 return ()
             end = max(end, target)
-        elif not only_computes(statement):
+        elif not statement.only_computes:
             return ()
         else:
             over.append(statement)
@@ -140,7 +123,7 @@ def branch_body(unit: Unit, k: int) -> tuple[ptx.Statement, ...]:
 
 
 def _is_branch(statement: ptx.Statement) -> bool:
-    return statement.opcode[0] == "bra" and isinstance(statement.operands[0], ptx.Label)
+    return statement.kind is Kind.BRANCH and isinstance(statement.operands[0], ptx.Label)
 
 
 def _needed_rows(module: ptx.Module, units: list[Unit], *, maps: bool, named: bool) -> tuple[frozenset[int], bool]:
@@ -154,12 +137,12 @@ def _needed_rows(module: ptx.Module, units: list[Unit], *, maps: bool, named: bo
         for k, statement in enumerate(unit.function.body):
             over = branch_body(unit, k)
             if over:
-                computed = {unit.frame + r.index for s in over for r in written_registers(s)}
-                idle.append((computed, {unit.frame + r.index for r in read_registers(statement)}))
+                computed = {unit.frame + r.index for s in over for r in s.defs}
+                idle.append((computed, {unit.frame + r.index for r in statement.uses}))
             else:
                 _add_flow(module, units, unit, statement, (wanted, flows, loads, data))
-                if reached and statement.opcode[0] == "ld" and "local" in statement.opcode:
-                    loads.append({unit.frame + r.index for r in written_registers(statement)})
+                if reached and statement.kind is Kind.LOAD and "local" in statement.opcode.spaces:
+                    loads.append({unit.frame + r.index for r in statement.defs})
     moved = named
     wanted |= data if named else set()
     while True:
@@ -194,51 +177,49 @@ def _add_flow(
     def rows(found: Iterable[ptx.Register]) -> set[int]:
         return {unit.frame + r.index for r in found}
 
-    name, defined = statement.opcode[0], rows(written_registers(statement))
-    if statement.guard is not None and not only_computes(statement):
+    kind, defined = statement.kind, rows(statement.defs)
+    if statement.guard is not None and not statement.only_computes:
         wanted.add(unit.frame + statement.guard.register.index)
-    if only_computes(statement):
-        flows.append((defined, rows(read_registers(statement))))
-    elif name in ("shfl", "match", "redux", "vote"):
-        flows.append((defined, rows(read_registers(statement))))
+    if statement.only_computes:
+        flows.append((defined, rows(statement.uses)))
+    elif kind in EXCHANGES:
+        flows.append((defined, rows(statement.uses)))
         wanted |= rows(r for o in statement.operands[-1:] for r in operand_registers(o))
-    elif name == "st" and ("param" in statement.opcode or "local" in statement.opcode):
+    elif kind in STORES and statement.opcode.space in ("param", "local"):
         wanted |= rows(r for operand in statement.operands for r in operand_registers(operand))
-    elif name == "st":
+    elif kind in STORES:
         for operand in statement.operands:
             (wanted if isinstance(operand, ptx.Address) else data).update(rows(operand_registers(operand)))
-    elif name in ("ld", "atom", "red", "ldu"):
+    elif kind in ACCESSES:
         addresses = [o for o in statement.operands if isinstance(o, ptx.Address)]
         wanted |= {r for o in addresses for r in rows(operand_registers(o))}
         if not _reads_own_memory(statement):
             loads.append(defined)
-        data |= rows(read_registers(statement))
-    elif name == "call":
+        data |= rows(statement.uses)
+    elif kind is Kind.CALL:
         for defined, used in _argument_flow(module, units, unit, statement):
             flows.append((defined, used))
         wanted |= rows(r for o in statement.operands if isinstance(o, ptx.Register) for r in operand_registers(o))
-    elif name in ("ldmatrix", "stmatrix", "wgmma", "wmma", "tcgen05"):
+    elif kind in MATRICES:
         wanted |= rows(r for o in statement.operands if not isinstance(o, ptx.Vector) for r in operand_registers(o))
-        if name == "stmatrix":
-            data |= rows(read_registers(statement))
+        if kind is Kind.MATRIX_STORE:
+            data |= rows(statement.uses)
         elif defined:
-            flows.append((defined, rows(read_registers(statement))))
+            flows.append((defined, rows(statement.uses)))
     else:
-        wanted |= rows(read_registers(statement))
+        wanted |= rows(statement.uses)
 
 
 def _reads_own_memory(statement: ptx.Statement) -> bool:
     """Whether a load reads memory of the lane's own or given by the launch."""
-    return bool({"param", "local", "const", "param::entry", "param::func"} & set(statement.opcode))
+    return statement.opcode.space in ("param", "local", "const")
 
 
 def _is_local_stored_generically(units: list[Unit]) -> bool:
     """Whether a store by a generic address may be to local memory."""
     opcodes = [s.opcode for u in units for s in u.function.body]
-    converted = any(o[0] == "cvta" and "local" in o and "to" not in o for o in opcodes)
-    return converted and any(
-        o[0] == "st" and not any(p.startswith(("global", "shared", "local", "param")) for p in o) for o in opcodes
-    )
+    converted = any(o.kind is Kind.ADDRESS_CONVERSION and o.space == "local" and not o.has("to") for o in opcodes)
+    return converted and any(o.kind in STORES and o.space == GENERIC for o in opcodes)
 
 
 def _argument_flow(

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from mcheck.base.errors import InputError, Unsupported
-from mcheck.frontend.ptx.code import only_computes
 from mcheck.frontend.ptx.instruction_forms import TABLES_VERSION, WORDS, find_fault
 from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.frontend.ptx.module import Function, Statement, parse_version
-from mcheck.frontend.ptx.reachability import LEAVING
+from mcheck.isa.kinds import JUMPS, Kind
 
 
 def find_illegal(functions: Iterable[Function], version: str) -> Iterator[InputError]:
@@ -32,15 +31,15 @@ def _function_errors(function: Function) -> Iterator[InputError]:
         dead = dead and at not in entered
         if not dead and (wrong := _statement_error(function, statement)) is not None:
             yield wrong
-        dead = dead or (statement.guard is None and statement.opcode[0] in ("bra", "brx", *LEAVING))
+        dead = dead or (statement.guard is None and statement.kind in JUMPS)
 
 
 def _statement_error(function: Function, statement: Statement) -> InputError | None:
     wrong = find_fault(statement)
     if wrong is not None:
         return wrong.to_error(statement)
-    name = statement.opcode[0]
-    if name in ("bra", "brx", "call", *LEAVING) or statement.opcode[:2] in WORDS or only_computes(statement):
+    control = statement.kind in JUMPS or statement.kind is Kind.CALL
+    if control or statement.opcode.parts[:2] in WORDS or statement.only_computes:
         return None
     try:
         operation_template(function, statement)

@@ -12,6 +12,8 @@ from mcheck.frontend.ptx.lane_arithmetic import is_floating
 from mcheck.frontend.ptx.module import Address, Label, Pair, Part, Register, Sink, Statement, Vector
 from mcheck.frontend.ptx.types import SIZES
 from mcheck.isa.decode import ILLEGAL
+from mcheck.isa.kinds import BRANCHES, Kind
+from mcheck.isa.opcode import READONLY
 
 TABLES_VERSION = (9, 1)
 """The PTX ISA version of the instruction tables: they lack what later versions add."""
@@ -29,8 +31,6 @@ class Form:
     typed: bool = True
 
 
-READONLY = "proxy::readonly"
-"""The proxy of a load that is written behind its type (PTX ISA 9.4)."""
 ANY_COUNT = 99
 """Any number of operands."""
 _COMBINING = frozenset(("and", "or", "xor"))
@@ -71,10 +71,6 @@ WORDS: dict[tuple[str, ...], Form] = {
     ("clusterlaunchcontrol", "query_cancel"): Form(4, 2, 2),
 }
 """The same for instructions named by their first two words."""
-ADDRESS = {"ld": 1, "ldu": 1, "st": 0, "ldmatrix": 1, "stmatrix": 0}
-"""Which operand of an instruction is an address."""
-COMPUTED = frozenset(FORMS) - set(ADDRESS) - {"bra", "brx", "call", "wgmma", "tcgen05"}
-"""Instructions whose first operand is written."""
 
 
 _ROUNDED = frozenset(("rn", "rz", "rm", "rp", "ftz", "sat"))
@@ -112,7 +108,7 @@ class Fault:
         """The error at the statement."""
         spans = statement.parts()
         span = spans[self.part] if self.part is not None and self.part < len(spans) else statement.span
-        word = statement.opcode[self.part] if self.part is not None else ""
+        word = statement.opcode.parts[self.part] if self.part is not None else ""
         near = find_nearest(word, self.legal) if word else None
         return InputError(
             self.message,
@@ -127,19 +123,19 @@ def find_fault(statement: Statement) -> Fault | None:
     """The fault in the form of a statement, if any; instructions without a form here are checked by the instruction
     table.
     """
-    opcode, operands = statement.opcode, statement.operands
+    opcode, operands = statement.opcode.parts, statement.operands
     name = opcode[0]
     form = WORDS.get(opcode[:2]) or FORMS.get(name)
     if form is None:
         return None
     if len(opcode) < form.parts:
-        return Fault(f"'{statement.name}' lacks a part of its name, such as its type")
+        return Fault(f"'{statement.opcode.text}' lacks a part of its name, such as its type")
     if not form.least <= len(operands) <= form.most:
         wanted = f"{form.least}" + (
             "" if form.most == form.least else " or more" if form.most == ANY_COUNT else f" to {form.most}"
         )
-        return Fault(f"'{statement.name}' takes {wanted} operands, {len(operands)} given")
-    if READONLY in opcode:  # not the type at the end: the instruction table checks it
+        return Fault(f"'{statement.opcode.text}' takes {wanted} operands, {len(operands)} given")
+    if statement.opcode.has(READONLY):  # not the type at the end: the instruction table checks it
         return None
     if form.typed and opcode[-1] not in SIZES:
         return Fault(f"'.{opcode[-1]}' is not a type", len(opcode) - 1, tuple(SIZES))
@@ -151,13 +147,16 @@ def find_fault(statement: Statement) -> Fault | None:
         return Fault(f"'.{opcode[1]}' is not a comparison", 1, _ORDERED)
     takes = _operand_count(opcode)
     if takes is not None and len(operands) != takes:
-        return Fault(f"'{statement.name}' takes {takes} operands, {len(operands)} given")
-    if name in ADDRESS and not isinstance(operands[ADDRESS[name]], Address):
-        return Fault(f"operand {ADDRESS[name] + 1} of '{statement.name}' is not an address in brackets")
-    if name in COMPUTED and not isinstance(operands[0], Register | Pair | Vector | Sink | Part):
-        return Fault(f"the first operand of '{statement.name}' is not a register")
-    if name not in ("bra", "brx", "call") and any(isinstance(o, Label) for o in operands):
-        return Fault(f"'{statement.name}' takes no label")
+        return Fault(f"'{statement.opcode.text}' takes {takes} operands, {len(operands)} given")
+    if opcode[:2] not in WORDS:
+        for at in statement.opcode.addresses[:1]:
+            if not isinstance(operands[at], Address):
+                return Fault(f"operand {at + 1} of '{statement.opcode.text}' is not an address in brackets")
+    if statement.only_computes and not isinstance(operands[0], Register | Pair | Vector | Sink | Part):
+        return Fault(f"the first operand of '{statement.opcode.text}' is not a register")
+    takes_label = statement.kind in BRANCHES or statement.kind is Kind.CALL
+    if not takes_label and any(isinstance(o, Label) for o in operands):
+        return Fault(f"'{statement.opcode.text}' takes no label")
     return None
 
 

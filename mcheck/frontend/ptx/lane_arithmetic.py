@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mcheck.isa.opcode import Opcode
+
 Word = NDArray[np.uint64]
 Function = Callable[..., tuple[Word, ...]]
 
@@ -110,11 +112,11 @@ def _divide(a: Word, b: Word, kind: str) -> tuple[Word, Word]:
     return np.where(b == 0, low_mask(bits), quotient), np.where(b == 0, a, a - quotient * safe)
 
 
-def divides_by_zero(opcode: tuple[str, ...], sources: Sequence[Word]) -> NDArray[np.bool_]:
+def divides_by_zero(opcode: Opcode, sources: Sequence[Word]) -> NDArray[np.bool_]:
     """The lanes in which a quotient or a remainder is unspecified (9.7.1.8)."""
-    if opcode[0] not in ("div", "rem") or is_floating(opcode[-1]):
+    if opcode.name not in ("div", "rem") or is_floating(opcode.type):
         return np.zeros(1, np.bool_)
-    return np.asarray(truncate(sources[1], type_bits(opcode[-1])) == 0)
+    return np.asarray(truncate(sources[1], type_bits(opcode.type)) == 0)
 
 
 def popcount(a: Word) -> Word:
@@ -210,8 +212,8 @@ _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def _setp(opcode: tuple[str, ...]) -> Function | None:
-    kind, parts = opcode[-1], [p for p in opcode[1:-1] if p != "ftz"]
+def _setp(opcode: Opcode) -> Function | None:
+    kind, parts = opcode.type, [p for p in opcode.parts[1:-1] if p != "ftz"]
     test, combine = parts[0], _COMBINE.get(parts[1]) if len(parts) > 1 else None
     probe = np.zeros(1, np.uint64)
     if compare_lanes(test, kind, probe, probe) is None or (len(parts) > 1 and combine is None):
@@ -228,12 +230,12 @@ def _setp(opcode: tuple[str, ...]) -> Function | None:
     return run
 
 
-def _cvt(opcode: tuple[str, ...]) -> Function | None:
-    to, source = opcode[-2], opcode[-1]
-    if "f" in to + source or not type_bits(to) or not type_bits(source) or "pack" in opcode:
+def _cvt(opcode: Opcode) -> Function | None:
+    to, source = opcode.parts[-2], opcode.type
+    if "f" in to + source or not type_bits(to) or not type_bits(source) or opcode.has("pack"):
         return None
     bits = type_bits(to)
-    if "sat" not in opcode:
+    if not opcode.has("sat"):
         return lambda a: (truncate(_bits(to_number(truncate(a, type_bits(source)), source)), bits),)
     least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if to[0] == "s" else (0, (1 << bits) - 1)
 
@@ -278,21 +280,21 @@ def _bfi(kind: str) -> Function:
     return run
 
 
-def _bfind(opcode: tuple[str, ...]) -> Function:
-    kind = opcode[-1]
+def _bfind(opcode: Opcode) -> Function:
+    kind = opcode.type
     bits = type_bits(kind)
 
     def run(a: Word) -> tuple[Word, ...]:
         value = truncate(_bits(np.where(to_signed(a, bits) < 0, ~a, a)) if kind[0] == "s" else a, bits)
         size = _length(value)
-        found = _U64(bits) - size if "shiftamt" in opcode else size - _ONE
+        found = _U64(bits) - size if opcode.has("shiftamt") else size - _ONE
         return (np.where(size == 0, low_mask(32), truncate(found, 32)),)
 
     return run
 
 
-def _lop3(opcode: tuple[str, ...]) -> Function | None:
-    if "b32" not in opcode or opcode[1] != "b32":
+def _lop3(opcode: Opcode) -> Function | None:
+    if not opcode.has("b32") or opcode.mode != "b32":
         return None
 
     def run(a: Word, b: Word, c: Word, table: Word) -> tuple[Word, ...]:
@@ -305,8 +307,8 @@ def _lop3(opcode: tuple[str, ...]) -> Function | None:
     return run
 
 
-def _prmt(opcode: tuple[str, ...]) -> Function | None:
-    if opcode[-1] != "b32":
+def _prmt(opcode: Opcode) -> Function | None:
+    if opcode.type != "b32":
         return None
 
     def run(a: Word, b: Word, selector: Word) -> tuple[Word, ...]:
@@ -322,8 +324,8 @@ def _prmt(opcode: tuple[str, ...]) -> Function | None:
     return run
 
 
-def _shf(opcode: tuple[str, ...]) -> Function:
-    left, wrap = opcode[1] == "l", opcode[2] == "wrap"
+def _shf(opcode: Opcode) -> Function:
+    left, wrap = opcode.mode == "l", opcode.parts[2] == "wrap"
 
     def run(a: Word, b: Word, by: Word) -> tuple[Word, ...]:
         n = by & _U64(31) if wrap else np.minimum(truncate(by, 32), _U64(32))
@@ -336,10 +338,10 @@ def _shf(opcode: tuple[str, ...]) -> Function:
 
 
 @cache
-def lane_function(opcode: tuple[str, ...]) -> Function | None:
+def lane_function(opcode: Opcode) -> Function | None:
     """The function that an instruction computes from its sources, ``None`` if it is opaque."""
-    name, kind = opcode[0], opcode[-1]
-    if "cc" in opcode or (name in ("add", "sub", "mad") and "sat" in opcode) or name in ("addc", "subc", "madc"):
+    name, kind = opcode.name, opcode.type
+    if opcode.has("cc") or (name in ("add", "sub", "mad") and opcode.has("sat")) or name in ("addc", "subc", "madc"):
         return None
     match name:
         case "setp":
@@ -350,10 +352,10 @@ def lane_function(opcode: tuple[str, ...]) -> Function | None:
             return lambda a, b, p: (_bits(np.where(p != 0, a, b)),)
         case "shl" | "shr":
             return lambda a, by: (_shift(name, a, by, kind),)
-        case "mul" | "mad" if kind[0] in "us" and opcode[1] in ("lo", "hi", "wide"):
-            bits = type_bits(kind) * (2 if opcode[1] == "wide" else 1)
-            return lambda a, b, *c: (truncate(_product(a, b, kind, opcode[1]) + (c[0] if c else _ZERO), bits),)
-        case "mul24" | "mad24" if opcode[1] == "lo":
+        case "mul" | "mad" if kind[0] in "us" and opcode.mode in ("lo", "hi", "wide"):
+            bits = type_bits(kind) * (2 if opcode.mode == "wide" else 1)
+            return lambda a, b, *c: (truncate(_product(a, b, kind, opcode.mode) + (c[0] if c else _ZERO), bits),)
+        case "mul24" | "mad24" if opcode.mode == "lo":
             narrow = kind[0] + "24"
             return lambda a, b, *c: (
                 truncate(_bits(to_number(a, narrow)) * _bits(to_number(b, narrow)) + (c[0] if c else _ZERO), 32),

@@ -16,7 +16,17 @@ from math import prod
 from mcheck.base.errors import InputError, Span
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.launch import Argument, Buffer, Launch, Map
-from mcheck.frontend.ptx.module import Function, Immediate, Module, Operand, Parameter, Special, Symbol, Variable
+from mcheck.frontend.ptx.module import (
+    Function,
+    Immediate,
+    Module,
+    Operand,
+    Parameter,
+    Special,
+    Statement,
+    Symbol,
+    Variable,
+)
 from mcheck.frontend.ptx.module_copies import MARK, owner_of, written_name
 from mcheck.frontend.ptx.problems import problem
 from mcheck.frontend.ptx.taint import MISSING, UNKNOWN
@@ -34,6 +44,7 @@ from mcheck.ir.memory import (
     MemoryMap,
     TensorMapSpec,
 )
+from mcheck.isa.kinds import CANCELS, COPIES_BY_ADDRESS, TMEM
 from mcheck.semantics.tensor_map_values import MAP_SIZE, encode
 
 SYSTEM_BYTES = 1024
@@ -270,10 +281,10 @@ def place_variables(
     for alias, name in module.aliases.items():
         b.symbols["", alias] = b.symbols["", name]
     _write_addresses(b)
-    if any(s.opcode[0] == "clusterlaunchcontrol" for f in functions for s in f.body):
+    if any(s.kind in CANCELS for f in functions for s in f.body):
         at = b.symbols["", LAUNCH_CONTROL] = b.reserve(16, 16)
         b.objects.append((_object(LAUNCH_CONTROL, "global", 16, 16), at))
-    if any(_copies_global(s.opcode) for f in functions for s in f.body):
+    if any(_copies_global(s) for f in functions for s in f.body):
         at = b.symbols["", UNKNOWN_GLOBAL] = b.reserve(UNKNOWN_GLOBAL_SIZE, 16)
         b.objects.append((_object(UNKNOWN_GLOBAL, "global", UNKNOWN_GLOBAL_SIZE, 16), at))
     buffers: dict[str, int] = {}
@@ -295,7 +306,7 @@ def place_variables(
         lanes = len(ctas) * prod(one.block)
         _check_total(entry.span, "the variables of the lanes are", lanes * (b.next_local - LOCAL_BASE), MAX_LANE_BYTES)
         offset = _place_arguments(b, buffers, entry, one, offset)
-        if any(s.opcode[0] == "tcgen05" for f in own for s in f.body):
+        if any(s.kind in TMEM for f in own for s in f.body):
             window.objects.append((_object(TENSOR_MEMORY, "tensor", TENSOR_SIZE, CELL), TENSOR_OFFSET))
     instances = [Instance(item, at, at) for item, at in b.objects]
     executed = [owner for owner, one in owners.items() for _ in range(len(one.executed_clusters) * prod(one.cluster))]
@@ -310,9 +321,9 @@ def place_variables(
     )  # fmt: skip
 
 
-def _copies_global(opcode: Sequence[str]) -> bool:
+def _copies_global(statement: Statement) -> bool:
     """Whether an instruction copies from or to global memory by address."""
-    return opcode[0] == "cp" and "global" in opcode and "tensor" not in opcode
+    return statement.kind in COPIES_BY_ADDRESS and "global" in statement.opcode.spaces
 
 
 def _reads_workspace(operand: Operand) -> bool:

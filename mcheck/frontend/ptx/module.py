@@ -2,7 +2,7 @@
 
 Names are resolved: a register, a label or a variable that an inner ``{ }`` declares under a name that is taken has
 another ``name`` than the outer one, so that within a function a name means one thing. Branch targets are indices into
-``Function.body``. Constant expressions are folded. Nothing here says what an instruction does.
+``Function.body``. Constant expressions are folded. What an instruction is, ``mcheck.isa.opcode`` says.
 
 Types are spelled as in PTX, without the dot (``b32``, ``f16x2``, ``pred``); sizes, offsets and alignments are bytes.
 """
@@ -12,120 +12,45 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 
-from mcheck.base.errors import Span
+from mcheck.base.errors import Span, Unsupported
 from mcheck.base.records import dataclass
+from mcheck.isa.instruction import (
+    SINK,
+    Address,
+    Arguments,
+    Immediate,
+    Label,
+    Negated,
+    Operand,
+    Pair,
+    Part,
+    Register,
+    Sink,
+    Special,
+    Symbol,
+    Vector,
+    operand_registers,
+)
+from mcheck.isa.kinds import Kind
+from mcheck.isa.opcode import Opcode
 
-# --- operands -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Register:
-    """A register of a function. ``index`` counts the registers that occur in its body, from 0; ``type`` is PTX's.
-
-    An element of a vector register (``.reg .v4 .f32 v``, written ``v.x`` or ``v.r``) is a register of its own.
-    """
-
-    name: str
-    type: str
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A byte or half of a register, as video instructions name it: ``%r1.b0``, ``%r1.h1`` (PTX ISA 9.7.17)."""
-
-    register: Register
-    selector: str
-
-
-@dataclass(frozen=True, slots=True)
-class Special:
-    """A predefined register (PTX ISA 10), without its percent sign: ``tid.x``, ``laneid``, ``cluster_ctarank``."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Immediate:
-    """A constant. ``kind`` is ``int``, ``f32`` (``0f3F800000``) or ``f64`` (``0d…``, ``1.5``).
-
-    ``value`` is the integer with its sign, or the bits of the float.
-    """
-
-    value: int
-    kind: str = "int"
-
-
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """The address of a variable, a parameter or a function, plus ``offset``.
-
-    ``name`` is a key of the function's ``variables``, else of its ``parameters`` and ``returns`` by name, else of the
-    module's ``variables``, else of its ``functions`` or ``aliases``. ``generic`` stands in initialisers only.
-    """
-
-    name: str
-    offset: int = 0
-    generic: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A label, or the name of a ``.branchtargets``, ``.calltargets`` or ``.callprototype`` list: a key of
-    ``Function.labels``, ``Function.branch_targets``, ``Function.call_targets`` or ``Function.prototypes``.
-    """
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sink:
-    """``_``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Negated:
-    """``!p`` as an operand (a guard has its own field)."""
-
-    register: Register
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """``[base + offset]``, or ``[offset]`` where ``base`` is ``None``; ``rest`` are further items of the brackets:
-    ``[map, {c0, c1}]`` has a ``Vector``.
-    """
-
-    base: Register | Symbol | Special | None
-    offset: int = 0
-    rest: tuple[Operand, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Vector:
-    """``{a, b}``, single elements included; the vector register ``v`` stands as its elements."""
-
-    items: tuple[Operand, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """``p|q``."""
-
-    first: Operand
-    second: Operand
-
-
-@dataclass(frozen=True, slots=True)
-class Arguments:
-    """``(a, b)``: the results or the arguments of a call."""
-
-    items: tuple[Operand, ...]
-
-
-Operand = Register | Part | Special | Immediate | Symbol | Label | Sink | Negated | Address | Vector | Pair | Arguments
-
-SINK = Sink()
+__all__ = [
+    "SINK",
+    "Address",
+    "Arguments",
+    "Immediate",
+    "Label",
+    "Negated",
+    "Operand",
+    "Pair",
+    "Part",
+    "Register",
+    "Sink",
+    "Special",
+    "Symbol",
+    "Vector",
+    "operand_registers",
+]
 
 # --- statements -----------------------------------------------------------------------------------------------
 
@@ -154,7 +79,7 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """An instruction. ``opcode`` is the name split at its dots: ``("cp", "async", "bulk", "shared::cluster", …)``.
+    """An instruction. ``opcode`` says what the instruction table knows of its name.
 
     ``operands`` of a call: up to three, ``Arguments`` for what is returned (left out if nothing is), then a ``Symbol``
     or ``Register`` for the callee, ``Arguments``, and a ``Label`` of its prototype or targets. Branches have a
@@ -163,7 +88,7 @@ class Statement:
     ``lead`` is how far behind the beginning the opcode stands, if in the same line.
     """
 
-    opcode: tuple[str, ...]
+    opcode: Opcode
     operands: tuple[Operand, ...]
     guard: Guard | None
     text: str
@@ -172,16 +97,57 @@ class Statement:
     lead: int | None = field(default=None, compare=False)
 
     @property
-    def name(self) -> str:
-        """The opcode as one word."""
-        return ".".join(self.opcode)
+    def kind(self) -> Kind:
+        """What the instruction does."""
+        return self.opcode.kind
+
+    @property
+    def only_computes(self) -> bool:
+        """Has the instruction no effect except on registers?"""
+        return self.opcode.only_computes
+
+    @property
+    def defs(self) -> tuple[Register, ...]:
+        """The registers that the statement writes."""
+        return tuple(r for k, o in enumerate(self.operands) if self._writes(k) for r in operand_registers(o))
+
+    @property
+    def uses(self) -> tuple[Register, ...]:
+        """The registers that the statement reads, its guard included; one may occur twice."""
+        found = [r for k, o in enumerate(self.operands) if self._reads(k) for r in operand_registers(o)]
+        if self.guard is not None:
+            found.append(self.guard.register)
+        return tuple(found)
+
+    @property
+    def address(self) -> Address | None:
+        """The first operand that is an address."""
+        return next((o for o in self.operands if isinstance(o, Address)), None)
+
+    @property
+    def place(self) -> Address:
+        """The address of an access; raises ``Unsupported`` if there is none."""
+        if self.address is None:
+            raise Unsupported(f"'{self.text}' has no address", self.span)
+        return self.address
+
+    def _writes(self, position: int) -> bool:
+        if position not in self.opcode.written:
+            return False
+        operand = self.operands[position]
+        return isinstance(operand, Arguments) if self.opcode.kind is Kind.CALL else not isinstance(operand, Address)
+
+    def _reads(self, position: int) -> bool:
+        """Is the operand read? Writing a part of a register keeps the rest of it."""
+        updated = position in self.opcode.updated or isinstance(self.operands[position], Part)
+        return updated or not self._writes(position)
 
     def parts(self) -> tuple[Span, ...]:
         """The locations of the parts of the opcode, if it is written without blanks; else none."""
         if self.lead is None:
             return ()
         column, found = self.span.column + self.lead, []
-        for part in self.opcode:
+        for part in self.opcode.parts:
             found.append(replace(self.span, column=column, length=max(len(part), 1)))
             column += len(part) + 1
         return tuple(found)

@@ -90,7 +90,7 @@ def _copy_operand(operand: Operand, renamed: Mapping[str, str]) -> Operand:
             return replace(operand, name=renamed[name]) if name in renamed else operand
         case Address(base, _, rest):
             place = _copy_operand(base, renamed) if isinstance(base, Symbol) else base
-            return replace(operand, base=place, rest=tuple(_copy_operand(o, renamed) for o in rest))  # type: ignore[arg-type]
+            return replace(operand, base=place, rest=tuple(_copy_operand(o, renamed) for o in rest))
         case Vector(items):
             return Vector(tuple(_copy_operand(o, renamed) for o in items))
         case Arguments(items):

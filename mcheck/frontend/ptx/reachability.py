@@ -6,9 +6,7 @@ from collections.abc import Collection, Iterator
 
 from mcheck.frontend.ptx.code import Code, Unit, possible_callees
 from mcheck.frontend.ptx.module import Label, Module
-
-LEAVING = ("ret", "exit", "trap")
-"""Instructions after which, without a guard, control leaves the function."""
+from mcheck.isa.kinds import BRANCHES, JUMPS, Kind
 
 
 def reachable_places(module: Module, code: Code, opaque: Collection[int] = ()) -> set[int]:
@@ -31,12 +29,12 @@ def reachable_places(module: Module, code: Code, opaque: Collection[int] = ()) -
 
 def _successors(module: Module, code: Code, unit: Unit, at: int) -> Iterator[int]:
     statement = unit.function.body[at - unit.start]
-    name = statement.opcode[0]
-    if statement.guard is not None or name not in ("bra", "brx", *LEAVING):
+    kind = statement.kind
+    if statement.guard is not None or kind not in JUMPS:
         yield at + 1
-    if name == "call":
+    if kind is Kind.CALL:
         yield from (callee.start for _, callee, _ in possible_callees(module, code.units, statement))
-    if name in ("bra", "brx"):
+    if kind in BRANCHES:
         label = statement.operands[-1]
         if isinstance(label, Label):
             lists = unit.function.branch_targets

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mcheck.base.errors import McheckError
+from mcheck.frontend.ptx.lowering import to_instruction
 from mcheck.frontend.ptx.module import Arguments, Module, Statement
-from mcheck.frontend.ptx.table_forms import to_table_form
 from mcheck.isa import decode
 
 
@@ -28,7 +28,7 @@ def check_target(module: Module) -> None:
 
 
 def _check_statement(target: str, types: Mapping[str, str], statement: Statement) -> None:
-    written = to_table_form(statement)
+    written = to_instruction(statement)
     try:
         decode(written, register_type=types.get, dialect=False)
     except McheckError:

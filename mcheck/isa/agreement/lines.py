@@ -27,7 +27,7 @@ from mcheck.isa.agreement.sample import (
     vector,
 )
 from mcheck.isa.families import PTX
-from mcheck.isa.instruction import Memory, Operand, Value, Vector
+from mcheck.isa.instruction import Address, Operand, Value, Vector
 from mcheck.isa.operands import type_of
 from mcheck.isa.schema import Arg, Family, Slot, Variant
 
@@ -205,12 +205,12 @@ def operand_neighbours(operands: tuple[Sample, ...]) -> Iterator[tuple[str, tupl
             yield "operands exchanged", (*before, after[0], operand, *after[1:])
         for wrong in WRONG:
             yield "other operand", (*before, wrong, *after)
-        if isinstance(operand.operand, Memory):
+        if isinstance(operand.operand, Address):
             yield from (("object", (*before, _at(operand, named(name)), *after)) for name in OBJECTS)
         if isinstance(operand.operand, Vector) and len(operand.operand.items) > 1:
             shorter = [Sample(_text(item), item) for item in operand.operand.items[:-1]]
             yield "vector too short", (*before, vector(shorter), *after)
-        if isinstance(operand.operand, Memory) and len(operand.operand.items) == 2:
+        if isinstance(operand.operand, Address) and len(operand.operand.items) == 2:
             yield from _coordinate_neighbours(before, operand.operand, after)
     for extra in (reg("r", 9), reg("rd", 9), reg("p", 5), constant(1)):
         yield "operand added", (*operands, extra)
@@ -218,17 +218,17 @@ def operand_neighbours(operands: tuple[Sample, ...]) -> Iterator[tuple[str, tupl
 
 def _at(operand: Sample, place: Sample) -> Sample:
     """The memory operand with its address replaced by that of a named object."""
-    assert isinstance(operand.operand, Memory)
-    assert isinstance(place.operand, Memory)
+    assert isinstance(operand.operand, Address)
+    assert isinstance(place.operand, Address)
     if len(operand.operand.items) == 1:
         return place
     _, *rest = operand.operand.items
     coordinates = operand.text.split(", ", 1)[1]
-    return Sample(f"{place.text[:-1]}, {coordinates}", Memory((place.operand.items[0], *rest)))
+    return Sample(f"{place.text[:-1]}, {coordinates}", Address(place.operand.items[0], rest=tuple(rest)))
 
 
 def _coordinate_neighbours(
-    before: tuple[Sample, ...], operand: Memory, after: tuple[Sample, ...]
+    before: tuple[Sample, ...], operand: Address, after: tuple[Sample, ...]
 ) -> Iterator[tuple[str, tuple[Sample, ...]]]:
     address, coordinates = operand.items
     if not isinstance(coordinates, Vector):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mcheck.base.records import dataclass
 from mcheck.ir.expr import Const, Name, Reg
-from mcheck.isa.instruction import Instruction, Memory, Operand, Pair, Sink, Value, Vector
+from mcheck.isa.instruction import Address, Instruction, Operand, Pair, Sink, Value, Vector
 
 REGISTERS: dict[str, str] = {
     "p": "pred",
@@ -76,7 +76,10 @@ def constant(value: int) -> Sample:
 
 def memory(*items: Sample) -> Sample:
     """``[items]``."""
-    return Sample("[" + ", ".join(s.text for s in items) + "]", Memory(tuple(s.operand for s in items)))
+    return Sample(
+        "[" + ", ".join(s.text for s in items) + "]",
+        Address(items[0].operand, rest=tuple(s.operand for s in items[1:])),
+    )
 
 
 def vector(items: Sequence[Sample]) -> Sample:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from mcheck.ir.ops import AsyncStore, Op
 from mcheck.isa.families.bulk import MBARRIER
 from mcheck.isa.families.common import SM_90, SM_100, address, pairs, unsupported, values, vector_length
+from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
 
 _CLUSTER = Slot("space", ("shared::cluster",), optional=True, kind="space")
@@ -37,6 +38,7 @@ def _store(match: Match) -> Op:
 
 ST_ASYNC = Family(
     name="st.async",
+    kind=Kind.ASYNC_STORE,
     section="9.7.9.12",
     title="asynchronous store",
     ptx="8.1",
@@ -105,6 +107,7 @@ CLUSTER_OPERATIONS: dict[str, tuple[str, ...]] = {
 
 RED_ASYNC = Family(
     name="red.async",
+    kind=Kind.ASYNC_REDUCTION,
     section="9.7.13.7",
     title="asynchronous reduction",
     ptx="8.1",

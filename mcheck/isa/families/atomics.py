@@ -19,6 +19,7 @@ from mcheck.isa.families.common import (
     value,
     vector_length,
 )
+from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
 
 _SPACE = Slot(
@@ -169,6 +170,7 @@ def _family(name: str, section: str, sems: tuple[str, ...]) -> Family:
     variants += _vectors(sem, scope, (*d, a, b))
     return Family(
         name=name,
+        kind=Kind.REDUCTION if is_red else Kind.ATOMIC,
         section=section,
         title="atomic read-modify-write" + (" without a result" if is_red else ""),
         variants=tuple(variants),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from mcheck.ir.ops import Barrier, ClusterBarrier, Op, WarpSync
 from mcheck.isa.families.common import SM_90, optional_value, register, value
+from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
 _A = Arg("a", "src", "u32", low=0, high=15)
@@ -38,6 +39,7 @@ def _family(name: str, always_aligned: bool) -> Family:
     needs = () if always_aligned else ("sm_30",)
     return Family(
         name=name,
+        kind=Kind.BARRIER,
         section="9.7.13.1",
         title="barrier of the CTA",
         ptx="2.0" if always_aligned else "6.0",
@@ -47,12 +49,14 @@ def _family(name: str, always_aligned: bool) -> Family:
             Variant(name="sync", slots=(_CTA, Slot("kind", ("sync",)), *aligned), args=(_A, _B), lower=lower),
             Variant(
                 name="arrive",
+                kind=Kind.BARRIER_ARRIVAL,
                 slots=(_CTA, Slot("kind", ("arrive",), kind="name"), *aligned),
                 args=(_A, Arg("b", "src", "u32")),
                 lower=lower,
             ),
             Variant(
                 name="count",
+                kind=Kind.BARRIER_REDUCTION,
                 slots=(
                     _CTA,
                     Slot("kind", ("red",), kind="name"),
@@ -65,6 +69,7 @@ def _family(name: str, always_aligned: bool) -> Family:
             ),
             Variant(
                 name="vote",
+                kind=Kind.BARRIER_REDUCTION,
                 slots=(
                     _CTA,
                     Slot("kind", ("red",), kind="name"),
@@ -88,6 +93,7 @@ def _cluster(match: Match) -> Op:
 
 CLUSTER = Family(
     name="barrier.cluster",
+    kind=Kind.CLUSTER_WAIT,
     section="9.7.13.3",
     title="barrier of the cluster",
     ptx="7.8",
@@ -96,6 +102,7 @@ CLUSTER = Family(
     variants=(
         Variant(
             name="arrive",
+            kind=Kind.CLUSTER_ARRIVAL,
             slots=(
                 Slot("kind", ("arrive",), kind="name"),
                 Slot("sem", ("release", "relaxed"), optional=True),
@@ -118,6 +125,7 @@ def _warp(match: Match) -> Op:
 
 WARP = Family(
     name="bar.warp.sync",
+    kind=Kind.WARP_BARRIER,
     section="9.7.13.2",
     title="barrier of the lanes of a warp",
     ptx="6.0",

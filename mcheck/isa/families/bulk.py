@@ -19,6 +19,7 @@ from mcheck.isa.families.common import (
     unsupported,
     value,
 )
+from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
 
 MBARRIER = Slot("completion_mechanism", ("mbarrier::complete_tx::bytes",))
@@ -190,6 +191,7 @@ def _directions(strong: bool) -> tuple[Variant, ...]:
 
 BULK = Family(
     name="cp.async.bulk",
+    kind=Kind.BULK_COPY,
     section="9.7.9.25.4.1",
     title="bulk copy",
     ptx="8.0",
@@ -238,6 +240,7 @@ def _keeps_subnormals(q: Qualifiers) -> bool:
 
 REDUCE = Family(
     name="cp.reduce.async.bulk",
+    kind=Kind.BULK_REDUCTION,
     section="9.7.9.25.4.2",
     title="bulk reduction",
     ptx="8.0",
@@ -307,6 +310,7 @@ def _prefetch(match: Match) -> Op:
 
 PREFETCH = Family(
     name="cp.async.bulk.prefetch",
+    kind=Kind.BULK_PREFETCH,
     section="9.7.9.25.4.3",
     title="bulk prefetch into the L2 cache",
     ptx="8.0",
@@ -338,6 +342,7 @@ def _wait(match: Match) -> Op:
 
 COMMIT = Family(
     name="cp.async.bulk.commit_group",
+    kind=Kind.COPY_GROUP,
     section="9.7.9.27.2.1",
     title="close a group of bulk operations",
     ptx="8.0",
@@ -346,6 +351,7 @@ COMMIT = Family(
 )
 WAIT = Family(
     name="cp.async.bulk.wait_group",
+    kind=Kind.COPY_GROUP,
     section="9.7.9.27.2.2",
     title="wait until at most N bulk groups are pending",
     ptx="8.0",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcheck.ir.ops import Alu, Op
 from mcheck.isa.families.common import SM_80, registers
+from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
 _PRIMARY = Slot("primary_priority", ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged"))
@@ -19,6 +20,7 @@ def _policy(match: Match) -> Op:
 FAMILIES = (
     Family(
         name="createpolicy",
+        kind=Kind.QUERY,
         section="9.7.9.18",
         title="create a cache policy; no effect on memory",
         ptx="7.4",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from mcheck.ir.ops import Alu, Collective, Op
 from mcheck.isa.families.common import SM_90, registers, unsupported, value
+from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
 _SYNC = Slot("sync", ("sync",))
@@ -36,6 +37,7 @@ def _type(*values: str) -> Slot:
 
 ELECT = Family(
     name="elect.sync",
+    kind=Kind.ELECTION,
     section="9.7.13.14",
     title="elect one lane of the warp",
     ptx="8.0",
@@ -46,6 +48,7 @@ ELECT = Family(
 
 SHFL = Family(
     name="shfl.sync",
+    kind=Kind.SHUFFLE,
     section="9.7.9.6",
     title="take a value from another lane of the warp",
     ptx="6.0",
@@ -68,6 +71,7 @@ SHFL = Family(
 
 VOTE = Family(
     name="vote.sync",
+    kind=Kind.VOTE,
     section="9.7.13.9",
     title="vote of the lanes of the warp",
     ptx="6.0",
@@ -91,6 +95,7 @@ VOTE = Family(
 
 MATCH = Family(
     name="match",
+    kind=Kind.MATCH,
     section="9.7.13.10",
     title="find the lanes of the warp with the same value",
     ptx="6.0",
@@ -114,6 +119,7 @@ MATCH = Family(
 
 REDUX = Family(
     name="redux.sync",
+    kind=Kind.WARP_REDUCTION,
     section="9.7.13.12",
     title="combine the values of the lanes of the warp",
     ptx="7.0",
@@ -155,6 +161,7 @@ def _activemask(match: Match) -> Op:
 
 ACTIVEMASK = Family(
     name="activemask",
+    kind=Kind.ACTIVE_MASK,
     section="9.7.13.11",
     title="the lanes of the warp that happen to execute together; waits for none",
     ptx="6.2",

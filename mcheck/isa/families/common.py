@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from mcheck.base.errors import Unsupported
 from mcheck.ir.expr import Const, Expr, Reg, Unary
 from mcheck.ir.ops import Op
-from mcheck.isa.instruction import Memory, Operand, Pair, Value, Vector
+from mcheck.isa.instruction import Address, Operand, Pair, Scalar, Vector
 from mcheck.isa.schema import Arg, Match, Qualifiers, Rule, Slot
 
 SM_80 = ("sm_80",)
@@ -81,7 +81,7 @@ def pairs(first: str, second: str, table: Mapping[str, tuple[str, ...]]) -> Rule
 
 def value(operand: Operand) -> Expr:
     """The expression of a value operand; a negated predicate is ``!p``."""
-    assert isinstance(operand, Value)
+    assert isinstance(operand, Scalar)
     return Unary("!", operand.expr) if operand.negated else operand.expr
 
 
@@ -93,15 +93,15 @@ def optional_value(match: Match, name: str) -> Expr | None:
 
 def address(operand: Operand) -> Expr:
     """The address inside ``[address]``; a bare location is its own address."""
-    if isinstance(operand, Memory):
+    if isinstance(operand, Address):
         operand = operand.items[0]
-    assert isinstance(operand, Value)
+    assert isinstance(operand, Scalar)
     return operand.expr
 
 
 def register(operand: Operand | None) -> Reg | None:
     """The register of a destination, ``None`` for a sink or no destination."""
-    if isinstance(operand, Value):
+    if isinstance(operand, Scalar):
         assert isinstance(operand.expr, Reg)
         return operand.expr
     return None
@@ -127,7 +127,7 @@ def values(operand: Operand) -> tuple[Expr, ...]:
 
 def coordinates(operand: Operand) -> tuple[Expr, ...]:
     """The coordinates inside ``[map, {c0, c1}]``."""
-    assert isinstance(operand, Memory)
+    assert isinstance(operand, Address)
     return values(operand.items[1])
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from mcheck.ir.expr import Name
 from mcheck.ir.ops import Alu, Branch, Exit, GridWait, Op, Trap
 from mcheck.isa.families.common import SM_90
-from mcheck.isa.instruction import Value
+from mcheck.isa.instruction import Scalar
+from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
 _UNI = Slot("uni", ("uni",), optional=True)
@@ -14,7 +15,7 @@ _UNI = Slot("uni", ("uni",), optional=True)
 def label(match: Match) -> str:
     """The name of the label operand."""
     operand = match.args["label"]
-    assert isinstance(operand, Value)
+    assert isinstance(operand, Scalar)
     assert isinstance(operand.expr, Name)
     return operand.expr.name
 
@@ -42,14 +43,22 @@ def _nothing(match: Match) -> Op:
 FAMILIES = (
     Family(
         name="bra",
+        kind=Kind.BRANCH,
         section="9.7.12.3",
         title="branch",
         variants=(Variant(slots=(_UNI,), args=(Arg("label", "label"),), lower=_branch),),
     ),
-    Family(name="ret", section="9.7.12.6", title="return", variants=(Variant(slots=(_UNI,), lower=_exit),)),
-    Family(name="exit", section="9.7.12.7", title="end the thread", variants=(Variant(lower=_exit),)),
+    Family(
+        name="ret",
+        kind=Kind.RETURN,
+        section="9.7.12.6",
+        title="return",
+        variants=(Variant(slots=(_UNI,), lower=_exit),),
+    ),
+    Family(name="exit", kind=Kind.EXIT, section="9.7.12.7", title="end the thread", variants=(Variant(lower=_exit),)),
     Family(
         name="setmaxnreg",
+        kind=Kind.REGISTER_COUNT,
         section="9.7.19.5",
         title="change the registers of a warp; no effect on memory",
         ptx="8.0",
@@ -69,6 +78,7 @@ FAMILIES = (
     ),
     Family(
         name="griddepcontrol",
+        kind=Kind.GRID_WAIT,
         section="9.7.13.13",
         title="control of the grids in front of this one and behind it in a stream",
         ptx="7.8",
@@ -77,10 +87,11 @@ FAMILIES = (
             Variant(name="wait", slots=(Slot("action", ("wait",), kind="name"),), lower=_grid_wait),
             Variant(
                 name="launch of dependents",
+                kind=Kind.GRID_TRIGGER,
                 slots=(Slot("action", ("launch_dependents",), kind="name"),),
                 lower=_nothing,
             ),
         ),
     ),
-    Family(name="trap", section="9.7.19.4", title="abort the grid", variants=(Variant(lower=_trap),)),
+    Family(name="trap", kind=Kind.TRAP, section="9.7.19.4", title="abort the grid", variants=(Variant(lower=_trap),)),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcheck.ir.ops import Commit, CpAsync, Op, WaitGroup
 from mcheck.isa.families.common import CACHE_HINT, CACHE_POLICY, SM_80, ZERO, address, optional_value, value
+from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
 _DST = Slot("dst_space", ("shared", "shared::cta"), kind="space", ptx={"shared::cta": "7.8"})
@@ -54,6 +55,7 @@ def _wait_all(match: Match) -> Op:
 FAMILIES = (
     Family(
         name="cp.async",
+        kind=Kind.ASYNC_COPY,
         section="9.7.9.25.3.1",
         title="asynchronous copy, global to shared::cta",
         ptx="7.0",
@@ -69,6 +71,7 @@ FAMILIES = (
     ),
     Family(
         name="cp.async.commit_group",
+        kind=Kind.COPY_GROUP,
         section="9.7.9.25.3.2",
         title="close a group of cp.async",
         ptx="7.0",
@@ -77,6 +80,7 @@ FAMILIES = (
     ),
     Family(
         name="cp.async.wait_group",
+        kind=Kind.COPY_GROUP,
         section="9.7.9.25.3.3",
         title="wait until at most N groups are pending",
         ptx="7.0",
@@ -85,6 +89,7 @@ FAMILIES = (
     ),
     Family(
         name="cp.async.wait_all",
+        kind=Kind.COPY_GROUP,
         section="9.7.9.25.3.3",
         title="wait for all cp.async of the thread",
         ptx="7.0",

@@ -11,6 +11,7 @@ from mcheck.ir.expr import Binary, Const
 from mcheck.ir.ops import Alu, Atomic, Barrier, Branch, Load, Op, ProxyFence, Store
 from mcheck.isa.families.common import address, optional_value, register, value
 from mcheck.isa.families.control import label
+from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
 SECTION = "table dialect"
@@ -37,9 +38,9 @@ _W = Arg("value2", "src", TYPE)
 _STRONG = Slot("scope", ("cta", "gpu", "sys"))
 
 
-def _family(name: str, title: str, *variants: Variant) -> Family:
+def _family(name: str, kind: Kind, title: str, *variants: Variant) -> Family:
     section = _SECTIONS.get(name, SECTION)
-    return Family(name=name, section=section, title=title, ptx="6.0", variants=variants, dialect=True)
+    return Family(name=name, kind=kind, section=section, title=title, ptx="6.0", variants=variants, dialect=True)
 
 
 def _move(match: Match) -> Op:
@@ -72,7 +73,7 @@ def _loads(name: str, proxy: str) -> Family:
     ]
     if name == "ld":
         variants.insert(0, Variant(name="register move", args=(_R, _V), lower=_move))
-    return _family(name, f"load through the {proxy} proxy", *variants)
+    return _family(name, Kind.LOAD, f"load through the {proxy} proxy", *variants)
 
 
 def _store(proxy: str) -> Callable[[Match], Op]:
@@ -95,6 +96,7 @@ def _stores(name: str, proxy: str) -> Family:
     lower = _store(proxy)
     return _family(
         name,
+        Kind.STORE,
         f"store through the {proxy} proxy",
         Variant(name="weak", slots=(Slot("sem", ("weak",)),), args=(_LOC, _V), lower=lower),
         Variant(name="strong", slots=(Slot("sem", ("relaxed", "release")), _STRONG), args=(_LOC, _V), lower=lower),
@@ -131,7 +133,7 @@ def _atomics(name: str, proxy: str) -> Family:
     if not is_red:
         swap = (sem, _STRONG, Slot("op", ("cas",)))
         variants.append(Variant(name="compare and swap", slots=swap, args=(*destination, _LOC, _V, _W), lower=lower))
-    return _family(name, f"atomic through the {proxy} proxy", *variants)
+    return _family(name, Kind.REDUCTION if is_red else Kind.ATOMIC, f"atomic through the {proxy} proxy", *variants)
 
 
 def _alu(name: str) -> Family:
@@ -141,7 +143,7 @@ def _alu(name: str) -> Family:
         srcs = (value(match.args["value"]), value(match.args["value2"]))
         return Alu(op=op, type=TYPE, dsts=(register(match.args["r"]),), srcs=srcs, **match.common)
 
-    return _family(name, "arithmetic on registers", Variant(args=(_R, _V, _W), lower=lower))
+    return _family(name, Kind.ARITHMETIC, "arithmetic on registers", Variant(args=(_R, _V, _W), lower=lower))
 
 
 _COMPARISONS = {"beq": "==", "bne": "!=", "blt": "<", "bgt": ">", "ble": "<=", "bge": ">="}
@@ -154,7 +156,9 @@ def _branch(name: str) -> Family:
         condition = Binary(operator, value(match.args["value"]), value(match.args["value2"]))
         return Branch(target=label(match), condition=condition, **match.common)
 
-    return _family(name, f"branch if {operator}", Variant(args=(_V, _W, Arg("label", "label")), lower=lower))
+    return _family(
+        name, Kind.BRANCH, f"branch if {operator}", Variant(args=(_V, _W, Arg("label", "label")), lower=lower)
+    )
 
 
 def _goto(match: Match) -> Op:
@@ -195,14 +199,16 @@ FAMILIES = (
     _atomics("sured", "surface"),
     *(_alu(name) for name in ("add", "sub", "mul", "div")),
     *(_branch(name) for name in _COMPARISONS),
-    _family("goto", "branch", Variant(args=(Arg("label", "label"),), lower=_goto)),
+    _family("goto", Kind.BRANCH, "branch", Variant(args=(Arg("label", "label"),), lower=_goto)),
     _family(
         "fence.proxy",
+        Kind.PROXY_FENCE,
         "proxy fence of the extended proxies",
         Variant(slots=(Slot("kind", ("generic", "texture", "surface", "constant")),), lower=_proxy_fence),
     ),
     _family(
         "bar.cta",
+        Kind.BARRIER,
         "barrier with a static instance",
         Variant(
             slots=(Slot("kind", ("sync", "arrive")),),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcheck.ir.ops import Fence, Op, ProxyFence
 from mcheck.isa.families.common import SM_90, SM_100, address, scope_slot, unsupported, value
+from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
 SECTION = "9.7.13.4"
@@ -23,6 +24,7 @@ def _restricted(match: Match) -> Op:
 
 FENCE = Family(
     name="fence",
+    kind=Kind.FENCE,
     section=SECTION,
     title="memory fence",
     ptx="6.0",
@@ -94,6 +96,7 @@ def _membar(match: Match) -> Op:
 
 MEMBAR = Family(
     name="membar",
+    kind=Kind.FENCE,
     section=SECTION,
     title="memory barrier, the older name of fence.sc",
     ptx="1.4",
@@ -146,6 +149,7 @@ _ASYNC_HALF = Slot("kind", ("async::generic",))
 
 PROXY = Family(
     name="fence.proxy",
+    kind=Kind.PROXY_FENCE,
     section=SECTION,
     title="proxy fence",
     ptx="7.5",
@@ -234,6 +238,7 @@ PROXY = Family(
 
 MEMBAR_PROXY = Family(
     name="membar.proxy",
+    kind=Kind.PROXY_FENCE,
     section=SECTION,
     title="proxy fence, the older name",
     ptx="7.5",

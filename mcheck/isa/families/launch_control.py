@@ -12,6 +12,7 @@ from mcheck.ir.memory import CANCEL_RESPONSES
 from mcheck.ir.ops import Alu, BulkCopy, Op
 from mcheck.isa.families.common import SM_100, address, registers, value
 from mcheck.isa.instruction import Vector
+from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
 RESPONSE_BYTES = 16
@@ -61,6 +62,7 @@ _B32, _B128 = Slot("type", ("b32",), kind="type"), Slot("of", ("b128",), kind="t
 FAMILIES = (
     Family(
         name="clusterlaunchcontrol.try_cancel.async",
+        kind=Kind.CANCEL_REQUEST,
         section="9.7.13.17.1",
         title="ask for a cluster that has not started, whose launch is cancelled then",
         ptx="8.6",
@@ -91,6 +93,7 @@ FAMILIES = (
     ),
     Family(
         name="clusterlaunchcontrol.query_cancel",
+        kind=Kind.CANCEL_QUERY,
         section="9.7.13.17.2",
         title="what the response to a request says",
         ptx="8.6",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mcheck.ir.ops import Load, Op, Store
 from mcheck.isa.families.common import address, one_of, registers, shared_space, values
+from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
 
 ROW_WORDS = 4
@@ -74,6 +75,7 @@ _UNDEFINED = ("an address of a row that is no multiple of 16", "not all threads 
 FAMILIES = (
     Family(
         name="ldmatrix",
+        kind=Kind.MATRIX_LOAD,
         section="9.7.14.5.15",
         title="load matrices from shared memory, a row at each lane's address",
         ptx="6.5",
@@ -116,6 +118,7 @@ FAMILIES = (
     ),
     Family(
         name="stmatrix",
+        kind=Kind.MATRIX_STORE,
         section="9.7.14.5.16",
         title="store matrices to shared memory, a row at each lane's address",
         ptx="7.8",

@@ -29,6 +29,7 @@ from mcheck.isa.families.common import (
     unsupported,
     value,
 )
+from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
 
 LIMIT = 2**20 - 1
@@ -99,6 +100,7 @@ _MASK = Arg("ctaMask", "src", "u32")
 def _transaction(kind: str, section: str) -> Family:
     return Family(
         name=f"mbarrier.{kind}_tx",
+        kind=Kind.MBARRIER,
         section=section,
         title=f"{kind} transactions on the current phase",
         ptx="8.0",
@@ -154,6 +156,7 @@ def _arrivals(name: str, section: str) -> tuple[Family, Family]:
     rules = require_scope_with_order(sem, _SCOPE)
     plain = Family(
         name=f"mbarrier.{name}",
+        kind=Kind.MBARRIER_ARRIVAL,
         section=section,
         title="arrive" + (" and leave the barrier" if drop else ""),
         ptx="7.0",
@@ -200,6 +203,7 @@ def _arrivals(name: str, section: str) -> tuple[Family, Family]:
     )
     expecting = Family(
         name=f"mbarrier.{name}.expect_tx",
+        kind=Kind.MBARRIER_ARRIVAL,
         section=section,
         title="expect transactions, then arrive" + (" and leave the barrier" if drop else ""),
         ptx="8.0",
@@ -262,6 +266,7 @@ def _waits(name: str) -> tuple[Family, Family]:
     def family(suffix: str, ptx: str, operand: Arg) -> Family:
         return Family(
             name=f"mbarrier.{name}{suffix}",
+            kind=Kind.MBARRIER_WAIT,
             section="9.7.13.15.16",
             title=("wait for" if blocking else "test") + " the completion of a phase",
             ptx="7.8" if blocking else ptx,
@@ -300,6 +305,7 @@ def _async_arrive(match: Match) -> Op:
 FAMILIES = (
     Family(
         name="mbarrier.init",
+        kind=Kind.MBARRIER,
         section="9.7.13.15.9",
         title="make an mbarrier object",
         ptx="7.0",
@@ -309,6 +315,7 @@ FAMILIES = (
     ),
     Family(
         name="mbarrier.inval",
+        kind=Kind.MBARRIER,
         section="9.7.13.15.10",
         title="end the life of an mbarrier object",
         ptx="7.0",
@@ -322,6 +329,7 @@ FAMILIES = (
     *_arrivals("arrive_drop", "9.7.13.15.14"),
     Family(
         name="cp.async.mbarrier.arrive",
+        kind=Kind.COPY_ARRIVAL,
         section="9.7.13.15.15",
         title="arrive when all earlier cp.async of the thread are done",
         ptx="7.0",
@@ -340,6 +348,7 @@ FAMILIES = (
     *_waits("try_wait"),
     Family(
         name="mbarrier.pending_count",
+        kind=Kind.MBARRIER,
         section="9.7.13.15.17",
         title="the pending count inside a state",
         ptx="7.0",
@@ -355,6 +364,7 @@ FAMILIES = (
     ),
     Family(
         name="mbarrier.check_layout",
+        kind=Kind.MBARRIER,
         section="9.7.13.15",
         title="ask for the layout of an mbarrier object",
         ptx="9.3",

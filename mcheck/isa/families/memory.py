@@ -21,6 +21,7 @@ from mcheck.isa.families.common import (
     values,
     vector_length,
 )
+from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Requirement, Rule, Slot, Variant
 
 TYPES = ("b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64")
@@ -128,6 +129,7 @@ _ST_ARGS = (_ADDRESS, Arg("b", "src", "$type", count=vector_length, wide=True))
 
 LD = Family(
     name="ld",
+    kind=Kind.LOAD,
     section="9.7.9.8",
     title="load from memory",
     undefined=("address not aligned to the access", "address outside the object or the state space"),
@@ -232,6 +234,7 @@ LD = Family(
 
 ST = Family(
     name="st",
+    kind=Kind.STORE,
     section="9.7.9.11",
     title="store to memory",
     undefined=("address not aligned to the access", "address outside the object or the state space"),
@@ -302,6 +305,7 @@ def _fill(match: Match) -> Op:
 
 ST_BULK = Family(
     name="st.bulk",
+    kind=Kind.FILL,
     section="9.7.9.13",
     title="fill shared memory with zeros",
     ptx="8.6",

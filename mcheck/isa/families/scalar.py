@@ -9,6 +9,7 @@ from mcheck.ir.alu import bounds, width
 from mcheck.ir.expr import Expr
 from mcheck.ir.ops import Alu, Op
 from mcheck.isa.families.common import SM_90, SM_100, pairs, registers, uncomputed, unsupported, value, values
+from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
 
 INT = ("u16", "u32", "u64", "s16", "s32", "s64")
@@ -67,7 +68,7 @@ def _binary(name: str, section: str, types: tuple[str, ...], *, sat: bool = Fals
         variants.append(
             Variant(name="three inputs", slots=three, args=(D, A, B, C), lower=unsupported, needs=SM_100, ptx="8.8")
         )
-    return Family(name=name, section=section, title=f"integer {name}", variants=tuple(variants))
+    return Family(name=name, kind=Kind.ARITHMETIC, section=section, title=f"integer {name}", variants=tuple(variants))
 
 
 _ROUND = Slot("rounding", ("rn", "rz", "rm", "rp"))
@@ -131,14 +132,14 @@ def _multiply(name: str, section: str, args: tuple[Arg, ...]) -> Family:
         )
         variants += sat, _carries(*args, mode=(mode,))
     variants.extend(_float(name, *args))
-    return Family(name=name, section=section, title=f"integer {name}", variants=tuple(variants))
+    return Family(name=name, kind=Kind.ARITHMETIC, section=section, title=f"integer {name}", variants=tuple(variants))
 
 
 def _unary(name: str, section: str, types: tuple[str, ...], floats: bool) -> Family:
     variants = [Variant(slots=(type_slot(*types),), args=(D, A), lower=_alu(name))]
     if floats:
         variants.extend(_float(name, D, A))
-    return Family(name=name, section=section, title=f"integer {name}", variants=tuple(variants))
+    return Family(name=name, kind=Kind.ARITHMETIC, section=section, title=f"integer {name}", variants=tuple(variants))
 
 
 _COMPARE = ("eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs")
@@ -158,6 +159,7 @@ def _setp(match: Match) -> Op:
 
 SETP = Family(
     name="setp",
+    kind=Kind.COMPARISON,
     section="9.7.6.2",
     title="compare and set predicates",
     variants=(
@@ -203,6 +205,7 @@ def _selp(match: Match) -> Op:
 
 SELP = Family(
     name="selp",
+    kind=Kind.SELECTION,
     section="9.7.6.3",
     title="select by a predicate",
     variants=(
@@ -216,12 +219,14 @@ SELP = Family(
 
 SHL = Family(
     name="shl",
+    kind=Kind.ARITHMETIC,
     section="9.7.8.8",
     title="shift left",
     variants=(Variant(slots=(type_slot(*BITS),), args=(D, A, Arg("b", "src", "u32")), lower=_alu("shl")),),
 )
 SHR = Family(
     name="shr",
+    kind=Kind.ARITHMETIC,
     section="9.7.8.9",
     title="shift right, arithmetic for signed types",
     variants=(Variant(slots=(type_slot(*BITS, *INT),), args=(D, A, Arg("b", "src", "u32")), lower=_alu("shr")),),
@@ -262,6 +267,7 @@ def _of_elements(whole: str, part: str) -> tuple[Variant, Variant]:
 
 MOV = Family(
     name="mov",
+    kind=Kind.MOVE,
     section="9.7.9.3",
     title="set a register to a register, a constant, a special register or an address; pack and unpack registers",
     variants=(
@@ -296,6 +302,7 @@ def _cvt(match: Match) -> Op:
 
 CVT = Family(
     name="cvt",
+    kind=Kind.ARITHMETIC,
     section="9.7.9.21",
     title="convert between integer types",
     variants=(
@@ -326,6 +333,7 @@ def _cvta(match: Match) -> Op:
 
 CVTA = Family(
     name="cvta",
+    kind=Kind.ADDRESS_CONVERSION,
     section="9.7.9.20",
     title="convert an address to generic, or from it (the flat map makes both the identity)",
     ptx="2.0",
@@ -351,6 +359,7 @@ def _mapa(match: Match) -> Op:
 
 MAPA = Family(
     name="mapa",
+    kind=Kind.ADDRESS_MAPPING,
     section="9.7.9.23",
     title="the same shared variable in another CTA of the cluster",
     ptx="7.8",
@@ -371,6 +380,7 @@ def _nop(match: Match) -> Op:
 
 NANOSLEEP = Family(
     name="nanosleep",
+    kind=Kind.SLEEP,
     section="9.7.12",
     title="suspend the thread for a while; no effect on memory",
     ptx="6.3",

@@ -14,6 +14,7 @@ from mcheck.isa.families.common import (
     unsupported,
     values,
 )
+from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
 
 _DIM = Slot("dim", ("1d", "2d", "3d", "4d", "5d"))
@@ -120,6 +121,7 @@ def _store(match: Match) -> Op:
 
 TENSOR = Family(
     name="cp.async.bulk.tensor",
+    kind=Kind.TENSOR_COPY,
     section="9.7.9.27.1.2",
     title="tensor copy",
     ptx="8.0",
@@ -199,6 +201,7 @@ TENSOR = Family(
 
 REDUCE = Family(
     name="cp.reduce.async.bulk.tensor",
+    kind=Kind.TENSOR_REDUCTION,
     section="9.7.9.27.1.3",
     title="tensor reduction",
     ptx="8.0",
@@ -233,6 +236,7 @@ def _prefetch(match: Match) -> Op:
 
 PREFETCH = Family(
     name="cp.async.bulk.prefetch.tensor",
+    kind=Kind.TENSOR_PREFETCH,
     section="9.7.9.27.1.4",
     title="tensor prefetch into the L2 cache",
     ptx="8.0",
@@ -260,6 +264,7 @@ def _prefetch_line(match: Match) -> Op:
 
 PREFETCH_MAP = Family(
     name="prefetch",
+    kind=Kind.PREFETCH,
     section="9.7.9.15",
     title="prefetch of a cache line or of a tensor map",
     variants=(

@@ -11,7 +11,8 @@ from mcheck.ir.expr import Binary, Const, Expr, Name, Special, Unary
 from mcheck.ir.memory import CELL
 from mcheck.ir.ops import Alu, Fence, Op, TensorCommit, TensorCore, TensorMove, WaitGroup
 from mcheck.isa.families.common import ZERO, address, is_given, optional_value, value
-from mcheck.isa.instruction import Memory, Value
+from mcheck.isa.instruction import Address, Scalar
+from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
 
 TARGETS = ("sm_100f", "sm_101f", "sm_110f")
@@ -80,10 +81,10 @@ def _fence(match: Match) -> Op:
 def _range(match: Match, name: str) -> tuple[tuple[Expr, Expr], ...]:
     """The bytes of an operand, of both CTAs of the pair with ``.cta_group::2`` (9.7.16.5)."""
     operand = match.args.get(name)
-    if not isinstance(operand, Memory):
+    if not isinstance(operand, Address):
         return ()
     size = operand.items[1]
-    assert isinstance(size, Value)
+    assert isinstance(size, Scalar)
     own = address(operand)
     if match.q["cta_group"] == "cta_group::1":
         return ((own, size.expr),)
@@ -145,15 +146,23 @@ _WARPS = Rule(
 )
 
 
-def _family(name: str, section: str, title: str, *variants: Variant, proxy: str = "generic") -> Family:
+def _family(name: str, kind: Kind, section: str, title: str, *variants: Variant, proxy: str = "generic") -> Family:
     return Family(
-        name=f"tcgen05.{name}", section=section, title=title, ptx="8.6", needs=TARGETS, proxy=proxy, variants=variants
+        name=f"tcgen05.{name}",
+        kind=kind,
+        section=section,
+        title=title,
+        ptx="8.6",
+        needs=TARGETS,
+        proxy=proxy,
+        variants=variants,
     )
 
 
 FAMILIES = (
     _family(
         "alloc",
+        Kind.TMEM_ALLOCATION,
         "9.7.16.7.1",
         "allocate columns of tensor memory",
         Variant(
@@ -164,23 +173,26 @@ FAMILIES = (
     ),
     _family(
         "dealloc",
+        Kind.TMEM_RELEASE,
         "9.7.16.7.1",
         "free columns of tensor memory",
         Variant(slots=(_GROUP, *_SYNC, _B32), args=(Arg("taddr", "src", "u32"), _COLUMNS), lower=_dealloc),
     ),
     _family(
         "relinquish_alloc_permit",
+        Kind.TMEM_PERMIT,
         "9.7.16.7.1",
         "give up the right to allocate tensor memory; no effect on memory",
         Variant(slots=(_GROUP, *_SYNC), lower=_nothing),
     ),
     _family(
         "ld",
+        Kind.TMEM_LOAD,
         "9.7.16.8.1",
         "load registers from tensor memory",
         Variant(
             slots=(*_SYNC, _SHAPE, _NUM, Slot("pack", ("pack::16b",), optional=True), _B32),
-            args=(Arg("r", "list"), Arg("taddr", "mem", space="tensor")),
+            args=(Arg("r", "list", written=True), Arg("taddr", "mem", space="tensor")),
             rules=(_FITS,),
             lower=_move,
         ),
@@ -188,6 +200,7 @@ FAMILIES = (
     ),
     _family(
         "st",
+        Kind.TMEM_STORE,
         "9.7.16.8.3",
         "store registers to tensor memory",
         Variant(
@@ -201,15 +214,17 @@ FAMILIES = (
     *(
         _family(
             f"wait::{what}",
+            kind,
             "9.7.16.8.5",
             f"wait for the tcgen05.{what} of the thread",
             Variant(slots=_SYNC, lower=_wait),
         )
-        for what in ("ld", "st")
+        for what, kind in (("ld", Kind.TMEM_LOAD_WAIT), ("st", Kind.TMEM_STORE_WAIT))
     ),
     *(
         _family(
             f"fence::{when}_thread_sync",
+            Kind.TMEM_FENCE,
             "9.7.16.11.1",
             f"order tcgen05 operations {when} a synchronisation of threads",
             Variant(lower=_fence),
@@ -218,6 +233,7 @@ FAMILIES = (
     ),
     _family(
         "mma",
+        Kind.TMEM_PRODUCT,
         "9.7.16.10",
         "multiply and accumulate in tensor memory",
         Variant(name="dense", slots=(_GROUP, _KIND, _COLLECTOR), args=(*_MATRICES, *_TRAILING), lower=_mma),
@@ -241,6 +257,7 @@ FAMILIES = (
     ),
     _family(
         "cp",
+        Kind.TMEM_COPY,
         "9.7.16.9.2",
         "copy from shared to tensor memory",
         Variant(
@@ -259,6 +276,7 @@ FAMILIES = (
     ),
     _family(
         "shift",
+        Kind.TMEM_SHIFT,
         "9.7.16.9.3",
         "shift rows of tensor memory down",
         Variant(slots=(_GROUP, Slot("down", ("down",))), args=(Arg("taddr", "range"),), lower=_shift),
@@ -266,6 +284,7 @@ FAMILIES = (
     ),
     _family(
         "commit",
+        Kind.TMEM_COMMIT,
         "9.7.16.12",
         "arrive on an mbarrier when the thread's operations of the tensor core are complete",
         Variant(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcheck.ir.ops import Op, TensormapCopyFence, TensormapReplace
 from mcheck.isa.families.common import SM_90, address, optional_value, scope_slot, value
+from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Slot, Variant
 
 _TARGETS = ("sm_90a", "sm_100f", "sm_110f", "sm_120f")
@@ -52,6 +53,7 @@ def _variant(
 
 REPLACE = Family(
     name="tensormap.replace",
+    kind=Kind.MAP_UPDATE,
     section="9.7.9.28",
     title="change a field of a tensor map",
     ptx="8.3",
@@ -83,6 +85,7 @@ def _copy_fence(match: Match) -> Op:
 
 COPY_FENCE = Family(
     name="tensormap.cp_fenceproxy",
+    kind=Kind.MAP_PUBLICATION,
     section="9.7.13.16",
     title="copy a tensor map to global memory and release it to the tensormap proxy",
     ptx="8.3",

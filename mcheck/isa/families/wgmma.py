@@ -9,7 +9,8 @@ from __future__ import annotations
 from mcheck.ir.expr import Expr
 from mcheck.ir.ops import Commit, Op, WaitGroup, Wgmma, WgmmaFence
 from mcheck.isa.families.common import address, value
-from mcheck.isa.instruction import Memory, Value
+from mcheck.isa.instruction import Address, Scalar
+from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
 
 _TARGETS = ("sm_90a",)
@@ -54,9 +55,9 @@ def _mma(match: Match) -> Op:
     reads: list[tuple[Expr, Expr]] = []
     for name in ("a", "b"):
         operand = match.args[name]
-        if isinstance(operand, Memory):
+        if isinstance(operand, Address):
             size = operand.items[1]
-            assert isinstance(size, Value)
+            assert isinstance(size, Scalar)
             reads.append((address(operand), size.expr))
     return Wgmma(reads=tuple(reads), **match.common)
 
@@ -90,7 +91,12 @@ def _variants() -> tuple[Variant, ...]:
         )
         rules = (Rule(lambda q: q["atype"] == q["btype"], "btype", "both inputs have one type"),) if same else ()
         for a in (Arg("a", "range"), Arg("a", "list")):
-            args = (Arg("d", "list"), a, Arg("b", "range"), *_trailing(name, a.kind == "range"))
+            args = (
+                Arg("d", "list", written=True, read=True),
+                a,
+                Arg("b", "range"),
+                *_trailing(name, a.kind == "range"),
+            )
             made.append(Variant(name=name, slots=slots, args=args, rules=rules, lower=_mma, completion="wgmma group"))
     return tuple(made)
 
@@ -110,6 +116,7 @@ def _wait(match: Match) -> Op:
 FAMILIES = (
     Family(
         name="wgmma.mma_async",
+        kind=Kind.WGMMA,
         section="9.7.15.5.2",
         title="matrix multiply-accumulate over shared memory",
         ptx="8.0",
@@ -120,6 +127,7 @@ FAMILIES = (
     ),
     Family(
         name="wgmma.fence",
+        kind=Kind.WGMMA_FENCE,
         section="9.7.15.7.1",
         title="order register and shared memory accesses before a later wgmma.mma_async",
         ptx="8.0",
@@ -128,6 +136,7 @@ FAMILIES = (
     ),
     Family(
         name="wgmma.commit_group",
+        kind=Kind.WGMMA_COMMIT,
         section="9.7.15.7.2",
         title="close a group of wgmma.mma_async",
         ptx="8.0",
@@ -136,6 +145,7 @@ FAMILIES = (
     ),
     Family(
         name="wgmma.wait_group",
+        kind=Kind.WGMMA_WAIT,
         section="9.7.15.7.3",
         title="wait until at most N wgmma groups are pending",
         ptx="8.0",

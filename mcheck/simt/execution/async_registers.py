@@ -16,77 +16,87 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.module import Register, Statement
-from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
+from mcheck.frontend.ptx.module import Register, Statement, operand_registers
+from mcheck.isa.kinds import (
+    BARRIERS,
+    COPIES,
+    FENCES,
+    MBARRIERS,
+    PREFETCHED_COPIES,
+    REDUCTIONS,
+    STORES,
+    TMEM,
+    WARPGROUP,
+    Kind,
+)
 from mcheck.simt.execution.lanes import Mask
 
 Numbers = NDArray[np.int64]
 """By lane, the number of a group, from 1 on; 0 is none."""
 
-PRODUCERS: dict[tuple[str, ...], str] = {("wgmma", "mma_async"): "wgmma", ("tcgen05", "ld"): "tcgen05.ld"}
+PRODUCERS = {Kind.WGMMA: "wgmma", Kind.TMEM_LOAD: "tcgen05.ld"}
+AWAITED = {Kind.WGMMA_WAIT: "wgmma", Kind.TMEM_LOAD_WAIT: "tcgen05.ld"}
 WAITS = {"wgmma": "wgmma.wait_group", "tcgen05.ld": "tcgen05.wait::ld"}
 """The instruction that waits for each kind."""
 CODES = {"wgmma": "UB701", "tcgen05.ld": "UB702"}
 """The finding where nothing has waited."""
 SPILL_SPACES = frozenset(("local", "param"))
 """Spaces of a thread's own memory, where compilers spill values."""
-SYNCHRONISING = frozenset(("bar", "barrier", "mbarrier", "fence", "membar", "cp", "exit", "trap", "wgmma", "tcgen05"))
+SYNCHRONISING = BARRIERS | MBARRIERS | FENCES | COPIES | PREFETCHED_COPIES | {Kind.EXIT, Kind.TRAP} | WARPGROUP | TMEM
 """Instructions over which no compiler moves a use or a wait."""
-STORING = frozenset(("st", "red", "atom"))
+STORING = STORES | REDUCTIONS | {Kind.ATOMIC}
 """Over these no compiler moves a ``wgmma.wait_group``, which clobbers memory; a ``tcgen05.wait::ld`` is moved over
 stores.
 """
-MOVABLE = frozenset(("ld", "st", "wait::ld", "wait::st"))
+MOVABLE = frozenset((Kind.TMEM_LOAD, Kind.TMEM_STORE, Kind.TMEM_LOAD_WAIT, Kind.TMEM_STORE_WAIT))
 """The ``tcgen05`` instructions that compilers do move."""
 
 
 def produced_kind(statement: Statement) -> str | None:
     """The kind of asynchronous write that a statement makes to registers, ``None`` if it makes none."""
-    return PRODUCERS.get(statement.opcode[:2])
+    return PRODUCERS.get(statement.kind)
 
 
 def awaited_kind(statement: Statement) -> str | None:
     """The kind of asynchronous write that a statement waits for."""
-    if statement.opcode[:2] == ("wgmma", "wait_group"):
-        return "wgmma"
-    return "tcgen05.ld" if statement.opcode[0] == "tcgen05" and "wait::ld" in statement.opcode else None
+    return AWAITED.get(statement.kind)
 
 
 def checked_kinds(statement: Statement) -> frozenset[str]:
     """The kinds whose uses before this statement were too early, unless a wait came first."""
-    name, *words = statement.opcode
-    if awaited_kind(statement) is not None or (name == "tcgen05" and MOVABLE & {*words}):
+    kind = statement.kind
+    if awaited_kind(statement) is not None or kind in MOVABLE:
         return frozenset()
-    if name in SYNCHRONISING:
+    if kind in SYNCHRONISING:
         return frozenset(WAITS)
-    return frozenset(("wgmma",)) if name in STORING and not SPILL_SPACES & {*words} else frozenset()
+    return frozenset(("wgmma",)) if kind in STORING and statement.opcode.space not in SPILL_SPACES else frozenset()
 
 
 def used_registers(statement: Statement) -> tuple[Register, ...]:
     """The registers whose values a statement uses."""
-    name, *words = statement.opcode
-    if is_move(statement) or name == "call" or (name == "st" and SPILL_SPACES & {*words}):
+    spills = statement.kind in STORES and statement.opcode.space in SPILL_SPACES
+    if is_move(statement) or statement.kind is Kind.CALL or spills:
         return ()
     if produced_kind(statement) == "wgmma":  # its accumulators are those of the ones before it
         return tuple(r for operand in statement.operands[1:] for r in operand_registers(operand))
-    return read_registers(statement)
+    return statement.uses
 
 
 def is_move(statement: Statement) -> bool:
     """Whether a statement only moves values between registers."""
-    return statement.opcode[0] == "mov"
+    return statement.kind is Kind.MOVE
 
 
 def in_flight_rows(units: Iterable[Unit]) -> frozenset[int]:
     """The rows of the registers that asynchronous writes may target."""
     statements = [(unit, statement) for unit in units for statement in unit.function.body]
-    found = {unit.frame + r.index for unit, s in statements if produced_kind(s) for r in written_registers(s)}
+    found = {unit.frame + r.index for unit, s in statements if produced_kind(s) for r in s.defs}
     size = -1
     while found and size < len(found):
         size = len(found)
         for unit, s in statements:
-            if is_move(s) and any(unit.frame + r.index in found for r in read_registers(s)):
-                found |= {unit.frame + r.index for r in written_registers(s)}
+            if is_move(s) and any(unit.frame + r.index in found for r in s.uses):
+                found |= {unit.frame + r.index for r in s.defs}
     return frozenset(found)
 
 
@@ -185,6 +195,6 @@ class AsyncWrites:
         """The uses that were too early: statement, finding code, text, lane."""
         for entry, lane in self.early_uses.values():
             line, wait = entry.producer.span.line, WAITS[entry.kind]
-            name = ".".join(entry.producer.opcode[:2])
+            name = ".".join(entry.producer.opcode.parts[:2])
             text = f"uses what {name} of line {line} may still be writing: no {wait} comes between"
             yield entry.statement, CODES[entry.kind], text, lane

@@ -14,11 +14,11 @@ import numpy as np
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
-from mcheck.frontend.ptx.code import Code, Unit, only_computes
+from mcheck.frontend.ptx.code import Code, Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word, truncate, type_bits
 from mcheck.frontend.ptx.memory_layout import MemoryLayout
-from mcheck.frontend.ptx.register_flow import written_registers
 from mcheck.ir.memory import SHARED_WINDOW
+from mcheck.isa.kinds import WARPGROUP, Kind
 from mcheck.simt.execution.async_registers import in_flight_rows
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.lanes import Lanes, Mask, Quality
@@ -27,18 +27,18 @@ from mcheck.simt.execution.value_numbering import result_namer
 
 Fetch = Callable[[], tuple[Word, Quality]]
 Maker = Callable[["Compiler", Unit, ptx.Statement, int], Step]
-MAKERS: dict[str, Maker] = {}
-"""The maker of a step by the first part of the opcode, or the first two."""
+MAKERS: dict[Kind, Maker] = {}
+"""The maker of a step by the kind of the instruction."""
 
 SURE = np.zeros(1, np.uint8)
 
 
-def register_maker(*names: str) -> Callable[[Maker], Maker]:
-    """Register the maker of instructions whose opcode starts with one of these."""
+def register_maker(*kinds: Kind) -> Callable[[Maker], Maker]:
+    """Register the maker of instructions of these kinds."""
 
     def register(maker: Maker) -> Maker:
-        for name in names:
-            MAKERS[name] = maker
+        for kind in kinds:
+            MAKERS[kind] = maker
         return maker
 
     return register
@@ -134,7 +134,7 @@ class Compiler:
 
     def is_needed(self, unit: Unit, statement: ptx.Statement) -> bool:
         """Whether anything depends on the result of a statement."""
-        return any(row in self.code.needed_rows for row in self.register_rows(unit, written_registers(statement)))
+        return any(row in self.code.needed_rows for row in self.register_rows(unit, statement.defs))
 
     def with_guard(self, unit: Unit, statement: ptx.Statement, made: Step) -> Step:
         """A step executed only by the lanes for which the guard holds."""
@@ -166,9 +166,9 @@ class Compiler:
 
     def forget_results(self, unit: Unit, statement: ptx.Statement) -> Step:
         """A step after which the results of a statement are unknown."""
-        rows = self.register_rows(unit, written_registers(statement))
+        rows = self.register_rows(unit, statement.defs)
         known = self.lanes.quality
-        if self.code.stores_named and (only_computes(statement) or statement.opcode[0] == "wgmma"):
+        if self.code.stores_named and (statement.only_computes or statement.kind in WARPGROUP):
             name = result_namer(self.lanes, partial(self.register_rows, unit), statement)
 
             def named(_: Cluster, mask: Mask) -> Mask:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.module import Immediate, Register, Statement
-from mcheck.frontend.ptx.register_flow import read_registers, written_registers
+from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.async_registers import awaited_kind, checked_kinds, is_move, produced_kind, used_registers
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.lanes import Mask
@@ -41,7 +41,7 @@ def _notes(unit: Unit, statement: Statement, flying: frozenset[int]) -> list[Not
         return [row for r in registers if (row := unit.frame + r.index) in flying]
 
     out: list[Note] = []
-    sources, targets = rows(used_registers(statement)), rows(written_registers(statement))
+    sources, targets = rows(used_registers(statement)), rows(statement.defs)
     kind, over, kinds = produced_kind(statement), awaited_kind(statement), checked_kinds(statement)
     if sources:
         out.append(lambda c, mask: c.async_writes.record_use(mask, statement, sources))
@@ -52,12 +52,12 @@ def _notes(unit: Unit, statement: Statement, flying: frozenset[int]) -> list[Not
         if kind == "tcgen05.ld":  # each is waited for by itself
             out.append(lambda c, mask: c.async_writes.close_group(mask, kind))
     elif is_move(statement):
-        moved = rows(read_registers(statement))
+        moved = rows(statement.uses)
         if targets:
             out.append(lambda c, mask: c.async_writes.move_values(mask, moved, targets))
     elif targets:
         out.append(lambda c, mask: c.async_writes.record_write(mask, targets))
-    if statement.opcode[:2] == ("wgmma", "commit_group"):
+    if statement.kind is Kind.WGMMA_COMMIT:
         out.append(lambda c, mask: c.async_writes.close_group(mask, "wgmma"))
     if over is not None:
         last = statement.operands[-1] if statement.operands else None

@@ -14,6 +14,7 @@ import numpy as np
 
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.launch import Launch
+from mcheck.isa.opcode import Opcode
 
 MAX_WON = 2
 """Maximum number of clusters won on a path."""
@@ -50,7 +51,7 @@ class CancelResponses:
         return 0 if place is None else _GIVEN | place[0] << _X | place[1] << _Y | place[2] << _Z
 
 
-def query_function(opcode: tuple[str, ...]) -> Callable[[Word], tuple[Word, ...]] | None:
+def query_function(opcode: Opcode) -> Callable[[Word], tuple[Word, ...]] | None:
     """What ``query_cancel`` computes from a response; ``None`` for an unknown form."""
     fields = {"x": (_X, _Y - _X), "y": (_Y, _Z - _Y), "z": (_Z, 64 - _Z)}
     wanted: dict[str, tuple[tuple[int, int], ...]] = {
@@ -58,7 +59,8 @@ def query_function(opcode: tuple[str, ...]) -> Callable[[Word], tuple[Word, ...]
         "get_first_ctaid": tuple(fields.values()),
     }
     wanted |= {f"get_first_ctaid::{axis}": (where,) for axis, where in fields.items()}
-    found = next((wanted[part] for part in opcode if part in wanted), None)
-    if found is None:
+    asked = opcode.choice(wanted)
+    if asked is None:
         return None
+    found = wanted[asked]
     return lambda answer: tuple(answer >> np.uint64(at) & np.uint64((1 << bits) - 1) for at, bits in found)

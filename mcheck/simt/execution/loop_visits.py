@@ -12,6 +12,7 @@ from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word
+from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.lanes import Mask
@@ -43,7 +44,7 @@ class LoopVisits:
         """Instrument the steps."""
         out = list(steps)
         for at, statement, unit in statements(compiler):
-            if statement.opcode[0] == "bra":
+            if statement.kind is Kind.BRANCH:
                 out[at] = with_action(compiler, unit, statement, self._jump(unit, statement, at), steps[at])
         return out
 

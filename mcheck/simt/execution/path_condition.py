@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Code
 from mcheck.frontend.ptx.module import Register, Statement
-from mcheck.frontend.ptx.register_flow import read_registers, written_registers
 from mcheck.simt.execution.lanes import Lanes, Mask
 from mcheck.simt.execution.path_literals import FAR, Bound, Literal, Mixed, extract_literal, literal_registers
 
@@ -56,11 +55,7 @@ class PathCondition:
                 if not isinstance(target, Register) or target.type != "pred" or statement.guard is not None:
                     continue
                 literal = extract_literal(statement)
-                if (
-                    literal is None
-                    or target in read_registers(statement)
-                    or unit.frame + target.index not in code.needed_rows
-                ):
+                if literal is None or target in statement.uses or unit.frame + target.index not in code.needed_rows:
                     continue
                 row = unit.frame + target.index
                 self.literals[unit.start + k] = literal, row, unit.frame
@@ -70,7 +65,7 @@ class PathCondition:
 
     def invalidated_rows(self, frame: int, statement: Statement) -> list[int]:
         """The rows that a statement writes and that literals are about or define."""
-        return [row for r in written_registers(statement) if (row := frame + r.index) in self.rows]
+        return [row for r in statement.defs if (row := frame + r.index) in self.rows]
 
     def forget(self, rows: Iterable[int], mask: Mask, *, made: bool) -> None:
         """Drop what is known of registers that are overwritten; with ``made``, their definition as well."""

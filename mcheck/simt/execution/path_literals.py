@@ -7,6 +7,8 @@ from __future__ import annotations
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.lane_arithmetic import is_floating, type_bits
 from mcheck.frontend.ptx.module import Immediate, Negated, Operand, Register, Statement
+from mcheck.isa.kinds import Kind
+from mcheck.isa.opcode import Opcode
 
 SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 """The test with its operands exchanged."""
@@ -83,10 +85,10 @@ def to_number(value: int, kind: str) -> int:
 
 def extract_literal(statement: Statement) -> Literal | None:
     """The literal of the first predicate that a statement writes; ``None`` if it has no such form."""
-    name, opcode = statement.opcode[0], statement.opcode
-    if name == "setp":
+    name, opcode = statement.opcode.name, statement.opcode
+    if statement.kind is Kind.COMPARISON:
         return _compared(opcode, *statement.operands[1:]) if len(statement.operands) == 3 else None
-    if opcode[-1] != "pred" or name not in ("and", "or", "not", "mov"):
+    if opcode.type != "pred" or name not in ("and", "or", "not", "mov"):
         return None
     parts = []
     for operand in statement.operands[1:]:
@@ -97,8 +99,8 @@ def extract_literal(statement: Statement) -> Literal | None:
     return Mixed(tuple(parts), name == "or")
 
 
-def _compared(opcode: tuple[str, ...], left: Operand, right: Operand) -> Bound | Related | None:
-    test, kind, qualifiers = opcode[1], opcode[-1], opcode[2:]
+def _compared(opcode: Opcode, left: Operand, right: Operand) -> Bound | Related | None:
+    test, kind, qualifiers = opcode.mode, opcode.type, opcode.parts[2:]
     if isinstance(left, Immediate) and isinstance(right, Register) and test not in UNSIGNED:
         left, right, test = right, left, SWAPPED.get(test, test)
     if not isinstance(left, Register) or not isinstance(right, Register | Immediate) or left == right:

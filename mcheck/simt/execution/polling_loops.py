@@ -15,17 +15,17 @@ import numpy as np
 
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
-from mcheck.frontend.ptx.code import only_computes
 from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.frontend.ptx.lane_arithmetic import divides_by_zero, lane_function, type_bits
-from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
+from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir.expr import apply_binary
+from mcheck.isa.kinds import JUMPS, Kind
 from mcheck.simt.execution.traps import find_trap
 
 LOOKAHEAD = 96
 """Instructions after a poll that are analysed."""
-QUIET = frozenset(("nanosleep", "pmevent"))
-POLLS = (("mbarrier", "try_wait"), ("mbarrier", "test_wait"))
+QUIET = frozenset((Kind.SLEEP, Kind.EVENT))
+LEAVING_JUMPS = JUMPS - {Kind.TRAP}
 
 Known = dict[int, int]
 
@@ -41,7 +41,7 @@ def is_spin_loop(function: ptx.Function, at: int) -> bool:
     statement = function.body[at]
     if statement.guard is not None:
         return False
-    answer = {r.index for r in written_registers(statement)}
+    answer = {r.index for r in statement.defs}
     loop = PollingLoop(function, at)
     return loop.returns(dict.fromkeys(answer, 0)) and not loop.is_noticed([dict.fromkeys(answer, 1)])
 
@@ -76,8 +76,8 @@ def find_tests(function: ptx.Function, at: int) -> list[int]:
     return [
         k
         for k in range(at + 1, min(at + LOOKAHEAD, len(function.body)))
-        if (s := function.body[k]).opcode[0] == "setp"
-        and len(s.opcode) == 3
+        if (s := function.body[k]).kind is Kind.COMPARISON
+        and len(s.opcode.parts) == 3
         and target in s.operands[1:]
         and find_fault(s) is None
     ]
@@ -98,16 +98,16 @@ def find_sign_tests(function: ptx.Function, at: int) -> list[ptx.Operand]:
     end = min(at + LOOKAHEAD, len(function.body))
     for k in range(at + 1, end):
         made = function.body[k]
-        if made.opcode[0] != "xor" or made.opcode[-1] != "b32" or made.guard is not None or find_fault(made):
+        if made.opcode.parts != ("xor", "b32") or made.guard is not None or find_fault(made):
             continue
         result, left, right = made.operands
         if target not in (left, right) or left == right or not isinstance(result, ptx.Register):
             continue
         for j in range(k + 1, end):
             test = function.body[j]
-            if test.opcode[0] != "setp" or len(test.opcode) != 3 or test.opcode[2] != "s32" or find_fault(test):
+            if test.kind is not Kind.COMPARISON or test.opcode.parts[2:] != ("s32",) or find_fault(test):
                 continue
-            if test.operands[1] != result or (test.opcode[1], _signed(test.operands[2], 32)) not in SIGN_TESTS:
+            if test.operands[1] != result or (test.opcode.mode, _signed(test.operands[2], 32)) not in SIGN_TESTS:
                 continue
             if _only_reader(function, target, k) and _only_reader(function, result, j):
                 found.append(right if left == target else left)
@@ -158,8 +158,8 @@ def find_awaited(
     for place in find_tests(function, at):
         test = function.body[place]
         left, right = test.operands[1:3]
-        other, kind = value(right if left == target else left), test.opcode[-1]
-        operator = PLAIN.get(test.opcode[1])
+        other, kind = value(right if left == target else left), test.opcode.type
+        operator = PLAIN.get(test.opcode.mode)
         if other is None or operator is None or kind[0] not in "bsu" or not isinstance(target, ptx.Register):
             continue
         operator = operator if left == target else SWAPPED[operator]
@@ -204,20 +204,18 @@ def _only_reader(function: ptx.Function, register: ptx.Register, place: int) -> 
             continue
         known.add(k)
         statement = function.body[k]
-        if register in read_registers(statement):
+        if register in statement.uses:
             return False
-        if statement.opcode[0] in ("brx", "call") and any(
-            register in read_registers(s) for j, s in enumerate(function.body) if j != place
+        if statement.kind in (Kind.INDEXED_BRANCH, Kind.CALL) and any(
+            register in s.uses for j, s in enumerate(function.body) if j != place
         ):
             return False  # its targets and arguments are not analysed
-        if statement.opcode[0] == "bra":
+        if statement.kind is Kind.BRANCH:
             label = statement.operands[0]
             assert isinstance(label, ptx.Label)
             todo.append(function.labels[label.name])
         ends = statement.guard is None
-        if not (
-            ends and (statement.opcode[0] in ("bra", "ret", "exit", "brx") or register in written_registers(statement))
-        ):
+        if not (ends and (statement.kind in LEAVING_JUMPS or register in statement.defs)):
             todo.append(k + 1)
     return True
 
@@ -238,7 +236,7 @@ class PollingLoop:
     def returns(self, known: Known) -> bool:
         """Whether a poll after which these registers are ``known`` is repeated, with nothing done but computation."""
         before = set(self.left_behind)
-        answer = {r.index for r in written_registers(self.poll)}
+        answer = {r.index for r in self.poll.defs}
         found = self._returns((self.at,), self.at + 1, dict(known), LOOKAHEAD, answer)
         if not found:
             self.left_behind = before
@@ -264,17 +262,17 @@ class PollingLoop:
             statement = function.body[k]
             if find_fault(statement) is not None:  # a mistake, if it is ever executed
                 return False
-            name, guard = statement.opcode[0], statement.guard
-            targets = {r.index for r in written_registers(statement)}
-            if statement.opcode[:2] in POLLS and guard is None and statement.operands[1:] == self.poll.operands[1:]:
+            kind, guard = statement.kind, statement.guard
+            targets = {r.index for r in statement.defs}
+            if kind is Kind.MBARRIER_WAIT and guard is None and statement.operands[1:] == self.poll.operands[1:]:
                 if self.asked & varying:
                     return False
                 polls = (*polls, k)
                 known |= dict.fromkeys(targets, 0)
                 written |= targets
-            elif name == "trap":
+            elif kind is Kind.TRAP:
                 return guard is None or self._returns(polls, k + 1, dict(known), left, set(varying), written)
-            elif name == "bra":
+            elif kind is Kind.BRANCH:
                 label = statement.operands[0]
                 assert isinstance(label, ptx.Label)
                 taken = _goes(guard, known)
@@ -283,10 +281,10 @@ class PollingLoop:
                 if taken is not False:
                     k = function.labels[label.name]
                     continue
-            elif name not in QUIET:
-                if not only_computes(statement):
+            elif kind not in QUIET:
+                if not statement.only_computes:
                     return find_trap(function, k) is not None
-                used = {r.index for r in read_registers(statement)}
+                used = {r.index for r in statement.uses}
                 written |= targets
                 varying = varying | targets if used & (varying | targets) else varying - targets
                 _compute(statement, known)
@@ -307,20 +305,20 @@ class PollingLoop:
                 continue
             seen.add(key)
             statement = self.function.body[k]
-            used = not old.isdisjoint(r.index for r in read_registers(statement))
-            if len(seen) > MAX_PLACES or statement.opcode[0] == "brx":
+            used = not old.isdisjoint(r.index for r in statement.uses)
+            if len(seen) > MAX_PLACES or statement.kind is Kind.INDEXED_BRANCH:
                 return True
             following = self._following(k, known, used=used)
             if following is None:
                 return True
-            targets = {r.index for r in written_registers(statement)}
+            targets = {r.index for r in statement.defs}
             if used:
                 old |= targets
             elif statement.guard is None:
                 old -= targets
             if k == self.at:
                 known = ways[0] if len(ways) == 1 else {}
-            elif only_computes(statement) and left:
+            elif statement.only_computes and left:
                 known = dict(known)
                 _compute(statement, known)
             else:
@@ -331,31 +329,31 @@ class PollingLoop:
     def _recomputed(self) -> set[int]:
         """The registers that are computed directly before each poll, from what no iteration changes."""
         body, start, labels = self.function.body, self.at, set(self.function.labels.values())
-        while start and start not in labels and body[start - 1].guard is None and only_computes(body[start - 1]):
+        while start and start not in labels and body[start - 1].guard is None and body[start - 1].only_computes:
             start -= 1
         same: set[int] = set()
         for statement in body[start : self.at]:
-            used = {r.index for r in read_registers(statement)}
+            used = {r.index for r in statement.uses}
             special = any(isinstance(o, ptx.Special) for o in statement.operands)  # a clock, perhaps
-            targets = {r.index for r in written_registers(statement)}
+            targets = {r.index for r in statement.defs}
             same = same - targets if special or used & (self.left_behind - same) else same | targets
         return same
 
     def _following(self, k: int, known: Known, *, used: bool) -> list[int] | None:
         """The places after ``k``; ``None`` if what is ``used`` there, something left behind, makes a difference."""
         statement = self.function.body[k]
-        name, guard = statement.opcode[0], statement.guard
-        if name in ("bra", "ret", "exit"):
+        kind, guard = statement.kind, statement.guard
+        if kind in (Kind.BRANCH, Kind.RETURN, Kind.EXIT):
             taken = _goes(guard, known)
-            label = statement.operands[0] if name == "bra" else None
+            label = statement.operands[0] if kind is Kind.BRANCH else None
             target = self.function.labels[label.name] if isinstance(label, ptx.Label) else len(self.function.body)
             ways = [way for way, barred in ((target, taken is False), (k + 1, taken is True)) if not barred]
             if used and len(ways) > 1:
                 ways = [way for way in ways if find_trap(self.function, way) is None]
             return ways if len(ways) < 2 or not used else None
-        if not used or name == "trap":
+        if not used or kind is Kind.TRAP:
             return [k + 1]
-        return [k + 1] if only_computes(statement) else None
+        return [k + 1] if statement.only_computes else None
 
 
 def _goes(guard: ptx.Guard | None, known: Known) -> bool | None:
@@ -368,12 +366,12 @@ def _goes(guard: ptx.Guard | None, known: Known) -> bool | None:
 
 def _compute(statement: ptx.Statement, known: Known) -> None:
     """Evaluate a computation on the known values."""
-    targets = [r.index for r in written_registers(statement)]
+    targets = [r.index for r in statement.defs]
     goes = _goes(statement.guard, known)
     if goes is False:
         return
     sources = [_value(o, known) for o in statement.operands[1:]]
-    function = (lambda a: (a,)) if statement.opcode[0] == "mov" else lane_function(statement.opcode)
+    function = (lambda a: (a,)) if statement.kind is Kind.MOVE else lane_function(statement.opcode)
     results: tuple[np.ndarray, ...] = ()
     if goes and function is not None and all(s is not None for s in sources):
         given = [np.array([s & (1 << 64) - 1], np.uint64) for s in sources if s is not None]

@@ -10,7 +10,7 @@ import numpy as np
 
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
-from mcheck.frontend.ptx.code import only_computes
+from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.lanes import Mask
 
@@ -28,14 +28,14 @@ def find_trap(function: ptx.Function, at: int) -> ptx.Statement | None:
     while at < len(function.body) and at not in seen:
         seen.add(at)
         statement = function.body[at]
-        name = statement.opcode[0]
-        if name in ("bra", "trap", "call") and statement.guard is not None:
+        kind = statement.kind
+        if kind in (Kind.BRANCH, Kind.TRAP, Kind.CALL) and statement.guard is not None:
             return None
-        if name == "trap" or (name == "call" and _calls(statement, ASSERT_FAIL)):
+        if kind is Kind.TRAP or (kind is Kind.CALL and _calls(statement, ASSERT_FAIL)):
             return statement
-        if name == "bra" and isinstance(statement.operands[0], ptx.Label):
+        if kind is Kind.BRANCH and isinstance(statement.operands[0], ptx.Label):
             at = function.labels[statement.operands[0].name]
-        elif only_computes(statement) or _quiet(statement):
+        elif statement.only_computes or _quiet(statement):
             at += 1
         else:
             return None
@@ -43,10 +43,9 @@ def find_trap(function: ptx.Function, at: int) -> ptx.Statement | None:
 
 
 def _quiet(statement: ptx.Statement) -> bool:
-    name = statement.opcode[0]
-    return (name in ("ld", "st") and not LANE_SPACES.isdisjoint(statement.opcode)) or (
-        name == "call" and _calls(statement, PRINTF)
-    )
+    if statement.kind is Kind.CALL:
+        return _calls(statement, PRINTF)
+    return statement.kind in (Kind.LOAD, Kind.STORE) and statement.opcode.space in LANE_SPACES
 
 
 def _calls(statement: ptx.Statement, function: str) -> bool:

@@ -15,12 +15,12 @@ import numpy as np
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.lane_arithmetic import Word, truncate, type_bits
 from mcheck.frontend.ptx.module import Immediate, Register, Statement
-from mcheck.frontend.ptx.register_flow import read_registers, written_registers
+from mcheck.isa.kinds import FRAGMENTS, Kind
 from mcheck.simt.execution.lanes import WARP, Lanes, Mask
 
 COMMUTATIVE = frozenset(("add", "mul", "min", "max", "fma", "mad", "and", "or", "xor"))
 """Instructions whose first two sources may be exchanged."""
-WARP_WIDE = frozenset(("mma", "wmma", "movmatrix", "wgmma"))
+WARP_WIDE = FRAGMENTS | {Kind.MATRIX_PRODUCT, Kind.WGMMA}
 """Instructions whose results in one lane depend on operands of the other lanes of the warp."""
 
 _NONE = np.uint64(0)
@@ -66,14 +66,14 @@ def result_namer(
     lanes: Lanes, rows: Callable[[Iterable[Register]], list[int]], statement: Statement
 ) -> Callable[[Mask], None]:
     """A function that names the results of an instruction with opaque meaning."""
-    name, opcode = statement.opcode[0], crc32(".".join(statement.opcode).encode())
-    sources, targets = rows(read_registers(statement)), rows(written_registers(statement))
-    sizes = [_room(r) for r in written_registers(statement)]
+    kind, opcode = statement.kind, crc32(statement.opcode.text.encode())
+    sources, targets = rows(statement.uses), rows(statement.defs)
+    sizes = [_room(r) for r in statement.defs]
     values, known = lanes.values, lanes.quality
-    whole, swaps = name in WARP_WIDE, name in COMMUTATIVE and len(sources) > 1
+    whole, swaps = kind in WARP_WIDE, statement.opcode.name in COMMUTATIVE and len(sources) > 1
     constants = crc32(repr([o for o in statement.operands if not isinstance(o, Register)]).encode())
 
-    scale = statement.operands[3] if name == "wgmma" else None  # of 0: the accumulators are not read (9.7.15.5.2)
+    scale = statement.operands[3] if kind is Kind.WGMMA else None  # of 0: the accumulators are not read (9.7.15.5.2)
     added = len(targets) if scale is not None else 0
     if isinstance(scale, Immediate) and scale.value == 0:
         sources, added = sources[added:], 0

@@ -13,20 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.frontend.ptx.module import Statement
+from mcheck.isa.kinds import FRAGMENTS, MAP_EDITS, TMEM, Kind
 from mcheck.simt.execution.lanes import WARP, Mask
 
 SECTIONS = {
-    "ldmatrix": "9.7.14.5.15", "stmatrix": "9.7.14.5.16", "wmma": "9.7.14.4", "setmaxnreg": "9.7.19.5",
-    "tcgen05": "9.7.16", "tensormap": "9.7.13.16",
-}  # fmt: skip
-"""The section of the rule, by the first word of the instruction."""
+    Kind.MATRIX_LOAD: "9.7.14.5.15",
+    Kind.MATRIX_STORE: "9.7.14.5.16",
+    Kind.REGISTER_COUNT: "9.7.19.5",
+    **dict.fromkeys(FRAGMENTS, "9.7.14.4"),
+    **dict.fromkeys(TMEM, "9.7.16"),
+    **dict.fromkeys(MAP_EDITS, "9.7.13.16"),
+}
+"""The section of the rule."""
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """Odd, so that different histories have different hashes."""
 
 
 def is_aligned(statement: Statement) -> bool:
     """Whether the lanes of a warp must execute this instruction together."""
-    return "aligned" in statement.opcode and statement.opcode[0] in SECTIONS
+    return statement.kind in SECTIONS and statement.opcode.has("aligned")
 
 
 @dataclass(slots=True)

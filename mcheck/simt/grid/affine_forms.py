@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mcheck.base.errors import Span
 from mcheck.frontend.ptx.lane_arithmetic import to_number, truncate, type_bits
+from mcheck.isa.opcode import Opcode
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.grid.space import MAX_SYMBOLS, Space, trim_slopes
 from mcheck.simt.parametric.affine import Numbers, Rule, Slopes, Value, rule_of
@@ -148,14 +149,14 @@ class Coordinates(Numbers):
         return whole
 
 
-def coordinate_rule(opcode: tuple[str, ...]) -> Rule | None:
+def coordinate_rule(opcode: Opcode) -> Rule | None:
     """The rule of an instruction; ``None`` if it has none."""
-    if opcode[0] == "and" and type_bits(opcode[-1]) > 1:
+    if opcode.name == "and" and type_bits(opcode.type) > 1:
         return _mask(opcode, rule_of(opcode))
-    if opcode[0] == "bfe" and opcode[-1][0] == "u":
-        return _bit_field_extract(opcode[-1])
-    if opcode[0] == "bfi":
-        return _bit_field_insert(type_bits(opcode[-1]))
+    if opcode.name == "bfe" and opcode.type[0] == "u":
+        return _bit_field_extract(opcode.type)
+    if opcode.name == "bfi":
+        return _bit_field_insert(type_bits(opcode.type))
     return rule_of(opcode)
 
 
@@ -196,9 +197,9 @@ def _bit_field_insert(bits: int) -> Rule:
     return run
 
 
-def _mask(opcode: tuple[str, ...], otherwise: Rule | None) -> Rule:
+def _mask(opcode: Opcode, otherwise: Rule | None) -> Rule:
     """``and`` with low ones or with high ones is the remainder or the rest of a division."""
-    bits = type_bits(opcode[-1])
+    bits = type_bits(opcode.type)
 
     def run(n: Numbers, s: list[Value]) -> Value:
         assert otherwise is not None

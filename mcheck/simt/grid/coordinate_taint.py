@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Code, Unit, collect_code, possible_callees
-from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
+from mcheck.frontend.ptx.module import operand_registers
+from mcheck.isa.kinds import CANCELS, COPIES, MAP_EDITS, REDUCTIONS, STORES, Kind
 
 COORDINATES = frozenset(f"{name}.{axis}" for name in ("ctaid", "clusterid") for axis in "xyz")
-_CANCEL_WORDS = ("query_cancel", "try_cancel")
 """Responses about other clusters of the grid depend on which cluster asks."""
 
 
@@ -28,6 +28,12 @@ def special_registers(statement: ptx.Statement) -> Iterator[str]:
                 todo += items
             case ptx.Pair(first, second):
                 todo += [first, second]
+
+
+LOADING = frozenset((Kind.LOAD, Kind.MATRIX_LOAD, Kind.ATOMIC))
+STORING = STORES | REDUCTIONS | {Kind.MATRIX_STORE, Kind.ATOMIC}
+WRITING = MAP_EDITS | {Kind.MULTIMEM, Kind.CALL, Kind.DISCARD, Kind.SURFACE_STORE, Kind.SURFACE_REDUCTION}
+"""They may write to global memory, whatever their operands."""
 
 
 def tainted_rows(module: ptx.Module, code: Code) -> frozenset[int]:
@@ -48,31 +54,29 @@ def _taint_statement(
     module: ptx.Module, code: Code, unit: Unit, statement: ptx.Statement, found: set[int], *, memory: bool
 ) -> bool:
     """Add the registers that an instruction taints; returns whether it passes taint on through memory."""
-    name = statement.opcode[0]
+    kind = statement.kind
 
     def rows(given: Iterator[ptx.Register] | tuple[ptx.Register, ...]) -> set[int]:
         return {unit.frame + r.index for r in given}
 
-    told = not COORDINATES.isdisjoint(special_registers(statement)) or any(
-        part in _CANCEL_WORDS for part in statement.opcode
-    )
-    used = rows(read_registers(statement))
+    told = not COORDINATES.isdisjoint(special_registers(statement)) or kind in CANCELS
+    used = rows(statement.uses)
     depends = told or not found.isdisjoint(used)
-    if name == "call":
+    if kind is Kind.CALL:
         for result, callee, given in possible_callees(module, code.units, statement):
             _taint_call(unit, callee, result, given, found)
         return False
-    loads = name in ("ld", "ldu", "ldmatrix", "atom") and "param::entry" not in statement.opcode
+    loads = kind in LOADING and "param::entry" not in statement.opcode.spaces
     if depends or (loads and memory):
-        found |= rows(written_registers(statement))
-    return depends and name in ("st", "stmatrix", "atom", "red") and _stores_taint(unit, statement, found)
+        found |= rows(statement.defs)
+    return depends and kind in STORING and _stores_taint(unit, statement, found)
 
 
 def _stores_taint(unit: Unit, statement: ptx.Statement, found: set[int]) -> bool:
     """Whether a store, of an instruction that depends on the coordinates, may leave other bytes in other clusters. One
     to global memory at another place does not: another cluster's bytes there are a conflict.
     """
-    if statement.guard is not None or "global" not in statement.opcode:
+    if statement.guard is not None or "global" not in statement.opcode.spaces:
         return True
     values = [o for o in statement.operands[-2:] if not isinstance(o, ptx.Address)]
     given = {unit.frame + r.index for o in values for r in operand_registers(o)}
@@ -102,19 +106,16 @@ def only_reads(module: ptx.Module, entry: str) -> bool:
 
 
 def _is_cancel(statement: ptx.Statement) -> bool:
-    return not COORDINATES.isdisjoint(special_registers(statement)) or statement.opcode[0] == "clusterlaunchcontrol"
+    return not COORDINATES.isdisjoint(special_registers(statement)) or statement.kind in CANCELS
 
 
-_LOCAL = ("shared", "local", "param")
+_ELSEWHERE = ("shared", "local", "param")
 
 
 def _may_write(statement: ptx.Statement) -> bool:
-    name, opcode = statement.opcode[0], statement.opcode
-    if name in ("multimem", "call", "discard", "tensormap", "sust", "sured"):
-        return True
-    if name == "wmma":
-        return opcode[1] == "store" and "shared" not in opcode
-    if name == "cp":
-        first = next((part for part in opcode if part.startswith(("shared", "global"))), "")
-        return first.startswith("global") and "prefetch" not in opcode
-    return name in ("st", "atom", "red") and not any(part.startswith(_LOCAL) for part in opcode)
+    kind, opcode = statement.kind, statement.opcode
+    if kind in COPIES:
+        return opcode.space == "global"
+    if kind is Kind.FRAGMENT_STORE or kind in STORING - {Kind.MATRIX_STORE}:
+        return opcode.space not in _ELSEWHERE
+    return kind in WRITING

@@ -16,6 +16,7 @@ from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.frontend.ptx.launch import Launch, cta_name
 from mcheck.frontend.ptx.memory_layout import POINTER, UNKNOWN_GLOBAL
 from mcheck.frontend.ptx.module import Module
+from mcheck.isa.kinds import GRID_DEPENDENCIES, Kind
 from mcheck.semantics.tensor_map import element_size
 from mcheck.simt.execution.cluster import EXITED, Cluster
 from mcheck.simt.grid.footprint import ANY, Footprint, Form
@@ -89,13 +90,13 @@ class LaunchFootprint:
     may_signal: bool = False
     apart: bool = False
     """Whether clusters are executed each for itself, since what one does says nothing of others."""
-    actions: set[str] = field(default_factory=set)
-    """The actions of griddepcontrol in the code."""
+    actions: set[Kind] = field(default_factory=set)
+    """The kinds of griddepcontrol in the code."""
 
     @property
     def waits(self) -> int:
         """Whether a thread waits for the grids before: ``BEFORE`` (no), ``MAYBE``, ``AFTER`` (surely)."""
-        if "wait" not in self.actions:
+        if Kind.GRID_WAIT not in self.actions:
             return BEFORE
         classes = [list(paths) for _, paths in groupby(self.paths, key=lambda path: path.number)]
         if any(all(path.waits for path in paths) for paths in classes):
@@ -107,7 +108,7 @@ class LaunchFootprint:
         """How the start of a dependent grid is ordered with the end of the grids before this one. Every CTA has to let
         it begin, so one class that does so behind its wait is enough.
         """
-        if "wait" not in self.actions:
+        if Kind.GRID_WAIT not in self.actions:
             return BEFORE
         classes = [[path.start for path in paths] for _, paths in groupby(self.paths, key=lambda path: path.number)]
         least, most = max(map(min, classes)), max(map(max, classes))
@@ -117,7 +118,7 @@ class LaunchFootprint:
     def may_trigger(self) -> bool:
         """Whether some thread may execute launch_dependents."""
         triggers = self.is_partial or any(path.triggers for path in self.paths)
-        return triggers and "launch_dependents" in self.actions
+        return triggers and Kind.GRID_TRIGGER in self.actions
 
     @property
     def is_partial(self) -> bool:
@@ -186,9 +187,7 @@ def _follow_class(module: Module, launch: Launch, limit: Limit, found: LaunchFoo
         )  # fmt: skip
         found.paths.append(made)
         found.may_signal |= watch.may_signal
-        found.actions |= {
-            s.opcode[1] for u in runner.code.units for s in u.function.body if s.opcode[0] == "griddepcontrol"
-        }
+        found.actions |= {s.kind for u in runner.code.units for s in u.function.body if s.kind in GRID_DEPENDENCIES}
         found.one_order |= bool(cluster.trace.order_gaps)
         found.lost |= bool((cluster.status != EXITED).any()) or any(g.complete for g in cluster.trace.gaps.values())
         memories = _memories(module, launch, runner)

@@ -20,6 +20,8 @@ from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.ir import ops
+from mcheck.isa.kinds import BARRIERS, Kind
+from mcheck.isa.opcode import RELEASING
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
@@ -28,7 +30,7 @@ from mcheck.simt.execution.polling_loops import is_spin_loop
 from mcheck.simt.grid.access_placement import AccessPlacement
 from mcheck.simt.grid.affine_forms import Conditions
 from mcheck.simt.grid.footprint import Footprint
-from mcheck.simt.grid.recorded_accesses import STRONG, Before
+from mcheck.simt.grid.recorded_accesses import Before
 from mcheck.simt.grid.state import Indices
 from mcheck.simt.grid.wait_order import AFTER, BEFORE, WaitOrder
 from mcheck.simt.grid.watched_execution import GridWatch
@@ -174,21 +176,22 @@ class LaunchWatch(GridWatch):
     # --- synchronisation ------------------------------------------------------------------------------------------
 
     def _synchronisation(self, unit: Unit, statement: ptx.Statement, at: int) -> BeforeStep | None:
-        opcode = statement.opcode
-        match opcode[0]:
-            case "griddepcontrol":
-                return self._wait if "wait" in opcode else self._trigger
-            case "fence" | "membar":
-                return self._fence if _releases_to_gpu(opcode) else None
-            case "bar" | "barrier":
+        match statement.kind:
+            case Kind.GRID_WAIT:
+                return self._wait
+            case Kind.GRID_TRIGGER:
+                return self._trigger
+            case Kind.FENCE:
+                return self._fence if _releases_to_gpu(statement) else None
+            case kind if kind in BARRIERS:
                 return self._barrier(unit, statement)
-            case "mbarrier" if not {"arrive", "arrive_drop", "test_wait", "try_wait"}.isdisjoint(opcode):
+            case Kind.MBARRIER_ARRIVAL | Kind.MBARRIER_WAIT:
                 return self._mbarrier(unit, statement, at)
-            case "tcgen05" if "commit" in opcode and not any("multicast" in part for part in opcode):
+            case Kind.TMEM_COMMIT if statement.opcode.prefixed("multicast") is None:
                 return self._commit(unit, statement)
-            case "ld" if not STRONG.isdisjoint(opcode):
+            case Kind.LOAD if statement.opcode.is_strong:
                 return self._learn
-            case "atom" | "call":
+            case Kind.ATOMIC | Kind.CALL:
                 return self._learn
         return None
 
@@ -217,13 +220,13 @@ class LaunchWatch(GridWatch):
         self.order.learn(c, np.flatnonzero(mask))
 
     def _barrier(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
-        order, opcode, operands = self.order, statement.opcode, statement.operands
-        if "cluster" in opcode:
-            if "arrive" not in opcode:
-                return lambda c, mask: order.pass_by(c, order.in_cluster, np.flatnonzero(mask))
-            relaxed = "relaxed" in opcode
+        order, kind, operands = self.order, statement.kind, statement.operands
+        if kind is Kind.CLUSTER_WAIT:
+            return lambda c, mask: order.pass_by(c, order.in_cluster, np.flatnonzero(mask))
+        if kind is Kind.CLUSTER_ARRIVAL:
+            relaxed = "relaxed" in statement.opcode.orders
             return lambda c, mask: order.arrive(c, order.in_cluster, np.flatnonzero(mask), relaxed=relaxed)
-        if "warp" in opcode:
+        if kind is Kind.WARP_BARRIER:
             fetch = self.compiler.fetch(unit, operands[-1])
 
             def converge(c: Cluster, mask: Mask) -> None:
@@ -236,16 +239,16 @@ class LaunchWatch(GridWatch):
                     self._learn(c, mask)
 
             return converge
-        named = operands[1:-1] if "red" in opcode else operands
+        named = operands[1:-1] if kind is Kind.BARRIER_REDUCTION else operands
         everyone = ptx.Immediate(self.compiler.lanes.width)
         fixed = isinstance(named[0], ptx.Immediate) and named[1:] in ((), (everyone,))
-        if "arrive" in opcode or not fixed:
+        if kind is Kind.BARRIER_ARRIVAL or not fixed:
             return self._learn
         return lambda c, mask: order.meet(c, order.in_cta, np.flatnonzero(mask))
 
     def _mbarrier(self, unit: Unit, statement: ptx.Statement, at: int) -> BeforeStep | None:
         op = operation_template(unit.function, statement)
-        place = next((o for o in statement.operands if isinstance(o, ptx.Address)), None)
+        place = statement.address
         assert isinstance(op, ops.MbarrierArrive | ops.MbarrierWait)
         assert place is not None
         order, fetch = self.order, self.compiler.fetch(unit, place)
@@ -280,8 +283,5 @@ class LaunchWatch(GridWatch):
         return arrive
 
 
-def _releases_to_gpu(opcode: tuple[str, ...]) -> bool:
-    if opcode[0] == "membar":
-        return opcode[1] in ("gl", "sys")
-    orders = not {"acq_rel", "sc", "release"}.isdisjoint(opcode)
-    return orders and not {"gpu", "sys"}.isdisjoint(opcode) and "proxy" not in opcode
+def _releases_to_gpu(statement: ptx.Statement) -> bool:
+    return not RELEASING.isdisjoint(statement.opcode.orders) and statement.opcode.scope in ("gpu", "sys")

@@ -12,10 +12,12 @@ from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.frontend.ptx.memory_layout import LOCAL_BASE
-from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
+from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.type_sizes import type_size
+from mcheck.isa.kinds import COPIES, REDUCTIONS, STORES, Kind
+from mcheck.isa.opcode import GENERIC
 from mcheck.semantics.tensor_map import bounding_box, element_size, is_im2col, step_bytes
 from mcheck.semantics.tensor_map_values import MAP_SIZE, decode
 from mcheck.simt.execution.cluster import Cluster
@@ -28,8 +30,6 @@ from mcheck.simt.instructions.wmma import matrix_lines
 from mcheck.simt.parametric.affine import Value
 
 Before = Callable[[Cluster, Indices], None]
-SCOPES = ("cta", "cluster", "gpu", "sys")
-STRONG = frozenset(("release", "acquire", "relaxed", "volatile", "mmio"))
 COPIED = 16
 LINE = 128
 """The bytes that ``discard`` destroys."""
@@ -43,15 +43,15 @@ class AccessRecorder(AccessPlacement):
         """Whether an instruction may be omitted without adding races: a weak access of memory, or an atomic that
         releases nothing.
         """
-        name = statement.opcode[0]
-        weak = name in ("ld", "st") and STRONG.isdisjoint(statement.opcode)
-        return weak or (name == "red" and not self.compiler.code.stores_decide)
+        kind = statement.kind
+        weak = (kind is Kind.LOAD or kind in STORES) and not statement.opcode.is_strong
+        return weak or (kind in REDUCTIONS and not self.compiler.code.stores_decide)
 
     def require_fixed(self, unit: Unit, statement: ptx.Statement, used: Iterable[ptx.Register]) -> Before:
         """Require the operands of an instruction to be the same in all clusters."""
         guard = None if statement.guard is None else statement.guard.register
         rows = self._needed_rows(unit, [r for r in used if r != guard])
-        targets = self._needed_rows(unit, written_registers(statement))
+        targets = self._needed_rows(unit, statement.defs)
         reason = f"an operand of '{statement.text}' depends on the coordinates"
 
         def before(_: Cluster, lanes: Indices) -> None:
@@ -66,28 +66,28 @@ class AccessRecorder(AccessPlacement):
 
     def watch_access(self, unit: Unit, statement: ptx.Statement) -> Before | None:
         """The action before an instruction that may access global memory; ``None`` for others."""
-        name = statement.opcode[0]
         try:
-            match name:
-                case "ld" | "ldu":
+            match statement.kind:
+                case Kind.LOAD:
                     return self._load(unit, statement)
-                case "st" if "bulk" not in statement.opcode and "async" not in statement.opcode:
+                case Kind.STORE:
                     return self._store(unit, statement)
-                case "atom" | "red" if "async" not in statement.opcode:
+                case Kind.ATOMIC | Kind.REDUCTION:
                     return self._atomic(unit, statement)
-                case "cp" if "prefetch" not in statement.opcode:
+                case kind if kind in COPIES:
                     return self._copy(unit, statement)
-                case "discard":
+                case Kind.DISCARD:
                     return self._plain(unit, statement, AccessKind(WRITE, LINE))
-                case "wmma" if statement.opcode[1] in ("load", "store"):
+                case Kind.FRAGMENT_LOAD | Kind.FRAGMENT_STORE:
                     return self._matrix(unit, statement)
-                case "tensormap":
+                case Kind.MAP_UPDATE | Kind.MAP_PUBLICATION:
                     return self._map(unit, statement)
-                case "fence" if statement.operands and isinstance(statement.operands[0], ptx.Address):
+                case Kind.PROXY_FENCE if statement.address is not None:
                     return self._plain(unit, statement, AccessKind(READ, 0, aligned=MAP_SIZE))
-                case "multimem" | "st" | "red":
-                    if name == "multimem" or not any(p.startswith("shared") for p in statement.opcode):
-                        return self._unknown_access(unit, statement)
+                case Kind.MULTIMEM:
+                    return self._unknown_access(unit, statement)
+                case Kind.ASYNC_STORE | Kind.ASYNC_REDUCTION | Kind.FILL if statement.opcode.space != "shared":
+                    return self._unknown_access(unit, statement)
         except (InputError, Unsupported, StopIteration, KeyError):
             pass  # its step reports the error
         return None
@@ -95,17 +95,16 @@ class AccessRecorder(AccessPlacement):
     # --- instructions ---------------------------------------------------------------------------------------------
 
     def _load(self, unit: Unit, statement: ptx.Statement) -> Before | None:
-        place = next(o for o in statement.operands if isinstance(o, ptx.Address))
-        opcode, targets = statement.opcode, self._needed_rows(unit, written_registers(statement))
+        place = statement.place
+        opcode, targets = statement.opcode, self._needed_rows(unit, statement.defs)
         target = statement.operands[0]
         count = len(target.items) if isinstance(target, ptx.Vector) else 1
-        size = type_size(opcode[-1]) * count
-        weak = STRONG.isdisjoint(opcode)
+        size = type_size(opcode.type) * count
         fetch, based = self.compiler.fetch(unit, place), [unit.frame + r.index for r in operand_registers(place)]
-        kind = AccessKind(READ, size, plain=weak, aligned=size)
-        own = any(p.startswith(("param", "local")) for p in opcode)
-        silent = own or "const" in opcode
-        generic = not any(p.startswith(("shared", "global", "const", "param", "local")) for p in opcode)
+        kind = AccessKind(READ, size, plain=not opcode.is_strong, aligned=size)
+        own = opcode.space in ("param", "local")
+        silent = own or opcode.space == "const"
+        generic = opcode.space == GENERIC
 
         def before(_: Cluster, lanes: Indices) -> None:
             moves = self.may_differ(based)
@@ -116,7 +115,7 @@ class AccessRecorder(AccessPlacement):
             at = np.broadcast_to(fetch()[0], self.compiler.lanes.exists.shape)[lanes]
             entry = own and bool((at < LOCAL_BASE).all())
             spaces = {"own"} if own else {"memory", "own"} if generic else {"memory"}
-            handed = not entry and "const" not in opcode and not self.tainted_memory.isdisjoint(spaces)
+            handed = not entry and opcode.space != "const" and not self.tainted_memory.isdisjoint(spaces)
             (self.set_unknown if moves or handed else self.set_same)(targets, lanes)
 
         return before
@@ -126,10 +125,9 @@ class AccessRecorder(AccessPlacement):
         assert isinstance(place, ptx.Address)
         items = source.items if isinstance(source, ptx.Vector) else (source,)
         opcode, code = statement.opcode, self.compiler.code
-        size = type_size(opcode[-1]) * len(items)
-        weak = STRONG.isdisjoint(opcode)
-        own = any(p.startswith(("param", "local")) for p in opcode)
-        generic = not any(p.startswith(("shared", "global", "param", "local")) for p in opcode)
+        size, weak = type_size(opcode.type) * len(items), not opcode.is_strong
+        own = opcode.space in ("param", "local")
+        generic = opcode.space == GENERIC
         fetch, based = self.compiler.fetch(unit, place), [unit.frame + r.index for r in operand_registers(place)]
         given = [unit.frame + r.index for r in operand_registers(source)]
         told = any(isinstance(i, ptx.Special) and i.name.partition(".")[0] in ("ctaid", "clusterid") for i in items)
@@ -157,19 +155,17 @@ class AccessRecorder(AccessPlacement):
 
     def _atomic(self, unit: Unit, statement: ptx.Statement) -> Before:
         opcode = statement.opcode
-        place = next(o for o in statement.operands if isinstance(o, ptx.Address))
+        place = statement.place
         based = [unit.frame + r.index for r in operand_registers(place)]
         fetch = self.compiler.fetch(unit, place)
-        targets = self._needed_rows(unit, written_registers(statement))
+        targets = self._needed_rows(unit, statement.defs)
         values = [unit.frame + r.index for o in statement.operands if o is not place for r in operand_registers(o)]
         values = [v for v in values if v not in targets]
-        vector = next((int(p[1:]) for p in opcode if p in ("v2", "v4", "v8")), 1)
-        packed = 2 if opcode[-1].endswith("x2") else 1
-        scalar = type_size(opcode[-1]) // packed
-        scope = next((p for p in opcode if p in SCOPES), "gpu")
-        alone = opcode[0] == "red" or not targets
-        wide = scope in ("gpu", "sys")
-        size = type_size(opcode[-1]) * vector
+        packed = 2 if opcode.type.endswith("x2") else 1
+        scalar = type_size(opcode.type) // packed
+        alone = statement.kind is Kind.REDUCTION or not targets
+        wide = opcode.scope in (None, "gpu", "sys")
+        size = type_size(opcode.type) * opcode.vector
         kind = AccessKind(
             REDUCE if alone and wide else UPDATE, size, unit=scalar if alone and wide else 0, aligned=size
         )
@@ -239,15 +235,15 @@ class AccessRecorder(AccessPlacement):
         return before
 
     def _plain(self, unit: Unit, statement: ptx.Statement, kind: AccessKind) -> Before:
-        place = next(o for o in statement.operands if isinstance(o, ptx.Address))
+        place = statement.place
         return self._copy_access(unit, statement, place, kind)
 
     def _matrix(self, unit: Unit, statement: ptx.Statement) -> Before:
         """``wmma.load`` and ``wmma.store``: a line of the matrix for each of the first lanes of a warp."""
-        place = next(o for o in statement.operands if isinstance(o, ptx.Address))
+        place = statement.place
         number = statement.operands.index(place)
         count, width, bits = matrix_lines(statement.opcode)
-        loads = statement.opcode[1] == "load"
+        loads = statement.kind is Kind.FRAGMENT_LOAD
         after = statement.operands[number + (1 if loads else 2) :]
         stride = self.compiler.fetch(unit, after[0] if after else ptx.Immediate(width))
         rest = self.require_fixed(unit, statement, [r for o in after for r in operand_registers(o)])
@@ -265,11 +261,11 @@ class AccessRecorder(AccessPlacement):
 
     def _map(self, unit: Unit, statement: ptx.Statement) -> Before:
         """An edit of a tensor map: in global memory it is a write of the object."""
-        place = next(o for o in statement.operands if isinstance(o, ptx.Address))
+        place = statement.place
         return self._copy_access(unit, statement, place, AccessKind(WRITE, MAP_SIZE, aligned=MAP_SIZE))
 
     def _unknown_access(self, unit: Unit, statement: ptx.Statement) -> Before:
-        rest = self.require_fixed(unit, statement, read_registers(statement))
+        rest = self.require_fixed(unit, statement, statement.uses)
 
         def before(c: Cluster, lanes: Indices) -> None:
             rest(c, lanes)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mcheck.base.errors import Span
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.register_flow import operand_registers
+from mcheck.frontend.ptx.module import operand_registers
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.grid.affine_forms import ALWAYS, NEVER, Conditions, ConditionTable, Coordinates

@@ -14,18 +14,19 @@ import numpy as np
 
 from mcheck.base.errors import Unsupported
 from mcheck.frontend.ptx import module as ptx
-from mcheck.frontend.ptx.code import Unit, only_computes, possible_callees
+from mcheck.frontend.ptx.code import Unit, possible_callees
 from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.frontend.ptx.lane_arithmetic import lane_function
 from mcheck.frontend.ptx.launch import Launch
-from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
+from mcheck.frontend.ptx.module import operand_registers
+from mcheck.isa.kinds import COLLECTIVES, GRID_DEPENDENCIES, PREFETCHES, REDUCTIONS, STORES, Kind
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.loop_visits import statements
 from mcheck.simt.grid.affine_forms import ALWAYS, NEVER, Conditions, comparison_condition, coordinate_rule
 from mcheck.simt.grid.coordinate_taint import COORDINATES, special_registers, tainted_rows
-from mcheck.simt.grid.recorded_accesses import STRONG, AccessRecorder
+from mcheck.simt.grid.recorded_accesses import AccessRecorder
 from mcheck.simt.grid.space import MAX_SYMBOLS, Space
 from mcheck.simt.grid.state import Indices
 from mcheck.simt.parametric.affine import Value, select_rule
@@ -33,11 +34,12 @@ from mcheck.simt.parametric.affine import Value, select_rule
 BeforeStep = Callable[[Cluster, Indices], None]
 """What is done before an instruction, for the lanes that execute it."""
 
-IDLE = frozenset(
-    ("nanosleep", "setmaxnreg", "griddepcontrol", "pmevent", "brkpt", "applypriority", "prefetch", "prefetchu")
-)
+IDLE = PREFETCHES | GRID_DEPENDENCIES | {
+    Kind.SLEEP, Kind.REGISTER_COUNT, Kind.EVENT, Kind.BREAKPOINT, Kind.CACHE_PRIORITY,
+}  # fmt: skip
 """Instructions without effect on memory or control, whatever their operands."""
-COLLECTIVE = frozenset(("shfl", "vote", "match", "redux", "elect"))
+SIGNALLING = frozenset((Kind.MULTIMEM, Kind.CALL, Kind.TRAP))
+"""They may signal to other clusters, whatever their operands."""
 
 
 def cluster_space(launch: Launch) -> Space:
@@ -53,11 +55,10 @@ def cluster_space(launch: Launch) -> Space:
 
 def may_signal(statement: ptx.Statement) -> bool:
     """Whether an instruction may order the accesses of different clusters: all by which one can signal to another."""
-    opcode = statement.opcode
-    outside = not any(part.startswith("shared") for part in opcode)
-    if opcode[0] in ("ld", "st"):
-        return outside and not STRONG.isdisjoint(opcode)
-    return opcode[0] in ("multimem", "call", "trap") or (outside and opcode[0] in ("atom", "red"))
+    kind, outside = statement.kind, statement.opcode.space != "shared"
+    if kind is Kind.LOAD or kind in STORES:
+        return outside and statement.opcode.is_strong
+    return kind in SIGNALLING or (outside and (kind is Kind.ATOMIC or kind in REDUCTIONS))
 
 
 def grid_watch(launch: Launch) -> GridWatch | None:
@@ -99,8 +100,8 @@ class GridWatch(AccessRecorder):
         guard, values, span = statement.guard, self.compiler.lanes.values, statement.span
         row = None if guard is None else unit.frame + guard.register.index
         weak, numbers = self.may_be_omitted(statement), self.coordinates
-        computing = only_computes(statement)
-        targets = self._needed_rows(unit, written_registers(statement))
+        computing = statement.only_computes
+        targets = self._needed_rows(unit, statement.defs)
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
             numbers.span = span
@@ -132,7 +133,7 @@ class GridWatch(AccessRecorder):
         when = np.zeros(len(mask), np.int32)
         lanes = np.flatnonzero(mask)
         when[lanes] = self.conditions(row, lanes)
-        if only_computes(statement):
+        if statement.only_computes:
             return when
         some = lanes if not weak else np.flatnonzero(mask & ~mine)
         if not self.table.require(when[some], statement.span):
@@ -151,38 +152,38 @@ class GridWatch(AccessRecorder):
                 self.when.setdefault(row, np.zeros(self.compiler.lanes.count, np.int32))[lanes] = both
 
     def _before(self, unit: Unit, statement: ptx.Statement) -> BeforeStep | None:
-        name = statement.opcode[0]
-        used = {unit.frame + r.index for r in (*read_registers(statement), *written_registers(statement))}
+        kind = statement.kind
+        used = {unit.frame + r.index for r in (*statement.uses, *statement.defs)}
         told = not COORDINATES.isdisjoint(special_registers(statement))
         concerned = told or not used.isdisjoint(self.tainted)
-        if name in IDLE or "prefetch" in statement.opcode:
+        if kind in IDLE:
             return None
-        if only_computes(statement):
+        if statement.only_computes:
             return self._computation(unit, statement) if concerned else None
         touching = self.watch_access(unit, statement)
         if touching is not None:
             return touching
         if not concerned:
             return None
-        if name == "call":
+        if kind is Kind.CALL:
             return self._call(unit, statement)
-        if name in COLLECTIVE:
+        if kind in COLLECTIVES:
             return self._collective(unit, statement)
-        return self.require_fixed(unit, statement, read_registers(statement))
+        return self.require_fixed(unit, statement, statement.uses)
 
     # --- computations ---------------------------------------------------------------------------------------------
 
     def _computation(self, unit: Unit, statement: ptx.Statement) -> BeforeStep | None:
-        name, opcode = statement.opcode[0], statement.opcode
-        targets = self._needed_rows(unit, written_registers(statement))
+        kind = statement.kind
+        targets = self._needed_rows(unit, statement.defs)
         if not targets or not self.compiler.is_needed(unit, statement):
             return None
         operands = [x for o in statement.operands[1:] for x in (o.items if isinstance(o, ptx.Vector) else (o,))]
         rows = [unit.frame + r.index for o in operands for r in operand_registers(o)]
         told = not COORDINATES.isdisjoint(special_registers(statement))
         packs = any(isinstance(o, ptx.Vector) for o in statement.operands)
-        follows = name in ("mov", "cvta") or lane_function(opcode) is not None
-        if "query_cancel" in ".".join(opcode) or not follows:
+        moves = kind in (Kind.MOVE, Kind.ADDRESS_CONVERSION)
+        if not moves and lane_function(statement.opcode) is None:
 
             def lost(_: Cluster, lanes: Indices) -> None:
                 (self.set_unknown if told or self.may_differ(rows) else self.set_same)(targets, lanes)
@@ -192,7 +193,7 @@ class GridWatch(AccessRecorder):
             fetches: list[tuple[ptx.Operand, Fetch]] = [(o, self.compiler.fetch(unit, o)) for o in operands]
         except Unsupported:
             return lambda _, lanes: self.set_unknown(targets, lanes)
-        several = len(written_registers(statement)) > 1 and name != "setp"
+        several = len(statement.defs) > 1 and kind is not Kind.COMPARISON
         rule = self._rule(statement) if not packs and not several else None
 
         def before(_: Cluster, lanes: Indices) -> None:
@@ -221,16 +222,16 @@ class GridWatch(AccessRecorder):
     def _rule(
         self, statement: ptx.Statement
     ) -> Callable[[list[tuple[Value, Conditions]]], tuple[Value, Conditions]] | None:
-        name, opcode = statement.opcode[0], statement.opcode
-        if name == "setp":
-            return self._setp(opcode)
-        if name == "selp":
+        kind, opcode = statement.kind, statement.opcode
+        if kind is Kind.COMPARISON:
+            return self._setp(opcode.mode, opcode.type)
+        if kind is Kind.SELECTION:
             return self._selp
-        if opcode[-1] == "pred":
+        if opcode.type == "pred":
             return {"and": self._junction(decisive=False), "or": self._junction(decisive=True)}.get(
-                name, self._default_form
+                opcode.name, self._default_form
             )
-        if any("shared" in part for part in opcode):
+        if opcode.space == "shared":
             return self._default_form
         rule = coordinate_rule(opcode)
         if rule is None:
@@ -246,9 +247,8 @@ class GridWatch(AccessRecorder):
         return run
 
     def _setp(
-        self, opcode: tuple[str, ...]
+        self, test: str, kind: str
     ) -> Callable[[list[tuple[Value, Conditions]]], tuple[Value, Conditions]] | None:
-        kind, test = opcode[-1], opcode[1]
         if kind[0] not in "bus" or test not in ("eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"):
             return None
 
@@ -290,9 +290,9 @@ class GridWatch(AccessRecorder):
         """An exchange between lanes: the operand of a lane matters to others of its warp; a value that is uniform in
         the warp is unchanged.
         """
-        brings = [unit.frame + r.index for r in read_registers(statement)]
-        targets = self._needed_rows(unit, written_registers(statement))
-        source = statement.operands[1] if statement.opcode[0] == "shfl" else None
+        brings = [unit.frame + r.index for r in statement.uses]
+        targets = self._needed_rows(unit, statement.defs)
+        source = statement.operands[1] if statement.kind is Kind.SHUFFLE else None
         row = unit.frame + source.index if isinstance(source, ptx.Register) else None
         others = [r for r in brings if r != row]
 
@@ -331,13 +331,13 @@ class GridWatch(AccessRecorder):
 
     def _call(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
         """Forms are not followed into a function, nor back out of it."""
-        given = [unit.frame + r.index for r in read_registers(statement)]
+        given = [unit.frame + r.index for r in statement.uses]
         callees = [u for _, u, _ in possible_callees(self.compiler.module, self.compiler.code.units, statement)]
         formals = [
             u.frame + r.index for u in callees for r in u.function.registers
             if r.name in {p.name for p in u.function.parameters}
         ]  # fmt: skip
-        results = self._needed_rows(unit, written_registers(statement))
+        results = self._needed_rows(unit, statement.defs)
         inside = any(u.frame <= row < u.frame + len(u.function.registers) for u in callees for row in self.tainted)
         told = not COORDINATES.isdisjoint(special_registers(statement))
 

@@ -14,6 +14,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const, Reg
 from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW
 from mcheck.ir.type_sizes import type_size
+from mcheck.isa.kinds import COPIES, MBARRIERS, PREFETCHED_COPIES, WARPGROUP, Kind
 from mcheck.semantics import mbarrier
 from mcheck.semantics.tensor_footprint import box_bytes
 from mcheck.semantics.tensor_map_values import decode
@@ -35,7 +36,7 @@ from mcheck.simt.instructions.memory_accesses import (
 # --- mbarriers ------------------------------------------------------------------------------------------------
 
 
-@register_maker("mbarrier")
+@register_maker(*MBARRIERS)
 def mbarrier_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``mbarrier.*``."""
     op = operation_template(unit.function, statement)
@@ -125,7 +126,7 @@ def _wait_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
     if not is_spin_loop(unit.function, at - unit.start):
         return _poll_step(k, unit, statement, at, op)
     by_state = op.state is not None
-    address_of = k.fetch(unit, next(o for o in statement.operands if isinstance(o, ptx.Address)))
+    address_of = k.fetch(unit, statement.place)
     asked_of = k.fetch(unit, statement.operands[2])
     inner = replace(op, dst=None)
 
@@ -176,7 +177,7 @@ def _poll_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
     if op.state is None and not k.is_needed(unit, statement):
         return emission_step(k, unit, statement, at)
     rows = [r for r in k.destination_rows(unit, statement.operands[0]) if r is not None]
-    address_of = k.fetch(unit, next(o for o in statement.operands if isinstance(o, ptx.Address)))
+    address_of = k.fetch(unit, statement.place)
     asked_of = k.fetch(unit, statement.operands[2])
     values, known = k.lanes.values, k.lanes.quality
 
@@ -198,10 +199,10 @@ def _poll_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
 # --- copies ---------------------------------------------------------------------------------------------------
 
 
-@register_maker("cp")
+@register_maker(*COPIES, *PREFETCHED_COPIES)
 def copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``cp.async``, ``cp.async.bulk``, ``cp.reduce.async.bulk``, tensor copies, prefetches, groups."""
-    if "prefetch" in statement.opcode:
+    if statement.kind in PREFETCHED_COPIES:
         return emission_step(k, unit, statement, at)
     op = operation_template(unit.function, statement)
     if isinstance(op, ops.BulkCopy | ops.TensorCopy):
@@ -291,7 +292,7 @@ def _copy_size(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j
 # --- st.async, red.async ------------------------------------------------------------------------------------------
 
 
-@register_maker("st.async", "red.async")
+@register_maker(Kind.ASYNC_STORE, Kind.ASYNC_REDUCTION)
 def async_store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``st.async`` and ``red.async``, whose bytes count on an mbarrier."""
     op = operation_template(unit.function, statement)
@@ -316,12 +317,12 @@ def async_store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int)
 # --- wgmma ----------------------------------------------------------------------------------------------------------
 
 
-@register_maker("wgmma")
+@register_maker(*WARPGROUP)
 def wgmma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``wgmma.mma_async``, which reads the matrices of its descriptors; fence and groups come from the
     instruction table.
     """
-    if statement.opcode[1] != "mma_async":
+    if statement.kind is not Kind.WGMMA:
         return emission_step(k, unit, statement, at)
     read = described_matrices(statement)
     fetches = [(k.fetch(unit, operand), matrix) for operand, matrix in read]

@@ -9,14 +9,16 @@ import numpy as np
 
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
-from mcheck.frontend.ptx.code import Unit, only_computes
+from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.lowering import operation_template
-from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
+from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Reg
 from mcheck.ir.memory import SHARED_WINDOW
 from mcheck.ir.type_sizes import type_size
+from mcheck.isa.kinds import Kind
+from mcheck.isa.opcode import read_opcode
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, register_maker
 from mcheck.simt.execution.forced_values import Observation
@@ -35,16 +37,16 @@ OBSERVED = Reg("taken")
 """The value returned by a compare-and-swap that is repeated until it succeeds."""
 
 
-@register_maker("atom", "red")
+@register_maker(Kind.ATOMIC, Kind.REDUCTION)
 def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``atom`` and ``red``; the returned values depend on the order of the threads."""
     one, elements = _scalar_operation(statement)
     op = operation_template(unit.function, one)
     assert isinstance(op, ops.Atomic)
-    place = next(o for o in statement.operands if isinstance(o, ptx.Address))
+    place = statement.place
     fetch = k.fetch(unit, place)
     reach = None if k.code.stores_named else cache(lambda: shared_variable_range(k, unit, place))
-    wanted = statement.opcode[0] == "atom" and k.is_needed(unit, statement)
+    wanted = statement.kind is Kind.ATOMIC and k.is_needed(unit, statement)
     rows = k.destination_rows(unit, statement.operands[0]) if wanted else []
     sources = [fetch_expression(s, k, unit) for s in op.srcs]
     values, known = k.lanes.values, k.lanes.quality
@@ -212,9 +214,9 @@ def shared_variable_range(k: Compiler, unit: Unit, place: ptx.Address) -> tuple[
             continue
         known.add(register)
         for statement in unit.function.body:
-            if register in written_registers(statement) and only_computes(statement):
+            if register in statement.defs and statement.only_computes:
                 named |= {o.name for o in statement.operands if isinstance(o, ptx.Symbol)}
-                todo += read_registers(statement)
+                todo += statement.uses
     shared = [key for name in named for key in ((unit.function.name, name), ("", name)) if key in k.places.shared]
     if len(shared) != 1:
         return None
@@ -227,14 +229,13 @@ def _scalar_operation(statement: ptx.Statement) -> tuple[ptx.Statement, int]:
     """The operation on one element of a vector or pair, and the number of elements: each is atomic on its own, in any
     order (9.7.13.5). The results of floating-point operations do not matter; ``add`` stands in for all of them.
     """
-    *front, kind = statement.opcode
-    vector = next((part for part in front if part in ("v2", "v4", "v8")), None)
-    if vector is None and not kind.endswith("x2") and kind not in ("f16", "bf16"):
+    count, (*front, kind) = statement.opcode.vector, statement.opcode.parts
+    if count == 1 and not kind.endswith("x2") and kind not in ("f16", "bf16"):
         return statement, 1
-    opcode = tuple("add" if part in ("min", "max") else part for part in front if part != vector)
+    words = ("add" if part in ("min", "max") else part for part in front)
+    opcode = read_opcode((*words, kind.removesuffix("x2"))).without(f"v{count}")
     operands = tuple(o.items[0] if isinstance(o, ptx.Vector) else o for o in statement.operands)
-    count = int(vector[1:]) if vector else 1
-    scalar = replace(statement, opcode=(*opcode, kind.removesuffix("x2")), operands=operands)
+    scalar = replace(statement, opcode=opcode, operands=operands)
     return scalar, count * (2 if kind.endswith("x2") else 1)
 
 

@@ -11,9 +11,10 @@ from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word, to_signed
 from mcheck.frontend.ptx.lowering import operation_template
-from mcheck.frontend.ptx.register_flow import operand_registers
+from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
+from mcheck.isa.kinds import BARRIERS, CLUSTER_BARRIERS, COLLECTIVES, Kind
 from mcheck.simt.execution.cluster import AT_BARRIER, AT_CLUSTER_BARRIER, Cluster, Step
 from mcheck.simt.execution.compiler import SURE, Compiler, Fetch, register_maker
 from mcheck.simt.execution.lanes import WARP, Mask, Quality, leader_lanes
@@ -25,12 +26,12 @@ FULL = 0xFFFFFFFF
 # --- barriers -------------------------------------------------------------------------------------------------
 
 
-@register_maker("bar", "barrier")
+@register_maker(*BARRIERS)
 def barrier_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``bar``, ``barrier``, ``bar.warp.sync`` and ``barrier.cluster``."""
-    if "cluster" in statement.opcode:
+    if statement.kind in CLUSTER_BARRIERS:
         return _cluster_step(k, unit, statement, at)
-    if "warp" in statement.opcode:
+    if statement.kind is Kind.WARP_BARRIER:
         return _warp_sync_step(k, unit, statement, at)
     op = operation_template(unit.function, statement)
     assert isinstance(op, ops.Barrier)
@@ -126,12 +127,12 @@ def _only_synchronise(_: Cluster, __: Mask) -> None:
     """The action of lanes that only synchronise."""
 
 
-@register_maker("elect", "shfl", "vote", "match", "redux")
+@register_maker(*COLLECTIVES)
 def collective_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of an instruction at which the lanes of a mask converge and exchange values (9.7.9.6, 9.7.13.9 to
     9.7.13.14).
     """
-    op = operation_template(unit.function, statement) if "sync" in statement.opcode else None
+    op = operation_template(unit.function, statement) if statement.opcode.is_modelled else None
     if not isinstance(op, ops.Collective):
         return k.forget_results(unit, statement)
     mask_of = k.fetch(unit, statement.operands[-1])
@@ -140,7 +141,7 @@ def collective_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) 
     wanted = k.is_needed(unit, statement)
     rows = k.destination_rows(unit, statement.operands[0]) if wanted else []
     sources = [k.fetch(unit, o) for o in statement.operands[1:-1]] if wanted else []
-    kind = statement.opcode[0]
+    kind = statement.kind
     mode = op.op.partition(".")[2]
     values, known = k.lanes.values, k.lanes.quality
 
@@ -148,18 +149,18 @@ def collective_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) 
         if not wanted:
             return
         members = _member_masks(mask_of, mask)
-        if kind == "vote":
+        if kind is Kind.VOTE:
             choose_vote(c, k, unit, statement.operands[1], mask, at, statement)
         given = [(np.broadcast_to(v, mask.shape), np.broadcast_to(q, mask.shape)) for v, q in (s() for s in sources)]
         made: tuple[Word, ...]
         match kind:
-            case "elect":
+            case Kind.ELECTION:
                 made, sure = _elect(c, mask, members)
-            case "shfl":
+            case Kind.SHUFFLE:
                 made, sure = _shuffle(mode, mask, given)
-            case "vote":
+            case Kind.VOTE:
                 made, sure = _vote(mode, mask, members, given[0])
-            case "match":
+            case Kind.MATCH:
                 made, sure = _match(mode, mask, members, given[0])
             case _:
                 made, sure = _reduce(mode, op.type, mask, members, given[0])
@@ -167,12 +168,12 @@ def collective_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) 
             if row is not None:
                 np.copyto(values[row], result, where=mask)
                 np.copyto(known[row], sure, where=mask)
-        if kind == "shfl" and len(rows) == 2 and rows[1] is not None:  # being in range does not depend on data
+        if kind is Kind.SHUFFLE and len(rows) == 2 and rows[1] is not None:  # being in range does not depend on data
             np.copyto(known[rows[1]], given[1][1] | given[2][1], where=mask)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         send(c, mask, {})
-        return c.converge(mask, _member_masks(mask_of, mask), statement.name, exchange)
+        return c.converge(mask, _member_masks(mask_of, mask), statement.opcode.text, exchange)
 
     return run
 

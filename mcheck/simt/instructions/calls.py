@@ -11,6 +11,7 @@ import numpy as np
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit, call_parts, possible_callees, resolve_function
+from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, register_maker
 from mcheck.simt.execution.lanes import Mask
@@ -24,7 +25,7 @@ HARMLESS = frozenset((PRINTF, "malloc", "free"))
 """System functions without effects except their results."""
 
 
-@register_maker("call")
+@register_maker(Kind.CALL)
 def call_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``call``: arguments are copied into the formal parameters, and results back when the function
     returns.

@@ -17,8 +17,9 @@ from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word, divides_by_zero, lane_function, low_mask, truncate, type_bits
 from mcheck.frontend.ptx.memory_layout import FUNCTION_BASE, LOCAL_BASE, PARAM_BASE
-from mcheck.frontend.ptx.register_flow import written_registers
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW
+from mcheck.isa.kinds import ADDRESS_FUNCTIONS, Kind
+from mcheck.isa.opcode import Opcode
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import SURE, Compiler, no_effect
 from mcheck.simt.execution.end_checks import with_end_checks
@@ -51,7 +52,7 @@ def _guarded_step(k: Compiler, unit: Unit, statement: ptx.Statement, made: Step)
     """
     assert statement.guard is not None
     known = k.lanes.quality
-    guard, rows = unit.frame + statement.guard.register.index, k.register_rows(unit, written_registers(statement))
+    guard, rows = unit.frame + statement.guard.register.index, k.register_rows(unit, statement.defs)
     plain = k.with_guard(unit, statement, made)
 
     def run(c: Cluster, mask: Mask) -> Mask:
@@ -69,25 +70,25 @@ def _guarded_step(k: Compiler, unit: Unit, statement: ptx.Statement, made: Step)
 
 
 def _arithmetic_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
-    name, operands = statement.opcode[0], statement.operands
-    if name == "mov":
+    kind, opcode, operands = statement.kind, statement.opcode, statement.operands
+    if kind is Kind.MOVE:
         return _move_step(k, unit, statement)
-    if name == "activemask":
+    if kind is Kind.ACTIVE_MASK:
         return _activemask_step(k, unit, statement)
-    if name in ("cvta", "mapa", "getctarank", "isspacep"):
-        function = _address_function(statement.opcode, k.lanes)
-    elif name == "clusterlaunchcontrol":
-        function = query_function(statement.opcode)
+    if kind in ADDRESS_FUNCTIONS:
+        function = _address_function(opcode, k.lanes)
+    elif kind is Kind.CANCEL_QUERY:
+        function = query_function(opcode)
     else:
-        function = lane_function(statement.opcode)
+        function = lane_function(opcode)
     if function is None:
         return None
     targets = k.destination_rows(unit, operands[0])
     sources = [k.fetch(unit, o) for o in operands[1:]]
-    mixes, divides = name == "selp", name in ("div", "rem")
-    kind = statement.opcode[-1]
-    compared = type_bits(kind) if name == "setp" and kind[0] in "bus" and len(sources) == 2 else 0
-    named = k.forget_results(unit, statement) if k.code.stores_named and name not in MOVES else None
+    mixes, divides = kind is Kind.SELECTION, opcode.name in ("div", "rem")
+    integers = kind is Kind.COMPARISON and opcode.type[0] in "bus"
+    compared = type_bits(opcode.type) if integers and len(sources) == 2 else 0
+    named = k.forget_results(unit, statement) if k.code.stores_named and opcode.name not in MOVES else None
     values, known = k.lanes.values, k.lanes.quality
 
     def run(c: Cluster, mask: Mask) -> Mask:
@@ -98,8 +99,8 @@ def _arithmetic_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step 
             sure = sure | pair[1]
         if sure.any():
             if compared and (sure & taint.COUNTED).any():
-                c.counters.record_comparison(statement.opcode[1], compared, given, mask)
-            sure = _refine_quality(name, kind, given, sure)
+                c.counters.record_comparison(opcode.mode, compared, given, mask)
+            sure = _refine_quality(opcode, given, sure)
         for row, result in zip(targets, results, strict=False):
             if row is not None:
                 np.copyto(values[row], result, where=mask)
@@ -109,7 +110,7 @@ def _arithmetic_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step 
             if unknown.any():
                 named(c, unknown)
         if divides:
-            unspecified = divides_by_zero(statement.opcode, [pair[0] for pair in given])
+            unspecified = divides_by_zero(opcode, [pair[0] for pair in given])
             unspecified = mask & unspecified & (given[1][1] & np.uint8(taint.UNKNOWN) == 0)
             for row in targets:
                 if row is not None:
@@ -121,7 +122,7 @@ def _arithmetic_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step 
 
 def _move_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step | None:
     target, source = statement.operands
-    bits = type_bits(statement.opcode[-1])
+    bits = type_bits(statement.opcode.type)
     values, known = k.lanes.values, k.lanes.quality
     if bits == 128:
         return _move_wide(k, unit, target, source)
@@ -202,43 +203,41 @@ def _activemask_step(k: Compiler, unit: Unit, statement: ptx.Statement) -> Step:
     return run
 
 
-def _address_function(opcode: tuple[str, ...], lanes: Lanes) -> Callable[..., tuple[Word, ...]] | None:
+def _address_function(opcode: Opcode, lanes: Lanes) -> Callable[..., tuple[Word, ...]] | None:
     """The function that converts an address to another space, or gives its space or CTA."""
     base, window = np.uint64(SHARED_BASE), np.uint64(SHARED_WINDOW)
-    shared = any(part.startswith("shared") for part in opcode)
-    if opcode[0] == "cvta":
-        if any(part.startswith("param") for part in opcode):
+    if opcode.kind is Kind.ADDRESS_CONVERSION:
+        if opcode.space == "param":
             return lambda a: (np.where(a < PARAM_BASE, a + np.uint64(PARAM_BASE), a),)
-        if not shared:
+        if opcode.space != "shared":
             return lambda a: (a,)
-        if "to" in opcode:
-            return lambda a: (truncate(a - base, 32) if opcode[-1] == "u32" else np.where(a >= base, a - base, a),)
+        if opcode.has("to"):
+            return lambda a: (truncate(a - base, 32) if opcode.type == "u32" else np.where(a >= base, a - base, a),)
         return lambda a: (np.where(a < base, a + base, a),)
-    if opcode[0] == "mapa":
+    if opcode.kind is Kind.ADDRESS_MAPPING:
         first = (lanes.cluster * lanes.cluster_size).astype(np.uint64)
         return lambda a, rank: ((a & (window - np.uint64(1))) | (a & base) | (first + truncate(rank, 32)) * window,)
-    if opcode[0] == "getctarank":
+    if opcode.kind is Kind.CTA_RANK:
         size = np.uint64(lanes.cluster_size)
         return lambda a: ((a & (base - np.uint64(1))) // window % size,)
-    space = opcode[1]
     low, high = {
         "shared": (SHARED_BASE, LOCAL_BASE), "local": (LOCAL_BASE, FUNCTION_BASE),
-    }.get(space.partition("::")[0], (GLOBAL_BASE, SHARED_BASE))  # fmt: skip
+    }.get(opcode.space, (GLOBAL_BASE, SHARED_BASE))  # fmt: skip
     return lambda a: (((a >= np.uint64(low)) & (a < np.uint64(high))).astype(np.uint64),)
 
 
-def _refine_quality(name: str, kind: str, given: list[tuple[Word, Quality]], sure: Quality) -> Quality:
+def _refine_quality(opcode: Opcode, given: list[tuple[Word, Quality]], sure: Quality) -> Quality:
     """The quality of a result that may not depend on all sources: a zero decides an ``and``, all ones an ``or``, a
     predicate a ``selp``.
     """
-    if name == "selp":
+    if opcode.kind is Kind.SELECTION:
         (a, qa), (b, qb), (p, qp) = given
         mine = np.where(p != 0, qa, qb) | qp
         return np.where((qa | qb) == 0, np.where(a == b, np.uint8(0), mine), mine)
-    if name not in ("and", "or"):
+    if opcode.name not in ("and", "or"):
         return sure
     (a, qa), (b, qb) = given
-    bits = type_bits(kind)
-    decisive = low_mask(bits) if name == "or" else np.uint64(0)
+    bits = type_bits(opcode.type)
+    decisive = low_mask(bits) if opcode.name == "or" else np.uint64(0)
     decided = ((truncate(a, bits) == decisive) & (qa == 0)) | ((truncate(b, bits) == decisive) & (qb == 0))
     return np.where(decided, np.uint8(0), sure)

@@ -8,10 +8,11 @@ from mcheck.base.errors import InputError, Unsupported
 from mcheck.frontend.litmus.error_recovery import MAX_MISTAKES, position_of
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx import taint
-from mcheck.frontend.ptx.code import Unit, only_computes
+from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.instruction_forms import TABLES_VERSION, find_fault
 from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.frontend.ptx.reachability import reachable_places
+from mcheck.isa.kinds import JUMPS, Kind
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import MAKERS, Compiler, unsupported_step
 from mcheck.simt.execution.end_checks import with_end_checks
@@ -44,7 +45,7 @@ MODULES = (
 )
 """Imported for the makers that they register."""
 
-OWN_GUARD = frozenset(("bra", "brx", "ret", "exit", "call", "trap"))
+OWN_GUARD = JUMPS | {Kind.CALL}
 """Instructions whose makers handle the guard themselves."""
 
 
@@ -88,10 +89,9 @@ def compile_statement(k: Compiler, unit: Unit, statement: ptx.Statement, at: int
     wrong = find_fault(statement)
     if wrong is not None:
         return _illegal_step(k, unit, statement, at, wrong.to_error(statement))
-    name = statement.opcode[0]
-    if only_computes(statement):
+    if statement.only_computes:
         return computation_step(k, unit, statement, at)
-    maker = MAKERS.get(".".join(statement.opcode[:2])) or MAKERS.get(name)
+    maker = MAKERS.get(statement.kind)
     try:
         if maker is None:
             operation_template(unit.function, statement)  # raises if it is not an instruction at all
@@ -101,7 +101,7 @@ def compile_statement(k: Compiler, unit: Unit, statement: ptx.Statement, at: int
         return _illegal_step(k, unit, statement, at, error)
     except Unsupported as error:
         return unsupported_step(statement, error.message)
-    if name in OWN_GUARD:
+    if statement.kind in OWN_GUARD:
         return made
     return k.with_guard(unit, statement, with_end_checks(made, unit, statement, at, k.in_flight))
 

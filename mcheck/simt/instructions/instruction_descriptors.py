@@ -8,6 +8,7 @@ from mcheck.base.errors import Unsupported
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
 from mcheck.ir.memory import TENSOR_LANES
+from mcheck.isa.opcode import Opcode
 from mcheck.simt.execution.tensor_memory import WHOLE, Rectangle
 from mcheck.simt.instructions.matrix_descriptors import Matrix
 
@@ -36,18 +37,18 @@ class Shape:
     stationary: bool
 
     @staticmethod
-    def decode(opcode: tuple[str, ...], descriptor: int) -> Shape:
+    def decode(opcode: Opcode, descriptor: int) -> Shape:
         """Decode an opcode and an instruction descriptor."""
-        kind = next((p for p in opcode if p.startswith("kind::")), "kind::f16")
+        kind = opcode.prefixed("kind::") or "kind::f16"
         return Shape(
             m=(descriptor >> 24 & 31) << 4,
             n=(descriptor >> 17 & 63) << 3,
-            ctas=2 if "cta_group::2" in opcode else 1,
+            ctas=2 if opcode.has("cta_group::2") else 1,
             element=ELEMENTS.get(kind, 1),
             a_transposed=bool(descriptor >> 15 & 1),
             b_transposed=bool(descriptor >> 16 & 1),
-            sparse="sp" in opcode,
-            stationary="ws" in opcode,
+            sparse=opcode.has("sp"),
+            stationary=opcode.has("ws"),
         )
 
 
@@ -92,7 +93,7 @@ def _operand_matrix(rows: int, depth: int, transposed: bool, element: int) -> Ma
 
 def copy_footprint(statement: ptx.Statement) -> tuple[Rectangle, Matrix]:
     """The cells that ``cp`` writes, and the matrix in shared memory that it reads."""
-    shape = next((p for p in statement.opcode if p in COPIED), None)
+    shape = statement.opcode.choice(COPIED)
     if shape is None:
         raise Unsupported(f"'{statement.text}' is not followed", statement.span)
     rows, depth = COPIED[shape]

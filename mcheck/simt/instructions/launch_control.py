@@ -11,6 +11,7 @@ from mcheck.frontend.ptx.memory_layout import LAUNCH_CONTROL
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.memory import SHARED_WINDOW
+from mcheck.isa.kinds import Kind
 from mcheck.semantics import mbarrier
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, register_maker
@@ -22,7 +23,7 @@ SIZE = 16
 """Bytes of a response."""
 
 
-@register_maker("clusterlaunchcontrol.try_cancel")
+@register_maker(Kind.CANCEL_REQUEST)
 def try_cancel_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``try_cancel``: the response is written through the async proxy and counts on the mbarrier, with
     multicast in every CTA of the cluster at the same place.
@@ -30,7 +31,7 @@ def try_cancel_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) 
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
     source = k.places.symbols["", LAUNCH_CONTROL]
     others_wait = bool(following_clusters(k.lanes.launch, 1))
-    everywhere = any(part.startswith("multicast") for part in statement.opcode)
+    everywhere = statement.opcode.prefixed("multicast") is not None
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         c.check_assumed_failures(mask)

@@ -66,8 +66,8 @@ _SIZES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1
 
 def described_matrices(statement: ptx.Statement) -> list[tuple[ptx.Operand, Matrix]]:
     """The descriptors of a ``wgmma.mma_async``, each with the shape of its matrix."""
-    shape = next((p for p in statement.opcode if p.startswith("m64n")), None)
-    kinds = [p for p in statement.opcode if p in _SIZES]
+    shape = statement.opcode.prefixed("m64n")
+    kinds = [p for p in statement.opcode.parts if p in _SIZES]
     if shape is None or not kinds:
         raise Unsupported(f"'{statement.text}' is not followed", statement.span)
     columns, _, depth = shape[4:].partition("k")

@@ -12,15 +12,16 @@ from mcheck.base.errors import Unsupported
 from mcheck.frontend.ptx import lane_arithmetic, taint
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.instruction_forms import READONLY
 from mcheck.frontend.ptx.lane_arithmetic import Word, truncate
 from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.frontend.ptx.memory_layout import GAP, LOCAL_BASE, PARAM_BASE
-from mcheck.frontend.ptx.register_flow import operand_registers, written_registers
+from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Binary, Const, Expr, Name, Reg, Special, Unary
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.type_sizes import type_size
+from mcheck.isa.kinds import FENCES, GRID_DEPENDENCIES, Kind
+from mcheck.isa.opcode import READONLY, read_opcode
 from mcheck.semantics.tensor_map_values import decode
 from mcheck.simt.execution.cluster import Cluster, MissingParameter, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, no_effect, register_maker
@@ -57,7 +58,7 @@ def visible_accesses(
         missing = ((known & taint.MISSING) != 0) & (
             ((known & taint.UNKNOWN) != 0) | (address < GLOBAL_BASE) | (address >= SHARED_BASE)
         )
-        if missing.any() and _is_shared(statement):
+        if missing.any() and statement.opcode.space == "shared":
             raise MissingParameter(
                 f"the address of '{statement.text}' depends on a parameter that the launch does not give",
                 statement.span, hint=c.explain_missing(statement),
@@ -70,10 +71,6 @@ def visible_accesses(
             c.trace.note_order_dependence("an address depends on other threads", statement.span)
             c.counters.decides_address = c.counters.decides_address or bool(found & taint.COUNTED)
     return address[keep], lanes[keep]
-
-
-def _is_shared(statement: ptx.Statement) -> bool:
-    return any(part.startswith("shared") for part in statement.opcode)
 
 
 def fetch_expression(expr: Expr, k: Compiler, unit: Unit) -> Fetch:
@@ -107,21 +104,14 @@ def _is_narrow(unit: Unit, name: str) -> bool:
 # --- ld and st -----------------------------------------------------------------------------------------------
 
 
-def _state_space(statement: ptx.Statement) -> str:
-    for part in statement.opcode[1:]:
-        if part.partition("::")[0] in ("param", "local", "const", "shared", "global"):
-            return part.partition("::")[0]
-    return "generic"
-
-
-@register_maker("ld", "ldu")
+@register_maker(Kind.LOAD)
 def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``ld``: weak loads return the value in the order of this run."""
-    if READONLY in statement.opcode:
+    if statement.opcode.has(READONLY):
         operation_template(unit.function, statement)  # raises, for it has no model
     target, place = statement.operands[:2]
     assert isinstance(place, ptx.Address)
-    space, kind = _state_space(statement), statement.opcode[-1]
+    space, kind = statement.opcode.space, statement.opcode.type
     size = type_size(kind)
     wanted = k.is_needed(unit, statement)
     rows = k.destination_rows(unit, target) if wanted else []
@@ -134,8 +124,8 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
         if not wanted:
             return no_effect
     else:
-        opcode = tuple("ld" if p == "ldu" else p for p in statement.opcode if p != "nc")
-        made = operation_template(unit.function, statement, opcode)
+        plain = read_opcode(("ld", *statement.opcode.parts[1:])).without("nc")
+        made = operation_template(unit.function, statement, plain)
         assert isinstance(made, ops.Load)
         op = replace(made, dsts=(None,) * len(made.dsts))
     strong = op is not None and op.sem != "weak"
@@ -156,7 +146,7 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
         followed = False
         if op is not None:
             c.check_assumed_failures(mask)
-            if "nc" in statement.opcode:  # PTX ISA 9.7.9.9: the memory is read only
+            if statement.opcode.has("nc"):  # PTX ISA 9.7.9.9: the memory is read only
                 c.trace.assumptions["no thread writes what ld.global.nc reads while the kernel runs"] = None
             whole = to_generic(address)
             found, those = visible_accesses(c, statement, whole, sure, lanes)
@@ -266,12 +256,12 @@ def _await_load(op: ops.Load, wait: AwaitedValue, address: Expr) -> ops.Op:
     return ops.Await(inner=load, compare=compare, span=op.span, text=op.text, section=op.section)
 
 
-@register_maker("st")
+@register_maker(Kind.STORE)
 def store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``st``."""
     place, source = statement.operands[:2]
     assert isinstance(place, ptx.Address)
-    space, size = _state_space(statement), type_size(statement.opcode[-1])
+    space, size = statement.opcode.space, type_size(statement.opcode.type)
     fetch = k.fetch(unit, place)
     items = source.items if isinstance(source, ptx.Vector) else (source,)
     keeps = k.code.stores_decide or space in ("param", "local")
@@ -373,20 +363,20 @@ def _quote(statement: ptx.Statement) -> str:
 # --- matrices -----------------------------------------------------------------------------------------------
 
 
-@register_maker("ldmatrix", "stmatrix")
+@register_maker(Kind.MATRIX_LOAD, Kind.MATRIX_STORE)
 def matrix_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``ldmatrix`` and ``stmatrix``: lane k accesses the row that its address names, as many lanes as there
     are rows (9.7.15.5.15, 9.7.15.5.16).
     """
-    loads = statement.opcode[0] == "ldmatrix"
-    place = next(o for o in statement.operands if isinstance(o, ptx.Address))
+    loads = statement.kind is Kind.MATRIX_LOAD
+    place = statement.place
     fetch = k.fetch(unit, place)
-    count = next((int(p[1:]) for p in statement.opcode if p in ("x1", "x2", "x4")), 1)
-    rows = count * (8 if "m8n8" in statement.opcode else 16)
+    count = int((statement.opcode.choice(("x1", "x2", "x4")) or "x1")[1:])
+    rows = count * (8 if statement.opcode.has("m8n8") else 16)
     section = "9.7.15.5.15" if loads else "9.7.15.5.16"
-    space = "shared::cta" if _state_space(statement) == "shared" else "generic"
+    space = "shared::cta" if statement.opcode.space == "shared" else "generic"
     common = {"span": statement.span, "text": statement.text, "section": section, "type": "b32", "space": space}
-    if "m16n8" in statement.opcode:
+    if statement.opcode.has("m16n8"):
         rows = count * 8
     opaque = _loaded_names(k, unit, statement) if loads and k.is_needed(unit, statement) else None
     sources = (
@@ -439,7 +429,7 @@ def _row_names(sources: list[Fetch], mask: Mask) -> tuple[Word, Quality]:
 
 def _loaded_names(k: Compiler, unit: Unit, statement: ptx.Statement) -> Callable[[Cluster, Mask, Word, Indices], None]:
     """Set the results of ``ldmatrix``: names computed from the contents of the rows, or unknown."""
-    rows = k.register_rows(unit, written_registers(statement))
+    rows = k.register_rows(unit, statement.defs)
     values, known = k.lanes.values, k.lanes.quality
 
     def run(c: Cluster, mask: Mask, address: Word, lanes: Indices) -> None:
@@ -591,7 +581,7 @@ def without_values(op: ops.Op) -> ops.Op:
     return op
 
 
-@register_maker("fence", "membar", "st.bulk", "multimem")
+@register_maker(*FENCES, Kind.FILL, Kind.MULTIMEM)
 def fence_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of fences and other instructions without special handling."""
     return emission_step(k, unit, statement, at)
@@ -600,10 +590,10 @@ def fence_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
 OTHER_GRIDS = "only one grid is executed: the results of the preceding grid (griddepcontrol) are assumed to be there"
 
 
-@register_maker("griddepcontrol")
+@register_maker(*GRID_DEPENDENCIES)
 def other_grids_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     """The step of ``griddepcontrol``, which waits for or releases another grid, which is not followed."""
-    waits = "wait" in statement.opcode
+    waits = statement.kind is Kind.GRID_WAIT
 
     def step(c: Cluster, mask: Mask) -> Mask:
         c.trace.assumptions[OTHER_GRIDS] = None
@@ -614,7 +604,12 @@ def other_grids_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int)
     return step
 
 
-@register_maker("nanosleep", "setmaxnreg", "prefetch", "prefetchu", "pmevent", "brkpt", "applypriority", "discard")
+NO_EFFECT = frozenset((
+    Kind.SLEEP, Kind.REGISTER_COUNT, Kind.PREFETCH, Kind.EVENT, Kind.BREAKPOINT, Kind.CACHE_PRIORITY, Kind.DISCARD,
+))  # fmt: skip
+
+
+@register_maker(*NO_EFFECT)
 def no_effect_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     """The step of an instruction without effect on memory or control."""
     return no_effect

@@ -19,6 +19,7 @@ from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.memory import CELL, SHARED_BASE, SHARED_WINDOW, TENSOR_LANES
+from mcheck.isa.kinds import Kind
 from mcheck.semantics import mbarrier
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, register_maker
@@ -28,16 +29,6 @@ from mcheck.simt.instructions.instruction_descriptors import Shape, copy_footpri
 from mcheck.simt.instructions.memory_accesses import Indices, fetch_lanes, to_generic
 
 SECTION = "9.7.16"
-
-
-@register_maker("tcgen05")
-def tcgen05_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """The step of any ``tcgen05`` instruction."""
-    name = statement.opcode[1]
-    maker = _MAKERS.get(name)
-    if maker is None:
-        raise Unsupported(f"'{statement.text}' is not followed", statement.span)
-    return maker(k, unit, statement, at)
 
 
 Values = list[Word]
@@ -84,12 +75,13 @@ def _ranges(found: Iterable[Range]) -> tuple[tuple[Const, Const], ...]:
 
 def _active_ctas(statement: ptx.Statement, cta: int) -> list[int]:
     """The participating CTAs: with ``cta_group::2`` the pair whose ranks differ in the last bit (9.7.16.5)."""
-    return [cta, cta ^ 1] if "cta_group::2" in statement.opcode else [cta]
+    return [cta, cta ^ 1] if statement.opcode.has("cta_group::2") else [cta]
 
 
 # --- allocation -----------------------------------------------------------------------------------------------
 
 
+@register_maker(Kind.TMEM_ALLOCATION)
 def _alloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``alloc``: a lane of the warp writes the address to shared memory (9.7.16.7.1)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
@@ -120,7 +112,7 @@ def _alloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
 def _record_misuse(c: Cluster, code: str, problem: str, statement: ptx.Statement, lanes: Indices) -> None:
     """Record a violation in the order that is followed, if threads can have that order."""
     if c.trace.order_is_possible:
-        op = replace(_core_op(statement.opcode[1], [], [], statement), wrong=(code, problem))
+        op = replace(_core_op(statement.opcode.mode, [], [], statement), wrong=(code, problem))
         c.trace.append(op, lanes)
 
 
@@ -137,6 +129,7 @@ def check_freed(c: Cluster) -> None:
         c.trace.append(op, [held.lane])
 
 
+@register_maker(Kind.TMEM_RELEASE)
 def _dealloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``dealloc``: nothing may use the columns any more; modelled as a write to them (9.7.16.7.1)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
@@ -162,6 +155,7 @@ def _dealloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
     return run
 
 
+@register_maker(Kind.TMEM_PERMIT)
 def _relinquish_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     def run(c: Cluster, mask: Mask) -> Mask:
         for cta in np.unique(c.lanes.cta[mask]).tolist():
@@ -177,16 +171,17 @@ _CELLS = {"32x32b": 1, "16x32bx2": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8}
 """By shape, columns for each repetition."""
 
 
+@register_maker(Kind.TMEM_LOAD, Kind.TMEM_STORE)
 def _move_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``ld`` and ``st``: a warp accesses rows of its quarter (9.7.16.8)."""
-    loads = statement.opcode[1] == "ld"
-    shape = next((p for p in statement.opcode if p in _CELLS), None)
-    count = next((int(p[1:]) for p in statement.opcode if p[:1] == "x" and p[1:].isdigit()), None)
-    place = next((o for o in statement.operands if isinstance(o, ptx.Address)), None)
+    loads = statement.kind is Kind.TMEM_LOAD
+    shape = statement.opcode.choice(_CELLS)
+    count = next((int(p[1:]) for p in statement.opcode.parts if p[:1] == "x" and p[1:].isdigit()), None)
+    place = statement.address
     if shape is None or count is None or place is None:
         raise Unsupported(f"'{statement.text}' is not followed", statement.span)
     columns = count * _CELLS[shape]
-    if any(p in ("pack::16b", "unpack::16b") for p in statement.opcode):
+    if statement.opcode.has("pack::16b", "unpack::16b"):
         columns *= 2
     split = _split_distance(statement) if shape == "16x32bx2" else None
     fetch = k.fetch(unit, place)
@@ -226,8 +221,9 @@ def _split_distance(statement: ptx.Statement) -> int:
     return found[0] if found else 0
 
 
+@register_maker(Kind.TMEM_LOAD_WAIT, Kind.TMEM_STORE_WAIT)
 def _wait_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
-    family = "tcgen05." + statement.opcode[1].partition("::")[2]
+    family = "tcgen05.ld" if statement.kind is Kind.TMEM_LOAD_WAIT else "tcgen05.st"
     return _plain_step(
         ops.WaitGroup(
             family=family, pending=Const(0), commits=True, span=statement.span, text=statement.text, section=SECTION
@@ -236,9 +232,10 @@ def _wait_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
     )
 
 
+@register_maker(Kind.TMEM_FENCE)
 def _fence_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     """A release or an acquire of tensor memory (9.7.16.9)."""
-    sem = "release" if "before" in statement.opcode[1] else "acquire"
+    sem = "release" if statement.opcode.has("fence::before_thread_sync") else "acquire"
     return _plain_step(
         ops.Fence(
             sem=sem, scope="cluster", restrict="tensor", span=statement.span, text=statement.text, section=SECTION
@@ -280,12 +277,13 @@ def _join_operations(first: ops.TensorCore, then: ops.TensorCore) -> ops.TensorC
     return replace(first, reads=both("reads"), writes=both("writes"))
 
 
+@register_maker(Kind.TMEM_PRODUCT)
 def _mma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``mma``: reads matrices in shared or tensor memory, accumulates in tensor memory (9.7.16.10)."""
     operands, opcode = list(statement.operands), statement.opcode
     d, a, b = operands[:3]
     rest = operands[3:]
-    meta = rest.pop(0) if "sp" in opcode and rest and isinstance(rest[0], ptx.Address) else None
+    meta = rest.pop(0) if opcode.has("sp") and rest and isinstance(rest[0], ptx.Address) else None
     if not isinstance(d, ptx.Address) or not rest:
         raise Unsupported(f"'{statement.text}' is not followed", statement.span)
     scales = [o for o in rest[1:3] if isinstance(o, ptx.Address)]
@@ -316,6 +314,7 @@ def _mma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
     return _piped_step(k, statement, at, fetches, made, "operand of the product")
 
 
+@register_maker(Kind.TMEM_COPY)
 def _copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``cp``: from shared to tensor memory (9.7.16.8.2)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
@@ -333,6 +332,7 @@ def _copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
     return _piped_step(k, statement, at, fetches, made, "operand of the copy")
 
 
+@register_maker(Kind.TMEM_SHIFT)
 def _shift_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``shift``: 32 bytes of each lane move to the lane below (9.7.16.8.3)."""
     fetches = [k.fetch(unit, statement.operands[0])]
@@ -363,6 +363,7 @@ def _piped_step(k: Compiler, statement: ptx.Statement, at: int, fetches: list[Fe
     return run
 
 
+@register_maker(Kind.TMEM_COMMIT)
 def _commit_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``commit``: an arrival on the mbarrier, or on those at its offset in each CTA of a mask (9.7.16.11)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
@@ -390,20 +391,3 @@ def _commit_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> 
         return mask
 
     return run
-
-
-_MAKERS: dict[str, Callable[[Compiler, Unit, ptx.Statement, int], Step]] = {
-    "alloc": _alloc_step,
-    "dealloc": _dealloc_step,
-    "relinquish_alloc_permit": _relinquish_step,
-    "ld": _move_step,
-    "st": _move_step,
-    "wait::ld": _wait_step,
-    "wait::st": _wait_step,
-    "fence::before_thread_sync": _fence_step,
-    "fence::after_thread_sync": _fence_step,
-    "mma": _mma_step,
-    "cp": _copy_step,
-    "shift": _shift_step,
-    "commit": _commit_step,
-}

@@ -15,6 +15,7 @@ from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
+from mcheck.isa.kinds import Kind
 from mcheck.semantics.tensor_map_values import MAP_SIZE, replace_map_field
 from mcheck.semantics.undefined import Misuse
 from mcheck.simt.execution.cluster import Cluster, Step
@@ -25,7 +26,7 @@ from mcheck.simt.instructions.memory_accesses import fetch_lanes, make_sender, t
 WORD = 8
 
 
-@register_maker("tensormap.replace")
+@register_maker(Kind.MAP_UPDATE)
 def replace_field_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``tensormap.replace``: set one field of a map in shared or global memory."""
     op = operation_template(unit.function, statement)
@@ -53,7 +54,7 @@ def replace_field_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: in
     return run
 
 
-@register_maker("tensormap.cp_fenceproxy")
+@register_maker(Kind.MAP_PUBLICATION)
 def publish_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``tensormap.cp_fenceproxy``: the warp copies the map and releases it to the tensormap proxy.
 

@@ -15,6 +15,8 @@ from mcheck.frontend.ptx.code import Unit
 from mcheck.ir import ops
 from mcheck.ir.expr import Expr, Reg
 from mcheck.ir.type_sizes import type_size
+from mcheck.isa.kinds import FRAGMENTS, Kind
+from mcheck.isa.opcode import GENERIC, Opcode
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, register_maker
 from mcheck.simt.execution.lanes import WARP, Mask
@@ -26,24 +28,24 @@ ALIGNED = 16
 """Alignment of lines in bytes, whatever the stride."""
 
 
-def matrix_lines(opcode: tuple[str, ...]) -> tuple[int, int, int]:
+def matrix_lines(opcode: Opcode) -> tuple[int, int, int]:
     """The number of lines of a matrix in memory, the elements of a line, the bits of an element.
 
     Raises ``Unsupported`` if the opcode does not say.
     """
-    shape = next((m for m in map(_SHAPE.fullmatch, opcode) if m), None)
-    if shape is None or len(opcode) < 3:
+    shape = next((m for m in map(_SHAPE.fullmatch, opcode.parts) if m), None)
+    if shape is None:
         raise Unsupported("a matrix of unknown shape")
     m, n, k = map(int, shape.groups())
-    height, width = {"a": (m, k), "b": (k, n)}.get(opcode[2], (m, n))
-    bits = _SMALL.get(opcode[-1]) or (32 if opcode[-1] == "tf32" else 8 * type_size(opcode[-1]))
-    return (height, width, bits) if "row" in opcode else (width, height, bits)
+    height, width = {"a": (m, k), "b": (k, n)}.get(opcode.parts[2], (m, n))
+    bits = _SMALL.get(opcode.type) or (32 if opcode.type == "tf32" else 8 * type_size(opcode.type))
+    return (height, width, bits) if opcode.has("row") else (width, height, bits)
 
 
-@register_maker("wmma")
+@register_maker(*FRAGMENTS)
 def fragment_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``wmma.load`` and ``wmma.store``; ``wmma.mma`` only computes."""
-    loads = statement.opcode[1] == "load"
+    loads = statement.kind is Kind.FRAGMENT_LOAD
     count, width, bits = matrix_lines(statement.opcode)
     place = next(n for n, o in enumerate(statement.operands) if isinstance(o, ptx.Address))
     fetch = k.fetch(unit, statement.operands[place])
@@ -54,7 +56,7 @@ def fragment_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
     pieces = [(start, min(ALIGNED, size - start) // 4) for start in range(0, size, ALIGNED)]
     common = {
         "span": statement.span, "text": statement.text, "section": "9.7.15.4.3" if loads else "9.7.15.4.4",
-        "type": "b32", "space": "shared::cta" if "shared" in statement.opcode else "generic",
+        "type": "b32", "space": "shared::cta" if "shared" in statement.opcode.spaces else GENERIC,
     }  # fmt: skip
 
     def made(address: Expr, words: int) -> ops.Op:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.lane_arithmetic import Word, is_floating, low_mask, to_number, truncate, type_bits
+from mcheck.isa.opcode import Opcode
 from mcheck.simt.execution.lanes import Mask
 
 Slopes = NDArray[np.int64]
@@ -113,19 +114,19 @@ class Numbers:
         return slopes, self.grows_at_most(room, rest) & self.grows_at_most(inside, -rest)
 
 
-def rule_of(opcode: tuple[str, ...]) -> Rule | None:
+def rule_of(opcode: Opcode) -> Rule | None:
     """The transfer function of an integer instruction on growing values; ``None`` if it has none."""
-    name, kind = opcode[0], opcode[-1]
-    if "sat" in opcode or "cc" in opcode or kind.endswith("x2") or is_floating(kind):
+    name, kind = opcode.name, opcode.type
+    if opcode.has("sat") or opcode.has("cc") or kind.endswith("x2") or is_floating(kind):
         return None
     match name:
         case "mov" | "cvta":
             return lambda _, s: s[0]
         case "add" | "sub" | "neg" | "not":
             return _RULES[name](type_bits(kind))
-        case "mul" | "mad" if opcode[1] in ("lo", "wide"):
-            return _product(kind, wide=opcode[1] == "wide")
-        case "mul" if opcode[1] == "hi" and type_bits(kind) == 32:
+        case "mul" | "mad" if opcode.mode in ("lo", "wide"):
+            return _product(kind, wide=opcode.mode == "wide")
+        case "mul" if opcode.mode == "hi" and type_bits(kind) == 32:
             return _upper_half(kind)
         case "shl":
             return _shift_left(type_bits(kind))
@@ -135,12 +136,12 @@ def rule_of(opcode: tuple[str, ...]) -> Rule | None:
             return _bitwise(name, type_bits(kind))
         case "min" | "max":
             return _extreme(name, kind)
-        case "setp" if len(opcode) == 3:
-            return _comparison(opcode[1], kind)
+        case "setp" if len(opcode.parts) == 3:
+            return _comparison(opcode.mode, kind)
         case "div" | "rem":
             return _division(name, kind)
         case "cvt":
-            return _conversion(opcode[-2], kind)
+            return _conversion(opcode.parts[-2], kind)
         case "bfe" if kind[0] in "ub":
             return _bit_field()
     return None

@@ -13,10 +13,11 @@ from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import type_bits
 from mcheck.frontend.ptx.memory_layout import PARAM_BASE, UNKNOWN_SIZE
-from mcheck.frontend.ptx.register_flow import operand_registers, read_registers
+from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir.loop_unrolling import Aperiodic
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.type_sizes import type_size
+from mcheck.isa.kinds import Kind
 from mcheck.semantics.tensor_map import step_bytes
 from mcheck.semantics.tensor_map_values import decode
 from mcheck.simt.execution.cluster import Cluster
@@ -40,13 +41,13 @@ class GrowingAddresses(InvariantRegisters):
     def _load(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
         place = statement.operands[1]
         assert isinstance(place, ptx.Address)
-        fetch, size = self.compiler.fetch(unit, place), type_size(statement.opcode[-1])
+        fetch, size = self.compiler.fetch(unit, place), type_size(statement.opcode.type)
         given = list(operand_registers(statement.operands[0]))
         targets = [(j, unit.frame + r.index, type_bits(r.type)) for j, r in enumerate(given)]
         targets = [x for x in targets if x[1] in self.compiler.code.needed_rows]
         based = self._wanted(unit, operand_registers(place))
         rows = [row for _, row, _ in targets]
-        if "param" in statement.opcode and not any(p.startswith("param::func") for p in statement.opcode):
+        if "param" in statement.opcode.spaces:
 
             def parameter(_: Cluster, mine: Mask) -> None:
                 for register, row in based:
@@ -58,7 +59,7 @@ class GrowingAddresses(InvariantRegisters):
                     self._set([row], lanes, statement, *self._parameter(at + j * size, size, bits, lanes))
 
             return parameter
-        if "const" in statement.opcode:
+        if "const" in statement.opcode.spaces:
             return self._constant(statement, based, rows)
 
         def before(c: Cluster, mine: Mask) -> None:
@@ -92,16 +93,15 @@ class GrowingAddresses(InvariantRegisters):
 
     def _copy(self, unit: Unit, statement: ptx.Statement) -> BeforeStep:
         """``cp.async`` and similar copies: their source addresses in global memory may grow with the iterations."""
-        opcode, operands = statement.opcode, statement.operands
-        loads = next((p for p in opcode if p.startswith(("shared", "global"))), "").startswith("shared")
-        source = operands[1] if len(operands) > 1 else None
-        if loads and isinstance(source, ptx.Address):
-            if "tensor" in opcode:
-                if not {"im2col", "tile::gather4"} & set(opcode):
+        kind, opcode = statement.kind, statement.opcode
+        source = statement.operands[1] if len(statement.operands) > 1 else None
+        if opcode.space == "shared" and isinstance(source, ptx.Address):
+            if kind is Kind.TENSOR_COPY:
+                if not opcode.has("im2col", "tile::gather4"):
                     return self._tensor(unit, statement, source)
-            elif "global" in opcode and "reduce" not in opcode:
+            elif kind in (Kind.ASYNC_COPY, Kind.BULK_COPY) and "global" in opcode.spaces:
                 return self._source_of(unit, statement, source)
-        return self._require_operands(unit, statement, read_registers(statement))
+        return self._require_operands(unit, statement, statement.uses)
 
     def _source_of(self, unit: Unit, statement: ptx.Statement, source: ptx.Address) -> BeforeStep:
         fetch, based = self.compiler.fetch(unit, source), self._wanted(unit, operand_registers(source))

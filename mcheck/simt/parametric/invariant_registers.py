@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.launch import Argument
-from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
+from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir.loop_unrolling import Aperiodic
+from mcheck.isa.kinds import COLLECTIVES, REDUCTIONS, STORES, WARPGROUP, Kind
 from mcheck.simt.execution.cluster import EXITED, Cluster
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
@@ -23,10 +24,8 @@ from mcheck.simt.parametric.affine import Numbers, Value
 
 BEFORE, INSIDE, AFTER = range(3)
 """The part of its trace a lane is in: before the mark in its loop, in the period after it, or later."""
-COLLECTIVE = frozenset(("elect", "shfl", "vote", "match", "redux"))
-ADDRESSED = frozenset(("st", "red", "atom", "ldmatrix", "stmatrix"))
+ADDRESSED = STORES | REDUCTIONS | {Kind.ATOMIC, Kind.MATRIX_LOAD, Kind.MATRIX_STORE}
 """Instructions whose effect does not depend on the values that they store."""
-STRONG = frozenset(("release", "relaxed", "volatile", "mmio"))
 
 
 @dataclass(slots=True)
@@ -97,11 +96,11 @@ class InvariantRegisters:
 
     def _require_operands(self, unit: Unit, statement: ptx.Statement, used: Iterable[ptx.Register]) -> BeforeStep:
         """Require the operands of an instruction to be the same for all numbers."""
-        name = statement.opcode[0]
+        kind = statement.kind
         rows = self._wanted(unit, used)
-        targets = [row for _, row in self._wanted(unit, written_registers(statement))]
-        collective = name in COLLECTIVE
-        known = collective or (name == "mbarrier" and statement.opcode[1] in ("try_wait", "test_wait"))
+        targets = [row for _, row in self._wanted(unit, statement.defs)]
+        collective = kind in COLLECTIVES
+        known = collective or kind is Kind.MBARRIER_WAIT
 
         def before(c: Cluster, mine: Mask) -> None:
             for register, row in rows:
@@ -133,10 +132,10 @@ class InvariantRegisters:
 
 def deciding_registers(statement: ptx.Statement) -> Iterable[ptx.Register]:
     """The registers on which the effect of an instruction depends: values that are only stored do not count."""
-    name, guard = statement.opcode[0], statement.guard
-    strong_store = name == "st" and not STRONG.isdisjoint(statement.opcode[1:2])
-    if name in ADDRESSED and not strong_store:
+    kind, guard = statement.kind, statement.guard
+    strong_store = kind is Kind.STORE and statement.opcode.is_strong
+    if kind in ADDRESSED and not strong_store:
         return [r for o in statement.operands if isinstance(o, ptx.Address) for r in operand_registers(o)]
-    if name == "wgmma":
+    if kind in WARPGROUP:
         return [o for o in statement.operands if isinstance(o, ptx.Register) and o.type != "pred"]
-    return [r for r in read_registers(statement) if guard is None or r != guard.register]
+    return [r for r in statement.uses if guard is None or r != guard.register]

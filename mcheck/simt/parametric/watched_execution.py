@@ -19,11 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcheck.frontend.ptx import module as ptx
-from mcheck.frontend.ptx.code import Unit, only_computes
+from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.frontend.ptx.lane_arithmetic import lane_function, type_bits
-from mcheck.frontend.ptx.register_flow import written_registers
 from mcheck.ir.loop_unrolling import Aperiodic
+from mcheck.isa.kinds import (
+    ADDRESS_FUNCTIONS,
+    CANCELS,
+    COPIES,
+    FRAGMENTS,
+    GRID_DEPENDENCIES,
+    MAP_EDITS,
+    TMEM,
+    Kind,
+)
 from mcheck.simt.execution.cluster import EXITED, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.lanes import Mask
@@ -32,11 +41,11 @@ from mcheck.simt.parametric.affine import Value, logical_rule, rule_of, select_r
 from mcheck.simt.parametric.growing_addresses import GrowingAddresses
 from mcheck.simt.parametric.invariant_registers import AFTER, INSIDE, deciding_registers
 
-UNSUPPORTED = frozenset(
-    ("call", "tcgen05", "tensormap", "clusterlaunchcontrol", "alloca", "stacksave", "stackrestore", "multimem", "wmma")
-)
+UNSUPPORTED = TMEM | MAP_EDITS | CANCELS | FRAGMENTS | {Kind.CALL, Kind.STACK, Kind.MULTIMEM}
 """Instructions whose effects on later ones are not analysed."""
-IGNORED = frozenset(("nanosleep", "setmaxnreg", "griddepcontrol", "pmevent", "brkpt", "applypriority", "discard"))
+IGNORED = GRID_DEPENDENCIES | {
+    Kind.SLEEP, Kind.REGISTER_COUNT, Kind.EVENT, Kind.BREAKPOINT, Kind.CACHE_PRIORITY, Kind.DISCARD,
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -68,20 +77,20 @@ class ParameterWatch(GrowingAddresses):
 
     def _before(self, unit: Unit, statement: ptx.Statement, at: int) -> BeforeStep | None:
         """The check before an instruction is executed."""
-        name = statement.opcode[0]
+        kind = statement.kind
         if find_fault(statement) is not None:  # its step says so
             return None
-        if only_computes(statement):
+        if statement.only_computes:
             return self._computation(unit, statement)
-        if name == "bra":
+        if kind is Kind.BRANCH:
             return self._jump(jump_target(unit, statement), at)
-        if name in IGNORED:
+        if kind in IGNORED:
             return None
-        if name in UNSUPPORTED:
+        if kind in UNSUPPORTED:
             return _refusing(statement)
-        if name in ("ld", "ldu"):
+        if kind is Kind.LOAD:
             return self._load(unit, statement)
-        if name == "cp" and "prefetch" not in statement.opcode:
+        if kind in COPIES:
             return self._copy(unit, statement)
         return self._require_operands(unit, statement, deciding_registers(statement))
 
@@ -144,22 +153,23 @@ class ParameterWatch(GrowingAddresses):
             raise Aperiodic("a loop that does not continue")
 
     def _computation(self, unit: Unit, statement: ptx.Statement) -> BeforeStep | None:
-        name, opcode = statement.opcode[0], statement.opcode
-        targets = [row for _, row in self._wanted(unit, written_registers(statement))]
+        kind, opcode = statement.kind, statement.opcode
+        targets = [row for _, row in self._wanted(unit, statement.defs)]
         if not targets:
             return None
         operands = statement.operands[1:]
         packs = any(isinstance(o, ptx.Vector) for o in statement.operands)
-        follows = name in ("mov", "cvta", "mapa", "getctarank", "isspacep") or lane_function(opcode) is not None
+        follows = kind is Kind.MOVE or kind in ADDRESS_FUNCTIONS or lane_function(opcode) is not None
         if not follows or (
             packs and isinstance(operands[0], ptx.Vector) and isinstance(statement.operands[0], ptx.Vector)
         ):
             return lambda _, mine: self._set(targets, np.flatnonzero(mine), statement, 0, bad=True)
         items = [x for o in operands for x in (o.items if isinstance(o, ptx.Vector) else (o,))]
         fetches = [(o, self.compiler.fetch(unit, o)) for o in items]
-        rule = None if packs or (name == "cvta" and any("shared" in p for p in opcode)) else rule_of(opcode)
-        predicates = name in ("and", "or") and opcode[-1] == "pred"
-        if len(written_registers(statement)) > 1 and name != "setp":
+        converts = kind is Kind.ADDRESS_CONVERSION and opcode.space == "shared"
+        rule = None if packs or converts else rule_of(opcode)
+        predicates = opcode.name in ("and", "or") and opcode.type == "pred"
+        if len(statement.defs) > 1 and kind is not Kind.COMPARISON:
             rule = None
 
         def before(_: Cluster, mine: Mask) -> None:
@@ -170,8 +180,8 @@ class ParameterWatch(GrowingAddresses):
                 self._set(targets, lanes, statement, 0, bad=False)
                 return
             slopes, bad = np.zeros((3, len(lanes)), np.int64), ~still
-            if predicates or name == "selp":
-                mixed = logical_rule(name, *given) if predicates else select_rule(*given)
+            if predicates or kind is Kind.SELECTION:
+                mixed = logical_rule(opcode.name, *given) if predicates else select_rule(*given)
                 slopes, bad = mixed.slopes, mixed.bad & ~still
             elif rule is not None:
                 some = np.flatnonzero(~still & ~np.logical_or.reduce([v.bad for v in given]))

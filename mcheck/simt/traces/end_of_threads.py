@@ -19,7 +19,7 @@ def check_end(c: Cluster) -> None:
     if not c.trace.order_is_possible or c.chosen_spans:
         return
     for statement, lane in c.convergence.divergences():
-        _append_violation(c, statement, "UB307", explain_divergent_wgmma(None), SECTIONS[statement.opcode[0]], lane)
+        _append_violation(c, statement, "UB307", explain_divergent_wgmma(None), SECTIONS[statement.kind], lane)
     c.async_writes.check_uses(c.lanes.exists, WAITS)
     for statement, code, text, lane in c.async_writes.early_findings():
         _append_violation(c, statement, code, text, "", lane)

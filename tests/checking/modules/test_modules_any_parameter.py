@@ -10,6 +10,7 @@ import pytest
 
 from mcheck import ptx
 from mcheck.checking.run.result import Result
+from mcheck.isa.opcode import read_opcode
 from mcheck.simt.parametric.affine import Numbers, Value, rule_of
 from tests.simt.rings import LAUNCH, ring
 
@@ -135,12 +136,12 @@ def test_what_is_said_of_results_holds_for_every_number(name: str) -> None:
     """Slopes of results, against the results for other numbers, of random operands."""
     from mcheck.frontend.ptx.lane_arithmetic import lane_function, truncate, type_bits
 
-    opcode = tuple(name.split("."))
+    opcode = read_opcode(tuple(name.split(".")))
     rule, function = rule_of(opcode), lane_function(opcode)
     assert rule is not None
     assert function is not None
-    bits = type_bits(opcode[-1])
-    out = 2 * bits if "wide" in opcode else 1 if opcode[0] == "setp" else bits
+    bits = type_bits(opcode.type)
+    out = 2 * bits if opcode.has("wide") else 1 if opcode.name == "setp" else bits
     rng = np.random.default_rng(OPCODES.index(name))
     told = 0
     some_numbers = (0, 1, 3, 7, 31, 64, 100, 4096, (1 << 31) - 200, (1 << bits) - 5)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcheck.base.errors import InputError
-from mcheck.frontend.ptx import register_flow, table_forms
+from mcheck.frontend.ptx.lowering import to_instruction
 from mcheck.frontend.ptx.module import (
     SINK,
     Address,
@@ -26,6 +26,7 @@ from mcheck.frontend.ptx.module import (
 )
 from mcheck.frontend.ptx.problems import MESSAGES
 from mcheck.frontend.ptx.reader import parse_module, read_module
+from mcheck.isa.kinds import Kind
 from tests.effort import effort
 
 EVERY_FORM = Path(__file__).parents[2] / "simt" / "every_form.ptx"
@@ -49,9 +50,7 @@ def one(body: str) -> Statement:
 
 def names(statement: Statement) -> tuple[list[str], list[str]]:
     """What is written and what is read."""
-    return [r.name for r in register_flow.written_registers(statement)], [
-        r.name for r in register_flow.read_registers(statement)
-    ]
+    return [r.name for r in statement.defs], [r.name for r in statement.uses]
 
 
 # --- the module ---------------------------------------------------------------------------------------------------
@@ -105,7 +104,7 @@ def test_a_function_that_takes_registers(every: Module) -> None:
 
 def test_calls_and_tables_of_targets(every: Module) -> None:
     found = every.functions["kernel"]
-    calls = [s.operands for s in found.body if s.opcode[0] == "call"]
+    calls = [s.operands for s in found.body if s.kind is Kind.CALL]
     register = found.registers
     r11, r1, rd5 = (next(r for r in register if r.name == name) for name in ("%r11", "%r1", "%rd5"))
     assert calls == [
@@ -121,10 +120,10 @@ def test_calls_and_tables_of_targets(every: Module) -> None:
 
 def test_names_of_inner_blocks_are_names_of_their_own(every: Module) -> None:
     found = every.functions["kernel"]
-    waits = [s for s in found.body if s.opcode[1:2] == ("try_wait",)]
+    waits = [s for s in found.body if s.kind is Kind.MBARRIER_WAIT]
     assert [w.operands[0] for w in waits] == [r for r in found.registers if r.name in ("P1", "P1#2")]
     assert {"LAB_WAIT", "LAB_WAIT#2", "DONE"} <= found.labels.keys()
-    back = [s for s in found.body if s.opcode[0] == "bra" and s.operands == (Label("LAB_WAIT#2"),)]
+    back = [s for s in found.body if s.kind is Kind.BRANCH and s.operands == (Label("LAB_WAIT#2"),)]
     assert found.labels["LAB_WAIT#2"] == found.body.index(back[0]) - 1
 
 
@@ -169,7 +168,7 @@ def test_operands() -> None:
 
 def test_a_blank_in_an_opcode() -> None:
     found = one("cp.async.bulk.global.shared::cta.bulk_group .L2::cache_hint [%rd1], [%r1], 16, %rd2;")
-    assert found.opcode[-2:] == ("bulk_group", "L2::cache_hint")
+    assert found.opcode.parts[-2:] == ("bulk_group", "L2::cache_hint")
 
 
 def test_a_range_may_end_in_a_digit() -> None:
@@ -191,7 +190,7 @@ def test_a_statement_for_the_table() -> None:
     from mcheck.ir.ops import Guard, Store
     from mcheck.isa import decode
 
-    found = decode(table_forms.to_table_form(one("@!%p1 st.release.cta.shared.b32 [%r1+8], %r2;")), dialect=False)
+    found = decode(to_instruction(one("@!%p1 st.release.cta.shared.b32 [%r1+8], %r2;")), dialect=False)
     assert isinstance(found, Store)
     assert (found.address, found.sem) == (Binary("+", Reg("%r1"), Const(8)), "release")
     assert found.guard == Guard(Reg("%p1"), negated=True)
