@@ -1,15 +1,16 @@
 """Polling loops: loops that only repeat a poll or a load until it succeeds, however they are spelled.
 
-Why one iteration, the one that succeeds, stands for any number of them: a failed iteration does nothing but read and
-compute, so other threads cannot see it; it polls the same object for the same phase or value again; and what it leaves
-in registers decides nothing after the loop. So the state behind the loop is the same however often it failed, but for
-registers that nothing depends on. ``PollingLoop`` asks for the three in turn. ``mcheck.engines.protocol.analysis``
-asks the same of operations (``polling.is_spin_loop``), which have values where statements have names.
+``mcheck.ir.spin_loops`` says why one iteration stands for any number of them, and finds the way from a failed attempt
+back to it. What a module needs besides: which values end a loop around a load, which is found out by trying some
+(``find_awaited``), and whether something after the loop depends on what failed iterations left in registers
+(``PollingLoop.is_noticed``). So the state after the loop is the same however often it failed, but for registers that
+nothing depends on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.frontend.ptx.lane_arithmetic import divides_by_zero, lane_function, type_bits
 from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
 from mcheck.ir.expr import apply_binary
+from mcheck.ir.spin_loops import COMPARISONS, NEGATED, SWAPPED, Step, find_way_back
 from mcheck.simt.execution.traps import find_trap
 
 LOOKAHEAD = 96
@@ -60,11 +62,6 @@ class AwaitedValue:
     def accepts(self, value: int) -> bool:
         """Whether this value ends the loop."""
         return bool(apply_binary(self.operator, _number(value, self.type, type_bits(self.type)), self.right))
-
-
-PLAIN = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-SWAPPED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def find_tests(function: ptx.Function, at: int) -> list[int]:
@@ -159,7 +156,7 @@ def find_awaited(
         test = function.body[place]
         left, right = test.operands[1:3]
         other, kind = value(right if left == target else left), test.opcode[-1]
-        operator = PLAIN.get(test.opcode[1])
+        operator = COMPARISONS.get(test.opcode[1])
         if other is None or operator is None or kind[0] not in "bsu" or not isinstance(target, ptx.Register):
             continue
         operator = operator if left == target else SWAPPED[operator]
@@ -232,66 +229,48 @@ class PollingLoop:
     def __init__(self, function: ptx.Function, at: int, fixed: Known | None = None) -> None:
         self.function, self.at, self.fixed = function, at, fixed
         self.poll = function.body[at]
-        self.asked = {r.index for o in self.poll.operands[1:] for r in operand_registers(o)}
+        self.asked: AbstractSet[int] = {r.index for o in self.poll.operands[1:] for r in operand_registers(o)}
         self.left_behind: set[int] = set()
 
     def returns(self, known: Known) -> bool:
         """Whether a poll after which these registers are ``known`` is repeated, with nothing done but computation."""
-        before = set(self.left_behind)
         answer = {r.index for r in written_registers(self.poll)}
-        found = self._returns((self.at,), self.at + 1, dict(known), LOOKAHEAD, answer)
-        if not found:
-            self.left_behind = before
-        return found
+        found = find_way_back(self, self.at, known, answer, LOOKAHEAD)
+        self.left_behind |= found or set()
+        return found is not None
 
-    def _returns(
-        self, polls: tuple[int, ...], k: int, known: Known, left: int, varying: set[int],
-        written: frozenset[int] = frozenset(),
-    ) -> bool:  # fmt: skip
-        """Whether all paths from ``k`` on lead back to one of the polls, which poll one phase; ``varying`` are the
-        registers that may change in every iteration, ``written`` those written so far.
-        """
+    def step(self, place: int, known: Known) -> Step[int] | None:
+        """A step of a failed iteration (``mcheck.ir.spin_loops.Body``); traps end the thread."""
         function = self.function
-        while left > 0:
-            left -= 1
-            if k in polls:
-                self.left_behind |= written
-                fixed = self.fixed
-                same = fixed is None or all(known.get(r) == fixed.get(r) is not None for r in self.asked & written)
-                return same and not self.asked & varying
-            if k >= len(function.body):
-                return False
-            statement = function.body[k]
-            if find_fault(statement) is not None:  # a mistake, if it is ever executed
-                return False
-            name, guard = statement.opcode[0], statement.guard
-            targets = {r.index for r in written_registers(statement)}
-            if statement.opcode[:2] in POLLS and guard is None and statement.operands[1:] == self.poll.operands[1:]:
-                if self.asked & varying:
-                    return False
-                polls = (*polls, k)
-                known |= dict.fromkeys(targets, 0)
-                written |= targets
-            elif name == "trap":
-                return guard is None or self._returns(polls, k + 1, dict(known), left, set(varying), written)
-            elif name == "bra":
-                label = statement.operands[0]
-                assert isinstance(label, ptx.Label)
-                taken = _goes(guard, known)
-                if taken is None and not self._returns(polls, k + 1, dict(known), left, set(varying), written):
-                    return False
-                if taken is not False:
-                    k = function.labels[label.name]
-                    continue
-            elif name not in QUIET:
-                if not only_computes(statement):
-                    return find_trap(function, k) is not None
-                used = {r.index for r in read_registers(statement)}
-                written |= targets
-                varying = varying | targets if used & (varying | targets) else varying - targets
-                _compute(statement, known)
-            k += 1
-        return False
+        if place >= len(function.body):
+            return None
+        statement = function.body[place]
+        if find_fault(statement) is not None:  # a mistake, if it is ever executed
+            return None
+        name, guard = statement.opcode[0], statement.guard
+        targets = {r.index for r in written_registers(statement)}
+        if statement.opcode[:2] in POLLS and guard is None and statement.operands[1:] == self.poll.operands[1:]:
+            known |= dict.fromkeys(targets, 0)
+            return Step((place + 1,), writes=targets, is_attempt=True)
+        if name == "trap":
+            return Step(() if guard is None else (place + 1,))
+        if name == "bra":
+            label = statement.operands[0]
+            assert isinstance(label, ptx.Label)
+            taken, target = _goes(guard, known), function.labels[label.name]
+            return Step((place + 1, target) if taken is None else (target if taken else place + 1,))
+        if name in QUIET:
+            return Step((place + 1,))
+        if not only_computes(statement):
+            return Step(()) if find_trap(function, place) is not None else None
+        used = {r.index for r in read_registers(statement)}
+        _compute(statement, known)
+        return Step((place + 1,), used, targets)
+
+    def asks_the_same(self, known: Known, written: AbstractSet[int]) -> bool:
+        """Whether the operands of the next poll are those in ``fixed``."""
+        fixed = self.fixed
+        return fixed is None or all(known.get(r) == fixed.get(r) is not None for r in self.asked & written)
 
     def is_noticed(self, ways: Iterable[Known]) -> bool:
         """Whether something after the loop depends on what failed iterations left in registers. ``ways`` are what is
