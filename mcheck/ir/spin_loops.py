@@ -2,8 +2,8 @@
 
 One iteration, the one that succeeds, stands for any number of them if three things hold. A failed attempt is repeated:
 every path from it leads back, and does nothing but compute, so that no other thread can see it. It asks the same again.
-And what failed attempts leave in registers decides nothing afterwards. ``find_way_back`` decides the first two, for
-code of any form; the third is a matter of liveness, which its callers add:
+And what failed attempts leave in registers decides nothing afterwards. ``SpinLoop`` decides the first two, for code of
+any form; the third is a matter of liveness, which its users add:
 
 * ``mcheck.engines.protocol.analysis.polling`` asks about the operations of a program, whose operands have values;
 * ``mcheck.simt.execution.polling_loops`` about the statements of a PTX module, whose operands are registers, and
@@ -12,8 +12,12 @@ code of any form; the third is a matter of liveness, which its callers add:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
+from dataclasses import field
 from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from mcheck.base.records import dataclass
 
 R = TypeVar("R")
 """A register."""
@@ -32,12 +36,20 @@ class Step(NamedTuple, Generic[R]):
     """
 
     following: tuple[int, ...]
-    reads: AbstractSet[R] = frozenset()
     writes: AbstractSet[R] = frozenset()
-    same_each_time: bool = False
-    """Whether every iteration computes the same here if the operands are the same in every iteration."""
     is_attempt: bool = False
     """Whether it attempts the same as the attempt in question."""
+
+
+class Computation(NamedTuple, Generic[R]):
+    """A computation, which gives equal results if ``what`` is equal and the registers hold the same.
+
+    ``what`` is ``None`` if its results may differ even so.
+    """
+
+    what: object
+    reads: tuple[R, ...]
+    writes: tuple[R, ...]
 
 
 class Body(Protocol[R]):
@@ -55,62 +67,88 @@ class Body(Protocol[R]):
         """
         ...
 
-    def asks_the_same(self, known: dict[R, int], written: AbstractSet[R]) -> bool:
-        """Whether an attempt after these registers were ``written`` asks for the same, as far as values tell."""
+    def computed_before(self, place: int) -> Iterable[Computation[R]]:
+        """The computations directly before a place, in order, which are executed whenever it is reached."""
         ...
 
 
-class _Way(NamedTuple, Generic[R]):
-    """What has happened since the failed attempt."""
+@dataclass(slots=True)
+class SpinLoop(Generic[R]):
+    """What repeats the attempt at ``at``, which writes ``answer``, as long as it fails.
 
-    attempts: tuple[int, ...]
-    written: AbstractSet[R]
-    varying: AbstractSet[R]
-    """The registers that may change in every iteration."""
-    same: AbstractSet[R]
-    """Those that every iteration sets to the same value."""
-
-
-def find_way_back(
-    body: Body[R], at: int, known: dict[R, int], answer: AbstractSet[R], limit: int
-) -> AbstractSet[R] | None:  # fmt: skip
-    """Return the registers that failed attempts leave changed; ``None`` if not all paths lead back to the attempt.
-
-    After the attempt at ``at``, which writes ``answer``, these registers are ``known``. ``limit`` bounds the
-    instructions of a path.
+    A path back has at most ``limit`` instructions.
     """
-    nothing: AbstractSet[R] = frozenset()
-    left: set[R] = set()
-    found = _leads_back(body, at + 1, dict(known), limit, _Way((at,), nothing, answer, nothing), left)
-    return left if found else None
 
+    body: Body[R]
+    at: int
+    answer: AbstractSet[R]
+    limit: int
+    _written: set[R] = field(default_factory=set)
+    _repeated: set[tuple[int, frozenset[R]]] = field(default_factory=set)
+    """The attempts that are reached, with the registers that say what is attempted and may have changed."""
 
-def _leads_back(body: Body[R], place: int, known: dict[R, int], limit: int, way: _Way[R], left: set[R]) -> bool:
-    """Return whether all paths from a place lead back; add to ``left`` what they leave in registers."""
-    attempts, written, varying, same = way
-    for budget in range(limit - 1, -1, -1):
-        if place in attempts:
-            left |= written - same
-            return body.asks_the_same(known, written) and not body.asked & varying
-        step = body.step(place, known)
-        if step is None:
+    def leads_back(self, known: dict[R, int]) -> bool:
+        """Return whether all paths lead back to the attempt, after which these registers are ``known``."""
+        loop = SpinLoop(self.body, self.at, self.answer, self.limit)
+        if not loop._follow(self.at + 1, dict(known), self.limit, (self.at,), frozenset(), known):
             return False
-        if step.is_attempt:
-            if body.asked & varying:
+        self._written |= loop._written
+        self._repeated |= loop._repeated
+        return True
+
+    def _follow(
+        self, place: int, known: dict[R, int], limit: int, attempts: tuple[int, ...], written: frozenset[R],
+        first: dict[R, int],
+    ) -> bool:  # fmt: skip
+        for left in range(limit - 1, -1, -1):
+            if place in attempts:
+                self._reach(place, known, written, first)
+                return True
+            step = self.body.step(place, known)
+            if step is None:
                 return False
-            attempts, written = (*attempts, place), written | step.writes
-        elif step.same_each_time and step.reads <= same:
-            same |= step.writes
-            varying -= step.writes
-        else:
-            varies = step.reads & (varying | step.writes)
-            varying = varying | step.writes if varies else varying - step.writes
-            same -= step.writes
+            if step.is_attempt:
+                self._reach(place, known, written, first)
+                attempts = (*attempts, place)
             written |= step.writes
-        if not step.following:
-            return True
-        *others, place = step.following
-        now = _Way(attempts, written, varying, same)
-        if not all(_leads_back(body, other, dict(known), budget, now, left) for other in others):
-            return False
-    return False
+            if not step.following:
+                return True
+            *others, place = step.following
+            if not all(self._follow(other, dict(known), left, attempts, written, first) for other in others):
+                return False
+        return False
+
+    def _reach(self, place: int, known: dict[R, int], written: frozenset[R], first: dict[R, int]) -> None:
+        """Note an attempt; registers that are known to hold what they held at the ``first`` one have not changed."""
+        kept = {r for r in first.keys() - self.answer if known.get(r) == first[r]}
+        self._written |= written
+        self._repeated.add((place, frozenset(self.body.asked & (written | self.answer) - kept)))
+
+    def left_behind(self) -> AbstractSet[R] | None:
+        """Return the registers that failed attempts leave changed; ``None`` if they do not ask the same each time.
+
+        A register that is computed anew before every attempt, in the same way from what no attempt changes, is not.
+        """
+        numbers: dict[object, int] = {}
+        first = self._values_before(self.at, numbers)
+        same = set(first)
+        for place in {place for place, _ in self._repeated} - {self.at}:
+            here = self._values_before(place, numbers)
+            same = {r for r in same if here.get(r) == first[r]}
+        if any(asked - same for _, asked in self._repeated):
+            return None
+        return self._written - same
+
+    def _values_before(self, place: int, numbers: dict[object, int]) -> dict[R, tuple[int, int]]:
+        """Return, by number, the values that are computed directly before a place from what no attempt changes."""
+        values: dict[R, tuple[int, int]] = {}
+        changing = self._written | self.answer
+        for what, reads, writes in self.body.computed_before(place):
+            fixed = what is not None and all(r in values or r not in changing for r in reads)
+            number = numbers.setdefault((what, reads, *map(values.get, reads)), len(numbers))
+            for k, r in enumerate(writes):
+                if fixed:
+                    values[r] = number, k
+                else:
+                    values.pop(r, None)
+        return values

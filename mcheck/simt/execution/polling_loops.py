@@ -21,7 +21,7 @@ from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.frontend.ptx.lane_arithmetic import divides_by_zero, lane_function, type_bits
 from mcheck.frontend.ptx.register_flow import operand_registers, read_registers, written_registers
 from mcheck.ir.expr import apply_binary
-from mcheck.ir.spin_loops import COMPARISONS, NEGATED, SWAPPED, Step, find_way_back
+from mcheck.ir.spin_loops import COMPARISONS, NEGATED, SWAPPED, Computation, SpinLoop, Step
 from mcheck.simt.execution.traps import find_trap
 
 LOOKAHEAD = 96
@@ -127,6 +127,7 @@ def _find_awaited_sign(
         if other is None:
             continue
         env = {r.index: other for r in operand_registers(operand)}
+        loop.compare_with(env)
         ways = {v: {**given, **env, target.index: v} for v in (0, 1, top - 1, top, top + 1, 2 * top - 1)}
         back = {v: loop.returns(known) for v, known in ways.items()}
         again = {v >= top: returns for v, returns in back.items()}
@@ -137,11 +138,9 @@ def _find_awaited_sign(
     return None
 
 
-def find_awaited(
-    function: ptx.Function, at: int, value: Callable[[ptx.Operand], int | None], *, unchanged: bool = False
-) -> AwaitedValue | None:
+def find_awaited(function: ptx.Function, at: int, value: Callable[[ptx.Operand], int | None]) -> AwaitedValue | None:
     """The condition that the load, or the atomic, at ``at`` is repeated for, with nothing changed but registers;
-    ``value`` gives what operands hold now. With ``unchanged`` it must be evident that they are the same the next time.
+    ``value`` gives what operands hold now.
     """
     statement = function.body[at]
     target = statement.operands[0]
@@ -151,7 +150,7 @@ def find_awaited(
         for r in operand_registers(o)
         if r == o and (v := value(o)) is not None
     }
-    loop = PollingLoop(function, at, given if unchanged else None)
+    loop = PollingLoop(function, at)
     for place in find_tests(function, at):
         test = function.body[place]
         left, right = test.operands[1:3]
@@ -168,6 +167,7 @@ def find_awaited(
             for r in operand_registers(o)
             if (v := value(o)) is not None
         }
+        loop.compare_with(env)
         number = _number(other, kind, size)
         probes = {(number + d) & (1 << size) - 1 for d in (-1, 0, 1)} | {0, 1, (1 << size) - 1}
         ways = {v: {**given, **env, target.index: v} for v in probes}
@@ -220,24 +220,22 @@ def _only_reader(function: ptx.Function, register: ptx.Register, place: int) -> 
 
 
 class PollingLoop:
-    """The loop around the poll, load or atomic at ``at``, if there is one.
+    """The loop around the poll, load or atomic at ``at``, if there is one."""
 
-    Its operands must be those in ``fixed`` each time, or not written at all. ``left_behind`` are the registers that
-    its failed iterations write.
-    """
-
-    def __init__(self, function: ptx.Function, at: int, fixed: Known | None = None) -> None:
-        self.function, self.at, self.fixed = function, at, fixed
+    def __init__(self, function: ptx.Function, at: int) -> None:
+        self.function, self.at = function, at
         self.poll = function.body[at]
-        self.asked: AbstractSet[int] = {r.index for o in self.poll.operands[1:] for r in operand_registers(o)}
-        self.left_behind: set[int] = set()
+        self._operands = {r.index for o in self.poll.operands[1:] for r in operand_registers(o)}
+        self.asked: AbstractSet[int] = self._operands
+        self._loop = SpinLoop(self, at, {r.index for r in written_registers(self.poll)}, LOOKAHEAD)
+
+    def compare_with(self, registers: Iterable[int]) -> None:
+        """Take these registers for what the answer of the poll is compared with."""
+        self.asked = self._operands | set(registers)
 
     def returns(self, known: Known) -> bool:
         """Whether a poll after which these registers are ``known`` is repeated, with nothing done but computation."""
-        answer = {r.index for r in written_registers(self.poll)}
-        found = find_way_back(self, self.at, known, answer, LOOKAHEAD)
-        self.left_behind |= found or set()
-        return found is not None
+        return self._loop.leads_back(known)
 
     def step(self, place: int, known: Known) -> Step[int] | None:
         """A step of a failed iteration (``mcheck.ir.spin_loops.Body``); traps end the thread."""
@@ -263,21 +261,29 @@ class PollingLoop:
             return Step((place + 1,))
         if not only_computes(statement):
             return Step(()) if find_trap(function, place) is not None else None
-        used = {r.index for r in read_registers(statement)}
         _compute(statement, known)
-        return Step((place + 1,), used, targets)
+        return Step((place + 1,), targets)
 
-    def asks_the_same(self, known: Known, written: AbstractSet[int]) -> bool:
-        """Whether the operands of the next poll are those in ``fixed``."""
-        fixed = self.fixed
-        return fixed is None or all(known.get(r) == fixed.get(r) is not None for r in self.asked & written)
+    def computed_before(self, place: int) -> Iterable[Computation[int]]:
+        """The computations directly before a place (``mcheck.ir.spin_loops.Body``)."""
+        body, start, labels = self.function.body, place, set(self.function.labels.values())
+        while start and start not in labels and body[start - 1].guard is None and only_computes(body[start - 1]):
+            start -= 1
+        for statement in body[start:place]:
+            special = any(isinstance(o, ptx.Special) for o in statement.operands)  # a clock, perhaps
+            what = None if special else (statement.opcode, statement.operands[1:])
+            reads, writes = read_registers(statement), written_registers(statement)
+            yield Computation(what, tuple(r.index for r in reads), tuple(r.index for r in writes))
 
     def is_noticed(self, ways: Iterable[Known]) -> bool:
         """Whether something after the loop depends on what failed iterations left in registers. ``ways`` are what is
         known after a poll that succeeds. A value that is only computed with is no such thing, nor is a trap.
         """
         ways = [*ways]
-        todo = [(self.at + 1, frozenset(self.left_behind - self._recomputed()), known, LOOKAHEAD) for known in ways]
+        left_behind = self._loop.left_behind()
+        if left_behind is None:  # another object may be polled the next time
+            return True
+        todo = [(self.at + 1, frozenset(left_behind), known, LOOKAHEAD) for known in ways]
         seen = set()
         while todo:
             k, old, known, left = todo.pop()
@@ -306,19 +312,6 @@ class PollingLoop:
                 known = {r: v for r, v in known.items() if r not in targets} if left else {}
             todo += [(way, old, known, max(left - 1, 0)) for way in following]
         return False
-
-    def _recomputed(self) -> set[int]:
-        """The registers that are computed directly before each poll, from what no iteration changes."""
-        body, start, labels = self.function.body, self.at, set(self.function.labels.values())
-        while start and start not in labels and body[start - 1].guard is None and only_computes(body[start - 1]):
-            start -= 1
-        same: set[int] = set()
-        for statement in body[start : self.at]:
-            used = {r.index for r in read_registers(statement)}
-            special = any(isinstance(o, ptx.Special) for o in statement.operands)  # a clock, perhaps
-            targets = {r.index for r in written_registers(statement)}
-            same = same - targets if special or used & (self.left_behind - same) else same | targets
-        return same
 
     def _following(self, k: int, known: Known, *, used: bool) -> list[int] | None:
         """The places after ``k``; ``None`` if what is ``used`` there, something left behind, makes a difference."""

@@ -6,7 +6,7 @@ wait for the same phase follows leads to the same state either way. Neither need
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable
 
 from mcheck.base.records import dataclass
 from mcheck.ir import ops
@@ -17,7 +17,7 @@ from mcheck.ir.expr import Binary, Const, Expr, Reg, Unary
 from mcheck.ir.liveness import defined_and_used, is_any_live
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Thread
-from mcheck.ir.spin_loops import COMPARISONS, NEGATED, Step, find_way_back
+from mcheck.ir.spin_loops import COMPARISONS, NEGATED, Computation, SpinLoop, Step
 
 MAX_DISTANCE = 64
 """How far after a poll its use is searched."""
@@ -32,8 +32,10 @@ def is_spin_loop(thread: Thread, pc: int, asked: frozenset[str] = frozenset()) -
     op = thread.code[pc]
     if not isinstance(op, ops.MbarrierWait) or op.dst is None or op.guard is not None:
         return False
-    body = _ThreadBody(thread, pc, defined_and_used(op)[1])
-    changed = find_way_back(body, pc, {op.dst.name: 0}, {op.dst.name}, MAX_DISTANCE)
+    loop = SpinLoop(_ThreadBody(thread, frozenset(defined_and_used(op)[1])), pc, {op.dst.name}, MAX_DISTANCE)
+    if not loop.leads_back({op.dst.name: 0}):
+        return False
+    changed = loop.left_behind()
     return changed is not None and not is_any_live(thread, pc, set(changed), set(asked))
 
 
@@ -42,8 +44,7 @@ class _ThreadBody:
     """The operations around a poll (``mcheck.ir.spin_loops.Body``)."""
 
     thread: Thread
-    pc: int
-    asked: set[str]
+    asked: frozenset[str]
 
     def step(self, place: int, known: dict[str, int]) -> Step[str] | None:
         code = self.thread.code
@@ -59,20 +60,18 @@ class _ThreadBody:
         if not isinstance(op, ops.Alu) or not runs:
             return Step((place + 1,))
         propagate(op, known)
-        plain = op.op not in UNCOMPUTED and all(isinstance(src, Const | Reg) for src in op.srcs)
-        reads = {name for src in op.srcs for name in registers_of(src)}
-        writes = {r.name for r in op.dsts if r is not None}
-        always = plain and op.guard is None and _dominates(code, place + 1, self.pc)
-        return Step((place + 1,), reads, writes, same_each_time=always)
+        return Step((place + 1,), {r.name for r in op.dsts if r is not None})
 
-    def asks_the_same(self, _known: dict[str, int], _written: AbstractSet[str]) -> bool:
-        """Its operands are those that the poll reads, which ``asked`` has."""
-        return True
-
-
-def _dominates(code: tuple[Op, ...], k: int, pc: int) -> bool:
-    """Return whether every path to ``pc`` leads through ``k``."""
-    return k <= pc and not any(isinstance(op, ops.Label | ops.Branch) for op in code[k:pc])
+    def computed_before(self, place: int) -> Iterable[Computation[str]]:
+        code, start = self.thread.code, place
+        while start and code[start - 1].facets.computes and not isinstance(code[start - 1], ops.Label):
+            start -= 1
+        for op in code[start:place]:
+            what = None
+            if isinstance(op, ops.Alu) and op.guard is None and op.op not in UNCOMPUTED:
+                what = op.op, op.type, op.src_type, op.srcs
+            defined, used = defined_and_used(op)
+            yield Computation(what, tuple(sorted(used)), tuple(sorted(defined)))
 
 
 def find_awaited_value(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> tuple[str, Expr, str | None] | None:
