@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from mcheck.base.records import dataclass
@@ -28,7 +27,7 @@ class Copying:
     parts: tuple[Copying, ...] = ()
     state: str = ""
     read_from: str = ""
-    """The attribute or property that has the value to copy, if it is another one."""
+    """The property that has the value to copy, if it is another one."""
 
 
 SHARED = Copying("shared")
@@ -49,8 +48,8 @@ def state(name: str) -> Copying:
 
 
 def read_from(name: str, part: Copying) -> Copying:
-    """What another attribute or property of the original holds, copied as ``part``."""
-    return replace(part, read_from=name)
+    """What another property of the original holds, copied as ``part``, unless the attribute is ``None``."""
+    return Copying("property", (part,), read_from=name)
 
 
 def optional(part: Copying) -> Copying:
@@ -112,6 +111,7 @@ VALUE = Attribute(SHARED, PLAIN)
 
 _DECLARED: dict[type[Any], Mapping[str, Attribute]] = {}
 _BY_NAME: dict[str, type[Any]] = {}
+_COPIERS: dict[type[Any], Copier] = {}
 _SCOPE: dict[str, Any] = {"_new": object.__new__}
 """What compiled copiers refer to, each other included."""
 
@@ -158,7 +158,7 @@ def _check_complete(name: str, held: Any, attributes: Mapping[str, Attribute]) -
 
 def copier_of(cls: type[Any]) -> Copier:
     """Return the compiled copier of a class of states."""
-    found = _SCOPE.get(_copier_name(cls.__name__))
+    found = _COPIERS.get(cls)
     return _compile(cls) if found is None else found
 
 
@@ -175,12 +175,12 @@ def _compile(cls: type[Any]) -> Copier:
     ]  # fmt: skip
     for attribute, declared in _DECLARED[cls].items():
         if declared.copied != REMADE:
-            value = f"o.{declared.copied.read_from or attribute}"
-            lines.append(f" out.{attribute} = {_text(declared.copied, value, 0)}")
+            lines.append(f" out.{attribute} = {_text(declared.copied, f'o.{attribute}', 0)}")
     _SCOPE[cls.__name__] = cls
     _SCOPE.setdefault("_refer", _copy_reference)
     exec("\n".join([*lines, " return out"]), _SCOPE)  # noqa: S102 - made of names of attributes
     copier: Copier = _SCOPE[name]
+    _COPIERS[cls] = copier
     for other in dict.fromkeys(x for declared in _DECLARED[cls].values() for x in _states_in(declared.copied)):
         copier_of(_BY_NAME[other])
     return copier
@@ -198,6 +198,8 @@ def _text(copying: Copying, value: str, depth: int) -> str:
             return f"_refer({value}, made)"
         case "state":
             return f"{_copier_name(copying.state)}({value}, made)"
+        case "property":
+            return f"None if {value} is None else {_text(copying.parts[0], f'o.{copying.read_from}', depth)}"
         case "optional":
             return f"None if {value} is None else {_text(copying.parts[0], value, depth)}"
         case "list":

@@ -72,13 +72,13 @@ def attribute(copied: declared_state.Copying) -> Attribute:
 
 @pytest.fixture(autouse=True)
 def tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_DECLARED", "_BY_NAME", "_SCOPE"):
+    for name in ("_DECLARED", "_BY_NAME", "_COPIERS", "_SCOPE"):
         monkeypatch.setattr(declared_state, name, dict(getattr(declared_state, name)))
     declare_state(
         Leaf,
         number=VALUE,
         names=attribute(SHALLOW),
-        merged_into=attribute(read_from("last", optional(state("Leaf")))),
+        merged_into=attribute(read_from("last", state("Leaf"))),
     )
     leaves = listed(state("Leaf"))
     declare_state(

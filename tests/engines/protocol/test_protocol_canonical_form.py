@@ -200,7 +200,8 @@ def test_only_names_that_are_said_to_be_rotated_depend_on_the_rotation(monkeypat
 
     for naming in list(NAMES):
         monkeypatch.setitem(NAMES, naming, watched(naming))
-    monkeypatch.setattr("mcheck.engines.protocol.reduction.derived_forms._FORMERS", {})
+    for cache in ("_FORMERS", "INLINE"):
+        monkeypatch.setattr(f"mcheck.engines.protocol.reduction.derived_forms.{cache}", {})
     for turned in (UNROTATED, RotatedNames(rotation, 1)):
         b = builder(m, turned, kinds)
         former_of(Machine, frozenset((by.AGENTS,)))(b, m, None)

@@ -11,7 +11,6 @@ from mcheck.base.declared_state import (
     Attribute,
     Unnamed,
     declare_state,
-    optional,
     read_from,
     state,
 )
@@ -74,7 +73,7 @@ declare_state(
     slot=NUMBER,
     time=NUMBER,
     stand_in=Attribute(
-        read_from("representative", optional(state("Entry"))),
+        read_from("representative", state("Entry")),
         Unnamed("the event that it was merged into is named instead"),
     ),
 )

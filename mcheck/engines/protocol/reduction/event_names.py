@@ -17,11 +17,10 @@ from mcheck.engines.protocol.incremental.indistinguishable import find_pinned as
 from mcheck.engines.protocol.incremental.sorts import rename_addresses
 from mcheck.engines.protocol.incremental.window import Window
 from mcheck.engines.protocol.reduction.completion_classes import CompletionClasses
-from mcheck.engines.protocol.reduction.derived_forms import Part, former_of, names
+from mcheck.engines.protocol.reduction.derived_forms import Part, former_of, inline_names
 from mcheck.engines.protocol.reduction.event_merging import find_pinned_events
 from mcheck.engines.protocol.state.address_names import AddressNames
 from mcheck.engines.protocol.state.naming import EDGES, EVENT_SETS, LIVE_EVENT, RELATION, SORT
-from mcheck.events.event import Event
 
 if TYPE_CHECKING:
     import numpy as np
@@ -178,15 +177,8 @@ class EventNames:
         return ENTRY_FORM(self, e, None)
 
 
-@names(SORT)
-def _sort(b: EventNames, sort: int, _e: Entry, _: object) -> object:
-    return b.sorts[sort]
-
-
-@names(LIVE_EVENT)
-def _live_event(b: EventNames, event: Event, e: Entry, _: object) -> object:
-    return (b.at(event.address), event.size, b.at(event.virtual)) if e.exact else (), event.op.span
-
+inline_names(SORT, "b.sorts[$]")
+inline_names(LIVE_EVENT, "(b.at($.address), $.size, b.at($.virtual)) if o.exact else (), $.op.span")
 
 ENTRY_FORM = former_of(Entry, frozenset((EDGES,)))
 EDGE_ATTRIBUTES = tuple(name for name, naming in named_attributes(Entry) if naming == EDGES)

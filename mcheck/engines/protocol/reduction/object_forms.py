@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from mcheck.base.declared_state import WRITTEN_OUT
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.incremental.entries import Entry
-from mcheck.engines.protocol.reduction.derived_forms import Part, names
+from mcheck.engines.protocol.reduction.derived_forms import Part, inline_names, names
 from mcheck.engines.protocol.reduction.form_builder import FormBuilder
 from mcheck.engines.protocol.state import naming as by
 from mcheck.engines.protocol.state.access_history import History, LaneOwners, Lanes, Record
@@ -39,16 +39,16 @@ def _first(pair: tuple[object, ...]) -> int:
 
 # --- values of every class ------------------------------------------------------------------------------------------
 
-names(by.SEQUENCE)(lambda _b, value, _o, _c: tuple(value))
-names(by.SET)(lambda _b, value, _o, _c: frozenset(value))
-names(WRITTEN_OUT)(lambda _b, value, _o, _c: repr(value))
-names(by.COUNT)(lambda _b, value, _o, _c: len(value))
-names(by.PRESENCE)(lambda _b, value, _o, _c: value is not None)
-names(by.ADDRESS)(lambda b, value, _o, _c: b.at(value))
-names(by.EVENTS)(lambda b, value, _o, _c: b.names.name(value))
-names(by.ENTRIES)(lambda b, value, _o, _c: b.events(value))
-names(by.TIME)(lambda b, value, _o, _c: b.time(value))
-names(by.SOURCE)(lambda _b, value, _o, _c: value.op.span)
+inline_names(by.SEQUENCE, "tuple($)")
+inline_names(by.SET, "frozenset($)")
+inline_names(WRITTEN_OUT, "repr($)")
+inline_names(by.COUNT, "len($)")
+inline_names(by.PRESENCE, "$ is not None")
+inline_names(by.ADDRESS, "b.at($)")
+inline_names(by.EVENTS, "b.names.name($)")
+inline_names(by.ENTRIES, "b.events($)")
+inline_names(by.TIME, "b.time($)")
+inline_names(by.SOURCE, "$.op.span")
 
 
 @names(by.EVENTS_BY_KEY)
@@ -59,24 +59,18 @@ def _events_by_key(b: FormBuilder, masks: EventMasks, _m: Machine, _: object) ->
 # --- operations on synchronisation objects ----------------------------------------------------------------------------
 
 
+inline_names(by.SIGNALLED_OBJECT, "b.bars.get($)")
+inline_names(by.FOOTPRINT, "$.op.span, $.size, b.at($.address)")
+
+
 @names(by.STEP)
 def _step(b: FormBuilder, step: int, d: SyncOperation, _: object) -> object:
     return bisect_left(b.steps.get(d.agent, []), step)
 
 
-@names(by.FOOTPRINT)
-def _footprint(b: FormBuilder, event: Event, _d: SyncOperation, _: object) -> object:
-    return event.op.span, event.size, b.at(event.address)
-
-
 @names(by.PHASE)
 def _phase(_b: FormBuilder, phase: int, _d: SyncOperation, present: int) -> object:
     return phase - present
-
-
-@names(by.SIGNALLED_OBJECT)
-def _signalled_object(b: FormBuilder, signal: int, _d: SyncOperation, _: object) -> object:
-    return b.bars.get(signal)
 
 
 @names(by.REORDERABLE)
@@ -261,7 +255,7 @@ def _word_operations(b: FormBuilder, dones: Dones, word: Word, _: object) -> obj
     return b.operations(b.open(dones), len(word.writes))
 
 
-names(by.FOUND_PLACE)(lambda _b, position, _o, _c: position >= 0)
+inline_names(by.FOUND_PLACE, "$ >= 0")
 
 
 # --- signals --------------------------------------------------------------------------------------------------------
@@ -278,7 +272,7 @@ def _queue(_b: FormBuilder, queue: deque[tuple[int, int, int]], m: Machine, _: o
     return tuple(place.get(key, -1) for key in queue)
 
 
-names(by.SIGNAL_KEY)(lambda _b, key, _o, _c: key[2])
+inline_names(by.SIGNAL_KEY, "$[2]")
 
 
 @names(by.COMPLETED_ACCESSES)
@@ -371,7 +365,7 @@ def _contents(b: FormBuilder, memory: Memory, m: Machine, _: object) -> object:
 
 # --- what the events to come are related to -------------------------------------------------------------------------
 
-names(by.WINDOW)(lambda b, _w, _m, _c: b.names.window)
+inline_names(by.WINDOW, "b.names.window")
 
 
 @names(by.PROGRAM_ORDER)
