@@ -6,6 +6,20 @@ from collections.abc import Iterable
 from dataclasses import field, replace
 from typing import Any
 
+from mcheck.base.declared_state import (
+    IN_OWNER,
+    SHALLOW,
+    SHARED,
+    VALUE,
+    WRITTEN_OUT,
+    Attribute,
+    Naming,
+    Unnamed,
+    copier_of,
+    declare_state,
+    mapped,
+    state,
+)
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
 from mcheck.events.event import Event, Misstep, Path, ends_pending_waits
@@ -32,9 +46,6 @@ class Groups:
     committed: list[tuple[AsyncRecord, ...]] = field(default_factory=list)
     covered_by_signal: int = 0
     """How many of those that are open an mbarrier tells of: what follows may be ordered behind them."""
-
-    def copy(self) -> Groups:
-        return Groups(list(self.open), list(self.committed), self.covered_by_signal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,34 +105,8 @@ class State:
         del self.events[length:]
 
     def fork(self) -> State:
-        return State(
-            self.registers.copy(),
-            self.pc,
-            list(self.events),
-            list(self.constraints),
-            dict(self.known),
-            set(self.unequal),
-            dict(self.facts),
-            self.ctrl,
-            dict(self.visits),
-            {k: g.copy() for k, g in self.groups.items()},
-            list(self.cp_async),
-            list(self.piped),
-            list(self.completes),
-            list(self.tracked),
-            self.cluster_arrived,
-            self.order,
-            self.instruction,
-            self.effects,
-            self.forked,
-            self.arrived,
-            self.ended,
-            self.stuck,
-            self.misstep,
-            dict(self.fixed),
-            self.idle,
-            self.fences,
-        )
+        forked: State = copier_of(State)(self, {})
+        return forked
 
     def end_iteration(self, position: int, here: tuple[object, int]) -> None:
         """Record that an iteration has ended and may be repeated: ``here`` is what holds at the loop head."""
@@ -259,6 +244,54 @@ class State:
                 return term
             term = a
         return ("?",)
+
+
+REGISTERS = Naming("registers that matter", rotated=True)
+CONSTRAINTS = Naming("constraints on values that matter")
+KNOWN_READS = Naming("values of reads that matter")
+GROUPS = Naming("groups of asynchronous operations", rotated=True)
+TRACKED_COPIES = Naming("copies that an arrive will track", rotated=True)
+ISSUED = Naming("operations issued to the pipe", rotated=True)
+COMPLETIONS = Naming("number of completions that no step has used yet")
+TRACKED = Naming("number of tracked events that no step has used yet")
+OF_PATHS = Unnamed("read where whole paths are followed; the protocol engine has its own")
+ASKED_OF_EVENTS = Unnamed("numbers events, of which the window has those that matter")
+
+declare_state(
+    Groups,
+    open=Attribute(SHALLOW, IN_OWNER),
+    committed=Attribute(SHALLOW, IN_OWNER),
+    covered_by_signal=Attribute(SHARED, IN_OWNER),
+)
+declare_state(
+    State,
+    registers=Attribute(SHALLOW, REGISTERS),
+    pc=Attribute(SHARED, OF_PATHS),
+    events=Attribute(SHALLOW, ASKED_OF_EVENTS),
+    constraints=Attribute(SHALLOW, CONSTRAINTS),
+    known=Attribute(SHALLOW, KNOWN_READS),
+    unequal=Attribute(SHALLOW, WRITTEN_OUT),
+    facts=Attribute(SHALLOW, WRITTEN_OUT),
+    ctrl=Attribute(SHARED, OF_PATHS),
+    visits=Attribute(SHALLOW, OF_PATHS),
+    groups=Attribute(mapped(state("Groups")), GROUPS),
+    cp_async=Attribute(SHALLOW, TRACKED_COPIES),
+    piped=Attribute(SHALLOW, ISSUED),
+    completes=Attribute(SHALLOW, COMPLETIONS),
+    tracked=Attribute(SHALLOW, TRACKED),
+    cluster_arrived=VALUE,
+    order=Attribute(SHARED, ASKED_OF_EVENTS),
+    instruction=Attribute(SHARED, ASKED_OF_EVENTS),
+    effects=Attribute(SHARED, OF_PATHS),
+    forked=VALUE,
+    arrived=Attribute(SHARED, OF_PATHS),
+    ended=VALUE,
+    stuck=Attribute(SHARED, WRITTEN_OUT),
+    misstep=Attribute(SHARED, WRITTEN_OUT),
+    fixed=Attribute(SHALLOW, WRITTEN_OUT),
+    idle=Attribute(SHARED, OF_PATHS),
+    fences=Attribute(SHARED, ASKED_OF_EVENTS),
+)
 
 
 def _equality(term: Term) -> tuple[Term, int, bool] | None:

@@ -68,6 +68,10 @@ AFTER:
         ("setp.eq.u32 %p1, %r1, 0; st.global.u32 [%rd1+4], 1; @%p1 bra AGAIN;", None),
         ("setp.eq.u32 %p1, %r1, 0; add.u64 %rd1, %rd1, 4; @%p1 bra AGAIN;", None),
         ("setp.eq.u32 %p1, %r1, 0; @%p1 bra AFTER;", None),
+        ("setp.eq.u32 %p1, %r1, 0; mov.u64 %rd1, %rd2; @%p1 bra AGAIN;", None),
+        ("setp.eq.u32 %p1, %r1, 0; add.u64 %rd2, %rd1, 4; mov.u64 %rd1, %rd2; @%p1 bra AGAIN;", None),
+        ("setp.eq.u32 %p1, %r1, 0; cvt.u64.u32 %rd1, %r1; @%p1 bra AGAIN;", None),
+        ("setp.lt.s32 %p1, %r1, %r2; add.u32 %r2, %r2, 1; @%p1 bra AGAIN;", None),
     ],
 )
 def test_what_a_loop_waits_for(body: str, wanted: tuple[str, int, bool] | None) -> None:
@@ -292,3 +296,53 @@ def test_a_store_after_failed_polls_is_not_overlooked(poll: str) -> None:
     launch = {"grid": 1, "block": 4}
     assert check(COUNTED.format(poll=poll, failed=COUNT, behind=STORE), launch).verdict in ("bounded", "unknown")
     assert check(COUNTED.format(poll=poll, failed=COUNT, behind=""), launch).verdict == "proved"
+
+
+TWO = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry two(.param .u64 from, .param .u64 to) {{
+  .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
+  .shared .align 16 .b8 tile[64];
+  .shared .align 8 .b64 bars[2];
+  ld.param.u64 %rd1, [from];
+  ld.param.u64 %rd2, [to];
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 ret;
+  mov.u32 %r2, bars;
+  add.u32 %r3, %r2, 8;
+  mov.u32 %r6, tile;
+  mbarrier.init.shared::cta.b64 [%r2], 1;
+  mbarrier.init.shared::cta.b64 [%r3], 1;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 64;
+  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r6], [%rd1], 64, [%r2];
+  mov.u32 %r4, %r2;
+AGAIN:
+  {first}
+  mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r4], 0;
+  {failed}
+  @!%p2 bra AGAIN;
+  ld.shared.u32 %r7, [tile];
+  st.global.u32 [%rd2], %r7;
+  ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "failed", "verdict"),
+    [
+        ("", "", "proved"),
+        ("mov.u32 %r4, %r2;", "mov.u32 %r4, 0;", "proved"),
+        ("", "mov.u32 %r4, %r3;", "unknown"),
+        ("", "add.u32 %r5, %r4, 8; mov.u32 %r4, %r5;", "unknown"),
+    ],
+)
+def test_a_poll_that_goes_on_to_another_mbarrier_is_no_wait(first: str, failed: str, verdict: str) -> None:
+    """A copy completes the first mbarrier and nothing the second one."""
+    read = parse_module(TWO.format(first=first, failed=failed))
+    buffers = {"0": {"buffer": 64}, "1": {"buffer": 4}}
+    given = build_launch(read, from_object({"grid": [1, 1, 1], "block": [32, 1, 1], "params": buffers}))
+    found = answer_launch(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
+    assert found.verdict == verdict

@@ -254,7 +254,7 @@ def test_a_swap_that_is_asked_for_again_is_the_same(body: str, wanted: bool) -> 
     def value(operand: ptx.Operand) -> int | None:
         return operand.value if isinstance(operand, ptx.Immediate) else 5
 
-    found = find_awaited(function, at, value, unchanged=True)
+    found = find_awaited(function, at, value)
     assert isinstance(found, AwaitedValue) is wanted
 
 

@@ -140,8 +140,8 @@ def ask(body: str, *, ctas: int = 2) -> Answer:
 @pytest.mark.parametrize(
     ("body", "verdict"),
     [
-        (EVERYONE, "bounded"),
-        (FENCED, "bounded"),
+        (EVERYONE, "proved"),
+        (FENCED, "proved"),
         (LEADER, "proved"),
         (SEMAPHORE, "bounded"),
         (GRID, "proved"),
@@ -150,7 +150,7 @@ def ask(body: str, *, ctas: int = 2) -> Answer:
     ids=["everyone", "fenced", "leader", "semaphore", "grid", "last"],
 )
 def test_what_is_right_is_clean(body: str, verdict: str) -> None:
-    """Of 256 polls of one word some orders are not followed; whoever comes last is a path of its own."""
+    """256 polls of one word wait for one value each; whoever comes last is a path of its own."""
     found = ask(body)
     assert (found.verdict, found.findings) == (verdict, ()), found.reason
 

@@ -1,15 +1,16 @@
 """Polling loops: loops that only repeat a poll or a load until it succeeds, however they are spelled.
 
-Why one iteration, the one that succeeds, stands for any number of them: a failed iteration does nothing but read and
-compute, so other threads cannot see it; it polls the same object for the same phase or value again; and what it leaves
-in registers decides nothing after the loop. So the state behind the loop is the same however often it failed, but for
-registers that nothing depends on. ``PollingLoop`` asks for the three in turn. ``mcheck.engines.protocol.analysis``
-asks the same of operations (``polling.is_spin_loop``), which have values where statements have names.
+``mcheck.ir.spin_loops`` says why one iteration stands for any number of them, and finds the way from a failed attempt
+back to it. What a module needs besides: which values end a loop around a load, which is found out by trying some
+(``find_awaited``), and whether something after the loop depends on what failed iterations left in registers
+(``PollingLoop.is_noticed``). So the state after the loop is the same however often it failed, but for registers that
+nothing depends on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.frontend.ptx.lane_arithmetic import divides_by_zero, lane_function, type_bits
 from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir.expr import apply_binary
+from mcheck.ir.spin_loops import COMPARISONS, NEGATED, SWAPPED, Computation, SpinLoop, Step
 from mcheck.isa.kinds import JUMPS, Kind
 from mcheck.simt.execution.traps import find_trap
 
@@ -60,11 +62,6 @@ class AwaitedValue:
     def accepts(self, value: int) -> bool:
         """Whether this value ends the loop."""
         return bool(apply_binary(self.operator, _number(value, self.type, type_bits(self.type)), self.right))
-
-
-PLAIN = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-SWAPPED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def find_tests(function: ptx.Function, at: int) -> list[int]:
@@ -130,6 +127,7 @@ def _find_awaited_sign(
         if other is None:
             continue
         env = {r.index: other for r in operand_registers(operand)}
+        loop.compare_with(env)
         ways = {v: {**given, **env, target.index: v} for v in (0, 1, top - 1, top, top + 1, 2 * top - 1)}
         back = {v: loop.returns(known) for v, known in ways.items()}
         again = {v >= top: returns for v, returns in back.items()}
@@ -140,11 +138,9 @@ def _find_awaited_sign(
     return None
 
 
-def find_awaited(
-    function: ptx.Function, at: int, value: Callable[[ptx.Operand], int | None], *, unchanged: bool = False
-) -> AwaitedValue | None:
+def find_awaited(function: ptx.Function, at: int, value: Callable[[ptx.Operand], int | None]) -> AwaitedValue | None:
     """The condition that the load, or the atomic, at ``at`` is repeated for, with nothing changed but registers;
-    ``value`` gives what operands hold now. With ``unchanged`` it must be evident that they are the same the next time.
+    ``value`` gives what operands hold now.
     """
     statement = function.body[at]
     target = statement.operands[0]
@@ -154,12 +150,12 @@ def find_awaited(
         for r in operand_registers(o)
         if r == o and (v := value(o)) is not None
     }
-    loop = PollingLoop(function, at, given if unchanged else None)
+    loop = PollingLoop(function, at)
     for place in find_tests(function, at):
         test = function.body[place]
         left, right = test.operands[1:3]
         other, kind = value(right if left == target else left), test.opcode.type
-        operator = PLAIN.get(test.opcode.mode)
+        operator = COMPARISONS.get(test.opcode.mode)
         if other is None or operator is None or kind[0] not in "bsu" or not isinstance(target, ptx.Register):
             continue
         operator = operator if left == target else SWAPPED[operator]
@@ -171,6 +167,7 @@ def find_awaited(
             for r in operand_registers(o)
             if (v := value(o)) is not None
         }
+        loop.compare_with(env)
         number = _number(other, kind, size)
         probes = {(number + d) & (1 << size) - 1 for d in (-1, 0, 1)} | {0, 1, (1 << size) - 1}
         ways = {v: {**given, **env, target.index: v} for v in probes}
@@ -221,82 +218,70 @@ def _only_reader(function: ptx.Function, register: ptx.Register, place: int) -> 
 
 
 class PollingLoop:
-    """The loop around the poll, load or atomic at ``at``, if there is one.
+    """The loop around the poll, load or atomic at ``at``, if there is one."""
 
-    Its operands must be those in ``fixed`` each time, or not written at all. ``left_behind`` are the registers that
-    its failed iterations write.
-    """
-
-    def __init__(self, function: ptx.Function, at: int, fixed: Known | None = None) -> None:
-        self.function, self.at, self.fixed = function, at, fixed
+    def __init__(self, function: ptx.Function, at: int) -> None:
+        self.function, self.at = function, at
         self.poll = function.body[at]
-        self.asked = {r.index for o in self.poll.operands[1:] for r in operand_registers(o)}
-        self.left_behind: set[int] = set()
+        self._operands = {r.index for o in self.poll.operands[1:] for r in operand_registers(o)}
+        self.asked: AbstractSet[int] = self._operands
+        self._loop = SpinLoop(self, at, {r.index for r in self.poll.defs}, LOOKAHEAD)
+
+    def compare_with(self, registers: Iterable[int]) -> None:
+        """Take these registers for what the answer of the poll is compared with."""
+        self.asked = self._operands | set(registers)
 
     def returns(self, known: Known) -> bool:
         """Whether a poll after which these registers are ``known`` is repeated, with nothing done but computation."""
-        before = set(self.left_behind)
-        answer = {r.index for r in self.poll.defs}
-        found = self._returns((self.at,), self.at + 1, dict(known), LOOKAHEAD, answer)
-        if not found:
-            self.left_behind = before
-        return found
+        return self._loop.leads_back(known)
 
-    def _returns(
-        self, polls: tuple[int, ...], k: int, known: Known, left: int, varying: set[int],
-        written: frozenset[int] = frozenset(),
-    ) -> bool:  # fmt: skip
-        """Whether all paths from ``k`` on lead back to one of the polls, which poll one phase; ``varying`` are the
-        registers that may change in every iteration, ``written`` those written so far.
-        """
+    def step(self, place: int, known: Known) -> Step[int] | None:
+        """A step of a failed iteration (``mcheck.ir.spin_loops.Body``); traps end the thread."""
         function = self.function
-        while left > 0:
-            left -= 1
-            if k in polls:
-                self.left_behind |= written
-                fixed = self.fixed
-                same = fixed is None or all(known.get(r) == fixed.get(r) is not None for r in self.asked & written)
-                return same and not self.asked & varying
-            if k >= len(function.body):
-                return False
-            statement = function.body[k]
-            if find_fault(statement) is not None:  # a mistake, if it is ever executed
-                return False
-            kind, guard = statement.kind, statement.guard
-            targets = {r.index for r in statement.defs}
-            if kind is Kind.MBARRIER_WAIT and guard is None and statement.operands[1:] == self.poll.operands[1:]:
-                if self.asked & varying:
-                    return False
-                polls = (*polls, k)
-                known |= dict.fromkeys(targets, 0)
-                written |= targets
-            elif kind is Kind.TRAP:
-                return guard is None or self._returns(polls, k + 1, dict(known), left, set(varying), written)
-            elif kind is Kind.BRANCH:
-                label = statement.operands[0]
-                assert isinstance(label, ptx.Label)
-                taken = _goes(guard, known)
-                if taken is None and not self._returns(polls, k + 1, dict(known), left, set(varying), written):
-                    return False
-                if taken is not False:
-                    k = function.labels[label.name]
-                    continue
-            elif kind not in QUIET:
-                if not statement.only_computes:
-                    return find_trap(function, k) is not None
-                used = {r.index for r in statement.uses}
-                written |= targets
-                varying = varying | targets if used & (varying | targets) else varying - targets
-                _compute(statement, known)
-            k += 1
-        return False
+        if place >= len(function.body):
+            return None
+        statement = function.body[place]
+        if find_fault(statement) is not None:  # a mistake, if it is ever executed
+            return None
+        kind, guard = statement.kind, statement.guard
+        targets = {r.index for r in statement.defs}
+        if kind is Kind.MBARRIER_WAIT and guard is None and statement.operands[1:] == self.poll.operands[1:]:
+            known |= dict.fromkeys(targets, 0)
+            return Step((place + 1,), writes=targets, is_attempt=True)
+        if kind is Kind.TRAP:
+            return Step(() if guard is None else (place + 1,))
+        if kind is Kind.BRANCH:
+            label = statement.operands[0]
+            assert isinstance(label, ptx.Label)
+            taken, target = _goes(guard, known), function.labels[label.name]
+            return Step((place + 1, target) if taken is None else (target if taken else place + 1,))
+        if kind in QUIET:
+            return Step((place + 1,))
+        if not statement.only_computes:
+            return Step(()) if find_trap(function, place) is not None else None
+        _compute(statement, known)
+        return Step((place + 1,), targets)
+
+    def computed_before(self, place: int) -> Iterable[Computation[int]]:
+        """The computations directly before a place (``mcheck.ir.spin_loops.Body``)."""
+        body, start, labels = self.function.body, place, set(self.function.labels.values())
+        while start and start not in labels and body[start - 1].guard is None and body[start - 1].only_computes:
+            start -= 1
+        for statement in body[start:place]:
+            special = any(isinstance(o, ptx.Special) for o in statement.operands)  # a clock, perhaps
+            what = None if special else (statement.opcode, statement.operands[1:])
+            reads, writes = statement.uses, statement.defs
+            yield Computation(what, tuple(r.index for r in reads), tuple(r.index for r in writes))
 
     def is_noticed(self, ways: Iterable[Known]) -> bool:
         """Whether something after the loop depends on what failed iterations left in registers. ``ways`` are what is
         known after a poll that succeeds. A value that is only computed with is no such thing, nor is a trap.
         """
         ways = [*ways]
-        todo = [(self.at + 1, frozenset(self.left_behind - self._recomputed()), known, LOOKAHEAD) for known in ways]
+        left_behind = self._loop.left_behind()
+        if left_behind is None:  # another object may be polled the next time
+            return True
+        todo = [(self.at + 1, frozenset(left_behind), known, LOOKAHEAD) for known in ways]
         seen = set()
         while todo:
             k, old, known, left = todo.pop()
@@ -325,19 +310,6 @@ class PollingLoop:
                 known = {r: v for r, v in known.items() if r not in targets} if left else {}
             todo += [(way, old, known, max(left - 1, 0)) for way in following]
         return False
-
-    def _recomputed(self) -> set[int]:
-        """The registers that are computed directly before each poll, from what no iteration changes."""
-        body, start, labels = self.function.body, self.at, set(self.function.labels.values())
-        while start and start not in labels and body[start - 1].guard is None and body[start - 1].only_computes:
-            start -= 1
-        same: set[int] = set()
-        for statement in body[start : self.at]:
-            used = {r.index for r in statement.uses}
-            special = any(isinstance(o, ptx.Special) for o in statement.operands)  # a clock, perhaps
-            targets = {r.index for r in statement.defs}
-            same = same - targets if special or used & (self.left_behind - same) else same | targets
-        return same
 
     def _following(self, k: int, known: Known, *, used: bool) -> list[int] | None:
         """The places after ``k``; ``None`` if what is ``used`` there, something left behind, makes a difference."""

@@ -53,7 +53,7 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
     size = type_size(op.type)
     moved = k.code.stores_decide and size <= 8 and elements == 1
     swaps = moved and wanted and op.op == "cas"
-    waited = find_waits(k, unit, at - unit.start, size, unchanged=True) if swaps and len(rows) == 1 else None
+    waited = find_waits(k, unit, at - unit.start, size) if swaps and len(rows) == 1 else None
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         for some, wait in ((mask, None),) if waited is None else waited(mask):

@@ -206,16 +206,16 @@ def _depends_on_order(c: Cluster, op: ops.Load | None, wait: AwaitedValue | None
 
 
 def find_waits(
-    k: Compiler, unit: Unit, at: int, size: int, *, unchanged: bool = False
+    k: Compiler, unit: Unit, at: int, size: int
 ) -> Callable[[Mask], list[tuple[Mask, AwaitedValue | None]]] | None:
     """The conditions that lanes wait for at a load or an atomic that is repeated, lanes with equal conditions together;
-    ``None`` if nothing tests its value. With ``unchanged`` the operands have to be the same each time.
+    ``None`` if nothing tests its value.
     """
     statement = unit.function.body[at]
     target = statement.operands[0]
     tested = [o for t in find_tests(unit.function, at) for o in unit.function.body[t].operands[1:]]
     operands = list(dict.fromkeys((*tested, *find_sign_tests(unit.function, at))))
-    if operands and unchanged:
+    if operands:
         operands += [o for o in statement.operands[1:] if isinstance(o, ptx.Register) and o not in operands]
     fetches = {o: k.fetch(unit, o) for o in operands}
     known: dict[tuple[int | None, ...], AwaitedValue | None] = {}
@@ -238,7 +238,7 @@ def find_waits(
             values: dict[ptx.Operand, int | None] = dict(zip(given, sure, strict=True))
             key = tuple(values.values())
             if key not in known:
-                wait = find_awaited(unit.function, at, values.get, unchanged=unchanged)
+                wait = find_awaited(unit.function, at, values.get)
                 known[key] = wait if wait is not None and type_size(wait.type) == size else None
             some = np.zeros_like(mask)
             some[lanes[back.reshape(-1) == n]] = True

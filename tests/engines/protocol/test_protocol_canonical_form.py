@@ -1,79 +1,211 @@
-"""The canonical form leaves nothing out that a later step may look at."""
+"""The canonical form leaves nothing out that a later step may look at, and renames what a rotation renames."""
 
 from __future__ import annotations
 
-import dataclasses
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
 
+import pytest
+
+from mcheck.base.declared_state import (
+    IN_OWNER,
+    PLAIN,
+    Copying,
+    Naming,
+    attributes_of,
+    check_declared,
+    declared_classes,
+    named_attributes,
+)
 from mcheck.cat import load_model
 from mcheck.engines.protocol.analysis.lane_groups import partition_lanes
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.execution.setup import prepare
-from mcheck.engines.protocol.incremental.entries import Entry
-from mcheck.engines.protocol.incremental.window import Window
-from mcheck.engines.protocol.operations.races import report_object_flags
-from mcheck.engines.protocol.state.access_history import Record
+from mcheck.engines.protocol.execution.setup import Setup, prepare
+from mcheck.engines.protocol.operations.scheduler import execute, first_runnable
+from mcheck.engines.protocol.reduction.agent_forms import build_agent_form
+from mcheck.engines.protocol.reduction.canonical_form import normalise_window
+from mcheck.engines.protocol.reduction.derived_forms import LIVE_OPERATIONS, NAMES, former_of
+from mcheck.engines.protocol.reduction.form_builder import FormBuilder
+from mcheck.engines.protocol.state import naming as by
+from mcheck.engines.protocol.state.address_names import AddressNames
 from mcheck.engines.protocol.state.agent import Agent
-from mcheck.engines.protocol.state.sync_objects import (
-    BarrierState,
-    Mbarrier,
-    PhaseOperations,
-    Signal,
-    SyncOperation,
-    Word,
-    Write,
-)
-from mcheck.events.thread_state import State as Lane
+from mcheck.engines.protocol.state.cyclic_names import UNROTATED, Ring, RotatedNames, Rotation
+from mcheck.engines.protocol.state.sync_objects import Mbarrier, SyncOperation
+from mcheck.events.thread_state import REGISTERS, State
 from mcheck.frontend.litmus import parse
-from tests.engines.protocol.sketches import ring
+from tests.engines.protocol.unbounded import GUARDED, PING_PONG, TWO_PIPELINES, gemm, ring
 
-KNOWN: dict[type, str] = {
-    Agent: "index threads lanes emitters code placement time pc step status blocked_on records_by_event tracked_counts "
-    "completed_counts wgmma_fenced open_wgmma wgmma_groups commit_time pipe_records warp_synchronised last_read "
-    "cluster_arrival loop_visits effect_count polled_versions spinning exit_time aligned_count sources "
-    "loop_iterations single_representative last_barrier_arrivals",
-    Lane: "registers pc events constraints known unequal facts ctrl visits groups cp_async piped completes tracked "
-    "cluster_arrived order instruction effects forked arrived ended stuck misstep fixed idle fences",
-    Mbarrier: "address clock_index state lifetime initialisation invalidation lifetime_changes current_operations "
-    "previous_operations older_operations waits failed_operations phases time pending_time completion_times "
-    "waited_phases delayed_waited_phases first_arrivals unannounced_bytes expected_bytes received_bytes "
-    "last_phase_seen merged_phase",
-    PhaseOperations: "operations signals copies waits completing",
-    BarrierState: "key members generation count arrived repeated_arrivals arrival_events kinds arrivals time "
-    "previous_arrivals "
-    "failed_arrivals votes lane_operands warps previous_events",
-    Word: "address size writes operations version write_events read_index",
-    Write: "agent step value time entries event kind position",
-    Signal: "key agent step address kind tx count time event records issues",
-    SyncOperation: "agent step position time event kind phase signal clock_bound effect entries reorderable",
-    Record: "agent step lanes event write proxy asynchronous cp_async spaces mbarrier_clocks waits signalled "
-    "position "
-    "entries",
-    Entry: "event thread sets exact edges back sort instruction slot time stand_in",
-    Machine: "setup prefix program zero_clock memory agents agent_of_thread window program_order control_sources polls "
-    "merge_threshold exits fences trace failed_steps blocked_steps signals queue problems reversals decisions "
-    "agents_to_split histories tracked_words barriers sc_fences reported aligned_statements tokens not_followed "
-    "ambiguous_arrivals inexact_reason broken_axiom guess_count on_flags trial_count exit_passed_barrier bound "
-    "branch_values takes_other_branch "
-    "reordering outcome mbarriers mbarrier_places phase_reversals observer unordered_finds guessed_truths "
-    "completed_barriers waits causality",  # the last two: proofs have no atomics in words that are followed
-    Window: "program tape checks flags axioms co wanted shown entries free all exact count cols filled masks keyed "
-    "sorts "
-    "ends latest recent memo complete domains missed has_merged compiled relations newest meets circles bounds "
-    "before_reads",
-}
-"""What the parts of an execution hold. Whoever adds to them decides whether
-``mcheck.engines.protocol.reduction.canonical_form`` has to tell it: a state that is taken for another one, though a
-later step would tell them apart, makes proofs that are none.
-"""
+RING = ring(2)
+PROGRAMS = {"ring": RING, "ping-pong": PING_PONG, "attention": TWO_PIPELINES, "gemm": gemm(), **GUARDED}
+BY_BUILDER = {
+    by.AGENTS, by.PLACE, by.LANE_STATES, REGISTERS, by.RELATION, by.EVENT_SETS, by.EDGES, IN_OWNER, PLAIN,
+}  # fmt: skip
+"""Kinds of names that the builders themselves give."""
 
 
-def test_every_part_of_an_execution_has_been_thought_of() -> None:
-    program = parse(ring(1), "ring.litmus")
-    setup = prepare(program, partition_lanes(program), load_model("ptx-9.0"), "ptx", 2, lambda: None)
-    machine = Machine(setup, (), report_object_flags)
-    for kind, names in KNOWN.items():
-        if dataclasses.is_dataclass(kind):
-            held = {f.name for f in dataclasses.fields(kind)}
-        else:
-            held = set(vars(machine if kind is Machine else machine.window))
-        assert held == set(names.split()), kind
+class Enough(Exception):
+    """The execution has been followed far enough."""
+
+
+def prepared(text: str) -> Setup:
+    whole = parse(text, "program.litmus", every=True)
+    assert whole.instance is not None
+    program = whole.instance(12)
+    return prepare(program, partition_lanes(program), load_model("ptx-9.0"), "ptx", 2, lambda: None)
+
+
+def executed(text: str, steps: int) -> Machine:
+    """An execution after some steps, ready for a form."""
+    seen: list[Machine] = []
+
+    def before(m: Machine, _: Agent) -> None:
+        seen[:] = [m]
+        if len(m.trace) >= steps:
+            raise Enough
+
+    with suppress(Enough):
+        execute(prepared(text), before_step=before, choose_agent=first_runnable)
+    normalise_window(seen[0])
+    return seen[0]
+
+
+def builder(m: Machine, turned: RotatedNames = UNROTATED, kinds: dict[object, int] | None = None) -> FormBuilder:
+    kinds = {} if kinds is None else kinds
+    return FormBuilder(m, m.setup, kinds, AddressNames((), turned), lambda a: a.pc, contents=True)
+
+
+def states_of(root: Machine) -> Iterator[Any]:
+    """The states of declared classes that a machine holds."""
+    seen: set[int] = set()
+    todo: list[object] = [root]
+    while todo:
+        x = todo.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        if type(x) in declared_classes():
+            yield x
+            todo += [getattr(x, name) for name in attributes_of(type(x))]
+        elif isinstance(x, dict):
+            todo += x.values()
+        elif isinstance(x, list | tuple | set | deque):
+            todo += x
+
+
+def another(value: object) -> object:
+    match value:
+        case bool():
+            return not value
+        case int():
+            return value + 97
+        case str():
+            return f"{value}, changed"
+    return "another", value
+
+
+def plain_attributes() -> Iterator[tuple[type[Any], str]]:
+    return ((cls, name) for cls in declared_classes() for name, naming in named_attributes(cls) if naming == PLAIN)
+
+
+def test_an_attribute_that_is_not_declared_is_noticed() -> None:
+    m = executed(RING, 20)
+    check_declared(m)
+    check_declared(m.window)
+    m.another = 1  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="another"):
+        check_declared(m)
+
+
+def test_every_kind_of_name_has_a_function_and_a_use() -> None:
+    used = {naming for cls in declared_classes() for _, naming in named_attributes(cls)}
+    assert used - BY_BUILDER == NAMES.keys()
+    assert used > BY_BUILDER
+
+
+def test_every_attribute_with_operations_tells_which_of_them_are_live() -> None:
+    """Times are compared with the live operations, so none may be missing."""
+
+    def holds_operations(copied: Copying) -> bool:
+        return copied.state == "SyncOperation" or any(map(holds_operations, copied.parts))
+
+    for cls in declared_classes():
+        for name, attribute in attributes_of(cls).items():
+            if cls is not SyncOperation and isinstance(attribute.named, Naming) and holds_operations(attribute.copied):
+                assert attribute.named in LIVE_OPERATIONS, (cls, name)
+
+
+def test_a_form_tells_every_value_that_names_itself() -> None:
+    m = executed(RING, 40)
+    b = builder(m)
+    states = {type(x): x for x in states_of(m)}
+    told = set()
+    for cls, name in plain_attributes():
+        if cls in states and cls is not State:
+            x = states[cls]
+            former = former_of(
+                cls, frozenset((by.AGENTS, by.PLACE, by.LANE_STATES, by.EDGES, by.RELATION, by.EVENT_SETS))
+            )
+            context = 0 if cls is SyncOperation else None
+            maker = b.names if cls.__name__ in ("Entry", "Window") else b
+            before, value = former(maker, x, context), getattr(x, name)
+            setattr(x, name, another(value))
+            assert former(maker, x, context) != before, (cls, name)
+            setattr(x, name, value)
+            told.add(cls)
+    assert told > {Machine, Agent, Mbarrier, SyncOperation}
+
+
+@pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
+def test_no_value_that_names_itself_is_an_address(text: str) -> None:
+    """A rotation moves addresses, so their names have to depend on it."""
+    m = executed(text, 60)
+    spans = [(i.base, i.base + i.object.size) for i in m.program.memory.instances]
+
+    def addresses_in(x: object) -> bool:
+        if isinstance(x, int):
+            return any(low <= x < high for low, high in spans)
+        return isinstance(x, tuple | list | set | frozenset) and any(map(addresses_in, x))
+
+    plain = set(plain_attributes())
+    for x in states_of(m):
+        for name in attributes_of(type(x)):
+            if (type(x), name) in plain:
+                assert not addresses_in(getattr(x, name)), (type(x), name)
+
+
+def test_only_names_that_are_said_to_be_rotated_depend_on_the_rotation(monkeypatch: pytest.MonkeyPatch) -> None:
+    m = executed(RING, 60)
+    full, empty, buf = (
+        next(i for i in m.program.memory.instances if i.object.name == n) for n in ("full", "empty", "buf")
+    )
+    rings = [Ring(i.base, i.object.size, i.object.size // 2) for i in (full, empty, buf)]
+    rotation = Rotation(tuple(sorted(rings, key=lambda x: x.low)), frozenset((full.base, empty.base)))
+    found: dict[object, object] = {}
+    changed: set[Naming] = set()
+    kinds: dict[object, int] = {}
+
+    def watched(naming: Naming) -> Any:
+        function = NAMES[naming]
+
+        def name(b: object, value: object, owner: object, context: object) -> object:
+            out = function(b, value, owner, context)
+            which = naming, id(owner), id(value), context if isinstance(context, int) else None
+            if found.setdefault(which, out) != out:
+                changed.add(naming)
+            return out
+
+        return name
+
+    for naming in list(NAMES):
+        monkeypatch.setitem(NAMES, naming, watched(naming))
+    for cache in ("_FORMERS", "INLINE"):
+        monkeypatch.setattr(f"mcheck.engines.protocol.reduction.derived_forms.{cache}", {})
+    for turned in (UNROTATED, RotatedNames(rotation, 1)):
+        b = builder(m, turned, kinds)
+        former_of(Machine, frozenset((by.AGENTS,)))(b, m, None)
+        for agent in m.agents:
+            build_agent_form(b, agent)
+    assert {by.ADDRESS, by.MBARRIER_STATE, by.HISTORIES, by.CLOCK_OBJECTS} <= changed
+    assert all(naming.rotated for naming in changed), changed

@@ -6,6 +6,9 @@ wait for the same phase follows leads to the same state either way. Neither need
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from mcheck.base.records import dataclass
 from mcheck.ir import ops
 from mcheck.ir.alu import UNCOMPUTED, width
 from mcheck.ir.constant_propagation import evaluate_constant, evaluate_guard, propagate
@@ -14,9 +17,8 @@ from mcheck.ir.expr import Binary, Const, Expr, Reg, Unary
 from mcheck.ir.liveness import defined_and_used, is_any_live
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Thread
+from mcheck.ir.spin_loops import COMPARISONS, NEGATED, Computation, SpinLoop, Step
 
-NEGATED = {"eq": "!=", "ne": "==", "lt": ">=", "le": ">", "gt": "<=", "ge": "<"}
-PLAIN = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 MAX_DISTANCE = 64
 """How far after a poll its use is searched."""
 
@@ -24,60 +26,52 @@ MAX_DISTANCE = 64
 def is_spin_loop(thread: Thread, pc: int, asked: frozenset[str] = frozenset()) -> bool:
     """Return whether the poll at ``pc`` is repeated without side effects as long as its result is false.
 
-    Only local computation may lie on the path back. The branch must depend on the result alone, and no register that
-    the path writes may be read before it is written again, or have a final value that is ``asked`` for.
+    The branches must depend on the result alone, and no register that the path back writes may be read before it is
+    written again, or have a final value that is ``asked`` for.
     """
     op = thread.code[pc]
     if not isinstance(op, ops.MbarrierWait) or op.dst is None or op.guard is not None:
         return False
-    changed = _loop_registers(thread, pc, {op.dst.name: 0})
-    return changed is not None and not is_any_live(thread, pc, changed, set(asked))
+    loop = SpinLoop(_ThreadBody(thread, frozenset(defined_and_used(op)[1])), pc, {op.dst.name}, MAX_DISTANCE)
+    if not loop.leads_back({op.dst.name: 0}):
+        return False
+    changed = loop.left_behind()
+    return changed is not None and not is_any_live(thread, pc, set(changed), set(asked))
 
 
-def _loop_registers(thread: Thread, pc: int, known: dict[str, int]) -> set[str] | None:
-    """Return the registers written on the path from ``pc`` back to it, ``None`` if there is no such path.
+@dataclass(frozen=True, slots=True)
+class _ThreadBody:
+    """The operations around a poll (``mcheck.ir.spin_loops.Body``)."""
 
-    Registers that have the same value in every iteration do not count.
-    """
-    code = thread.code
-    written = set(known)
-    same: set[str] = set()
-    k = pc + 1
-    for _ in range(MAX_DISTANCE):
-        if k == pc:
-            return written - same
-        if k >= len(code):
+    thread: Thread
+    asked: frozenset[str]
+
+    def step(self, place: int, known: dict[str, int]) -> Step[str] | None:
+        code = self.thread.code
+        if place >= len(code):
             return None
-        op = code[k]
+        op = code[place]
         runs = evaluate_guard(op.guard, known)
-        k += 1
         if runs is None or not (op.facets.computes or isinstance(op, ops.Branch)):
             return None
         if isinstance(op, ops.Branch) and runs:
             taken = 1 if op.condition is None else evaluate_constant(op.condition, known)
-            if taken is None:
-                return None
-            k = thread.labels[op.target] if taken else k
-        elif isinstance(op, ops.Alu) and runs:
-            propagate(op, known)
-            names = {r.name for r in op.dsts if r is not None}
-            fixed = op.op not in UNCOMPUTED and all(_is_loop_invariant(src, same) for src in op.srcs)
-            if fixed and op.guard is None and _dominates(code, k, pc):
-                same |= names
-            else:
-                same -= names
-                written |= names
-    return None
+            return None if taken is None else Step((self.thread.labels[op.target] if taken else place + 1,))
+        if not isinstance(op, ops.Alu) or not runs:
+            return Step((place + 1,))
+        propagate(op, known)
+        return Step((place + 1,), {r.name for r in op.dsts if r is not None})
 
-
-def _dominates(code: tuple[Op, ...], k: int, pc: int) -> bool:
-    """Return whether every path to ``pc`` leads through ``k``."""
-    return k <= pc and not any(isinstance(op, ops.Label | ops.Branch) for op in code[k:pc])
-
-
-def _is_loop_invariant(expr: Expr, same: set[str]) -> bool:
-    """Return whether an operand is a constant, or a register with the same value in every iteration."""
-    return isinstance(expr, Const) or (isinstance(expr, Reg) and expr.name in same)
+    def computed_before(self, place: int) -> Iterable[Computation[str]]:
+        code, start = self.thread.code, place
+        while start and code[start - 1].facets.computes and not isinstance(code[start - 1], ops.Label):
+            start -= 1
+        for op in code[start:place]:
+            what = None
+            if isinstance(op, ops.Alu) and op.guard is None and op.op not in UNCOMPUTED:
+                what = op.op, op.type, op.src_type, op.srcs
+            defined, used = defined_and_used(op)
+            yield Computation(what, tuple(sorted(used)), tuple(sorted(defined)))
 
 
 def find_awaited_value(code: tuple[Op, ...], labels: dict[str, int], pc: int) -> tuple[str, Expr, str | None] | None:
@@ -89,7 +83,8 @@ def find_awaited_value(code: tuple[Op, ...], labels: dict[str, int], pc: int) ->
     if not isinstance(test, ops.Alu) or not test.op.startswith("setp.") or test.guard is not None:
         return _find_compared_value(code, labels, pc, op.dsts[0].name)
     name = test.op.partition(".")[2]
-    if name not in PLAIN or len(test.dsts) != 1 or test.dsts[0] is None or test.srcs[0] != op.dsts[0]:
+    operator = COMPARISONS.get(name)
+    if operator is None or len(test.dsts) != 1 or test.dsts[0] is None or test.srcs[0] != op.dsts[0]:
         return None
     bits, held = name in ("eq", "ne") and width(test.type) == width(op.type), registers_of(test.srcs[1])
     if op.dsts[0].name in held or (held and not bits):
@@ -100,7 +95,7 @@ def find_awaited_value(code: tuple[Op, ...], labels: dict[str, int], pc: int) ->
     sense = _taken_when(back, test.dsts[0].name)
     if sense is None:
         return None
-    return (NEGATED if sense else PLAIN)[name], test.srcs[1], op.type if bits else None
+    return NEGATED[operator] if sense else operator, test.srcs[1], op.type if bits else None
 
 
 def _find_compared_value(
@@ -110,10 +105,9 @@ def _find_compared_value(
     back = _back_edge(code, labels, pc, pc + 1)
     if back is None or back.guard is not None or not isinstance(back.condition, Binary):
         return None
-    opposite = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
     condition = back.condition
-    if condition.op in opposite and condition.left == Reg(name) and name not in registers_of(condition.right):
-        return opposite[condition.op], condition.right, None
+    if condition.op in NEGATED and condition.left == Reg(name) and name not in registers_of(condition.right):
+        return NEGATED[condition.op], condition.right, None
     return None
 
 

@@ -15,6 +15,20 @@ from typing import Protocol
 from weakref import ref
 
 from mcheck.answers.step_text import label_of, name_of_threads, text_of
+from mcheck.base.declared_state import (
+    ABSENT,
+    SHALLOW,
+    SHARED,
+    VALUE,
+    Attribute,
+    Unnamed,
+    declare_state,
+    listed,
+    mapped,
+    row,
+    state,
+    tupled,
+)
 from mcheck.base.errors import UnknownData
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.analysis.lane_groups import Split
@@ -22,6 +36,7 @@ from mcheck.engines.protocol.execution.setup import Setup
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import Flagged
 from mcheck.engines.protocol.incremental.window import Window
+from mcheck.engines.protocol.state import naming as by
 from mcheck.engines.protocol.state.access_history import History, Record
 from mcheck.engines.protocol.state.acquired_writes import Causality
 from mcheck.engines.protocol.state.agent import Agent
@@ -151,6 +166,8 @@ class Machine:
         self.fences: dict[object, int] = {}
         """By warp, its wgmma.fence; by thread, its latest fence.proxy.async; fence.sc under None."""
         self.trace: list[TraceEntry] = []
+        self._choices_made = 0
+        """The number of choices made in the present step."""
         self.failed_steps: list[PlannedStep] = []
         self.blocked_steps: dict[object, tuple[int, TraceEntry]] = {}
         """For each agent or signal, its latest step that could not be executed, and the length of the trace then."""
@@ -200,11 +217,11 @@ class Machine:
         self.exit_passed_barrier = False
         """Whether a barrier completed because a thread had exited, which orders time and no memory."""
         self.bound: str | None = None
+        """The bound that cut this execution, if any."""
         self.branch_values: set[tuple[int, int, int]] = set()
         """The values that decided control, by thread and branch (``ops.AssumedValue``)."""
         self.takes_other_branch = False
         """Whether one of them is not the value for which the code was recorded."""
-        """The bound that cut this execution, if any."""
         self.reordering: str | None = None
         """An operation on an mbarrier that might take effect after a later one of its thread, as a sentence."""
         self.unordered_finds: dict[tuple[int, int, int, int], int] = {}
@@ -637,6 +654,67 @@ class Machine:
             out.append(self.mbarriers[places[k]])
             k += 1
         return out
+
+
+NO_OBSERVER = Attribute(ABSENT, Unnamed("a proof follows its execution without observers"))
+NO_CHOICE = Unnamed("a proof gives up at the first choice or reversal")
+
+declare_state(
+    Machine,
+    setup=by.CONSTANT,
+    prefix=by.CONSTANT,
+    program=by.CONSTANT,
+    zero_clock=by.CONSTANT,
+    memory=Attribute(SHALLOW, by.CONTENTS),
+    agents=Attribute(listed(state("Agent")), by.AGENTS),
+    agent_of_thread=by.CONSTANT,
+    window=Attribute(state("Window"), by.WINDOW),
+    program_order=Attribute(SHALLOW, by.PROGRAM_ORDER),
+    control_sources=Attribute(SHALLOW, by.EVENTS_BY_KEY),
+    polls=Attribute(SHALLOW, by.POLLS),
+    merge_threshold=Attribute(SHARED, Unnamed("events are merged to save time; no relation depends on when")),
+    exits=Attribute(SHALLOW, by.EVENTS_BY_KEY),
+    fences=Attribute(SHALLOW, by.EVENTS_BY_KEY),
+    trace=by.remembered(),
+    _choices_made=Attribute(SHARED, NO_CHOICE),
+    failed_steps=Attribute(SHALLOW, by.SEQUENCE),
+    blocked_steps=Attribute(SHALLOW, NO_CHOICE),
+    signals=Attribute(mapped(state("Signal")), by.SIGNALS),
+    queue=Attribute(SHALLOW, by.QUEUE),
+    problems=Attribute(SHALLOW, Unnamed("a proof gives up at the first error, and a finding for review stops nobody")),
+    reversals=Attribute(SHALLOW, NO_CHOICE),
+    phase_reversals=Attribute(SHALLOW, NO_CHOICE),
+    observer=NO_OBSERVER,
+    waits=NO_OBSERVER,
+    causality=NO_OBSERVER,
+    decisions=Attribute(SHALLOW, NO_CHOICE),
+    agents_to_split=Attribute(SHALLOW, NO_CHOICE),
+    histories=Attribute(mapped(state("History")), by.HISTORIES),
+    tracked_words=Attribute(mapped(state("Word")), by.WORDS),
+    barriers=Attribute(mapped(state("BarrierState")), by.BARRIERS),
+    sc_fences=Attribute(listed(row(SHARED, state("SyncOperation"), tupled(state("Entry")))), by.FENCES),
+    reported=Attribute(SHALLOW, Unnamed("what has been found is found once, and a proof has no error")),
+    aligned_statements=Attribute(mapped(SHALLOW), by.ALIGNED_STATEMENTS),
+    tokens=Attribute(SHALLOW, by.TOKENS),
+    not_followed=VALUE,
+    completed_barriers=by.remembered(),
+    ambiguous_arrivals=VALUE,
+    inexact_reason=VALUE,
+    broken_axiom=VALUE,
+    guess_count=VALUE,
+    guessed_truths=Attribute(SHALLOW, NO_CHOICE),
+    on_flags=by.CONSTANT,
+    trial_count=by.remembered(SHARED),
+    exit_passed_barrier=VALUE,
+    bound=VALUE,
+    branch_values=by.remembered(),
+    takes_other_branch=VALUE,
+    reordering=VALUE,
+    unordered_finds=Attribute(SHALLOW, NO_CHOICE),
+    outcome=VALUE,
+    mbarriers=Attribute(mapped(state("Mbarrier")), by.MBARRIERS),
+    mbarrier_places=Attribute(SHALLOW, by.CACHE),
+)
 
 
 class _MapReader:

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from mcheck.base.declared_state import (
+    SHALLOW,
+    SHARED,
+    VALUE,
+    Attribute,
+    Unnamed,
+    declare_state,
+    read_from,
+    state,
+)
 from mcheck.base.records import dataclass
+from mcheck.engines.protocol.state.naming import CACHE, EDGES, LIVE_EVENT, NUMBER, SORT
 from mcheck.events.event import Event
 
 
@@ -39,6 +50,33 @@ class Entry:
         if entry is not self:
             self.stand_in = entry
         return 1 << entry.slot
+
+    @property
+    def representative(self) -> Entry | None:
+        """The event that it was merged into in the end, if any."""
+        entry = self.stand_in
+        while entry is not None and entry.stand_in is not None:
+            entry = entry.stand_in
+        return entry
+
+
+declare_state(
+    Entry,
+    event=Attribute(SHARED, LIVE_EVENT),
+    thread=VALUE,
+    sets=VALUE,
+    exact=VALUE,
+    edges=Attribute(SHALLOW, EDGES),
+    back=Attribute(SHALLOW, EDGES),
+    sort=Attribute(SHARED, SORT),
+    instruction=Attribute(SHARED, Unnamed("no later event is of this instruction")),
+    slot=NUMBER,
+    time=NUMBER,
+    stand_in=Attribute(
+        read_from("representative", state("Entry")),
+        Unnamed("the event that it was merged into is named instead"),
+    ),
+)
 
 
 def to_mask(entries: Iterable[Entry]) -> int:
@@ -106,6 +144,9 @@ class Masks:
     def drop(self, keep: int) -> None:
         """Remove all events outside ``keep``."""
         self.by_key = {k: left for k, m in self.by_key.items() if (left := m & keep)}
+
+
+declare_state(Masks, by_key=Attribute(SHALLOW, CACHE))
 
 
 KEYS = (

@@ -13,6 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from mcheck.base.declared_state import (
+    IN_OWNER,
+    SHALLOW,
+    SHARED,
+    VALUE,
+    Attribute,
+    Unnamed,
+    declare_state,
+    listed,
+    mapped,
+    optional,
+    state,
+)
 from mcheck.engines.protocol.incremental import object_order
 from mcheck.engines.protocol.incremental.entries import Check, Entry, Flagged, bits
 from mcheck.engines.protocol.incremental.full_evaluation import evaluate
@@ -20,6 +33,7 @@ from mcheck.engines.protocol.incremental.generated_code import UNIONS, Known
 from mcheck.engines.protocol.incremental.indistinguishable import find_representatives
 from mcheck.engines.protocol.incremental.kinds import NOTHING, SET, Shown, is_set
 from mcheck.engines.protocol.incremental.state import State, compiled_for
+from mcheck.engines.protocol.state.naming import CACHE, CONSTANT, EVENT_SETS, NUMBER, OF_PROGRAM, RELATION
 
 SLOTS = 64
 """Slots that are added at a time."""
@@ -303,3 +317,44 @@ class Window(State):
                 for name, mask in edges.items():
                     edges[name] = mask & keep
         return gone
+
+
+OF_NEWEST = Unnamed("asked of the newest event, within the step that added it")
+MEMO = Attribute(SHALLOW, CACHE)
+
+declare_state(
+    Window,
+    program=CONSTANT,
+    tape=CONSTANT,
+    checks=CONSTANT,
+    flags=CONSTANT,
+    axioms=CONSTANT,
+    co=CONSTANT,
+    bounds=CONSTANT,
+    before_reads=CONSTANT,
+    wanted=CONSTANT,
+    circles=CONSTANT,
+    relations=Attribute(SHALLOW, OF_NEWEST),
+    newest=Attribute(optional(state("Entry")), OF_NEWEST),
+    shown=VALUE,
+    entries=Attribute(listed(optional(state("Entry"))), IN_OWNER),
+    free=Attribute(SHALLOW, CACHE),
+    all=Attribute(SHARED, IN_OWNER),
+    exact=Attribute(SHARED, CACHE),
+    count=NUMBER,
+    cols=Attribute(mapped(SHALLOW), RELATION),
+    filled=Attribute(SHALLOW, Unnamed("to visit a column that is empty adds nothing to a union")),
+    masks=Attribute(SHALLOW, EVENT_SETS),
+    keyed=Attribute(mapped(state("Masks")), CACHE),
+    sorts=Attribute(SHARED, OF_PROGRAM),
+    ends=Attribute(SHALLOW, CACHE),
+    latest=MEMO,
+    recent=MEMO,
+    memo=Attribute(SHALLOW, Unnamed("emptied before a form is built, as the unions may name events that are gone")),
+    complete=Attribute(SHARED, OF_NEWEST),
+    meets=Attribute(SHARED, OF_NEWEST),
+    domains=Attribute(SHALLOW, EVENT_SETS),
+    missed=VALUE,
+    has_merged=VALUE,
+    compiled=Attribute(SHARED, CACHE),
+)

@@ -6,23 +6,27 @@ others only their kinds are recorded (``mcheck.engines.protocol.reduction.canoni
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
+from mcheck.base.declared_state import Naming, named_attributes
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.incremental.entries import Entry, bits
 from mcheck.engines.protocol.incremental.indistinguishable import KEPT_PER_KIND
 from mcheck.engines.protocol.incremental.indistinguishable import find_pinned as with_names
 from mcheck.engines.protocol.incremental.sorts import rename_addresses
+from mcheck.engines.protocol.incremental.window import Window
 from mcheck.engines.protocol.reduction.completion_classes import CompletionClasses
+from mcheck.engines.protocol.reduction.derived_forms import Part, former_of, inline_names
 from mcheck.engines.protocol.reduction.event_merging import find_pinned_events
 from mcheck.engines.protocol.state.address_names import AddressNames
+from mcheck.engines.protocol.state.naming import EDGES, EVENT_SETS, LIVE_EVENT, RELATION, SORT
 
 if TYPE_CHECKING:
     import numpy as np
 
     Members = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
 
-Part = tuple[object, ...]
 Named = tuple[int, frozenset[int]]
 """A set of events: the numbers of those that have one, as bits, and the kinds of the others."""
 CHUNK = 256
@@ -40,10 +44,10 @@ class EventNames:
     ) -> None:
         self._m = m
         self._completion = completion
-        self._at = addresses.name_of
+        self.at = addresses.name_of
         self._kinds = kinds
         w = m.window
-        self._sorts = {
+        self.sorts = {
             number: rename_addresses(sort, addresses.rotation.original_address)
             for sort, number in w.sorts.numbers.items()
         }
@@ -65,6 +69,12 @@ class EventNames:
                 out |= 1 << n
         return out, frozenset(kinds)
 
+    def _stored(self, naming: Naming) -> Iterator[tuple[str, dict[int, Any]]]:
+        """Yield the attributes of the window with a kind of name: what is stored for nodes of the model."""
+        for attribute, given in named_attributes(Window):
+            if given == naming:
+                yield attribute, getattr(self._m.window, attribute)
+
     def _entry(self, k: int) -> Entry:
         entry = self._m.window.entries[k]
         assert entry is not None
@@ -80,7 +90,7 @@ class EventNames:
 
         w = self._m.window
         others = list(bits(w.all & ~watched))
-        columns = [w.cols[n] for n in sorted(w.cols)]
+        columns = [columns[n] for _, columns in self._stored(RELATION) for n in sorted(columns)]
         labels, rows = self._kept_sets(columns)
         alike = self._group_alike(others, watched, rows, columns)
         heads = [some[0] for some in alike]
@@ -97,7 +107,7 @@ class EventNames:
                 self._kind[k] = number
         return (
             tuple(self._event(self._entry(k)) for k in self._order), tuple(labels),
-            same, np.packbits(inside[:, : len(self._order)], axis=1).tobytes(), w.shown, w.missed, w.has_merged,
+            same, np.packbits(inside[:, : len(self._order)], axis=1).tobytes(), WINDOW_FORM(self, w, None),
             self._count_kinds(),
         )  # fmt: skip
 
@@ -106,17 +116,18 @@ class EventNames:
         w = self._m.window
         labels: list[object] = []
         rows: list[int] = []
-        for what, sets in (("masks", w.masks), ("domains", w.domains)):
+        for what, sets in self._stored(EVENT_SETS):
             labels += [(what, n) for n in sorted(sets)]
             rows += [sets[n] for n in sorted(sets)]
-        labels += sorted(w.cols)
+        labels += [(what, n) for what, columns in self._stored(RELATION) for n in sorted(columns)]
         rows += [column[k] for column in columns for k in self._order]
         for n, k in enumerate(self._order):
             e = self._entry(k)
-            for edges, back in ((e.edges, False), (e.back, True)):
+            for which in EDGE_ATTRIBUTES:
+                edges = getattr(e, which)
                 for name in sorted(edges):
                     if edges[name] & w.all:
-                        labels.append((n, name, back))
+                        labels.append((n, name, which))
                         rows.append(edges[name])
         together = self._grouped_sets()
         labels += sorted(together, key=repr)
@@ -133,7 +144,7 @@ class EventNames:
                 case ("phase", int() as address, (int() as life, int() as phase)):
                     bar = self._m.mbarriers[address]
                     when = (life, phase) if bar.state is None else bar.relative_phase((life, phase))
-                    label = "phase", self._at(address), when
+                    label = "phase", self.at(address), when
                 case ("signal", number):
                     label = "signal", signals[number]  # type: ignore[index]
             if members & self._m.window.all:
@@ -163,9 +174,15 @@ class EventNames:
         return frozenset(count.items())
 
     def _event(self, e: Entry) -> Part:
-        event = e.event
-        where = (self._at(event.address), event.size, self._at(event.virtual)) if e.exact else ()
-        return e.thread, self._sorts[e.sort], e.exact, e.sets, where, event.op.span
+        return ENTRY_FORM(self, e, None)
+
+
+inline_names(SORT, "b.sorts[$]")
+inline_names(LIVE_EVENT, "(b.at($.address), $.size, b.at($.virtual)) if o.exact else (), $.op.span")
+
+ENTRY_FORM = former_of(Entry, frozenset((EDGES,)))
+EDGE_ATTRIBUTES = tuple(name for name, naming in named_attributes(Entry) if naming == EDGES)
+WINDOW_FORM = former_of(Window, frozenset((RELATION, EVENT_SETS)))
 
 
 def _membership_table(rows: list[int], keep: int, which: list[int]) -> tuple[Members, list[int]]:

@@ -9,10 +9,31 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import field
 
+from mcheck.base.declared_state import (
+    IN_OWNER,
+    SHALLOW,
+    SHARED,
+    VALUE,
+    Attribute,
+    Unnamed,
+    declare_state,
+    listed,
+    state,
+    tupled,
+)
 from mcheck.base.records import dataclass
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.state.cyclic_names import Ring
+from mcheck.engines.protocol.state.naming import (
+    ACCESS,
+    CLOCK_OBJECTS,
+    ENTRIES,
+    LANES,
+    NUMBER,
+    OF_PROGRAM,
+    WAITING_AGENTS,
+)
 from mcheck.events.event import Event
 
 
@@ -76,6 +97,25 @@ class Record:
         return to_mask(self.entries)
 
 
+declare_state(
+    Record,
+    agent=VALUE,
+    step=NUMBER,
+    lanes=Attribute(SHARED, LANES),
+    event=Attribute(SHARED, ACCESS),
+    write=VALUE,
+    proxy=VALUE,
+    asynchronous=VALUE,
+    cp_async=VALUE,
+    spaces=VALUE,
+    mbarrier_clocks=Attribute(SHARED, CLOCK_OBJECTS),
+    waits=Attribute(SHALLOW, WAITING_AGENTS),
+    signalled=VALUE,
+    position=NUMBER,
+    entries=Attribute(tupled(state("Entry")), ENTRIES),
+)
+
+
 @dataclass(slots=True)
 class History:
     """The access history of one object: ``starts`` are the boundaries of its cells, ``cells`` their records.
@@ -123,6 +163,16 @@ class History:
         starts.insert(k + 1, at)
         self.cells.insert(k + 1, list(self.cells[k]))
         return k + 1
+
+
+declare_state(
+    History,
+    starts=Attribute(SHALLOW, IN_OWNER),
+    cells=Attribute(listed(listed(state("Record"))), IN_OWNER),
+    end=Attribute(SHARED, IN_OWNER),
+    ring=Attribute(SHARED, OF_PROGRAM),
+    splits_ring_block=Attribute(SHARED, Unnamed("a proof that rotates gives up as soon as it is true")),
+)
 
 
 def lanes_overlap(a: Lanes, b: Lanes, low: int, high: int) -> bool:

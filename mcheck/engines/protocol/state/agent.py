@@ -4,7 +4,24 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from mcheck.base.declared_state import (
+    IN_OWNER,
+    REFERENCE,
+    REMADE,
+    SHALLOW,
+    SHARED,
+    VALUE,
+    Attribute,
+    Unnamed,
+    declare_state,
+    listed,
+    mapped,
+    optional,
+    row,
+    state,
+)
 from mcheck.base.records import dataclass
+from mcheck.engines.protocol.state import naming as by
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.sync_objects import BarrierState, Placement
 from mcheck.engines.protocol.state.vector_clocks import Vector, raise_clock
@@ -48,7 +65,6 @@ class Agent:
     """The accesses that it has issued to the tensor core's pipe."""
     warp_synchronised: bool = False
     """Whether the lanes of its warp have synchronised for the aligned instruction that it executes next."""
-    last_read: dict[int, int] = field(default_factory=dict)
     cluster_arrival: BarrierState | None = None
     last_barrier_arrivals: dict[int, int] = field(default_factory=dict)
     """For each agent, the step of its arrival at the barrier that this agent passed last."""
@@ -78,3 +94,43 @@ class Agent:
     def current_time(self) -> Vector:
         """The agent's vector clock, its own steps included."""
         return raise_clock(self.time, self.index, self.step)
+
+
+RECORDS = listed(state("Record"))
+
+declare_state(
+    Agent,
+    index=by.CONSTANT,
+    threads=by.CONSTANT,
+    lanes=Attribute(listed(state("State")), by.LANE_STATES),
+    emitters=Attribute(REMADE, by.OF_PROGRAM),  # they read the tensor maps of their own machine
+    code=by.CONSTANT,
+    placement=by.CONSTANT,
+    time=by.CLOCK,
+    pc=Attribute(SHARED, by.PLACE),
+    step=by.NUMBER,
+    status=VALUE,
+    blocked_on=Attribute(REFERENCE, by.BLOCKED_ON),
+    records_by_event=Attribute(
+        mapped(state("Record")), Unnamed("looked up for copies in flight, which are named with their accesses")
+    ),
+    tracked_counts=Attribute(SHALLOW, IN_OWNER),
+    completed_counts=Attribute(SHALLOW, IN_OWNER),
+    wgmma_fenced=VALUE,
+    open_wgmma=Attribute(RECORDS, IN_OWNER),
+    wgmma_groups=Attribute(listed(row(RECORDS, SHARED, SHARED)), by.WGMMA_GROUPS),
+    commit_time=by.CLOCK,
+    pipe_records=Attribute(RECORDS, by.ACCESS_SET),
+    warp_synchronised=VALUE,
+    cluster_arrival=Attribute(optional(state("BarrierState")), by.CLUSTER_ARRIVAL),
+    last_barrier_arrivals=Attribute(SHALLOW, Unnamed("asked of atomics in tracked words, at which a proof gives up")),
+    loop_visits=Attribute(SHALLOW, by.LOOP_STATE),
+    loop_iterations=by.remembered(),
+    effect_count=Attribute(SHARED, IN_OWNER),
+    polled_versions=Attribute(SHALLOW, IN_OWNER),
+    spinning=Attribute(SHARED, IN_OWNER),
+    exit_time=by.CLOCK,
+    aligned_count=Attribute(SHARED, by.ALIGNED_COUNT),
+    single_representative=by.CONSTANT,
+    sources=Attribute(listed(SHALLOW), by.SOURCES),
+)

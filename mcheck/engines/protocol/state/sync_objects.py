@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from mcheck.base.declared_state import (
+    SHALLOW,
+    SHARED,
+    VALUE,
+    Attribute,
+    Unnamed,
+    declare_state,
+    listed,
+    mapped,
+    optional,
+    state,
+    tupled,
+)
 from mcheck.base.records import dataclass
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import to_mask
+from mcheck.engines.protocol.state import naming as by
 from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.vector_clocks import Vector
@@ -49,6 +63,23 @@ class SyncOperation:
         return time[self.signal] > self.clock_bound if self.signal >= 0 else time[self.agent] >= self.step
 
 
+declare_state(
+    SyncOperation,
+    agent=VALUE,
+    step=Attribute(SHARED, by.STEP),
+    position=by.NUMBER,
+    time=by.CLOCK,
+    event=Attribute(SHARED, by.FOOTPRINT),
+    kind=VALUE,
+    phase=Attribute(SHARED, by.PHASE),
+    signal=Attribute(SHARED, by.SIGNALLED_OBJECT),
+    clock_bound=by.NUMBER,
+    effect=VALUE,
+    entries=Attribute(tupled(state("Entry")), by.ENTRIES),
+    reorderable=Attribute(tupled(state("SyncOperation")), by.REORDERABLE),
+)
+
+
 @dataclass(slots=True)
 class PhaseOperations:
     """The live operations of one phase of an mbarrier, as sets of the window.
@@ -71,6 +102,16 @@ class PhaseOperations:
         self.copies &= keep
         self.waits &= keep
         self.completing &= keep
+
+
+declare_state(
+    PhaseOperations,
+    operations=by.EVENT_MASK,
+    signals=by.EVENT_MASK,
+    copies=by.EVENT_MASK,
+    waits=by.EVENT_MASK,
+    completing=by.EVENT_MASK,
+)
 
 
 @dataclass(slots=True)
@@ -189,6 +230,38 @@ class Mbarrier:
                     last.waits |= acts.waits
 
 
+declare_state(
+    Mbarrier,
+    address=Attribute(SHARED, by.ADDRESS),
+    clock_index=by.CONSTANT,
+    state=Attribute(SHARED, by.MBARRIER_STATE),
+    lifetime=VALUE,
+    initialisation=Attribute(
+        optional(state("SyncOperation")),
+        Unnamed("a step that time orders after it in one round is ordered after it in all later ones"),
+    ),
+    invalidation=Attribute(optional(state("SyncOperation")), by.INVALIDATION),
+    lifetime_changes=by.operations(by.LIFETIME_CHANGES),
+    current_operations=by.operations(by.CURRENT_OPERATIONS),
+    previous_operations=by.operations(by.CURRENT_OPERATIONS),
+    older_operations=Attribute(by.OPERATIONS_BY_NUMBER, by.EARLIER_OPERATIONS),
+    waits=by.operations(by.CURRENT_OPERATIONS),
+    failed_operations=by.operations(by.CURRENT_OPEN_OPERATIONS),
+    phases=Attribute(mapped(state("PhaseOperations")), by.PHASE_OPERATIONS),
+    time=Attribute(SHARED, by.CURRENT_TIME),
+    pending_time=Attribute(SHARED, by.CURRENT_TIME),
+    completion_times=Attribute(SHALLOW, by.COMPLETION_TIMES),
+    waited_phases=Attribute(SHALLOW, by.RECENT_PHASES),
+    delayed_waited_phases=Attribute(SHALLOW, by.RECENT_PHASES),
+    first_arrivals=Attribute(SHALLOW, by.FIRST_ARRIVALS),
+    unannounced_bytes=Attribute(SHALLOW, by.COUNT),
+    expected_bytes=by.remembered(SHARED),
+    received_bytes=by.remembered(SHARED),
+    last_phase_seen=Attribute(SHALLOW, by.UNSEEN_PHASES),
+    merged_phase=Attribute(SHARED, by.CACHE),
+)
+
+
 MAX_PHASES = 1 << 40
 """A bound on the phases of an object."""
 KEPT_PHASES = 1
@@ -210,6 +283,22 @@ class Signal:
     event: Event
     records: list[Record]
     issues: tuple[Live, ...]
+
+
+declare_state(
+    Signal,
+    key=Attribute(SHARED, by.SIGNAL_KEY),
+    agent=VALUE,
+    step=by.NUMBER,
+    address=Attribute(SHARED, by.ADDRESS),
+    kind=VALUE,
+    tx=VALUE,
+    count=VALUE,
+    time=by.CLOCK,
+    event=Attribute(SHARED, by.SOURCE),
+    records=Attribute(listed(state("Record")), by.COMPLETED_ACCESSES),
+    issues=Attribute(tupled(state("Entry")), by.ENTRIES),
+)
 
 
 @dataclass(slots=True)
@@ -240,6 +329,27 @@ class BarrierState:
     """The live arrivals of the last complete generation."""
 
 
+declare_state(
+    BarrierState,
+    key=VALUE,
+    members=by.CONSTANT,
+    generation=by.NUMBER,
+    count=VALUE,
+    arrived=Attribute(mapped(state("SyncOperation")), by.ARRIVALS),
+    repeated_arrivals=Attribute(by.OPERATIONS_BY_NUMBER, by.REPEATED_ARRIVALS),
+    arrival_events=Attribute(SHALLOW, by.ARRIVAL_EVENTS),
+    kinds=Attribute(SHALLOW, by.SET),
+    arrivals=by.EVENT_MASK,
+    time=by.CLOCK,
+    previous_arrivals=by.operations(by.PREVIOUS_ARRIVALS),
+    failed_arrivals=by.operations(by.PREVIOUS_ARRIVALS),
+    votes=Attribute(mapped(SHALLOW), by.BY_LANE),
+    lane_operands=Attribute(mapped(SHALLOW), by.BY_LANE),
+    warps=Attribute(mapped(SHALLOW), by.WARPS),
+    previous_events=by.EVENT_MASK,
+)
+
+
 @dataclass(slots=True, eq=False)
 class Write:
     """A write to a tracked word, in coherence order, with its value and its events in the window."""
@@ -262,6 +372,19 @@ class Write:
     def write_id(self) -> int:
         """An identity that does not depend on the order of steps: its agent, and the step there."""
         return (self.agent + 1) * MAX_WRITES + self.step
+
+
+declare_state(
+    Write,
+    agent=VALUE,
+    step=by.NUMBER,
+    value=VALUE,
+    time=by.CLOCK,
+    entries=Attribute(tupled(state("Entry")), by.ENTRIES),
+    event=Attribute(SHARED, Unnamed("asked of asynchronous writes alone, at which a proof gives up")),
+    kind=VALUE,
+    position=Attribute(SHARED, by.FOUND_PLACE),
+)
 
 
 MAX_WRITES = 1 << 40
@@ -290,3 +413,15 @@ class Word:
     write_events: int = 0
     read_index: int | None = None
     """The write that an asynchronous reduction has just read; its own write follows directly."""
+
+
+declare_state(
+    Word,
+    address=VALUE,
+    size=VALUE,
+    writes=Attribute(listed(state("Write")), by.WRITES),
+    operations=by.operations(by.WORD_OPERATIONS),
+    version=by.NUMBER,
+    write_events=by.EVENT_MASK,
+    read_index=Attribute(SHARED, by.PRESENCE),
+)
