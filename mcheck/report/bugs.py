@@ -43,6 +43,7 @@ def collect_bugs(findings: Sequence[Finding], texts: SourceText, *, every: bool 
                 _with_count(findings[group.members[0]], others),
                 _stands_for([findings[k] for k in group.members], group),
                 tuple(_consequences([findings[g.members[0]] for g in effects], texts)),
+                len(group.members),
             )
         )
     return bugs
