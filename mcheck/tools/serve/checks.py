@@ -16,6 +16,7 @@ from mcheck.checking.run.result import Result
 from mcheck.checking.run.single import list_reasons
 from mcheck.checking.suite import Command
 from mcheck.report.checked import headline
+from mcheck.report.longer_limits import suggest_limits
 from mcheck.tools.serve.requests import Request
 
 MOST_BUGS = 20
@@ -75,7 +76,9 @@ def why_not_decided(result: Result) -> list[str]:
     """The reasons why a check was not decided."""
     if is_decided(result):
         return []
-    return list_reasons(result.reason, result.problem) or ["not every execution was explored"]
+    helps = suggest_limits(result)
+    said = list_reasons(result.reason, result.problem) or ["not every execution was explored"]
+    return [*said, *([helps] if helps else [])]
 
 
 def summarize(result: Result) -> str:
