@@ -7,7 +7,6 @@ nothing new is found. The program counts as fixed only if it is proved clean in 
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from difflib import unified_diff
@@ -19,7 +18,7 @@ from mcheck.checking.check.files import is_module, is_source
 from mcheck.checking.run.result import Result
 from mcheck.frontend.litmus.source import read_source
 from mcheck.frontend.ptx.reader import read_text
-from mcheck.report.bugs import collect_bugs
+from mcheck.report.bugs import collect_bugs, has_fewer_bugs
 from mcheck.tools.serve.answers import FixAnswer, Reply, TextEdit
 from mcheck.tools.serve.bugs import find_bugs, find_edits
 from mcheck.tools.serve.checks import (
@@ -73,7 +72,7 @@ class _Repair:
             if all(_is_same_file(edit.path, self._request.path) for edit in edits):
                 changed = text.with_edits(edits)
                 after = self._check(changed)
-                if helps(result, after):
+                if has_fewer_bugs(result, after):
                     return changed, after
         return None
 
@@ -123,21 +122,6 @@ class _Repair:
         )
         remaining = [f"remaining: {bug.code}: {bug.message}" for bug in answer.remaining]
         return Reply(answer=answer, text="\n".join((summary, *([diff] if diff else []), *remaining)))
-
-
-def helps(before: Result, after: Result) -> bool:
-    """Whether an edit removed findings and added none, in numbers of bugs by their codes."""
-    if after.verdict is Verdict.PROVED:
-        return True
-    if after.verdict is not Verdict.FINDING:
-        return False
-    old, new = _counts(before), _counts(after)
-    return old != new and not new - old
-
-
-def _counts(result: Result) -> Counter[str]:
-    texts = SourceText(result.source, result.program)
-    return Counter(bug.finding.code for bug in collect_bugs(result.findings, texts) if bug.finding.severity == "error")
 
 
 def _edits_of(result: Result) -> list[list[TextEdit]]:
