@@ -16,6 +16,7 @@ from mcheck.answers.merged_answers import Excused, ends_search, is_counted_error
 from mcheck.answers.result import Answer
 from mcheck.base.budget import CLOCK, Limit, TimeOut
 from mcheck.base.errors import InputError, Unsupported
+from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, Reasons, cut, error_reason, mark_own_limit, timeout_reason
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Finding
@@ -219,6 +220,7 @@ class _Search(Generic[K]):
 
     def run(self) -> None:
         """Attempts the proof, and checks numbers until one has an error; raises ``TimeOut``."""
+        note(Level.NUMBER, "attempting the proof for every number")
         self.proof = self.family.prove(self.limit)
         share = self.family.shares.one if isinstance(self.proof, Unproved) else 1.0
         for number in self.family.numbers(self.proof, self.checked):
@@ -236,6 +238,7 @@ class _Search(Generic[K]):
     def check(self, number: K, limit: Limit, share: float = 1.0) -> bool:
         """Checks a number; whether it ends the search. Raises ``TimeOut``."""
         left = limit.remaining()
+        note(Level.NUMBER, f"checking {self.family.name(number)}")
         ends = self.checked.record(number, self.family.answer(number, None if left is None else left * share))
         if number in self.checked.slow and not self.family.shares.skips:
             raise TimeOut

@@ -19,6 +19,7 @@ from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import INTERLEAVING_ASSUMPTION, add_verdict, assumptions, makes_undefined
 from mcheck.base.budget import Limit, TimeOut, processor_time
 from mcheck.base.errors import Unsupported
+from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, Reasons
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
@@ -281,6 +282,9 @@ class Search:
             setup.brief, setup.thorough = self.has_final_error, self.thorough or self.observed_registers is not None
             machine = execute(setup, forced)
             self.executions += 1
+            if self.suggests_fixes:
+                plural = "" if self.executions == 1 else "s"
+                note(Level.EXECUTIONS, f"{self.executions} execution{plural} explored")
             self.steps += len(machine.trace) + TRIAL_COST * machine.trial_count
             self.replayed_steps += len(machine.trace) if forced else 0
             setup.event_kinds = machine.window.shown

@@ -17,9 +17,12 @@ def load(path: str, *, every: bool = False) -> Program:
     return parse(read_source(path), path, every=every)
 
 
-def read_header(path: str) -> Header:
-    """Read the header of the file at ``path``: its name, the model that it names; raises ``McheckError``."""
-    return parse_header(Source(read_source(path), path))
+def read_header(path: str, text: str | None = None) -> Header:
+    """Read the header of the file at ``path``: its name, the model that it names; raises ``McheckError``.
+
+    ``text``: the contents of the file, which is then not read.
+    """
+    return parse_header(Source(read_source(path) if text is None else text, path))
 
 
 def parse(text: str, path: str, *, every: bool = False) -> Program:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from mcheck.base.budget import TimeOut
 from mcheck.base.errors import Unsupported
+from mcheck.base.progress import Level, note
 from mcheck.cat.tags import Tag
 from mcheck.effects.registry import PLANS
 from mcheck.engines.protocol.execution.machine import (
@@ -53,6 +54,8 @@ MODULES = (
 """Imported for the operations that they register."""
 
 MAX_STEPS = 3_000_000
+NOTED_STEPS = 4_096
+"""Steps after which it is noted how far the loops have come."""
 MAX_TURN_ITERATIONS = 64
 """The number of loop iterations an agent makes before another one's turn: it may wait for that one without blocking."""
 
@@ -115,6 +118,8 @@ def _run_schedule(
         step += 1
         if step % 64 == 0:
             m.setup.check_deadline()
+            if step % NOTED_STEPS == 0 and (longest := describe_longest_loop(m)):
+                note(Level.LOOP, longest)
         if step > MAX_STEPS:
             m.note_bound(f"{MAX_STEPS} steps")
             m.outcome = "cut"
