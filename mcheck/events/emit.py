@@ -113,6 +113,8 @@ class Emitter:
     unwritten: frozenset[int] | None = None
     """``None``, or if nothing depends on what copies move: the addresses of the objects that nothing writes. A copy has
     an event for each range of bytes that it touches then, and none for those of such an object that it reads."""
+    strong_copies: bool = True
+    """Whether the accesses of strong copies are strong, rather than followed as weak ones."""
     _site: Site | None = field(default=None, init=False)
     _multiplies: bool | None = field(default=None, init=False)
     stopped: list[State] = field(default_factory=list, init=False)

@@ -85,8 +85,9 @@ def reports(q: Qualifiers) -> bool:
 
 
 def _is_modelled(match: Match) -> bool:
-    """Weak copies to at most 16 CTAs, without reports, of bytes that all have a value. Reductions of gpu and sys scope,
-    which are the scopes that they have by default, and of ``.f32`` those that flush subnormals.
+    """Copies to at most 16 CTAs, without reports, of bytes that all have a value; strong ones of whole elements (Q40).
+    Reductions of gpu and sys scope, which are the scopes that they have by default, and of ``.f32`` those that flush
+    subnormals.
     """
     q = match.q
     ignored = [value(match.args[arg.name]) for arg in _IGNORED if arg.name in match.args]
@@ -95,7 +96,8 @@ def _is_modelled(match: Match) -> bool:
         and not ("noftz" in q and q["type"] == "f32")
         and q.get("multicast") != "multicast::cluster::32b"
         and all(expr == Const(0) for expr in ignored)
-        and (q.get("sem") != "relaxed" or ("redOp" in q and q["scope"] in ("gpu", "sys")))
+        and not (q.get("sem") == "relaxed" and "cp_mask" in q)
+        and ("redOp" not in q or q.get("scope", "gpu") in ("gpu", "sys"))
     )
 
 

@@ -163,7 +163,8 @@ class _FormBuilder:
             frozenset(self._aligned(warp) for warp in m.aligned_statements),
             self._tokens(),
             (m.not_followed, m.ambiguous_arrivals, m.inexact_reason, m.broken_axiom, m.guess_count,
-            m.exit_passed_barrier, m.bound, m.reordering, m.takes_other_branch, m.outcome),
+            m.exit_passed_barrier, m.bound, m.reordering, m.takes_other_branch, m.outcome,
+            m.findings_left_open is None),
             tuple(m.failed_steps),
         ))  # fmt: skip
 

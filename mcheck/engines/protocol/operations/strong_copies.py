@@ -1,0 +1,51 @@
+"""Strong copies (PTX ISA 9.4, 9.7.10.28.4.1), which are followed as weak ones.
+
+What the model orders of weak accesses it orders of strong ones. Two strong copies that access the same bytes in no
+order do not race where their scopes include each other (8.7, Q39). What they leave then depends on an order that steps
+do not show, so that this is left open. A strong copy that reads what another has written may order more than weak ones
+do (8.8, 8.9.5): what is found behind it may be none, so that this is left open as well.
+"""
+
+from __future__ import annotations
+
+from mcheck.answers.advice.graph import line_of
+from mcheck.answers.verdict_rules import ACCEPTED
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.state.access_history import Record
+from mcheck.engines.protocol.state.vector_clocks import scopes_are_mutual
+from mcheck.ir.ops import BulkCopy
+
+MAY_ORDER = "a strong copy reads what another one has written, which may order more than is followed"
+FOUND_BEHIND = "there is a finding behind a strong copy that reads what another one has written, which may order it"
+
+
+def are_morally_strong(m: Machine, old: Record, new: Record) -> bool:
+    """Whether two accesses are of strong copies whose scopes include each other's thread (8.7)."""
+    a, b = old.event.op, new.event.op
+    if not (isinstance(a, BulkCopy) and isinstance(b, BulkCopy) and a.is_strong and b.is_strong):
+        return False
+    assert a.scope is not None and b.scope is not None
+    return scopes_are_mutual(a.scope, m.agents[old.agent].placement, b.scope, m.agents[new.agent].placement)
+
+
+def leave_open(m: Machine, old: Record, new: Record, flags: list[str]) -> None:
+    """Note what is left open of two morally strong accesses, of which the model flags this if they are weak."""
+    observes = old.write != new.write
+    unordered = not ACCEPTED.issuperset(flags)
+    if unordered:
+        lines = sorted({line_of(old.event.op), line_of(new.event.op)})
+        m.not_followed = (
+            f"strong copies access the same bytes in no order (line {' and line '.join(map(str, lines))}), and not all "
+            "orders are followed"
+        )
+    if observes or unordered:
+        m.inexact_reason = MAY_ORDER
+        if m.findings_left_open is None:
+            m.findings_left_open = len(m.problems)
+
+
+def drop_findings_left_open(m: Machine) -> None:
+    """Drop what was found behind strong copies that may order it."""
+    if m.findings_left_open is not None and len(m.problems) > m.findings_left_open:
+        del m.problems[m.findings_left_open :]
+        m.not_followed = m.not_followed or FOUND_BEHIND
