@@ -459,7 +459,8 @@ def _proxy_fence(e: Emitter, op: Op, state: State) -> list[State]:
     tags = [Tag.F, Tag.PROXYFENCE, Tag.ALIAS if op.kind == "alias" else PROXY_TAG[op.kind]]
     covered = None
     if op.half is not None:
-        tags += [Tag.PRELEASE if op.half == "release" else Tag.PACQUIRE]
+        of_reads = op.restrict is not None and op.restrict.endswith("::read")
+        tags += [Tag.PACQUIRE if op.half == "acquire" else Tag.READHALF if of_reads else Tag.PRELEASE]
     made = e.plan(op, state)
     for access in made.accesses:
         instance = e.site.at(access.address)

@@ -185,7 +185,7 @@ def _wait_group(e: Emitter, op: Op, state: State) -> list[State]:
         blocked.ended = "stuck"
         e.event(blocked, op, (Tag.BLOCKED,), barrier=step)
         out.append(blocked)
-    wait = e.event(state, op, (Tag.GROUPWAIT,), barrier=step)
+    wait = e.event(state, op, (Tag.PROXYWAIT if op.restrict else Tag.GROUPWAIT,), barrier=step)
     state.order += 1
     if step is not None:
         state.ctrl |= {wait.uid}
@@ -237,9 +237,7 @@ def _copy(e: Emitter, op: ops.BulkCopy, state: State, issue: Event, made: Plan) 
         for k in range(0, run.size, size):
             read = reads.get((run.src + k, size))
             if read is None:
-                read = reads[run.src + k, size] = put_read(
-                    e, op, state, issue, run.src + k, size, "async", scope=scope
-                )
+                read = reads[run.src + k, size] = put_read(e, op, state, issue, run.src + k, size, "async", scope=scope)
             value: Term = ("e", read.uid)
             writes.append(put_write(e, op, state, issue, run.dst + k, size, "async", value, scope=scope))
     return list(reads.values()), writes

@@ -36,11 +36,15 @@ def strong_copies(random: Random) -> Draft:
     count = random.choice((2, 2, 2, 3))
     kinds = ["send", random.choice(("take", "take", "take", "send"))]
     kinds += [random.choice(("send", "take", "reduce", "touch"))] * (count - 2)
+    strong = "reduce" not in kinds and "touch" not in kinds and random.random() < 0.7
     roles = [
-        Role(f"T{k}", f"cta {k if apart else 0}", tuple(_lines(random, kind, k, apart)))
+        Role(f"T{k}", f"cta {k if apart else 0}", tuple(_lines(random, kind, k, apart, strong)))
         for k, kind in enumerate(kinds)
     ]
-    shown = (*(f"T{k}:{r}" for k, kind in enumerate(kinds) if kind in ("take", "touch") for r in ("r0", "r1")), "f[0]")
+    read = (
+        f"{role.name}:{r}" for role in roles for r in ("r0", "r1") if any(f" {r}, [" in line for line in role.lines)
+    )
+    shown = (*read, "f[0]")
     objects = (
         ".global .align 16 .u32 f[4];",
         ".global .u32 data;",
@@ -50,22 +54,24 @@ def strong_copies(random: Random) -> Draft:
     return Draft("strong", random.choice(_MODELS), objects, tuple(roles), shown, "")
 
 
-def _lines(random: Random, kind: str, k: int, apart: bool) -> list[str]:
-    """What a thread does; now and then a statement is missing."""
-    s = f"s{k}"
-    fence = random.choice(("fence.acq_rel.gpu;", "fence.acq_rel.gpu;", "fence.acq_rel.cta;", "fence.sc.gpu;"))
+def _lines(random: Random, kind: str, k: int, apart: bool, strong: bool) -> list[str]:
+    """What a thread does; now and then a statement is missing. Where all copies are ``strong`` what they bring may steer
+    it: what a race brings steers differently before different engines.
+    """
+    s, share = f"s{k}", 1.0 if strong else 0.6
+    fence = random.choice(("fence.acq_rel.gpu;", "fence.acq_rel.gpu;", "fence.acq_rel.cta;", "fence.acquire.gpu;"))
     match kind:
         case "take":
             copy = f"cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [{s}], [f], 16, [bar];"
             sem = random.choice(("", ".relaxed.cta"))
-            after = random.choice((f"ld.weak.global.u32 r1, [data];", f"st.weak.global.u32 [data], {k + 2};"))
+            after = random.choice(("ld.weak.global.u32 r1, [data];", f"st.weak.global.u32 [data], {k + 2};"))
             lines = [
                 *_SET_UP,
-                sometimes_strong(random, copy, 0.8),
+                sometimes_strong(random, copy, share),
                 f"await mbarrier.try_wait.parity{sem}.shared::cta.b64 [bar], 0;",
                 fence,
                 f"ld.shared.u32 r0, [{s}];",
-                random.choice((after, f"if (r0 == 1) {{ {after} }}")),
+                random.choice((after, f"if (r0 == 1) {{ {after} }}")) if strong else after,
             ]
         case "touch":
             lines = [fence, "ld.relaxed.gpu.global.u32 r0, [f];", "ld.weak.global.u32 r1, [data];"]
@@ -77,7 +83,7 @@ def _lines(random: Random, kind: str, k: int, apart: bool) -> list[str]:
                 "fence.proxy.async.shared::cta;",
                 random.choice(("st.weak.global.u32 [data], 1;", "ld.weak.global.u32 r1, [data];")),
                 fence,
-                sometimes_strong(random, copy, 0.8),
+                sometimes_strong(random, copy, share),
                 "cp.async.bulk.commit_group;",
                 f"cp.async.bulk.wait_group{random.choice(('', '', '.read'))} 0;",
             ]

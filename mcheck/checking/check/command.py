@@ -58,8 +58,10 @@ def read_file_texts(path: str, options: Options) -> Texts:
 
 def _of_module(path: str, options: Options) -> Texts:
     """The text of a module and of its launch file; a launch from the options is part of every key."""
+    from mcheck.checking.check.module_models import model_of_text
     from mcheck.frontend.ptx import reader
 
     launch = None if options.launch is not None else options.launch_of(path) or read_launch_beside(path)
     others = () if launch is None else (launch.text or "",)
-    return Texts(reader.read_text(path), os.path.basename(path), None, others, names_other_files=True)
+    text = reader.read_text(path)
+    return Texts(text, os.path.basename(path), model_of_text(text), others, names_other_files=True)

@@ -37,7 +37,7 @@ class Commit(Op):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitGroup(Op):
     """``…wait_group{.read} pending``; ``cp.async.wait_all`` and ``tcgen05.wait`` have ``commits`` set and ``pending``
-    0.
+    0. ``restrict`` is ``proxy::async`` where that proxy alone observes the wait.
     """
 
     facets: ClassVar[Facets] = Facets(blocks=True)
@@ -47,6 +47,7 @@ class WaitGroup(Op):
     pending: Expr
     read: bool = False
     commits: bool = False
+    restrict: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

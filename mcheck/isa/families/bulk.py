@@ -333,9 +333,11 @@ _RESTRICTIONS = ("sync_restrict::proxy::async", "sync_restrict::shared::cta", "s
 
 
 def _wait(match: Match) -> Op:
-    if "restrict" in match.q:  # what such a wait orders has no text that we know (open question Q38)
+    restrict = match.q.get("restrict", "").removeprefix("sync_restrict::")
+    if restrict.startswith("shared"):  # what such a wait orders has no text that we know (open question Q38)
         return unsupported(match)
-    return WaitGroup(family="bulk", pending=value(match.args["N"]), read="read" in match.q, **match.common)
+    pending, read = value(match.args["N"]), "read" in match.q
+    return WaitGroup(family="bulk", pending=pending, read=read, restrict=restrict or None, **match.common)
 
 
 COMMIT = Family(

@@ -155,6 +155,7 @@ def _report_flags(m: Machine, new: Record, conflict: Conflict, flags_by_lane: li
         entry = _find_entry(name)
         if entry is not None:
             _report(m, entry, old, new, low, high)
+    strong_copies.note_narrow_scopes(m, old, new)
     if names:
         if not ACCEPTED.issuperset(names):
             _note_delayed_read(m, old, new)

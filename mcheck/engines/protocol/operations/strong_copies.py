@@ -21,11 +21,14 @@ FOUND_BEHIND = "there is a finding behind a strong copy that reads what another 
 
 def are_morally_strong(m: Machine, old: Record, new: Record) -> bool:
     """Whether two accesses are of strong copies whose scopes include each other's thread (8.7)."""
-    a, b = old.event.op, new.event.op
-    if not (isinstance(a, BulkCopy) and isinstance(b, BulkCopy) and a.is_strong and b.is_strong):
+    if not _are_strong(old, new):
         return False
-    assert a.scope is not None and b.scope is not None
-    return scopes_are_mutual(a.scope, m.agents[old.agent].placement, b.scope, m.agents[new.agent].placement)
+    a, b = (m.agents[record.agent].placement for record in (old, new))
+    return scopes_are_mutual(old.event.op.scope, a, new.event.op.scope, b)  # type: ignore[attr-defined]
+
+
+def _are_strong(old: Record, new: Record) -> bool:
+    return all(isinstance(r.event.op, BulkCopy) and r.event.op.is_strong for r in (old, new))
 
 
 def leave_open(m: Machine, old: Record, new: Record, flags: list[str]) -> None:
@@ -42,6 +45,12 @@ def leave_open(m: Machine, old: Record, new: Record, flags: list[str]) -> None:
         m.inexact_reason = MAY_ORDER
         if m.findings_left_open is None:
             m.findings_left_open = len(m.problems)
+
+
+def note_narrow_scopes(m: Machine, old: Record, new: Record) -> None:
+    """Note that what is found behind strong copies whose scopes are too narrow may be missing a scope, or more."""
+    if old.write != new.write and m.findings_left_open is None and _are_strong(old, new):
+        m.findings_left_open = len(m.problems)
 
 
 def drop_findings_left_open(m: Machine) -> None:
