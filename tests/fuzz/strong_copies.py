@@ -55,8 +55,8 @@ def strong_copies(random: Random) -> Draft:
 
 
 def _lines(random: Random, kind: str, k: int, apart: bool, strong: bool) -> list[str]:
-    """What a thread does; now and then a statement is missing. Where all copies are ``strong`` what they bring may steer
-    it: what a race brings steers differently before different engines.
+    """What a thread does; now and then a statement is missing. Where all copies are ``strong`` what they bring may
+    steer it: what a race brings steers differently before different engines.
     """
     s, share = f"s{k}", 1.0 if strong else 0.6
     fence = random.choice(("fence.acq_rel.gpu;", "fence.acq_rel.gpu;", "fence.acq_rel.cta;", "fence.acquire.gpu;"))

@@ -149,6 +149,8 @@ def _report_flags(m: Machine, new: Record, conflict: Conflict, flags_by_lane: li
             if flag.pairs & bit and flag.name not in names:
                 names.append(flag.name)
     if strong_copies.are_morally_strong(m, old, new):
+        if strong_copies.are_in_flight(m, old, new, names):
+            _report(m, catalogue.get(strong_copies.IN_FLIGHT), old, new, low, high)
         strong_copies.leave_open(m, old, new, names)
         return
     for name in names:

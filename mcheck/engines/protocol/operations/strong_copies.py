@@ -15,6 +15,7 @@ from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.vector_clocks import scopes_are_mutual
 from mcheck.ir.ops import BulkCopy
 
+IN_FLIGHT = "RACE014"
 MAY_ORDER = "a strong copy reads what another one has written, which may order more than is followed"
 FOUND_BEHIND = "there is a finding behind a strong copy that reads what another one has written, which may order it"
 
@@ -31,10 +32,18 @@ def _are_strong(old: Record, new: Record) -> bool:
     return all(isinstance(r.event.op, BulkCopy) and r.event.op.is_strong for r in (old, new))
 
 
+def are_in_flight(m: Machine, old: Record, new: Record, flags: list[str]) -> bool:
+    """Whether one of two morally strong accesses reads what the other one writes at that time, as far as the model flags
+    it.
+    """
+    flagged = any(axiom.name == IN_FLIGHT for axiom in m.setup.tape.axioms)
+    return flagged and old.write != new.write and not ACCEPTED.issuperset(flags)
+
+
 def leave_open(m: Machine, old: Record, new: Record, flags: list[str]) -> None:
     """Note what is left open of two morally strong accesses, of which the model flags this if they are weak."""
-    observes = old.write != new.write
     unordered = not ACCEPTED.issuperset(flags)
+    observes = old.write != new.write and (unordered or _may_hand_over(m, old, new))
     if unordered:
         lines = sorted({line_of(old.event.op), line_of(new.event.op)})
         m.not_followed = (
@@ -45,6 +54,15 @@ def leave_open(m: Machine, old: Record, new: Record, flags: list[str]) -> None:
         m.inexact_reason = MAY_ORDER
         if m.findings_left_open is None:
             m.findings_left_open = len(m.problems)
+
+
+def _may_hand_over(m: Machine, old: Record, new: Record) -> bool:
+    """Whether a read that the model orders after a write may hand over more than this order does: not where one thread
+    has issued both, and it alone may wait for the read.
+    """
+    read = new if old.write else old
+    alone = old.agent == new.agent and m.agents[old.agent].is_single_thread
+    return not (alone and getattr(read.event.op, "mbar", None) is None)
 
 
 def note_narrow_scopes(m: Machine, old: Record, new: Record) -> None:
