@@ -26,6 +26,8 @@ def sometimes_strong(random: Random, line: str, probability: float = 0.3) -> str
     return f"{_COPY}relaxed.{scope}.{form}.b128 {rest}"
 
 
+WAITS = ("", "", "", ".read", ".sync_restrict::proxy::async")
+"""How a wait for a bulk group ends."""
 _MODELS = ("ptx-9.5", "ptx-9.5", "ptx-9.3", "ptx-9.0")
 _SET_UP = ("mbarrier.init.shared::cta.b64 [bar], 1;", "mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 16;")
 
@@ -85,7 +87,7 @@ def _lines(random: Random, kind: str, k: int, apart: bool, strong: bool) -> list
                 fence,
                 sometimes_strong(random, copy, share),
                 "cp.async.bulk.commit_group;",
-                f"cp.async.bulk.wait_group{random.choice(('', '', '.read'))} 0;",
+                f"cp.async.bulk.wait_group{random.choice(WAITS)} 0;",
             ]
     if not apart and random.random() < 0.4:
         lines.insert(random.randrange(len(lines) + 1), "bar.sync 0;")

@@ -54,7 +54,8 @@ KNOWN: dict[type, str] = {
     "agents_to_split histories tracked_words barriers sc_fences reported aligned_statements tokens not_followed "
     "ambiguous_arrivals inexact_reason broken_axiom guess_count on_flags trial_count exit_passed_barrier bound "
     "branch_values takes_other_branch "
-    "findings_left_open reordering outcome mbarriers mbarrier_places phase_reversals observer unordered_finds guessed_truths "
+    "findings_left_open "
+    "reordering outcome mbarriers mbarrier_places phase_reversals observer unordered_finds guessed_truths "
     "completed_barriers waits causality",  # the last two: proofs have no atomics in words that are followed
     Window: "program tape checks flags axioms co wanted shown entries free all exact count cols filled masks keyed "
     "sorts "

@@ -74,7 +74,12 @@ def bulk_store(b: Body) -> None:
     b.say("cp.async.bulk.commit_group;")
     b.say(
         b.random.choice(
-            ("cp.async.bulk.wait_group 0;", "cp.async.bulk.wait_group 0;", "cp.async.bulk.wait_group.read 0;")
+            (
+                *("cp.async.bulk.wait_group 0;",) * 3,
+                "cp.async.bulk.wait_group.read 0;",
+                "cp.async.bulk.wait_group.read 0;",
+                "cp.async.bulk.wait_group.sync_restrict::proxy::async 0;",
+            )
         )
     )
     b.accesses += 5
