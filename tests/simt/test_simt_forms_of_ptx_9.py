@@ -32,6 +32,7 @@ DONE = "DONE:\n  ret;\n}\n"
 INIT = "mbarrier.init.shared::cta.b64 [full], 1;"
 EXPECT = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 128;"
 COMPLETE = "mbarrier::complete_tx::bytes"
+TO_BOTH = f"shared::cluster.global.{COMPLETE}.multicast::cluster.b128"
 LOAD = f"cp.async.bulk.relaxed.gpu.shared::cta.global.{COMPLETE}.b128 [tile], [%rd1], 128, [full];"
 STORE = "cp.async.bulk.relaxed.gpu.global.shared::cta.bulk_group.b128 [%rd2], [tile], 128;"
 COMMIT = "cp.async.bulk.commit_group;"
@@ -60,8 +61,7 @@ def by_pair(*body: str) -> str:
 REFILL = (INIT, EXPECT, LOAD, wait(), STORE, COMMIT, "WAIT", EXPECT, LOAD, wait(1))
 MULTICAST = (
     "@!%p1 " + INIT, "@!%p1 " + EXPECT, "fence.mbarrier_init.release.cluster;", MEET,
-    f"@!%p3 cp.async.bulk.relaxed.gpu.shared::cluster.global.{COMPLETE}.multicast::cluster.b128"
-    " [tile], [%rd1], 128, [full], 3;",
+    f"@!%p3 cp.async.bulk.relaxed.gpu.{TO_BOTH} [tile], [%rd1], 128, [full], 3;",
     "WAIT", "ld.shared.u32 %r3, [tile];", MEET,
 )  # fmt: skip
 TO_PEER = (
