@@ -1,4 +1,4 @@
-"""Strong copies before the protocol engine, which follows them as weak ones: its conclusions, and what it leaves open."""
+"""Strong copies before the protocol engine, which follows them as weak ones: what it says, and what it leaves open."""
 
 from __future__ import annotations
 
