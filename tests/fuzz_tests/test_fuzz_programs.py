@@ -37,6 +37,10 @@ SPOKEN_OF = {
         "cp.reduce.async.bulk.tensor", "wait_group.read", "bulk.commit_group", "fence.proxy.async.shared::cta",
         "fence.proxy.async.global",
     ),
+    "strong": (
+        "relaxed.cta.global", "relaxed.gpu.shared::cta", ".b128 [f]", "cp.reduce.async.bulk", "fence.acq_rel.gpu",
+        "fence.acquire.gpu", "wait_group.read", "sync_restrict::proxy::async", "if (r0 == 1)", "ld.relaxed.gpu",
+    ),
     "cluster": (
         "st.async", "red.async", ".v2.u32", "multicast::cluster", "shared::cluster.shared::cta",
         "cp.reduce.async.bulk.shared::cluster", "fence.mbarrier_init", "arrive.relaxed", "aligned",

@@ -58,10 +58,11 @@ def read_file_texts(case: Case, options: Options) -> Texts:
 
 def _of_module(case: Case, options: Options) -> Texts:
     """The text of a module and of its launch file; a launch from the options is part of every key."""
+    from mcheck.checking.check.module_models import model_of_text
     from mcheck.frontend.ptx import reader
 
     path = case.path
     launch = None if options.launch is not None else options.launch_of(path) or read_launch_beside(path)
     others = () if launch is None else (launch.text or "",)
     text = reader.read_text(path) if case.text is None else case.text
-    return Texts(text, os.path.basename(path), None, others, names_other_files=True)
+    return Texts(text, os.path.basename(path), model_of_text(text), others, names_other_files=True)

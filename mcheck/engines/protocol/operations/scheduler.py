@@ -34,6 +34,7 @@ from mcheck.engines.protocol.operations.control_flow import run_local
 from mcheck.engines.protocol.operations.execution_barriers import complete_stuck_barriers
 from mcheck.engines.protocol.operations.mbarrier_updates import deliver_signal
 from mcheck.engines.protocol.operations.races import report_object_flags
+from mcheck.engines.protocol.operations.strong_copies import drop_findings_left_open
 from mcheck.engines.protocol.operations.termination import complete_counted_barriers, finish_execution, leave_barriers
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.trace import Prefix, TraceEntry
@@ -88,6 +89,7 @@ def execute(
         _start(m, before_step, choose_agent)
     except TimeOut:
         raise TimeOut(describe_longest_loop(m)) from None
+    drop_findings_left_open(m)
     return m
 
 
@@ -107,6 +109,7 @@ def run_to_end(m: Machine) -> None:
         _run_schedule(m, 0, None, first_runnable)
     except TimeOut:
         raise TimeOut(describe_longest_loop(m)) from None
+    drop_findings_left_open(m)
 
 
 def _run_schedule(
