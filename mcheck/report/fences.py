@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator, Sequence
 
 from mcheck import __version__
+from mcheck.checking.fences.candidates import Edit
 from mcheck.checking.fences.examination import Examined
-from mcheck.checking.fences.removal import Removals
+from mcheck.checking.fences.removal import Removals, Tried
 
 
 def document(examined: Sequence[Examined]) -> str:
@@ -24,19 +25,40 @@ def lines(examined: Examined) -> Iterator[str]:
         return
     for each in examined.removals.removable:
         weaker = each.edit.replacement
-        change = "can go" if weaker is None else f"can be {weaker}"
-        yield f"  {each.edit.line}: {each.edit.instruction} {change}"
+        change = "can go" if weaker is None else f"can be {_squeezed(weaker)}"
+        yield f"  {_named(each)} {change}"
     for each in examined.removals.needed:
-        if each.edit.replacement is None:
-            yield f"  {each.edit.line}: {each.edit.instruction} is needed: {', '.join(each.codes)}"
+        weaker = each.edit.replacement
+        needed = "is needed" if weaker is None else f"cannot be {_squeezed(weaker)}"
+        yield f"  {_named(each)} {needed}: {', '.join(each.codes)}"
     for each in examined.removals.undecided:
-        if each.edit.replacement is None:
-            yield f"  {each.edit.line}: {each.edit.instruction} stays: without it the answer is {each.result.verdict}"
+        weaker = each.edit.replacement
+        stays = "without it" if weaker is None else f"as {_squeezed(weaker)}"
+        yield f"  {_named(each)} stays: {stays} the answer is {each.trial.verdict}"
     if examined.removals.together:
         yield "  together:"
     for edit in examined.removals.together:
-        change = "goes" if edit.replacement is None else f"becomes {edit.replacement}"
-        yield f"    {edit.line}: {edit.instruction} {change}"
+        change = "goes" if edit.replacement is None else f"becomes {_squeezed(edit.replacement)}"
+        yield f"    {edit.line}: {_squeezed(edit.instruction)} {change}"
+
+
+def _named(tried: Tried) -> str:
+    """The instruction with its place, and with the others that go or change with it."""
+    edit, others = tried.edit, tried.candidate.edits[1:]
+    source = f" ({_source(edit)})" if edit.source else ""
+    alike = [other for other in others if other.instruction == edit.instruction]
+    beside = [f"{other.line}: {_squeezed(other.instruction)}" for other in others if other not in alike]
+    numbers = ", ".join(str(each.line) for each in (edit, *alike))
+    return f"{numbers}: {_squeezed(edit.instruction)}{source}{''.join(f' with {text}' for text in beside)}"
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _source(edit: Edit) -> str | None:
+    """Where an instruction of a module was compiled from: the call of it that stands in the kernel."""
+    return f"{edit.source[-1].path}:{edit.source[-1].line}" if edit.source else None
 
 
 def _entry(examined: Examined) -> dict[str, object]:
@@ -44,26 +66,23 @@ def _entry(examined: Examined) -> dict[str, object]:
     return {
         "path": examined.path,
         "verdict": str(examined.verdict),
-        "removable": [
-            {
-                "line": each.edit.line,
-                "instruction": each.edit.instruction,
-                "replacement": each.edit.replacement,
-                "needed_for": None,
-            }
-            for each in found.removable
-        ],
-        "needed": [
-            {"line": each.edit.line, "instruction": each.edit.instruction, "without_it": list(each.codes)}
-            for each in found.needed
-            if each.edit.replacement is None
-        ],
+        "removable": [{**_edit_entry(each.edit), "needed_for": None} | _beside(each) for each in found.removable],
+        "needed": [{**_edit_entry(each.edit), "without_it": list(each.codes)} | _beside(each) for each in found.needed],
         "undecided": [
-            {"line": each.edit.line, "instruction": each.edit.instruction, "verdict": str(each.result.verdict)}
-            for each in found.undecided
-            if each.edit.replacement is None
+            {**_edit_entry(each.edit), "verdict": str(each.trial.verdict)} | _beside(each) for each in found.undecided
         ],
         "together": [edit.line for edit in found.together],
         "repairs": [],
         "reason": examined.reason,
     }
+
+
+def _edit_entry(edit: Edit) -> dict[str, object]:
+    return {"line": edit.line, "instruction": edit.instruction, "replacement": edit.replacement}
+
+
+def _beside(tried: Tried) -> dict[str, object]:
+    """The edits that are made with the first one, and where the instruction was compiled from, if there are any."""
+    others = [_edit_entry(edit) for edit in tried.candidate.edits[1:]]
+    source = _source(tried.edit)
+    return ({"with": others} if others else {}) | ({"source": source} if source else {})

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
+from dataclasses import replace
 from time import perf_counter
 
+from mcheck.base.errors import McheckError
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.command import check_case
-from mcheck.checking.fences.removal import Removals, find_removals, is_proved
+from mcheck.checking.check.files import is_module
+from mcheck.checking.fences.instructions import Instruction, find_module_instructions, find_test_instructions
+from mcheck.checking.fences.removal import Removals, Trial, find_removals, is_proved
 from mcheck.checking.run.case import Case, Options, Settings
+from mcheck.checking.run.inquiry import run_case
 from mcheck.checking.run.result import Result
+from mcheck.findings.finding import Finding
+from mcheck.frontend.litmus.source import read_source
+
+CONDITION = "condition"
+"""The code of a changed answer to the condition of a test."""
+PATIENCE = 10.0
+"""The time of a trial, as a multiple of what the program itself took: without an answer by then the trial is open."""
+LEAST = 10.0
+"""The least time of a trial, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,29 +36,85 @@ class Examined:
     reason: str | None = None
 
 
-BLOCK = re.compile(r"@[^{}|;]*\{")
-"""The beginning of a role in block form."""
+def examine(path: str, timeout: float | None, options: Options | None = None) -> Examined:
+    """What the program at ``path`` can do without; ``timeout`` is for all checks of it together. ``options`` say how a
+    module is launched.
+    """
+    options, started = options or Options(), perf_counter()
+
+    def left(most: float | None) -> float | None:
+        rest = None if timeout is None else max(timeout - (perf_counter() - started), 0.001)
+        return min((limit for limit in (rest, most) if limit is not None), default=None)
+
+    first = check_case(Case(path), Settings(timeout=left(None)), options)
+    if first.verdict is not Verdict.PROVED:
+        return Examined(path, first.verdict, None, first.reason or "only what is proved is examined: see mcheck check")
+    try:
+        program = _read_module(path, options) if is_module(path) else _read_test(path)
+    except McheckError as error:
+        return Examined(path, first.verdict, None, error.message)
+    most = max(PATIENCE * (perf_counter() - started), LEAST)
+    brief = replace(options, brief=True)
+    answer = _condition_answer(Case(path, text=program.text), left(None)) if first.kind != "none" else None
+
+    def check(changed: str) -> Trial:
+        case = Case(path, text=changed)
+        found = check_case(case, Settings(timeout=left(most)), brief)
+        trial = _trial(found, first)
+        if answer is None or not trial.is_proved:
+            return trial
+        return _compared(answer, _condition_answer(case, left(most)))
+
+    return Examined(path, first.verdict, find_removals(program.text, program.instructions, check))
 
 
-def examine(path: str, timeout: float | None) -> Examined:
-    """What the program at ``path`` can do without; ``timeout`` is for all checks of it together."""
-    text, started = Path(path).read_text(encoding="utf-8"), perf_counter()
-
-    def check(changed: str) -> Result:
-        left = None if timeout is None else max(timeout - (perf_counter() - started), 0.001)
-        return check_case(Case(path, text=changed), Settings(timeout=left), Options())
-
-    first = check(text)
-    reason = _reason(first, text)
-    return Examined(path, first.verdict, None if reason else find_removals(text, check), reason)
+@dataclass(frozen=True, slots=True)
+class _Program:
+    text: str
+    instructions: tuple[Instruction, ...]
 
 
-def _reason(first: Result, text: str) -> str | None:
-    """Why a program is not examined, if it is not."""
-    if not is_proved(first):
-        return first.reason or "only what is proved without any finding is examined: see mcheck check"
-    if BLOCK.search(text) is None:
-        return "tests in columns are not examined, only roles in blocks"
-    if first.kind != "none":
-        return "a condition is not examined, only findings: without it, mcheck fences says what they need"
-    return None
+def _read_test(path: str) -> _Program:
+    text = read_source(path)
+    return _Program(text, find_test_instructions(text, path))
+
+
+def _read_module(path: str, options: Options) -> _Program:
+    from mcheck.checking.check.modules import ModuleInquiry  # imports what reads modules, which tests never need
+
+    inquiry = ModuleInquiry(options)
+    subject = inquiry.prepare(inquiry.read(Case(path), Settings()), Settings())
+    entries = {launch.entry for launch in subject.launches}
+    return _Program(subject.source, find_module_instructions(subject.source, subject.module, entries))
+
+
+def _trial(result: Result, first: Result) -> Trial:
+    """The trial by the result of an edited program: what the program has without the edit does not count."""
+    if is_proved(result):
+        return Trial(Verdict.PROVED)
+    known = set(map(_identity, _all_findings(first)))
+    codes = {finding.code for finding in _all_findings(result) if _identity(finding) not in known}
+    if result.crashed:
+        return Trial(Verdict.UNKNOWN)
+    verdict = Verdict.FINDING if codes and result.verdict is Verdict.PROVED else result.verdict
+    return Trial(verdict, tuple(sorted(codes)))
+
+
+def _all_findings(result: Result) -> tuple[Finding, ...]:
+    return (*result.findings, *(finding for finding, _ in result.suppressed))
+
+
+def _identity(finding: Finding) -> object:
+    return finding.code, frozenset(access.span.line for access in finding.accesses if access.span is not None)
+
+
+def _condition_answer(case: Case, seconds: float | None) -> Verdict:
+    """Whether the condition of a test holds."""
+    return run_case(case, Settings(timeout=seconds, verdict_only=True)).verdict
+
+
+def _compared(before: Verdict, now: Verdict) -> Trial:
+    """The trial of a program that is proved, by the answer to its condition."""
+    if not (before.is_of_condition and now.is_of_condition):
+        return Trial(Verdict.UNKNOWN)
+    return Trial(Verdict.PROVED) if now is before else Trial(Verdict.FINDING, (CONDITION,))
