@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
 
 from mcheck.base.errors import McheckError
+from mcheck.base.reasons import Reason
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.command import check_case
@@ -14,6 +16,7 @@ from mcheck.checking.fences.instructions import Instruction, find_module_instruc
 from mcheck.checking.fences.removal import Removals, Trial, find_removals, is_proved
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.checking.run.inquiry import run_case
+from mcheck.checking.run.pool import run_cases
 from mcheck.checking.run.result import Result
 from mcheck.findings.finding import Finding
 from mcheck.frontend.litmus.source import read_source
@@ -36,17 +39,17 @@ class Examined:
     reason: str | None = None
 
 
-def examine(path: str, timeout: float | None, options: Options | None = None) -> Examined:
-    """What the program at ``path`` can do without; ``timeout`` is for all checks of it together. ``options`` say how a
-    module is launched.
+def examine(path: str, timeout: float | None, options: Options | None = None, jobs: int = 1) -> Examined:
+    """What the program at ``path`` can do without; ``timeout`` is for all checks of it together, ``jobs`` of which go
+    on at one time. ``options`` say how a module is launched.
     """
     options, started = options or Options(), perf_counter()
 
-    def left(most: float | None) -> float | None:
+    def left(most: float | None) -> Settings:
         rest = None if timeout is None else max(timeout - (perf_counter() - started), 0.001)
-        return min((limit for limit in (rest, most) if limit is not None), default=None)
+        return Settings(timeout=min((limit for limit in (rest, most) if limit is not None), default=None))
 
-    first = check_case(Case(path), Settings(timeout=left(None)), options)
+    first = check_case(Case(path), left(None), options)
     if first.verdict is not Verdict.PROVED:
         return Examined(path, first.verdict, None, first.reason or "only what is proved is examined: see mcheck check")
     try:
@@ -54,18 +57,28 @@ def examine(path: str, timeout: float | None, options: Options | None = None) ->
     except McheckError as error:
         return Examined(path, first.verdict, None, error.message)
     most = max(PATIENCE * (perf_counter() - started), LEAST)
+    asked = first.kind != "none"
+    answer = _condition_answer(Case(path, text=program.text), left(None)) if asked else None
     brief = replace(options, brief=True)
-    answer = _condition_answer(Case(path, text=program.text), left(None)) if first.kind != "none" else None
 
-    def check(changed: str) -> Trial:
-        case = Case(path, text=changed)
-        found = check_case(case, Settings(timeout=left(most)), brief)
-        trial = _trial(found, first)
+    def task(case: Case, _: Settings) -> Trial:  # each has the time that is left when it begins
+        trial = _trial(check_case(case, left(most), brief), first)
         if answer is None or not trial.is_proved:
             return trial
         return _compared(answer, _condition_answer(case, left(most)))
 
+    def check(changed: Sequence[str]) -> Sequence[Trial]:
+        cases = [Case(path, text=text) for text in changed]
+        if jobs == 1 or len(cases) == 1:
+            return [task(case, Settings()) for case in cases]
+        return [*run_cases(cases, left(most), jobs, task, _lost)]
+
     return Examined(path, first.verdict, find_removals(program.text, program.instructions, check))
+
+
+def _lost(_: Case, __: Settings, ___: Reason, ____: float) -> Trial:
+    """The trial whose process was stopped or died."""
+    return Trial(Verdict.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +121,9 @@ def _identity(finding: Finding) -> object:
     return finding.code, frozenset(access.span.line for access in finding.accesses if access.span is not None)
 
 
-def _condition_answer(case: Case, seconds: float | None) -> Verdict:
+def _condition_answer(case: Case, settings: Settings) -> Verdict:
     """Whether the condition of a test holds."""
-    return run_case(case, Settings(timeout=seconds, verdict_only=True)).verdict
+    return run_case(case, replace(settings, verdict_only=True)).verdict
 
 
 def _compared(before: Verdict, now: Verdict) -> Trial:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from itertools import chain
+from typing import TypeVar
 
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
@@ -26,7 +28,9 @@ class Trial:
         return self.verdict is Verdict.PROVED and not self.codes
 
 
-Check = Callable[[str], Trial]
+Check = Callable[[Sequence[str]], Sequence[Trial]]
+"""The trials of edited programs, which do not depend on each other."""
+Edits = tuple[Edit, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ class Removals:
     removable: tuple[Tried, ...]
     needed: tuple[Tried, ...]
     undecided: tuple[Tried, ...]
-    together: tuple[Edit, ...]
+    together: Edits
     trials: int = 0
 
 
@@ -64,12 +68,10 @@ def find_removals(text: str, instructions: Sequence[Instruction], check: Check) 
     """What a program can do without that is proved as it is."""
     search = _Search(text, check, {})
     sites = find_sites(instructions)
-    tried = [each for site in sites for each in search.try_site(site)]
+    tried = [*chain.from_iterable(search.ask_all([_try_site(site) for site in sites]))]
     removed = {each.edit.start for each in tried if each.trial.is_proved and each.candidate.removes}
-    for common in find_common_barriers(instructions):
-        if not any(edit.start in removed for edit in common.edits):
-            trial = search.trial(common.edits)
-            tried += [Tried(common, trial)] if trial.is_proved else []
+    common = [each for each in find_common_barriers(instructions) if not any(e.start in removed for e in each.edits)]
+    tried += (each for each in search.ask_all([_try(candidate) for candidate in common]) if each.trial.is_proved)
     removable = tuple(each for each in tried if each.trial.is_proved)
     together = search.join([each.candidate for each in removable], sites)
     return Removals(
@@ -86,56 +88,80 @@ def is_proved(result: Result) -> bool:
     return result.verdict == Verdict.PROVED and not (result.findings or result.suppressed or result.deselected)
 
 
+T = TypeVar("T")
+Questions = Generator[Edits, Trial, T]
+"""Asks for the trials of edits, one after the other, each of which may depend on those before."""
+
+
+def _try(candidate: Candidate) -> Questions[Tried]:
+    return Tried(candidate, (yield candidate.edits))
+
+
+def _try_site(site: Site) -> Questions[list[Tried]]:
+    """The removal of a synchronisation, and if it is needed, the weakest of each of its weaker forms. Of what nothing
+    can be removed, as of an order or a scope, the first form that is not allowed.
+    """
+    last: Tried | None = None
+    for removal in site.removals:
+        last = yield from _try(removal)
+        if last.trial.is_proved:
+            return [last]
+    told: dict[Edits, Tried] = {}
+    for forms in site.chains:
+        weakest, refused = yield from _descend(forms, ())
+        form = refused if weakest is None and not site.removals else weakest
+        if form is not None:
+            told.setdefault(form.candidate.edits, form)
+    return [*([last] if last is not None else []), *told.values()]
+
+
+def _descend(forms: Sequence[Candidate], kept: Edits) -> Questions[tuple[Tried | None, Tried | None]]:
+    """The last of some forms, each weaker than the one before, that the program allows beside the edits that are kept;
+    and the first that it does not allow. What no assembler would take is passed over.
+    """
+    weakest: Tried | None = None
+    for form in forms:
+        trial = yield (*kept, *form.edits)
+        if trial.is_proved:
+            weakest = Tried(form, trial)
+        elif trial.verdict is not Verdict.ERROR:
+            return weakest, Tried(form, trial)
+    return weakest, None
+
+
 @dataclass(frozen=True, slots=True)
 class _Search:
     text: str
     check: Check
-    known: dict[tuple[Edit, ...], Trial]
+    known: dict[Edits, Trial]
 
-    def trial(self, edits: Iterable[Edit]) -> Trial:
-        """What the check says of the program with these edits; each program is checked once."""
-        key = tuple(sorted(edits, key=lambda edit: edit.start))
-        if key not in self.known:
-            self.known[key] = self.check(apply_edits(self.text, key))
-        return self.known[key]
+    def ask_all(self, asking: Sequence[Questions[T]]) -> list[T]:
+        """The results of all; what they ask for at one time is checked at one time."""
+        results: dict[int, T] = {}
+        wanted = {number: next(each) for number, each in enumerate(asking)}
+        while wanted:
+            trials = self.trials(list(wanted.values()))
+            answered, wanted = dict(zip(wanted, trials, strict=True)), {}
+            for number, trial in answered.items():
+                try:
+                    wanted[number] = asking[number].send(trial)
+                except StopIteration as end:
+                    results[number] = end.value
+        return [results[number] for number in range(len(asking))]
 
-    def allows(self, edits: Iterable[Edit]) -> bool:
+    def trials(self, wanted: Sequence[Edits]) -> list[Trial]:
+        """What the check says of the program with each of these edits; each program is checked once."""
+        keys = [tuple(sorted(edits, key=lambda edit: edit.start)) for edits in wanted]
+        new = [key for key in dict.fromkeys(keys) if key not in self.known]
+        if new:
+            self.known.update(zip(new, self.check([apply_edits(self.text, key) for key in new]), strict=True))
+        return [self.known[key] for key in keys]
+
+    def allows(self, edits: Edits) -> bool:
         """Whether the program is proved with these edits."""
-        return self.trial(edits).is_proved
+        return self.trials([edits])[0].is_proved
 
-    def try_site(self, site: Site) -> Iterator[Tried]:
-        """The removal of a synchronisation, and if it is needed, the weakest of each of its weaker forms. Of what
-        nothing can be removed, as of an order or a scope, the first form that is not allowed.
-        """
-        last: Tried | None = None
-        for removal in site.removals:
-            last = Tried(removal, self.trial(removal.edits))
-            if last.trial.is_proved:
-                yield last
-                return
-        if last is not None:
-            yield last
-        told: dict[tuple[Edit, ...], Tried] = {}
-        for chain in site.chains:
-            form = self.weakest(chain, ())
-            if form is None and not site.removals:
-                form = next((each for each in chain if self.trial(each.edits).verdict is not Verdict.ERROR), None)
-            if form is not None:
-                told.setdefault(form.edits, Tried(form, self.trial(form.edits)))
-        yield from told.values()
-
-    def weakest(self, chain: Sequence[Candidate], kept: tuple[Edit, ...]) -> Candidate | None:
-        """The last form of a chain before the first that the program does not allow beside the edits that are kept."""
-        found: Candidate | None = None
-        for form in chain:
-            trial = self.trial((*kept, *form.edits))
-            if trial.is_proved:
-                found = form
-            elif trial.verdict is not Verdict.ERROR:
-                break
-        return found
-
-    def join(self, candidates: Sequence[Candidate], sites: Sequence[Site]) -> tuple[Edit, ...]:
+    def join(self, candidates: Sequence[Candidate], sites: Sequence[Site]) -> Edits:
         """Edits that the program allows together, to which no removal and no weaker form can be added: what saves most
         is added first. Each set that is kept was checked as a whole.
         """
@@ -145,17 +171,17 @@ class _Search:
         may_go = {edit.start for each in candidates if each.removes for edit in each.edits}
         for site in sites:
             if site.start in may_go and not any(edit.start == site.start for edit in kept):
-                for chain in site.chains:
-                    weakest = self.weakest(chain, kept)
+                for forms in site.chains:
+                    ((weakest, _),) = self.ask_all([_descend(forms, kept)])
                     if weakest is not None:
-                        kept = (*kept, *weakest.edits)
+                        kept = (*kept, *weakest.candidate.edits)
                         break
         return tuple(sorted(kept, key=lambda edit: edit.start))
 
-    def grow(self, kept: tuple[Edit, ...], more: Sequence[Candidate]) -> tuple[Edit, ...]:
+    def grow(self, kept: Edits, more: Sequence[Candidate]) -> Edits:
         """The edits with as many of the candidates as the program allows: all of them, or what each half adds."""
         fitting: list[Candidate] = []
-        added: tuple[Edit, ...] = ()
+        added: Edits = ()
         for each in more:
             if not each.touches((*kept, *added)):
                 fitting.append(each)

@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, required=True, metavar="PATH... [-- PROGRAM ARGUMENT...]")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time for each file.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form.")
+@click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Checks in parallel (default: one per core)."
+)
 @launch.options
 @sources.options
-def command(paths: tuple[str, ...], timeout: float | None, form: str, **launched: Any) -> int:
+def command(paths: tuple[str, ...], timeout: float | None, form: str, jobs: int | None, **launched: Any) -> int:
     """Show which fences, barriers, waits, orders and scopes of a proved program can go or be weaker.
 
     Each is removed or weakened in the text, and the program checked again: only a proof counts, and where a test has a
@@ -32,6 +35,7 @@ def command(paths: tuple[str, ...], timeout: float | None, form: str, **launched
     """
     from mcheck.checking.check.files import collect_files, explain_skipped_modules, is_source
     from mcheck.checking.run.case import Options
+    from mcheck.checking.run.pool import default_jobs
     from mcheck.report import fences
     from mcheck.report.problems import show_warning
 
@@ -48,7 +52,8 @@ def command(paths: tuple[str, ...], timeout: float | None, form: str, **launched
         sources.say_prepared(prepared)
     launches = tuple((file.module, file.launch) for file in prepared.values() if file.launch is not None)
     options = Options(launch=said, launches=launches)
-    examined = [_examine(case.path, prepared.get(case.path), timeout, options) for case in cases]
+    workers = default_jobs() if jobs is None else jobs
+    examined = [_examine(case.path, prepared.get(case.path), timeout, options, workers) for case in cases]
     if form == "json":
         click.echo(fences.document(examined), nl=False)
     else:
@@ -58,12 +63,12 @@ def command(paths: tuple[str, ...], timeout: float | None, form: str, **launched
     return 2 if "error" in verdicts else 1 if "finding" in verdicts else 0 if verdicts <= {"proved"} else 3
 
 
-def _examine(path: str, file: PreparedFile | None, timeout: float | None, options: Options) -> Examined:
+def _examine(path: str, file: PreparedFile | None, timeout: float | None, options: Options, jobs: int) -> Examined:
     from mcheck.base.verdicts import Verdict
     from mcheck.checking.fences.examination import Examined, examine
 
     if file is None:
-        return examine(path, timeout, options)
+        return examine(path, timeout, options, jobs)
     if file.problem is not None:
         return Examined(path, Verdict.ERROR, None, file.problem.message)
-    return replace(examine(file.module, timeout, options), path=path)
+    return replace(examine(file.module, timeout, options, jobs), path=path)
