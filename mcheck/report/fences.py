@@ -66,7 +66,9 @@ def _entry(examined: Examined) -> dict[str, object]:
     return {
         "path": examined.path,
         "verdict": str(examined.verdict),
-        "removable": [{**_edit_entry(each.edit), "needed_for": None} | _beside(each) for each in found.removable],
+        "removable": [
+            {**_edit_entry(each.edit), "needed_for": None} | _beside(each) | _proof(each) for each in found.removable
+        ],
         "needed": [{**_edit_entry(each.edit), "without_it": list(each.codes)} | _beside(each) for each in found.needed],
         "undecided": [
             {**_edit_entry(each.edit), "verdict": str(each.trial.verdict)} | _beside(each) for each in found.undecided
@@ -79,6 +81,11 @@ def _entry(examined: Examined) -> dict[str, object]:
 
 def _edit_entry(edit: Edit) -> dict[str, object]:
     return {"line": edit.line, "instruction": edit.instruction, "replacement": edit.replacement}
+
+
+def _proof(tried: Tried) -> dict[str, object]:
+    """The lines of the fences without all of which the program is proved, if the edit was not checked alone."""
+    return {"proved_with": [edit.line for edit in tried.proved_with]} if tried.proved_with else {}
 
 
 def _beside(tried: Tried) -> dict[str, object]:

@@ -7,6 +7,7 @@ import pytest
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.agreement import engine_findings
 from mcheck.checking.check.command import check_case
+from mcheck.checking.fences import examination
 from mcheck.checking.fences.candidates import apply_edits, find_sites
 from mcheck.checking.fences.examination import CONDITION, examine
 from mcheck.checking.fences.instructions import Instruction, find_test_instructions
@@ -212,3 +213,34 @@ def test_the_enumerating_engines_say_the_same_of_the_edited_programs(idiom: str)
                 assert not {finding.code for finding in told.findings if finding.severity == "error"}
             else:
                 assert told.codes & {*each.codes} or told.causes & {*each.codes}, (engine, each)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fences/Fence-SC+twice",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("bulk/bulk-slot-released-at-cluster-scope", "fences/SB+membar.gls")
+        ),
+    ],
+)
+def test_fences_removed_in_groups_are_those_that_can_go_one_by_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = LITMUS / f"{name}.litmus"
+
+    def claims() -> list[object]:
+        found = examine(str(path), 120).removals
+        assert found is not None
+        return [(each.candidate, each.trial) for each in (*found.removable, *found.needed)]
+
+    grouped = claims()
+    monkeypatch.setattr(examination, "MONOTONE", frozenset())
+    assert grouped == claims()
+
+
+def test_a_group_of_fences_takes_one_check(tmp_path: Path) -> None:
+    fences = "  fence.acq_rel.cta;\n" * 8
+    found = examined(f"PTX t\n{{ .shared .u32 x; }}\nP@cta 0 {{\n{fences}  st.shared.u32 [x], 1;\n}}\n", tmp_path)
+    assert len(found.removable) == 8
+    assert all(len(each.proved_with) == 8 for each in found.removable)
+    assert found.trials == 1

@@ -72,6 +72,11 @@ class Site:
         """The offset of its first instruction."""
         return self.copies[0].start
 
+    @property
+    def is_fence(self) -> bool:
+        """Whether it is a fence without operands."""
+        return all(each.opcode[0] in ("fence", "membar") and not each.operands for each in self.copies)
+
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     """The text with these edits, of different statements; lines keep their numbers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from time import perf_counter
+from time import perf_counter, process_time
 
 from mcheck.base.errors import McheckError
 from mcheck.base.reasons import Reason
@@ -21,12 +21,14 @@ from mcheck.checking.run.result import Result
 from mcheck.findings.finding import Finding
 from mcheck.frontend.litmus.source import read_source
 
+MONOTONE = frozenset(("ptx-9.0", "ptx-9.3"))
+"""The models in which fewer fences allow more executions with more findings (``mcheck.checking.fences.removal``)."""
 CONDITION = "condition"
 """The code of a changed answer to the condition of a test."""
 PATIENCE = 10.0
-"""The time of a trial, as a multiple of what the program itself took: without an answer by then the trial is open."""
+"""The processor time of a trial, in multiples of what the program took; without an answer by then it is open."""
 LEAST = 10.0
-"""The least time of a trial, in seconds."""
+"""The least processor time of a trial, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +45,13 @@ def examine(path: str, timeout: float | None, options: Options | None = None, jo
     """What the program at ``path`` can do without; ``timeout`` is for all checks of it together, ``jobs`` of which go
     on at one time. ``options`` say how a module is launched.
     """
-    options, started = options or Options(), perf_counter()
+    options, started, used = options or Options(), perf_counter(), process_time()
 
     def left(most: float | None) -> Settings:
         rest = None if timeout is None else max(timeout - (perf_counter() - started), 0.001)
-        return Settings(timeout=min((limit for limit in (rest, most) if limit is not None), default=None))
+        if most is not None and (rest is None or most < rest):
+            return Settings(timeout=most, processor_time=True)  # whatever else the machine does
+        return Settings(timeout=rest)
 
     first = check_case(Case(path), left(None), options)
     if first.verdict is not Verdict.PROVED:
@@ -56,7 +60,7 @@ def examine(path: str, timeout: float | None, options: Options | None = None, jo
         program = _read_module(path, options) if is_module(path) else _read_test(path)
     except McheckError as error:
         return Examined(path, first.verdict, None, error.message)
-    most = max(PATIENCE * (perf_counter() - started), LEAST)
+    most = max(PATIENCE * (process_time() - used), LEAST)
     asked = first.kind != "none"
     answer = _condition_answer(Case(path, text=program.text), left(None)) if asked else None
     brief = replace(options, brief=True)
@@ -73,7 +77,9 @@ def examine(path: str, timeout: float | None, options: Options | None = None, jo
             return [task(case, Settings()) for case in cases]
         return [*run_cases(cases, left(most), jobs, task, _lost)]
 
-    return Examined(path, first.verdict, find_removals(program.text, program.instructions, check))
+    monotone = first.model in MONOTONE and is_proved(first)
+    found = find_removals(program.text, program.instructions, check, monotone=monotone)
+    return Examined(path, first.verdict, found)
 
 
 def _lost(_: Case, __: Settings, ___: Reason, ____: float) -> Trial:

@@ -1,4 +1,12 @@
-"""Which synchronisation a proved program can do without, each alone and as much as possible together."""
+"""Which synchronisation a proved program can do without, each alone and as much as possible together.
+
+Fences are first removed in groups, and a group that the program needs is halved. If the program P without a group S of
+fences is proved, so is P without any part of S. Suppose it had an execution with a finding: without the other fences of
+S this is an execution of P without S. Fences access no memory, return no value and hold nobody up; those with operands
+are left out. The axioms of the models from ptx-9.0 on, and what their findings leave out as ordered, have fences and
+the order they give only where fewer of them allow more: the execution is consistent, with the finding in it. The answer
+to a condition lies between that of P and that of P without S.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +19,8 @@ from mcheck.base.verdicts import Verdict
 from mcheck.checking.fences.candidates import Candidate, Edit, Site, apply_edits, find_common_barriers, find_sites
 from mcheck.checking.fences.instructions import Instruction
 from mcheck.checking.run.result import Result
+
+Edits = tuple[Edit, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +40,15 @@ class Trial:
 
 Check = Callable[[Sequence[str]], Sequence[Trial]]
 """The trials of edited programs, which do not depend on each other."""
-Edits = tuple[Edit, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A candidate with what the check says of the program so edited."""
+    """A candidate with what the check says of the program so edited, or with further edits: ``proved_with``."""
 
     candidate: Candidate
     trial: Trial
+    proved_with: Edits = ()
 
     @property
     def edit(self) -> Edit:
@@ -64,11 +74,16 @@ class Removals:
     trials: int = 0
 
 
-def find_removals(text: str, instructions: Sequence[Instruction], check: Check) -> Removals:
-    """What a program can do without that is proved as it is."""
+def find_removals(text: str, instructions: Sequence[Instruction], check: Check, *, monotone: bool = False) -> Removals:
+    """What a program can do without that is proved as it is; ``monotone``: fences may be removed in groups, since its
+    model is one of those for which that is argued above, and it is proved without a finding.
+    """
     search = _Search(text, check, {})
     sites = find_sites(instructions)
-    tried = [*chain.from_iterable(search.ask_all([_try_site(site) for site in sites]))]
+    shown = search.remove_in_groups([site for site in sites if site.is_fence]) if monotone else {}
+    left = [_try_site(site) for site in sites if site.start not in shown]
+    tried = [*shown.values(), *chain.from_iterable(search.ask_all(left))]
+    tried.sort(key=lambda each: each.edit.start)
     removed = {each.edit.start for each in tried if each.trial.is_proved and each.candidate.removes}
     common = [each for each in find_common_barriers(instructions) if not any(e.start in removed for e in each.edits)]
     tried += (each for each in search.ask_all([_try(candidate) for candidate in common]) if each.trial.is_proved)
@@ -86,6 +101,12 @@ def find_removals(text: str, instructions: Sequence[Instruction], check: Check) 
 def is_proved(result: Result) -> bool:
     """Whether the check proves the program without a finding that a comment or an option leaves out."""
     return result.verdict == Verdict.PROVED and not (result.findings or result.suppressed or result.deselected)
+
+
+def _halves(group: Sequence[Site]) -> tuple[Sequence[Site], Sequence[Site]]:
+    """Two halves of a group, none of a single fence."""
+    middle = len(group) // 2
+    return (group[:middle], group[middle:]) if middle else ((), ())
 
 
 T = TypeVar("T")
@@ -160,6 +181,21 @@ class _Search:
     def allows(self, edits: Edits) -> bool:
         """Whether the program is proved with these edits."""
         return self.trials([edits])[0].is_proved
+
+    def remove_in_groups(self, fences: Sequence[Site]) -> dict[int, Tried]:
+        """By their places, the fences without which the program is proved, alone or with others of a group."""
+        found: dict[int, Tried] = {}
+        groups = [fences] if len(fences) > 1 else []
+        while groups:
+            edits = [tuple(chain.from_iterable(site.removals[-1].edits for site in group)) for group in groups]
+            trials = self.trials(edits)
+            for group, together, trial in zip(groups, edits, trials, strict=True):
+                if trial.is_proved:
+                    beside = together if len(group) > 1 else ()
+                    found |= {site.start: Tried(site.removals[-1], trial, beside) for site in group}
+            failed = [group for group, trial in zip(groups, trials, strict=True) if not trial.is_proved]
+            groups = [half for group in failed for half in _halves(group) if half]
+        return found
 
     def join(self, candidates: Sequence[Candidate], sites: Sequence[Site]) -> Edits:
         """Edits that the program allows together, to which no removal and no weaker form can be added: what saves most
