@@ -17,8 +17,9 @@ _REMOVABLE = (
     ("fence",), ("membar",), ("bar", "sync"), ("bar", "cta", "sync"), ("bar", "warp", "sync"), ("barrier", "sync"),
     ("barrier", "cta", "sync"), ("barrier", "cluster", "wait"), *GROUPS, ("cp", "async", "wait_all"),
     ("wgmma", "fence"), ("tcgen05", "fence::before_thread_sync"), ("tcgen05", "fence::after_thread_sync"),
-    ("tcgen05", "wait::ld"), ("tcgen05", "wait::st"), ("griddepcontrol", "wait"),
+    ("tcgen05", "wait::ld"), ("tcgen05", "wait::st"),
 )  # fmt: skip
+"""Not griddepcontrol.wait: what it waits for is another launch, of which a program may have nothing."""
 _ARRIVAL = ("barrier", "cluster", "arrive")
 _WAIT = ("barrier", "cluster", "wait")
 WEAKER_COST = 0.5

@@ -12,7 +12,6 @@ _COSTS = (
     (("fence", "sc"), 600.0),
     (("fence",), 400.0),
     (("membar",), 600.0),
-    (("griddepcontrol",), 1000.0),
     (("barrier", "cluster"), 200.0),
     (("bar", "warp"), 5.0),
     (("bar",), 30.0),
