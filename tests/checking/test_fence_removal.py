@@ -9,6 +9,7 @@ from mcheck.checking.check.agreement import engine_findings
 from mcheck.checking.check.command import check_case
 from mcheck.checking.fences import examination
 from mcheck.checking.fences.candidates import apply_edits, find_sites
+from mcheck.checking.fences.costs import read_costs
 from mcheck.checking.fences.examination import CONDITION, examine
 from mcheck.checking.fences.instructions import Instruction, find_test_instructions
 from mcheck.checking.fences.removal import Removals
@@ -92,7 +93,7 @@ P@cta 0 {
     fence.acq_rel.gpu;
 }
 """
-    sites = find_sites(find_test_instructions(text, "t"))
+    sites = find_sites(find_test_instructions(text, "t"), read_costs())
     assert [(site.copies[0].line, site.copies[0].text) for site in sites] == [
         (6, "@p fence.sc.gpu;"),
         (6, "@!p\n    fence.acq_rel.gpu;"),

@@ -9,8 +9,8 @@ from itertools import chain
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
+from mcheck.checking.fences.costs import Costs
 from mcheck.checking.fences.instructions import Instruction
-from mcheck.checking.fences.removal_costs import estimate_cost
 from mcheck.checking.fences.weakenings import GROUPS, weaker_forms
 
 _REMOVABLE = (
@@ -88,13 +88,13 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     return text
 
 
-def find_sites(instructions: Sequence[Instruction]) -> tuple[Site, ...]:
+def find_sites(instructions: Sequence[Instruction], costs: Costs) -> tuple[Site, ...]:
     """The synchronisations among the instructions of a program, in the order of the text."""
     beside = _partners(instructions)
-    return tuple(site for copies in _copies(instructions) if (site := _site(copies, beside)) is not None)
+    return tuple(site for copies in _copies(instructions) if (site := _site(copies, beside, costs)) is not None)
 
 
-def find_common_barriers(instructions: Sequence[Instruction]) -> tuple[Candidate, ...]:
+def find_common_barriers(instructions: Sequence[Instruction], costs: Costs) -> tuple[Candidate, ...]:
     """Barriers of which several statements are a part, each with all of them: one alone may be needed by the others."""
     beside = _partners(instructions)
     named: defaultdict[object, defaultdict[str, list[tuple[Instruction, ...]]]] = defaultdict(lambda: defaultdict(list))
@@ -107,9 +107,9 @@ def find_common_barriers(instructions: Sequence[Instruction]) -> tuple[Candidate
     for owners in named.values():
         rounds = [*owners.values()]
         if len(rounds) > 1 and len({len(of_owner) for of_owner in rounds}) == 1:
-            found += (_removal([*chain.from_iterable(group)]) for group in zip(*rounds, strict=True))
+            found += (_removal([*chain.from_iterable(group)], costs) for group in zip(*rounds, strict=True))
         elif sum(map(len, rounds)) > 1:
-            found.append(_removal([*chain.from_iterable(chain.from_iterable(rounds))]))
+            found.append(_removal([*chain.from_iterable(chain.from_iterable(rounds))], costs))
     return tuple(found)
 
 
@@ -146,30 +146,30 @@ def _partners(instructions: Sequence[Instruction]) -> dict[int, Instruction]:
     return found
 
 
-def _site(copies: tuple[Instruction, ...], beside: dict[int, Instruction]) -> Site | None:
+def _site(copies: tuple[Instruction, ...], beside: dict[int, Instruction], costs: Costs) -> Site | None:
     first = copies[0]
     removals: list[Candidate] = []
     if first.awaits or any(first.opcode[: len(head)] == head for head in _REMOVABLE):
         partners = [beside[each.start] for each in copies if each.start in beside]
         if len(partners) == len(copies):
-            removals.append(_removal((*copies, *partners)))
-        removals.append(_removal(copies))
+            removals.append(_removal((*copies, *partners), costs))
+        removals.append(_removal(copies, costs))
     chains = tuple(
-        tuple(_weakening(copies, forms) for forms in zip(*alike, strict=True))
+        tuple(_weakening(copies, forms, costs) for forms in zip(*alike, strict=True))
         for alike in zip(*map(weaker_forms, copies), strict=False)
         if len({len(forms) for forms in alike}) == 1
     )
     return Site(copies, tuple(removals), chains) if removals or chains else None
 
 
-def _removal(copies: Sequence[Instruction]) -> Candidate:
+def _removal(copies: Sequence[Instruction], costs: Costs) -> Candidate:
     edits = tuple(_edit(each, None) for each in copies)
-    return Candidate(edits, sum(estimate_cost(each.opcode) for each in copies))
+    return Candidate(edits, sum(costs.of(each.unguarded) for each in copies))
 
 
-def _weakening(copies: Sequence[Instruction], forms: Sequence[str]) -> Candidate:
+def _weakening(copies: Sequence[Instruction], forms: Sequence[str], costs: Costs) -> Candidate:
     edits = tuple(_edit(each, form) for each, form in zip(copies, forms, strict=True))
-    return Candidate(edits, WEAKER_COST * sum(estimate_cost(each.opcode) for each in copies))
+    return Candidate(edits, WEAKER_COST * sum(costs.of(each.unguarded) for each in copies))
 
 
 def _edit(instruction: Instruction, replacement: str | None) -> Edit:

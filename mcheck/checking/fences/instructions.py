@@ -45,6 +45,11 @@ class Instruction:
         return tuple(_matched(self.text)["opcode"].split("."))
 
     @property
+    def unguarded(self) -> str:
+        """Its text without the guard."""
+        return ("await " if self.awaits else "") + ".".join(self.opcode) + f" {self.operands};"
+
+    @property
     def operands(self) -> str:
         """What stands behind the opcode, without the semicolon."""
         return _matched(self.text)["operands"].removesuffix(";").strip()

@@ -17,6 +17,7 @@ from typing import TypeVar
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.fences.candidates import Candidate, Edit, Site, apply_edits, find_common_barriers, find_sites
+from mcheck.checking.fences.costs import Costs
 from mcheck.checking.fences.instructions import Instruction
 from mcheck.checking.run.result import Result
 
@@ -74,18 +75,22 @@ class Removals:
     trials: int = 0
 
 
-def find_removals(text: str, instructions: Sequence[Instruction], check: Check, *, monotone: bool = False) -> Removals:
+def find_removals(
+    text: str, instructions: Sequence[Instruction], check: Check, costs: Costs, *, monotone: bool = False
+) -> Removals:
     """What a program can do without that is proved as it is; ``monotone``: fences may be removed in groups, since its
     model is one of those for which that is argued above, and it is proved without a finding.
     """
     search = _Search(text, check, {})
-    sites = find_sites(instructions)
+    sites = find_sites(instructions, costs)
     shown = search.remove_in_groups([site for site in sites if site.is_fence]) if monotone else {}
     left = [_try_site(site) for site in sites if site.start not in shown]
     tried = [*shown.values(), *chain.from_iterable(search.ask_all(left))]
     tried.sort(key=lambda each: each.edit.start)
     removed = {each.edit.start for each in tried if each.trial.is_proved and each.candidate.removes}
-    common = [each for each in find_common_barriers(instructions) if not any(e.start in removed for e in each.edits)]
+    common = [
+        each for each in find_common_barriers(instructions, costs) if not any(e.start in removed for e in each.edits)
+    ]
     tried += (each for each in search.ask_all([_try(candidate) for candidate in common]) if each.trial.is_proved)
     removable = tuple(each for each in tried if each.trial.is_proved)
     together = search.join([each.candidate for each in removable], sites)

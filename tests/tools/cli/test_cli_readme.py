@@ -14,9 +14,15 @@ from pathlib import Path
 
 import pytest
 
+from mcheck.base.errors import InputError
+from mcheck.frontend.cuda.nvcc import find_compiler
+
 ROOT = Path(__file__).parents[3]
 README = ROOT / "README.md"
 BLOCK = re.compile(r"^```(?P<kind>\w+)(?: title=(?P<title>\S+))?\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+COMPILER = re.compile(r"\bnvcc \d+\.\d+")
+"""The release of the compiler, which is that of the README in what is compared."""
 
 
 def shell(command: str, folder: Path) -> str:
@@ -33,7 +39,19 @@ def shell(command: str, folder: Path) -> str:
         timeout=60,
         check=False,
     )
-    return done.stdout
+    return COMPILER.sub("nvcc 13.5", done.stdout)
+
+
+def compiles() -> bool:
+    """Whether there are an nvcc and the headers that the README's kernel includes."""
+    try:
+        compiler = find_compiler()
+    except InputError:
+        return False
+    command = [compiler.path, *compiler.flags, "-E", "-x", "cu", "-"]
+    return not subprocess.run(
+        command, input="#include <nv/target>", capture_output=True, text=True, check=False
+    ).returncode
 
 
 @pytest.fixture
@@ -50,10 +68,13 @@ def folder(tmp_path: Path) -> Path:
 def test_the_readme_shows_what_happens(folder: Path, promote: bool) -> None:
     text = README.read_text(encoding="utf-8")
     shown, happened, run = [], [], 0
+    compiled = compiles()
     for block in BLOCK.finditer(text):
         if block["title"]:
             (folder / block["title"]).write_text(block["body"])
         if block["kind"] != "console":
+            continue
+        if ".cu" in block["body"] and not compiled:
             continue
         commands = [line[2:] for line in block["body"].splitlines() if line.startswith("$ ")]
         run += len(commands)
