@@ -187,11 +187,13 @@ class Family(Protocol[K]):
     def conclude_open(self, why: Reasons, checked: CheckedNumbers[K], /) -> Answer: ...
 
 
-def answer_every_number(family: Family[K], seconds: float | None, excused: Excused = None) -> Answer:
+def answer_every_number(
+    family: Family[K], seconds: float | None, excused: Excused = None, *, brief: bool = False
+) -> Answer:
     """The answer about findings for every number. The first number with an error ends the search, unless the error is
-    ``excused``; some larger numbers are checked for other errors.
+    ``excused``; some larger numbers are checked for other errors, unless the answer is to be ``brief``.
     """
-    search = _Search(family, Limit(seconds), CheckedNumbers[K](excused))
+    search = _Search(family, Limit(seconds), CheckedNumbers[K](excused), brief)
     try:
         search.run()
     except TimeOut as over:
@@ -200,7 +202,8 @@ def answer_every_number(family: Family[K], seconds: float | None, excused: Excus
     wrong = checked.with_errors
     if wrong:
         least = wrong[-1]  # after the first one, only smaller ones were checked
-        return family.conclude_error(least, proof, checked, search.check_following(least))
+        others = FollowingErrors[K]() if brief else search.check_following(least)
+        return family.conclude_error(least, proof, checked, others)
     if isinstance(proof, Unproved):
         return family.conclude_open(proof.why, checked)
     if checked.are_whole and all(number in checked for number in proof.numbers):
@@ -214,6 +217,8 @@ class _Search(Generic[K]):
     family: Family[K]
     limit: Limit
     checked: CheckedNumbers[K]
+    brief: bool = False
+    """Whether any number with an error will do."""
     proof: Attempt[K] = field(default_factory=Unproved)
     took: float = 0.0
     """The seconds that the first number with an error took."""
@@ -232,7 +237,8 @@ class _Search(Generic[K]):
             self.checked.last = CLOCK[0]() - began
             if ends:
                 self.took = self.checked.last
-                self.check_skipped(number)
+                if not self.brief:
+                    self.check_skipped(number)
                 return
 
     def check(self, number: K, limit: Limit, share: float = 1.0) -> bool:
