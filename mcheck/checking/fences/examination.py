@@ -226,16 +226,22 @@ def _find_repairs(first: Result, text: str, costs: Costs, clock: _Clock, most: f
 
     asks = first.kind != "none" and run(text).expected is not None
 
-    def try_repair(changed: str) -> Result | None:
+    def answer(changed: str, options: Options) -> Result | None:
         left = clock.left()
         if left is not None and left <= 0:
             return None
-        result = check_case(Case(path, text=changed), clock.settings(most), Options())
-        if result.verdict == Verdict.PROVED and asks and not run(state_clean(changed)).ok:
+        return check_case(Case(path, text=changed), clock.settings(most), options)
+
+    def try_repair(changed: str) -> Result | None:
+        result = answer(changed, Options(brief=True))
+        if result is not None and result.verdict is Verdict.PROVED and asks and not run(state_clean(changed)).ok:
             return replace(result, verdict=Verdict.UNKNOWN)
         return result
 
-    return find_repairs(first, text, try_repair, costs, clock.limits.trials)
+    def explain(changed: str) -> Result | None:
+        return answer(changed, Options())
+
+    return find_repairs(first, text, try_repair, explain, costs, clock.limits.trials)
 
 
 def _unmended(repairs: Repairs) -> str | None:

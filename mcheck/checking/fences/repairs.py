@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
@@ -91,15 +92,19 @@ class _Candidate:
     edit: Edit
 
 
-def find_repairs(first: Result, text: str, check: Check, costs: Costs, trials: int) -> Repairs:
-    """The repairs with the fewest edits of a program whose check has findings."""
+def find_repairs(first: Result, text: str, check: Check, explain: Check, costs: Costs, trials: int) -> Repairs:
+    """The repairs with the fewest edits of a program whose check has findings.
+
+    ``check`` may stop at the first finding, ``explain`` lists all of them, with their fixes.
+    """
     search = _Search(check, costs, trials)
     states = [_State((), text, first, 0)]
     for edits in range(MOST_EDITS):
         states = search.expand(states, SHARES[edits])
         if search.repairs or search.limit is not None or not states:
             break
-        states = sorted(states, key=_promise)[: BEAMS[edits]] if edits < len(BEAMS) else []
+        best = sorted(states, key=_promise)[: BEAMS[edits]] if edits < len(BEAMS) else []
+        states = [replace(state, result=explain(state.text) or state.result) for state in best]
     limit = search.limit or (f"--trials {trials} left others out" if search.left_out else None)
     return Repairs(tuple(search.cheapest()), search.used, limit)
 
