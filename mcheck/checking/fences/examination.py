@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from time import perf_counter
+from time import perf_counter, process_time
 
 from mcheck.base.errors import McheckError
 from mcheck.base.reasons import Reason
@@ -12,8 +12,12 @@ from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.command import check_case
 from mcheck.checking.check.files import is_module
+from mcheck.checking.fences.candidates import apply_edits
+from mcheck.checking.fences.expectations import state_clean
 from mcheck.checking.fences.instructions import Instruction, find_module_instructions, find_test_instructions
+from mcheck.checking.fences.mending import Search, mend, say_unmended
 from mcheck.checking.fences.removal import Removals, Trial, find_removals, is_proved
+from mcheck.checking.fences.repairs import Repairs
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.checking.run.inquiry import run_case
 from mcheck.checking.run.pool import run_cases
@@ -31,32 +35,62 @@ LEAST = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A file with the verdict on it as it is; ``removals`` of a proved one, or why there are none."""
+    """A file with the verdict on it as it is; ``removals`` of a proved one, or why there are none; ``repairs`` of one
+    with findings. ``text``: the program.
+    """
 
     path: str
     verdict: Verdict
     removals: Removals | None
     reason: str | None = None
+    repairs: Repairs | None = None
+    text: str = ""
+
+    @property
+    def fixed(self) -> str | None:
+        """The text with the cheapest repair, or without what can go together; none if there is nothing to change."""
+        if self.repairs is not None and self.repairs.found:
+            return state_clean(self.repairs.found[0].text)
+        if self.removals is not None and self.removals.together:
+            return apply_edits(self.text, self.removals.together)
+        return None
 
 
-def examine(path: str, timeout: float | None, options: Options | None = None, jobs: int = 1) -> Examined:
-    """What the program at ``path`` can do without; ``timeout`` is for all checks of it together, ``jobs`` of which go
-    on at one time. ``options`` say how a module is launched.
+def examine(
+    path: str,
+    timeout: float | None,
+    options: Options | None = None,
+    jobs: int = 1,
+    *,
+    text: str | None = None,
+    search: Search | None = None,
+    processor_time: bool = False,
+) -> Examined:
+    """What the program at ``path`` can do without, or what mends it; ``timeout`` is for all checks of it together,
+    ``jobs`` of which go on at one time. ``options`` say how a module is launched. ``text``: the program, if known.
     """
-    options, started = options or Options(), perf_counter()
+    clock = process_time if processor_time else perf_counter
+    options, started, began = options or Options(), clock(), process_time()
+
+    def remaining() -> float | None:
+        return None if timeout is None else timeout - (clock() - started)
 
     def left(most: float | None) -> Settings:
-        rest = None if timeout is None else max(timeout - (perf_counter() - started), 0.001)
-        return Settings(timeout=min((limit for limit in (rest, most) if limit is not None), default=None))
+        rest = remaining()
+        limits = [limit for limit in (None if rest is None else max(rest, 0.001), most) if limit is not None]
+        return Settings(timeout=min(limits, default=None), processor_time=processor_time)
 
-    first = check_case(Case(path), left(None), options)
+    first = check_case(Case(path, text=text), left(None), options)
+    if first.verdict is Verdict.FINDING and not is_module(path):
+        repairs = mend(path, first, process_time() - began, remaining, search or Search())
+        return Examined(path, first.verdict, None, say_unmended(repairs), repairs, first.source)
     if first.verdict is not Verdict.PROVED:
         return Examined(path, first.verdict, None, first.reason or "only what is proved is examined: see mcheck check")
     try:
-        program = _read_module(path, options) if is_module(path) else _read_test(path)
+        program = _read_module(path, options) if is_module(path) else _read_test(path, text)
     except McheckError as error:
         return Examined(path, first.verdict, None, error.message)
-    most = max(PATIENCE * (perf_counter() - started), LEAST)
+    most = max(PATIENCE * (clock() - started), LEAST)
     asked = first.kind != "none"
     answer = _condition_answer(Case(path, text=program.text), left(None)) if asked else None
     brief = replace(options, brief=True)
@@ -73,7 +107,8 @@ def examine(path: str, timeout: float | None, options: Options | None = None, jo
             return [task(case, Settings()) for case in cases]
         return [*run_cases(cases, left(most), jobs, task, _lost)]
 
-    return Examined(path, first.verdict, find_removals(program.text, program.instructions, check))
+    removals = find_removals(program.text, program.instructions, check)
+    return Examined(path, first.verdict, removals, text=program.text)
 
 
 def _lost(_: Case, __: Settings, ___: Reason, ____: float) -> Trial:
@@ -87,8 +122,8 @@ class _Program:
     instructions: tuple[Instruction, ...]
 
 
-def _read_test(path: str) -> _Program:
-    text = read_source(path)
+def _read_test(path: str, text: str | None) -> _Program:
+    text = read_source(path) if text is None else text
     return _Program(text, find_test_instructions(text, path))
 
 

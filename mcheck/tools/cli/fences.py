@@ -3,42 +3,79 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcheck.tools.cli import launch, sources
+from mcheck.tools.cli import launch, options, sources
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mcheck.checking.check.cuda_sources import PreparedFile
     from mcheck.checking.fences.examination import Examined
-    from mcheck.checking.run.case import Options
+
+STYLES = {"+": "green", "-": "red", "@": "cyan"}
+"""The colours of the lines of a diff, by their first character."""
 
 
 @click.command("fences", short_help="Show which fences, waits and orders a proof needs.", cls=sources.ProgramCommand)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH... [-- PROGRAM ARGUMENT...]")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time for each file.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form.")
+@options.timeout
+@options.cpu_timeout
+@options.format_("text", "json")
 @click.option(
     "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Checks in parallel (default: one per core)."
 )
+@click.option("--costs", metavar="FILE", help="Take the cycles of instructions from FILE (TOML), to order repairs.")
+@click.option(
+    "--trials",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Check at most N changed programs for repairs of a file (default: 400).",
+)
+@click.option("--fix", is_flag=True, help="Write the program with its cheapest repair, or without what can go.")
+@click.option("-o", "--output", "target", metavar="FILE", help="With --fix: write the program to FILE, atomically.")
+@click.option("--overwrite", is_flag=True, help="With --fix: FILE may be the program itself.")
+@options.color
 @launch.options
 @sources.options
-def command(paths: tuple[str, ...], timeout: float | None, form: str, jobs: int | None, **launched: Any) -> int:
-    """Show which fences, barriers, waits, orders and scopes of a proved program can go or be weaker.
+def command(
+    paths: tuple[str, ...],
+    timeout: float | None,
+    cpu_timeout: float | None,
+    form: str,
+    jobs: int | None,
+    costs: str | None,
+    trials: int | None,
+    fix: bool,
+    target: str | None,
+    overwrite: bool,
+    color: str,
+    **launched: Any,
+) -> int:
+    """Show which fences, barriers, waits, orders and scopes of a proved program can go or be weaker, and what mends a
+    program with findings.
 
-    Each is removed or weakened in the text, and the program checked again: only a proof counts, and where a test has a
-    condition, the same answer to it. Litmus tests, sketches, PTX modules and CUDA C++ are examined; modules and sources
-    are launched as in mcheck check, and copies that the compiler made of an instruction go together.
+    Of a program with findings, sets of up to three insertions, replacements and moves of synchronisation are tried;
+    roles have to be in blocks. Each is removed or weakened in the text, and the program checked again: only a proof
+    counts, and where a test has a condition, the same answer to it. Litmus tests, sketches, PTX modules and CUDA C++
+    are examined; modules and sources are launched as in mcheck check, and copies that the compiler made of an
+    instruction go together.
     """
     from mcheck.checking.check.files import collect_files, explain_skipped_modules, is_source
+    from mcheck.checking.fences.costs import read_costs
+    from mcheck.checking.fences.examination import examine
+    from mcheck.checking.fences.mending import TRIALS, Search
     from mcheck.checking.run.case import Options
     from mcheck.checking.run.pool import default_jobs
     from mcheck.report import fences
+    from mcheck.report.output import output, wants_color
     from mcheck.report.problems import show_warning
 
+    limit, processor_time = options.choose_limit(timeout, cpu_timeout)
+    search = Search(costs=read_costs(costs), trials=trials or TRIALS)
     said = launch.read_options(paths, launched)
     cases, bare = collect_files(paths, launched=said is not None)
     if bare:
@@ -51,24 +88,67 @@ def command(paths: tuple[str, ...], timeout: float | None, form: str, jobs: int 
         prepared = prepare_files([case.path for case in cases], about, launched=said is not None)
         sources.say_prepared(prepared)
     launches = tuple((file.module, file.launch) for file in prepared.values() if file.launch is not None)
-    options = Options(launch=said, launches=launches)
-    workers = default_jobs() if jobs is None else jobs
-    examined = [_examine(case.path, prepared.get(case.path), timeout, options, workers) for case in cases]
-    if form == "json":
-        click.echo(fences.document(examined), nl=False)
-    else:
-        for each in examined:
-            click.echo("\n".join(fences.lines(each)))
+    _check_target([case.path for case in cases], fix=fix, target=target, overwrite=overwrite)
+    workers = 1 if processor_time else default_jobs() if jobs is None else jobs
+    ask = partial(
+        examine,
+        timeout=limit,
+        options=Options(launch=said, launches=launches),
+        jobs=workers,
+        search=search,
+        processor_time=processor_time,
+    )
+    examined = [_examine(case.path, prepared.get(case.path), ask) for case in cases]
+    with output(None) as stream:
+        if form == "json":
+            stream.write(fences.document(examined))
+        else:
+            coloured = wants_color(color, stream)
+            for line in (line for each in examined for line in fences.lines(each)):
+                mark = line.strip()[:1]
+                stream.write((click.style(line, fg=STYLES.get(mark)) if coloured and mark in STYLES else line) + "\n")
+    if fix:
+        _write(examined[0], str(target))
     verdicts = {str(each.verdict) for each in examined}
     return 2 if "error" in verdicts else 1 if "finding" in verdicts else 0 if verdicts <= {"proved"} else 3
 
 
-def _examine(path: str, file: PreparedFile | None, timeout: float | None, options: Options, jobs: int) -> Examined:
+def _examine(path: str, file: PreparedFile | None, ask: Callable[[str], Examined]) -> Examined:
     from mcheck.base.verdicts import Verdict
-    from mcheck.checking.fences.examination import Examined, examine
+    from mcheck.checking.fences.examination import Examined
 
     if file is None:
-        return examine(path, timeout, options, jobs)
+        return ask(path)
     if file.problem is not None:
         return Examined(path, Verdict.ERROR, None, file.problem.message)
-    return replace(examine(file.module, timeout, options, jobs), path=path)
+    return replace(ask(file.module), path=path)
+
+
+def _check_target(paths: list[str], *, fix: bool, target: str | None, overwrite: bool) -> None:
+    """Refuses in advance what could not be written, or not without harm."""
+    import os
+
+    from mcheck.report.output import refuse_unwritable
+
+    if not fix:
+        if target is not None or overwrite:
+            raise click.UsageError("-o and --overwrite are about the program that --fix writes")
+        return
+    if target is None:
+        raise click.UsageError("--fix: say with -o FILE where the program is to be written")
+    if len(paths) != 1:
+        raise click.UsageError(f"--fix writes one program, and these are {len(paths)}")
+    if os.path.exists(target) and os.path.samefile(target, paths[0]) and not overwrite:
+        raise click.UsageError(f"{target} is the program itself: --overwrite replaces it")
+    refuse_unwritable(target)
+
+
+def _write(examined: Examined, target: str) -> None:
+    """Writes the changed program, if there is a change."""
+    from mcheck.report.output import replace_file
+
+    if examined.fixed is None:
+        click.echo(f"{examined.path}: nothing to change, so {target} is not written", err=True)
+        return
+    replace_file(target, examined.fixed.encode("utf-8"))
+    click.echo(f"{target}: written", err=True)
