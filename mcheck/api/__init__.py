@@ -163,7 +163,7 @@ def check(
 def fences(
     test: str | Path, *, costs: str | None = None, trials: int | None = None, timeout: float | None = None
 ) -> FencesResult:
-    """What a sketch can do without, or what mends it: ``mcheck fences``.
+    """What a sketch can do without, or its repairs: ``mcheck fences``.
 
     Args:
         test: A path or a text, in block form.

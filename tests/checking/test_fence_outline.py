@@ -84,6 +84,7 @@ def test_the_longest_name_that_an_instruction_begins_with_counts() -> None:
     assert costs.of("cp.async.bulk.wait_group.read 0;") < costs.of("cp.async.bulk.wait_group 0;")
     assert costs.of("mbarrier.arrive.shared::cta.b64 _, [b];") < costs.of("mbarrier.arrive.release.cluster.b64 _, [b];")
     assert costs.of("ld.shared.u32 r0, [x];") == 0
+    assert costs.of("fence.proxy.tensormap::generic.release.gpu;") > costs.of("fence.proxy.async;")
 
 
 @pytest.mark.parametrize("text", ["[cycles\n", "[cycles]\n'bar.sync' = 'much'\n", "[cycles]\n'bar.sync' = -1\n"])

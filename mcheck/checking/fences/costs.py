@@ -26,7 +26,7 @@ class Costs:
     def of(self, instruction: str) -> float:
         """The cost of an instruction; 0 if it is no synchronisation."""
         name = instruction.split(None, 1)[0].rstrip(";") if instruction.strip() else ""
-        found = max((key for key in self.cycles if f"{name}.".startswith(f"{key}.")), key=len, default=None)
+        found = max((key for key in self.cycles if re.match(rf"{re.escape(key)}(?![\w])", name)), key=len, default=None)
         waited = instruction.partition("await ")[2]
         scope = _SCOPE.match(waited or name)
         if found is None or name.startswith(("barrier.cluster", "fence.mbarrier_init")):

@@ -66,7 +66,7 @@ def examine(
     search: Search | None = None,
     processor_time: bool = False,
 ) -> Examined:
-    """What the program at ``path`` can do without, or what mends it; ``timeout`` is for all checks of it together,
+    """What the program at ``path`` can do without, or its repairs; ``timeout`` is for all checks of it together,
     ``jobs`` of which go on at one time. ``options`` say how a module is launched. ``text``: the program, if known.
     """
     clock = process_time if processor_time else perf_counter

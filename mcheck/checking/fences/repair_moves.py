@@ -18,6 +18,7 @@ _MOVABLE = re.compile(
     r"wgmma\.(wait|commit|fence)|red\b|ld\b|st\b"
 )
 _JUMPS = re.compile(r"\S*\s*:$|bra|exit|ret|trap")
+_HANDS_OVER = re.compile(r"await|mbarrier\.arrive|red\b|atom\b")
 _SYNCHRONISES = re.compile(
     r"await mbarrier|mbarrier|cp\.async\.(bulk\.)?(wait|commit)|bar|fence|wgmma\.(wait|commit|fence)|red\b"
 )
@@ -63,12 +64,14 @@ def _unit(program: Outline, statement: Statement) -> tuple[int, int, tuple[Block
 
 
 def _carries(program: Outline, statement: Statement, gap: Gap) -> bool:
-    """Whether a move of an access to the gap would change what it reads, or what others of its objects read."""
+    """Whether a move of an access to the gap could change what it reads, or what other accesses and threads read."""
     first, last = sorted((statement.start, gap.at))
     names = _names(statement)
     crossed = (each for each in program.statements if first <= each.start < last and each != statement)
     return any(
-        _JUMPS.match(each.instruction) or (names & _names(each) and not _SYNCHRONISES.match(each.instruction))
+        _JUMPS.match(each.instruction)
+        or (statement.instruction.startswith("st") and _HANDS_OVER.match(each.instruction))
+        or (names & _names(each) and not _SYNCHRONISES.match(each.instruction))
         for each in crossed
     )
 

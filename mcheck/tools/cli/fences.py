@@ -55,7 +55,7 @@ def command(
     color: str,
     **launched: Any,
 ) -> int:
-    """Show which fences, barriers, waits, orders and scopes of a proved program can go or be weaker, and what mends a
+    """Show which fences, barriers, waits, orders and scopes of a proved program can go or be weaker, and repairs of a
     program with findings.
 
     Of a program with findings, sets of up to three insertions, replacements and moves of synchronisation are tried;
