@@ -18,7 +18,13 @@ _MOVABLE = re.compile(
     r"wgmma\.(wait|commit|fence)|red\b|ld\b|st\b"
 )
 _JUMPS = re.compile(r"\S*\s*:$|bra|exit|ret|trap")
-_HANDS_OVER = re.compile(r"await|mbarrier\.arrive|red\b|atom\b")
+_BOUNDS = {
+    ("ld", True): re.compile(r"await|bar"),
+    ("ld", False): re.compile(r"mbarrier\.arrive|red\b|atom\b"),
+    ("st", True): re.compile(r"await"),
+    ("st", False): re.compile(r"mbarrier\.arrive|red\b|atom\b|bar"),
+}
+"""What loads and stores may not move past, upwards or not: what they follow, and what hands them over."""
 _SYNCHRONISES = re.compile(
     r"await mbarrier|mbarrier|cp\.async\.(bulk\.)?(wait|commit)|bar|fence|wgmma\.(wait|commit|fence)|red\b"
 )
@@ -70,7 +76,7 @@ def _carries(program: Outline, statement: Statement, gap: Gap) -> bool:
     crossed = (each for each in program.statements if first <= each.start < last and each != statement)
     return any(
         _JUMPS.match(each.instruction)
-        or (statement.instruction.startswith("st") and _HANDS_OVER.match(each.instruction))
+        or _BOUNDS[statement.instruction[:2], gap.at < statement.start].match(each.instruction)
         or (names & _names(each) and not _SYNCHRONISES.match(each.instruction))
         for each in crossed
     )
