@@ -109,6 +109,12 @@ def test_everything_runs_unless_less_is_asked_for(folder: Path) -> None:
     assert re.search(r"^tier all: \d+ s of the processor in \d+ s$", said, re.MULTILINE)
 
 
+def test_tests_are_told_whether_all_of_them_run(tmp_path: Path) -> None:
+    (tmp_path / "test_tiers_told.py").write_text("def test_long(all_tests): assert all_tests\n", encoding="utf-8")
+    assert "1 passed" in ran(tmp_path)
+    assert "1 failed" in ran(tmp_path, "--tier", "quick")
+
+
 def test_a_case_that_is_named_runs_every_day(folder: Path) -> None:
     for case in range(2):
         assert "1 passed" in ran(folder, "--tier", "quick", "-k", f"test_of_some_days[{case}]", "--day", DAYS[0])

@@ -42,6 +42,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.day = dt.datetime.now(tz=dt.UTC).date().isoformat()
 
 
+@pytest.fixture(scope="session")
+def all_tests(request: pytest.FixtureRequest) -> bool:
+    """Whether this run has time for everything: comparisons with a time limit or a size have the longer one then."""
+    return bool(request.config.option.tier == "all")
+
+
 def of_the_day(items: Sequence[pytest.Item], day: str) -> list[pytest.Item]:
     """The tests that are in the quick tier on a day, in their order."""
     number = dt.date.fromisoformat(day).toordinal()

@@ -190,6 +190,7 @@ KERNELS = {
 """For each pass, programs on which it does something."""
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("one", KERNELS, ids=str)
 def test_without_a_pass_there_is_other_work_and_the_same_answer(one: Pass) -> None:
     for text in KERNELS[one]:
@@ -222,7 +223,7 @@ AGREED = sorted((ROOT / "tests" / "agreement").glob("*.litmus"))
 EVERY = 6
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=12)
 @pytest.mark.parametrize("one", IN_ENGINE)
 def test_without_a_pass_small_programs_have_the_same_answers(one: Pass) -> None:
     """A sixth of the programs on which engines once differed, another one for each pass."""
