@@ -163,6 +163,14 @@ def test_of_each_group_one_case_runs() -> None:
     assert set().union(*shares[:9]) == {case.nodeid for case in cases}
 
 
+def test_functions_of_one_file_may_be_a_group() -> None:
+    mark = pytest.mark.daily(one_of="heavy").mark
+    tests = [Item(f"test_{file}.py::test_{k}", daily=mark) for file in "ab" for k in range(3)]
+    shares = [quick(tests, day) for day in DAYS]
+    assert all(sorted(name[5] for name in share) == ["a", "b"] for share in shares)
+    assert set().union(*shares[:3]) == {test.nodeid for test in tests}
+
+
 def test_functions_have_shares_of_their_own_and_tests_keep_their_order() -> None:
     slow = Item("test_b.py::test_s", slow=pytest.mark.slow.mark)
     daily = [Item(f"test_a.py::test_{f}[0]", daily=pytest.mark.daily.mark) for f in "fgh"]

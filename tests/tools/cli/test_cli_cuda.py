@@ -224,14 +224,23 @@ int main(int argc, char **argv) {
 """
 
 
-@pytest.fixture
-def host(kernel: Path) -> str:
-    """A program that launches the kernel of ``k.cu``; its runtime is that of the recorder."""
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a program that launches the kernel of ``k.cu``; its runtime is that of the recorder."""
     from mcheck.integrations.cuda import build
 
-    build("libhost.so")
-    Path("host.c").write_text(HOST, encoding="utf-8")
-    subprocess.run(["cc", "-o", "host", "host.c", "./libhost.so"], check=True)
+    folder = tmp_path_factory.mktemp("host")
+    build(folder / "libhost.so")
+    (folder / "host.c").write_text(HOST, encoding="utf-8")
+    subprocess.run(["cc", "-o", "host", "host.c", "./libhost.so"], check=True, cwd=folder)
+    return folder
+
+
+@pytest.fixture
+def host(kernel: Path, built: Path) -> str:
+    """The program, in the folder of the test."""
+    for name in ("host", "libhost.so"):
+        shutil.copy2(built / name, name)
     return "./host"
 
 
