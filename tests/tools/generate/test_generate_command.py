@@ -93,6 +93,7 @@ def test_news_make_room_on_a_terminal(monkeypatch) -> None:
     assert stream.getvalue() == "\r\x1b[Kone\r\x1b[Ktwo\r\x1b[K"
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_a_search_goes_on_to_larger_tests(capsys, tmp_path: Path, monkeypatch) -> None:
     """No cycle of two or three edges over the small alphabets tells 9.0 from 9.3, reductions of two GPUs do."""
     monkeypatch.setattr("mcheck.tools.generate.choose.names", lambda: ["families", "reduce"])
