@@ -104,8 +104,11 @@ ENDED = {
 """How copies are put into groups and waited for, and how many of them are over then."""
 
 
-@pytest.mark.daily
-@pytest.mark.parametrize("name", ENDED)
+OF_EVERY_DAY = "as-many-as-are-deep"
+"""The case that notices if copies become one whose groups a wait tells apart."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n == OF_EVERY_DAY else pytest.mark.daily) for n in ENDED])
 def test_a_wait_ends_its_groups_alone_whatever_is_forgotten(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     commit, wait, over = ENDED[name]
     monkeypatch.setattr("mcheck.engines.protocol.operations.races.merge_events", partial(merge_events, every=True))
