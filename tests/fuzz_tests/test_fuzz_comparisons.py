@@ -181,6 +181,7 @@ def test_a_record_is_taken_up_again(tmp_path: Path) -> None:
         resume({"what": "that"}, path)
 
 
+@pytest.mark.daily(one_of="processes")
 def test_the_command(tmp_path: Path) -> None:
     state = tmp_path / "state.json"
     command = [sys.executable, "-m", "benchmarks.agreement", "--engines", "explicit,z3", "--state", str(state)]
@@ -198,6 +199,7 @@ def test_every_mutant_fits_the_code(rows: Path, least: int) -> None:
     assert len(mutants(rows)) >= least
 
 
+@pytest.mark.daily(one_of="processes")
 def test_a_mutant_is_planted_and_noticed() -> None:
     """The runner on a mutant of the testing package itself, which its tests notice; without it they pass."""
     bug = Mutant("blocks have no end", "tests/fuzz/draft.py", "found.append((start, k + 1))", "pass")

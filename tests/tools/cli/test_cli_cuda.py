@@ -245,6 +245,7 @@ def host(kernel: Path, built: Path) -> str:
 
 
 @compiled
+@pytest.mark.daily(one_of="a program")
 def test_the_launches_of_a_program(kernel: Path, host: str, mcheck: Mcheck) -> None:
     done = mcheck("check", kernel, "--format", "json", "--", host, "one")
     assert done.status == 1, done.err
@@ -255,6 +256,7 @@ def test_the_launches_of_a_program(kernel: Path, host: str, mcheck: Mcheck) -> N
 
 
 @compiled
+@pytest.mark.daily(one_of="a program")
 def test_a_program_that_fails_later_counts_up_to_there(kernel: Path, host: str, mcheck: Mcheck) -> None:
     done = mcheck("check", kernel, "--", host, "one", "two")
     assert done.status == 1
@@ -262,6 +264,7 @@ def test_a_program_that_fails_later_counts_up_to_there(kernel: Path, host: str, 
 
 
 @compiled
+@pytest.mark.daily(one_of="a program")
 def test_a_program_that_launches_nothing_of_the_source(kernel: Path, host: str, mcheck: Mcheck) -> None:
     done = mcheck("check", kernel, "--", host, "one", "two", "three")
     assert done.status == 2
@@ -273,6 +276,7 @@ def test_a_program_that_launches_nothing_of_the_source(kernel: Path, host: str, 
 
 
 @compiled
+@pytest.mark.daily(one_of="a program")
 def test_a_module_and_a_program(kernel: Path, host: str, mcheck: Mcheck) -> None:
     Path("m.ptx").write_text(PTX, encoding="utf-8")
     assert checked(mcheck, "m.ptx", "--", host, "one")["path"] == "m.ptx"
