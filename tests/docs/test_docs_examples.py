@@ -165,6 +165,7 @@ def test_what_the_pages_name_exists() -> None:
             assert (ROOT / path).exists(), f"{page.name}: {path}"
 
 
+@pytest.mark.slow
 def test_mkdocs_builds_the_site(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install '.[docs]'")
     done = subprocess.run(
