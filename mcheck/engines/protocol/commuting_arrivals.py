@@ -100,6 +100,7 @@ def _has_only_phase_reversals(m: Machine) -> bool:
 
 def _count_confirming_runs(setup: Setup, first: Machine) -> int | None:
     """Find the movable arrivals and check the argument; the number of executions that this took."""
+    first.window.forget_relations()
     movable = {arrival for _, *pair in first.phase_reversals for arrival in pair}
     objects = {address for address, *_ in first.phase_reversals}
     counts = {k: bar.state.phase for k, bar in first.mbarriers.items() if bar.state and _has_counted_all(bar.state)}

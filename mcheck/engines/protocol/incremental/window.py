@@ -136,6 +136,10 @@ class Window(State):
             self.tape, self.relations, self.cols, self.compiled.home, newest.sets, events, 1 << newest.slot
         )  # fmt: skip
 
+    def forget_relations(self) -> None:
+        """Give back the memory of an execution that is over, and of which only the trace is still asked for."""
+        self.cols, self.memo, self.latest, self.recent = {}, {}, {}, {}
+
     @property
     def forced_predecessors(self) -> int:
         """The writes that must precede the last added one in coherence order."""
