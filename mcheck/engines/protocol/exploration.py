@@ -35,6 +35,7 @@ from mcheck.engines.protocol.diagnosis.findings import build_finding, finding_ke
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import NewMbarrier, NewOrder, NewWord, Setup, prepare
 from mcheck.engines.protocol.fix_search.advice import find_fix
+from mcheck.engines.protocol.operations.mbarrier_waits import CURRENT_PHASE
 from mcheck.engines.protocol.operations.scheduler import execute
 from mcheck.engines.protocol.passes import ALL_PASSES, Pass, Passes
 from mcheck.engines.protocol.reduction import thread_symmetry
@@ -462,11 +463,16 @@ def _find_next_prefixes(machine: Machine, one_per_statements: bool) -> list[Pref
     for position, entry in held:
         before = begun[position] - len(trace[position].failed_steps) if position < len(trace) else len(all_steps)
         out.append((*all_steps[:before], *entry.failed_steps, (entry.actor, (1,))))
+    waiting: list[Prefix] = []
+    """Those in which a wait for an mbarrier goes on waiting: they come last, and so are run first. Perhaps it waits
+    forever.
+    """
     for k, entry in enumerate(trace):
         for j, (taken, of) in enumerate(entry.choices):
             for other in range(taken + 1, of) if isinstance(of, int) else of:
                 ways = (*(c for c, _ in entry.choices[:j]), other)
-                out.append((*all_steps[: begun[k]], (entry.actor, ways)))
+                into = waiting if other == CURRENT_PHASE and _awaits_phase(entry.op) else out
+                into.append((*all_steps[: begun[k]], (entry.actor, ways)))
     place = {id(entry): k for k, entry in enumerate(trace)}
     for earlier, ends, later in _one_per_pair(machine) if one_per_statements else machine.reversals:
         machine.setup.check_deadline()
@@ -488,7 +494,12 @@ def _find_next_prefixes(machine: Machine, one_per_statements: bool) -> list[Pref
                 # A wait has no effect on other steps, so they are replayed unchanged.
                 tail += [(trace[k].actor, ()) for k in (earlier, *between) if k not in which]
             out.append((*all_steps[: begun[earlier]], *tail))
-    return out
+    return out + waiting
+
+
+def _awaits_phase(op: ops.Op) -> bool:
+    """Whether an operation waits until a phase of an mbarrier is over."""
+    return isinstance(op, ops.Await) and isinstance(ops.performed_operation(op), ops.MbarrierWait)
 
 
 def _find_blocked_by_guess(machine: Machine) -> list[tuple[int, TraceEntry]]:
