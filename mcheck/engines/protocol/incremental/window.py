@@ -389,6 +389,7 @@ declare_state(
     exact=Attribute(SHARED, CACHE),
     count=NUMBER,
     cols=Attribute(mapped(SHALLOW), RELATION),
+    last_columns=Attribute(SHALLOW, OF_NEWEST),
     filled=Attribute(SHALLOW, Unnamed("to visit a column that is empty adds nothing to a union")),
     masks=Attribute(SHALLOW, EVENT_SETS),
     keyed=Attribute(mapped(state("Masks")), CACHE),
@@ -401,6 +402,7 @@ declare_state(
     meets=Attribute(SHARED, OF_NEWEST),
     domains=Attribute(SHALLOW, EVENT_SETS),
     missed=VALUE,
+    turned=Attribute(SHARED, OF_NEWEST),
     has_merged=VALUE,
     compiled=Attribute(SHARED, CACHE),
 )
