@@ -32,7 +32,7 @@ and Y any other one. What is checked of X, and shown of Y:
 * Every wait of Y is released: of the steps that Y lacks at its end, the first one in the order of X would be a wait for
   a phase all of whose arrivals have come.
 * What follows a movable arrival is ordered this way in Y if it is in U: there no finding may be about one. And no wait
-  may be stale in U.
+  may be stale in U, where to know of a movable arrival tells nothing of the phases that are over.
 
 The third and the fourth point are arguments about the shipped models; for other models this is not done.
 """
@@ -236,11 +236,12 @@ class ArrivalObserver:
         return self.phase_counts.get(bar.address) == done.phase + 1 and bar.state is not None and bar.state.pending == 1
 
     def _show_all(self, bar: Mbarrier) -> None:
-        """Let those that wait for the present phase of an object learn of all arrivals at it."""
+        """Let those that wait for the present phase of an object learn of all arrivals at it. They do not become
+        operations of this phase: in Y they may be in earlier ones, and a wait that knows of one may be stale.
+        """
         here = bar.operations_of(-1 if bar.state is None else bar.state.phase)
         for done in self.arrivals.get(bar.address, ()):
             if (done.agent, done.step) in self.movable:
-                here.operations |= to_mask(done.entries)
                 here.signals |= to_mask(done.entries)
                 bar.pending_time = join_clocks(bar.pending_time, done.time)
 

@@ -131,6 +131,62 @@ def test_an_access_between_the_first_releases_is_found(among: str) -> None:
     assert one.verdict == "finding"
 
 
+LATE_WAIT = (
+    """PTX late-wait
+{ .shared .align 8 .b64 bar, told, first, second; .shared .u32 x; }
+init@cluster 0, cta 0, warp 0, lane 0 {
+  mbarrier.init.shared::cta.b64 [bar], 3;
+  mbarrier.init.shared::cta.b64 [told], 1;
+  mbarrier.init.shared::cta.b64 [first], 1;
+  mbarrier.init.shared::cta.b64 [second], 1;
+  fence.mbarrier_init.release.cluster;
+  START
+}
+late@cluster 0, cta 0, warp 1, lane 0 {
+  START
+  await mbarrier.try_wait.parity.shared::cta.b64 [told], 0;
+  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;
+  ld.shared.u32 r0, [x];
+}
+"""
+    + "".join(f"free{k}@cluster 0, cta 0, warp {k + 2}, lane 0 {{ START ARRIVE }}\n" for k in range(5))
+    + """
+writer@cluster 0, cta 0, warp 7, lane 0 {
+  START
+  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;
+  mbarrier.arrive.shared::cta.b64 _, [first];
+  ARRIVE
+  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 1;
+  mbarrier.arrive.shared::cta.b64 _, [second];
+  st.shared.u32 [x], 1;
+  ARRIVE
+}
+teller@cluster 0, cta 0, warp 8, lane 0 {
+  START
+  await mbarrier.try_wait.parity.shared::cta.b64 [first], 0;
+  ARRIVE
+  mbarrier.arrive.shared::cta.b64 _, [told];
+}
+last@cluster 0, cta 0, warp 9, lane 0 {
+  START
+  await mbarrier.try_wait.parity.shared::cta.b64 [second], 0;
+  ARRIVE
+}
+"""
+)
+
+
+def test_a_wait_for_the_last_phase_that_may_find_an_earlier_one_is_found() -> None:
+    """If the teller arrives in phase 2, whoever knows of it waits for that phase. If it arrives in phase 1, that says
+    nothing of the end of phase 1, and the wait may end with phase 0.
+    """
+    text = LATE_WAIT.replace("START", "barrier.cluster.arrive; barrier.cluster.wait;")
+    text = text.replace("ARRIVE", "mbarrier.arrive.shared::cta.b64 _, [bar];")
+    one, every = answered(text), answered(text, "commuting-arrivals")
+    assert told(one) == told(every)
+    assert [f.code for f in one.findings] == ["RACE001"]
+
+
 def drawn(seed: int) -> str:
     """A cluster with something changed, mostly in one CTA only."""
     rng = random.Random(seed)
