@@ -21,8 +21,8 @@ NUMBER_OF_REGISTERS = 4  # CU_FUNC_ATTRIBUTE_NUM_REGS
 class Device:
     """A context, and memory that is given out from the start again for every launch."""
 
-    def __init__(self) -> None:
-        self.driver = Driver()
+    def __init__(self, number: int = 0) -> None:
+        self.driver = Driver(number)
         self.arena = self.driver.allocate(ARENA)
         self.used = self.used_twice = 0
         self.twice: tuple[int, ...] = ()

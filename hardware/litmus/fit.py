@@ -59,9 +59,11 @@ class Shape:
         return self.block > 0
 
 
-def shape(program: Program) -> Shape:
-    """The shape of a program; raises ``CannotEmit`` with the reason where one chip cannot run it so."""
-    _refuse(program)
+def shape(program: Program, gpus: int = 1) -> Shape:
+    """The shape of a program; raises ``CannotEmit`` with the reason where so many chips cannot run it so."""
+    _refuse(program, gpus)
+    if gpus > 1 and program.clustered:
+        raise CannotEmit("it has clusters on several GPUs")
     ctas = tuple(sorted({t.place.cta for t in program.threads}, key=lambda c: c.number))
     size = 1 + max(c.rank for c in ctas)
     clusters = sorted({c.cluster for c in ctas})
@@ -109,11 +111,11 @@ def owner_of(program: Program, address: int) -> Instance:
     raise CannotEmit("an address outside every object")
 
 
-def refuse(program: Program) -> None:
-    """Raises ``CannotEmit`` with the reason why one chip of sm_90 cannot show anything of a program."""
+def refuse(program: Program, gpus: int = 1) -> None:
+    """Raises ``CannotEmit`` with the reason why so many chips of sm_90 cannot show anything of a program."""
     if program.target is not None and program.target.startswith(ELSEWHERE):
         raise CannotEmit(f"it needs {program.target}")
-    if any(t.place.cta.gpu for t in program.threads):
+    if any(t.place.cta.gpu >= gpus for t in program.threads):
         raise CannotEmit("it needs several GPUs")
     if program.model is not None and program.model.split(".")[0] in ("sc", "ptx-6", "ptx-7"):
         raise CannotEmit("it speaks about another model")
@@ -127,9 +129,9 @@ def refuse(program: Program) -> None:
             _refuse_op(op)
 
 
-def _refuse(program: Program) -> None:
+def _refuse(program: Program, gpus: int) -> None:
     """Raises ``CannotEmit`` where the 32 lanes of a warp cannot be 32 instances of a program."""
-    refuse(program)
+    refuse(program, gpus)
     if any(n > 1 for n in Counter(t.place.own_warp for t in program.threads).values()):
         raise CannotEmit("it has whole warps")
     codes = [[performed_operation(op) for op in t.code] for t in program.threads]

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hardware.emit import CannotEmit
 from hardware.litmus import fragments, settings
 from hardware.litmus.fit import owner_of, shape, warmable
 from hardware.litmus.objects import GlobalObject, objects_of
@@ -24,6 +25,10 @@ from mcheck.ir.program import Program, Thread
 
 VERSION = "9.0"
 TARGET = "sm_90a"
+SECTOR = 32
+"""Bytes of memory that are moved at once: words of instances on two GPUs lie at least so far apart."""
+MEETING = 15
+"""The barrier at which a CTA waits for the other GPU; its one copy, or copies without barriers, have none so high."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +45,34 @@ class Kernel:
     slots: int
     warm: bool
     pause: bool
+    slot_gpus: tuple[int, ...] = ()
+    """The GPU whose threads write a slot of the results."""
 
 
-def kernel(program: Program, name: str) -> Kernel:
-    """The entry ``name`` for ``program``; raises ``CannotEmit``."""
-    return _Kernel(program, name).build()
+def kernel(program: Program, name: str, gpu: int | None = None) -> Kernel:
+    """The entry ``name`` for ``program``, or for its threads on a ``gpu`` of two; raises ``CannotEmit``."""
+    return _Kernel(program, name, gpu).build()
 
 
 class _Kernel:
-    def __init__(self, program: Program, name: str) -> None:
+    def __init__(self, program: Program, name: str, gpu: int | None) -> None:
         self.program = program
         self.name = name
-        self.shape = shape(program)
-        self.objects = objects_of(program)
+        self.gpu = gpu
+        self.shape = shape(program, 1 if gpu is None else 2)
+        own = [c.number for c in self.shape.ctas if gpu is None or c.gpu == gpu]
+        if not own or own[-1] - own[0] >= len(own):
+            raise CannotEmit("the CTAs of a GPU do not follow each other")
+        self.first, self.own = own[0], len(own)
+        if gpu is not None and len(self.shape.barriers) >= MEETING:
+            raise CannotEmit("no barrier is left for the meeting of the GPUs")
+        self.objects = objects_of(program, apart=4 if gpu is None else SECTOR)
         self.watch = watch(program, self.objects, lambda instance: self.shape.offsets[instance.object.name])
         self.pause = signals(program)
         self.warm = warmable(program)
 
     def build(self) -> Kernel:
-        parts = [line for thread in self.program.threads for line in self.thread(thread)]
+        parts = [line for thread in self.threads for line in self.thread(thread)]
         text = "\n".join([*self.head(), *parts, *self.noise(), "}", ""])
         return Kernel(
             self.name,
@@ -69,7 +83,15 @@ class _Kernel:
             self.watch.slots,
             self.warm,
             self.pause,
+            self.slot_gpus(),
         )
+
+    def slot_gpus(self) -> tuple[int, ...]:
+        """The GPU of each slot's writer."""
+        threads, ctas = self.program.threads, self.shape.ctas
+        found = {slot: threads[k].place.cta.gpu for k, had in self.watch.registers.items() for slot, _ in had}
+        found |= {slot: ctas[cta].gpu for cta, had in self.watch.dumped.items() for slot, _, _ in had}
+        return tuple(found[slot] for slot in range(self.watch.slots))
 
     def layout(self) -> dict[str, Any]:
         s = self.shape
@@ -84,6 +106,11 @@ class _Kernel:
         }
 
     @property
+    def threads(self) -> list[Thread]:
+        """The threads that the kernel runs."""
+        return [t for t in self.program.threads if self.gpu is None or t.place.cta.gpu == self.gpu]
+
+    @property
     def parameters(self) -> int:
         return settings.parameter_bytes(len(self.objects.all), len(self.shape.ctas), len(self.program.threads))
 
@@ -91,7 +118,7 @@ class _Kernel:
 
     def head(self) -> list[str]:
         s = self.shape
-        clusters = len(s.ctas) // s.cluster
+        clusters = self.own // s.cluster
         cluster = f".reqnctapercluster {s.cluster}, 1, 1\n.explicitcluster\n" if s.clustered else ""
         lines = [
             f".visible .entry {self.name}(.param .align 8 .b8 A[{self.parameters}])\n{cluster}.maxntid 1024, 1, 1",
@@ -116,6 +143,7 @@ class _Kernel:
             f"ld.param.u32 %turn, [A+{settings.at('turn')}];",
             "add.u32 %n, %n, %turn;",
             f"rem.u32 %n, %n, {clusters};",
+            *([f"add.u32 %n, %n, {self.first};"] if self.first else []),
             f"mad.lo.u32 %cta, %n, {s.cluster}, %cta;",
             f"ld.param.u32 %n, [A+{settings.at('spread')}];",
             "setp.ne.u32 %more, %n, 0;",
@@ -125,7 +153,8 @@ class _Kernel:
             f"@!%more div.u32 %copy, %warp, {s.warps};",
             f"mad.lo.u32 %slot, %cta, {s.warps}, %slot;",
         ]
-        for thread, (cta, slot) in zip(self.program.threads, s.slots, strict=True):
+        for thread in self.threads:
+            cta, slot = s.slots[thread.index]
             lines += [f"setp.eq.u32 %go, %slot, {cta * s.warps + slot};", f"@%go bra T{thread.index};"]
         lines.append("exit;")
         return lines
@@ -287,7 +316,7 @@ class _Kernel:
             f"ld.param.u64 %w{k}, [A+{settings.at('line')}];",
             f"setp.eq.u64 %p{k}, %w{k}, 0;",
             f"@%p{k} bra AWAY{k};",
-            *self.line(k),
+            *(self.line(k) if self.gpu is None else self.line_of_two(k)),
             f"AWAY{k}:",
             *fragments.delay(k),
             *fragments.pipe(k),
@@ -313,6 +342,32 @@ class _Kernel:
             f"add.u32 %polls{k}, %polls{k}, 1;",
             f"setp.lt.u32 %p{k}, %polls{k}, 2000;",
             f"@%p{k} bra LINE{k};",
+        ]
+
+    def line_of_two(self, k: int) -> list[str]:
+        """All CTAs of both grids meet at a counter, a thread for each, since many that poll a peer's memory would be
+        late; the wait is bounded.
+        """
+        cta = self.shape.slots[k][0]
+        meet = [f"mul.lo.u32 %n{k}, %copies, {32 * self.shape.threads[cta]};", f"barrier.sync {MEETING}, %n{k};"]
+        return [
+            *meet,
+            f"setp.ne.u32 %p{k}, %thr, 0;",
+            f"@%p{k} bra HERE{k};",
+            f"red.relaxed.sys.global.add.u32 [%w{k}], 1;",
+            f"ld.param.u32 %n{k}, [A+{settings.at('groups')}];",
+            f"mad.lo.u32 %n{k}, %n{k}, {len(self.shape.ctas)}, {len(self.shape.ctas)};",
+            f"mad.lo.u32 %n{k}, %n{k}, %round{k}, %n{k};",
+            f"mov.u32 %polls{k}, 0;",
+            f"LINE{k}:",
+            f"ld.relaxed.sys.global.u32 %v{k}, [%w{k}];",
+            f"setp.ge.u32 %p{k}, %v{k}, %n{k};",
+            f"@%p{k} bra HERE{k};",
+            f"add.u32 %polls{k}, %polls{k}, 1;",
+            f"setp.lt.u32 %p{k}, %polls{k}, 20000;",
+            f"@%p{k} bra LINE{k};",
+            f"HERE{k}:",
+            *meet,
         ]
 
     def store(self, thread: Thread) -> list[str]:

@@ -106,10 +106,10 @@ class Objects:
         return [f"ld.param.u32 %m{k}, [A+{settings.at('warm')}];", *lines] if lines else []
 
 
-def objects_of(program: Program) -> Objects:
-    """The objects of a program; raises ``CannotEmit``."""
+def objects_of(program: Program, apart: int = 4) -> Objects:
+    """The objects of a program, whose instances lie at least so many bytes ``apart``; raises ``CannotEmit``."""
     stored = [
-        GlobalObject(i.object, stride(i.object))
+        GlobalObject(i.object, max(stride(i.object), apart))
         for i in program.memory.instances
         if i.cta is None and i.object.alias_proxy in (None, "generic")
     ]

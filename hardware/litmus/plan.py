@@ -45,6 +45,11 @@ def entry(program: Program, number: int, *, alone: bool = False) -> tuple[Kernel
         if alone:
             raise
         made = whole(program, f"t{number}")
+    return made, describe(program, made)
+
+
+def describe(program: Program, made: Kernel) -> dict[str, Any]:
+    """The row of the plan of a program's kernel."""
     names = {o.item.name: k for k, o in enumerate(made.objects) if not o.proxy}
     objects = []
     for item, stride, proxy in ((o.item, o.stride, o.proxy) for o in made.objects):
@@ -64,7 +69,7 @@ def entry(program: Program, number: int, *, alone: bool = False) -> tuple[Kernel
     for w in made.watched:
         where = {"slot": w.slot} if w.slot is not None else {"object": w.object, "offset": w.offset}
         watched.append({"label": w.label, "size": w.size, **where})
-    row = {
+    return {
         "entry": made.name,
         **made.layout,
         "slots": made.slots,
@@ -75,7 +80,6 @@ def entry(program: Program, number: int, *, alone: bool = False) -> tuple[Kernel
         "aim": _aim(program),
         "contents": program.condition.kind == "none",
     }
-    return made, row
 
 
 def _aim(program: Program) -> Any:

@@ -6,8 +6,9 @@ import random
 import struct
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from hardware.litmus import settings, tally
 from hardware.litmus.device import Device
@@ -15,6 +16,7 @@ from hardware.litmus.formula import holds
 from hardware.litmus.stress import BOUND, FREE, PERMUTE, SCATTER, WHOLE, Geometry, Preset, alone, geometry
 
 SCRATCH_BYTES = 1 << 23
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -30,6 +32,18 @@ class Seen:
     def instances(self) -> int:
         """All instances that ran to their end."""
         return sum(self.states.values())
+
+
+def tune(presets: Sequence[T], seconds: float, once: Callable[[T], tuple[float, float]]) -> None:
+    """Launches under every setting, then for the rest of the time more often under the one that showed most."""
+    end = time.monotonic() + seconds
+    scores = {preset: once(preset) for preset in presets}
+    ranked = sorted(presets, key=lambda p: scores[p], reverse=True)
+    turn = 0
+    while time.monotonic() < end:
+        # three launches of the best for each of the others
+        once(ranked[0] if turn % 4 else ranked[turn // 4 % len(ranked)])
+        turn += 1
 
 
 def alone_in_ctas(test: dict[str, Any]) -> bool:
@@ -64,10 +78,10 @@ def geometry_of(test: dict[str, Any], preset: Preset, registers: int) -> Geometr
 
 
 class Session:
-    """A device with the two common kernels loaded."""
+    """A device, by default the first one, with the two common kernels loaded."""
 
-    def __init__(self, common: bytes, seed: int) -> None:
-        self.device = Device()
+    def __init__(self, common: bytes, seed: int, number: int = 0) -> None:
+        self.device = Device(number)
         module = self.device.load(common)
         self.tally = self.device.entry(module, "tally")
         self.fill = self.device.entry(module, "fill")
@@ -95,22 +109,11 @@ class Session:
         shapes = {p.name: geometry_of(test, p, registers) for p in presets}
         self.device.allow_shared(function, max(g.shared for g in shapes.values()))
         seen = Seen()
-        aim = [{w["label"]: w["size"] for w in test["watched"]}, [w["label"] for w in test["watched"]]]
-        end = time.monotonic() + seconds
-        scores: dict[str, tuple[float, float]] = {}
-        for preset in presets:  # tuning: every setting once
-            scores[preset.name] = self.once(test, function, preset, shapes[preset.name], seen, aim)
-        ranked = sorted(presets, key=lambda p: scores[p.name], reverse=True)
-        turn = 0
-        while time.monotonic() < end:
-            # three launches of the best for each of the others
-            preset = ranked[0] if turn % 4 else ranked[turn // 4 % len(ranked)]
-            self.once(test, function, preset, shapes[preset.name], seen, aim)
-            turn += 1
+        tune(presets, seconds, lambda preset: self.once(test, function, preset, shapes[preset.name], seen))
         return seen
 
     def once(
-        self, test: dict[str, Any], function: Any, preset: Preset, shape: Geometry, seen: Seen, aim: list[Any]
+        self, test: dict[str, Any], function: Any, preset: Preset, shape: Geometry, seen: Seen
     ) -> tuple[float, float]:
         """One launch; the share of what is looked for, and how evenly the states are spread."""
         device = self.device
@@ -143,20 +146,35 @@ class Session:
                 base, multiplier = objects[w["object"]]
                 stride = test["objects"][w["object"]]["stride"]
                 places.append(tally.Place(base + w["offset"], multiplier, stride, w["size"]))
+        return self.count(test, seen, preset.name, count, places, stuck)
+
+    def count(
+        self,
+        test: dict[str, Any],
+        seen: Seen,
+        name: str,
+        count: int,
+        places: list[tally.Place],
+        stuck: int,
+        out: int = 0,
+    ) -> tuple[float, float]:
+        """Adds what the instances of a launch show to ``seen``; ``out`` of them are marked as stuck to be left out."""
+        device = self.device
         # Where nothing is watched it is counted how many instances come to their end, all of which are alike.
         counted = places or [tally.Place(stuck, 1, 4, 4)]
         device.launch(self.tally, 264, 256, 0, tally.parameters(count, stuck, self.table, counted))
         device.wait()
         found, gave_up, lost = tally.read(device.driver.read(self.table, tally.TABLE_BYTES), len(places))
-        seen.stuck += gave_up
+        seen.stuck += gave_up - out
         seen.lost += lost
-        sizes, labels = aim
+        count -= out
+        labels, sizes = [w["label"] for w in test["watched"]], {w["label"]: w["size"] for w in test["watched"]}
         hits = 0
         for values, number in found.items():
             seen.states[values] += number
             if holds(test["aim"], dict(zip(labels, values, strict=True)), sizes):
                 hits += number
-        row = seen.by.setdefault(preset.name, [0, 0])
+        row = seen.by.setdefault(name, [0, 0])
         row[0] += count
         row[1] += hits
         common = max(found.values(), default=0)
@@ -230,7 +248,7 @@ class Session:
         """The parameter of the test's kernel."""
         apart = alone_in_ctas(test)
         free = not apart and test["free"]
-        meets = apart or (preset.line and free and test["cluster"] == 1)
+        meets = apart or (preset.line and test["cluster"] == 1)
         head = {
             "rounds": shape.rounds,
             "mask": shape.instances - 1,
