@@ -40,11 +40,12 @@ modules: .venv/.ready
 corpus: .venv/.ready
 	PYTHONPATH=. $(COMPILERS) -m benchmarks.corpus $(ARGS)
 
+# Tests are rewritten by pytest before they run: bytecode keeps that for the next run, of each worker too.
 test: .venv/.ready
-	$(BIN)/python -m pytest -n $(JOBS) --tier quick $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --tier quick $(ARGS)
 
 test-all: .venv/.ready
-	$(BIN)/python -m pytest -n $(JOBS) --tier all $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --tier all $(ARGS)
 
 check: .venv/.ready
 	$(BIN)/ruff format --check .

@@ -195,7 +195,7 @@ class _Judge:
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("models", nargs="*", default=["ptx-9.0", "ptx-9.3"])
+    parser.add_argument("models", nargs="*", default=["ptx-9.0", "ptx-9.3", "ptx-9.5"])
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--pool", type=int, default=100_000, help="the most generated tests that are looked at")
     parser.add_argument("--only", default="", metavar="REGEX", help="the parts whose 'definition: part' it is found in")

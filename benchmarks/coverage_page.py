@@ -27,35 +27,39 @@ from mcheck.tools.generate.judge import generate
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "coverage.md"
 ROW = re.compile(r"^\| `(?P<where>[^`]+)` \| `(?P<part>[^`]+)` \| (?P<rest>.*) \|$", re.MULTILINE)
-TEST = re.compile(r"`(?P<test>[^`]+)`(?P<next> \(under `ptx-9\.3`\))?")
+TEST = re.compile(r"`(?P<test>[^`]+)`(?: \(under `(?P<under>ptx-9\.[35])`\))?")
 NEEDED = "## Parts and the tests that need them"
 
 
 class Row(NamedTuple):
-    """A part, the test that needs it (empty: none can), and whether it does so under the second model only."""
+    """A part, the test that needs it (empty: none can), and the later model under which alone it does so."""
 
     where: str
     part: str
     test: str
-    under_next: bool
+    under: str
 
 
 def rows(text: str) -> list[Row]:
     """The rows of the page."""
     argued, needed = text.split(NEEDED)
-    found = [Row(m["where"], m["part"], "", False) for m in ROW.finditer(argued)]
+    found = [Row(m["where"], m["part"], "", "") for m in ROW.finditer(argued)]
     for m in ROW.finditer(needed):
         by = TEST.fullmatch(m["rest"])
         if by is None:
             raise ValueError(f"no test: {m[0]}")
-        found.append(Row(m["where"], m["part"], by["test"], by["next"] is not None))
+        found.append(Row(m["where"], m["part"], by["test"], by["under"] or ""))
     return found
 
 
+MODELS = {"": "ptx-9.0", "9.3 ": "ptx-9.3", "9.5 ": "ptx-9.5"}
+"""The models of the page, the first one first, by how its rows begin."""
+
+
 @cache
-def models() -> tuple[Model, Model]:
-    """The models of the page."""
-    return load_model("ptx-9.0"), load_model("ptx-9.3")
+def model_of(name: str) -> Model:
+    """A model of the page."""
+    return load_model(name)
 
 
 def spelled(edit: Edit) -> tuple[str, str]:
@@ -65,18 +69,17 @@ def spelled(edit: Edit) -> tuple[str, str]:
 
 @cache
 def parts() -> dict[tuple[str, str], list[Edit]]:
-    """The edits of the first model, and of the second what is not in the first (``9.3 ``), by their rows.
+    """The edits of the first model, and of each other one what those before it do not have, by their rows.
 
     A part that stands in a definition twice has two edits and two rows.
     """
-    first, second = models()
-    known = frozenset(show_statement(statement) for statement in first.statements)
+    known: frozenset[str] = frozenset()
     found: dict[tuple[str, str], list[Edit]] = {}
-    for edit in edits(first):
-        found.setdefault(spelled(edit), []).append(edit)
-    for edit in edits(second, known):
-        where, part = spelled(edit)
-        found.setdefault((f"9.3 {where}", part), []).append(edit)
+    for begin, name in MODELS.items():
+        for edit in edits(model_of(name), known):
+            where, part = spelled(edit)
+            found.setdefault((f"{begin}{where}", part), []).append(edit)
+        known |= {show_statement(statement) for statement in model_of(name).statements}
     return found
 
 
@@ -105,15 +108,11 @@ def generated_tests(names: set[str]) -> dict[str, str]:
 
 def notices(row: Row, text: str) -> bool:
     """Whether the test answers otherwise without the part: without each of the parts that read so, one at a time."""
-    first, second = models()
     found = parts()[row.where, row.part]
-    if row.where.startswith("9.3 "):
-        base = second
-    elif row.under_next:
-        base = second
-        found = [e for e in edits(second) if spelled(e) == (row.where, row.part)]
-    else:
-        base = first
+    base = model_of(next(name for begin, name in reversed(MODELS.items()) if row.where.startswith(begin)))
+    if row.under:
+        base = model_of(row.under)
+        found = [e for e in edits(base) if spelled(e) == (row.where, row.part)]
     asked = test(row.test if row.test.endswith(".litmus") else str(ROOT / row.test), text)
     before = asked(base, 5 * SECONDS)
     return before is not None and any(asked(e.model, 5 * SECONDS) not in (None, before) for e in found)

@@ -75,14 +75,14 @@ def mutants(table: Path) -> list[Mutant]:
 
 @contextmanager
 def planted(mutant: Mutant | None) -> Iterator[Path]:
-    """A copy of the checkout with the mutant in it."""
+    """A copy of the checkout with the mutant in it; its bytecode too, where only that of the mutant is out of date."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         copy = Path(folder, ROOT.name)
         copy.mkdir()
         for part in PARTS:
             source = ROOT / part
             if source.is_dir():
-                shutil.copytree(source, copy / part, ignore=shutil.ignore_patterns("__pycache__", ".*_cache"))
+                shutil.copytree(source, copy / part, ignore=shutil.ignore_patterns(".*_cache"))
             else:
                 shutil.copy2(source, copy / part)
         if mutant is not None:

@@ -18,6 +18,7 @@ def findings() -> str:
     """Every entry of the catalogue: what it means, how grave it is, a program that has it and one that has not."""
     from mcheck.findings import catalogue
     from mcheck.findings.entry import PROFILES
+    from mcheck.report.help_pages import heading_anchor
 
     parts = [
         "# Findings",
@@ -30,7 +31,7 @@ def findings() -> str:
     ]
     for entry in catalogue.all():
         levels = " | ".join(entry.severity(profile) for profile in PROFILES)
-        anchor = entry.code.lower() + "-" + entry.name
+        anchor = heading_anchor(entry.code, entry.name)
         parts.append(f"| [{entry.code}](#{anchor}) | {entry.name.replace('-', ' ')} | {entry.kind} | {levels} |")
     for entry in catalogue.all():
         parts += [

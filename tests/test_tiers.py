@@ -109,6 +109,12 @@ def test_everything_runs_unless_less_is_asked_for(folder: Path) -> None:
     assert re.search(r"^tier all: \d+ s of the processor in \d+ s$", said, re.MULTILINE)
 
 
+def test_tests_are_told_whether_all_of_them_run(tmp_path: Path) -> None:
+    (tmp_path / "test_tiers_told.py").write_text("def test_long(all_tests): assert all_tests\n", encoding="utf-8")
+    assert "1 passed" in ran(tmp_path)
+    assert "1 failed" in ran(tmp_path, "--tier", "quick")
+
+
 def test_a_case_that_is_named_runs_every_day(folder: Path) -> None:
     for case in range(2):
         assert "1 passed" in ran(folder, "--tier", "quick", "-k", f"test_of_some_days[{case}]", "--day", DAYS[0])
@@ -155,6 +161,14 @@ def test_of_each_group_one_case_runs() -> None:
     shares = [quick(cases, day) for day in DAYS]
     assert all(sorted(name[-3] for name in share) == ["x", "y", "z"] for share in shares)
     assert set().union(*shares[:9]) == {case.nodeid for case in cases}
+
+
+def test_functions_of_one_file_may_be_a_group() -> None:
+    mark = pytest.mark.daily(one_of="heavy").mark
+    tests = [Item(f"test_{file}.py::test_{k}", daily=mark) for file in "ab" for k in range(3)]
+    shares = [quick(tests, day) for day in DAYS]
+    assert all(sorted(name[5] for name in share) == ["a", "b"] for share in shares)
+    assert set().union(*shares[:3]) == {test.nodeid for test in tests}
 
 
 def test_functions_have_shares_of_their_own_and_tests_keep_their_order() -> None:

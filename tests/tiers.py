@@ -1,9 +1,9 @@
 """Which tests run: all of them, or the quick tier, which is what ``make test`` has time for.
 
 The quick tier leaves out the ``slow`` tests. Of the ``daily`` ones it takes a share, another one each day: a quarter of
-a function's cases, with ``daily(days=12)`` a twelfth, or one case of each group (``daily(one_of="group")``). So every
-case runs in as many days in a row as there are shares. ``--day`` takes the share of another day, as a failure of that
-day wants it.
+a function's cases, with ``daily(days=12)`` a twelfth, or one test of each group of a file (``daily(one_of="group")``).
+So every case runs in as many days in a row as there are shares. ``--day`` takes the share of another day, as a failure
+of that day wants it.
 """
 
 from __future__ import annotations
@@ -42,6 +42,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.day = dt.datetime.now(tz=dt.UTC).date().isoformat()
 
 
+@pytest.fixture(scope="session")
+def all_tests(request: pytest.FixtureRequest) -> bool:
+    """Whether this run has time for everything: comparisons with a time limit or a size have the longer one then."""
+    return bool(request.config.option.tier == "all")
+
+
 def of_the_day(items: Sequence[pytest.Item], day: str) -> list[pytest.Item]:
     """The tests that are in the quick tier on a day, in their order."""
     number = dt.date.fromisoformat(day).toordinal()
@@ -55,7 +61,9 @@ def of_the_day(items: Sequence[pytest.Item], day: str) -> list[pytest.Item]:
             chosen.add(item)
         else:
             days = daily.kwargs.get("days", SHARES)
-            groups[item.nodeid.partition("[")[0], daily.kwargs.get("one_of"), days].append(item)
+            group = daily.kwargs.get("one_of")
+            where = item.nodeid.partition("[" if group is None else "::")[0]
+            groups[where, group, days].append(item)
     for (_, group, days), cases in groups.items():
         shares = min(days, len(cases)) if group is None else len(cases)
         cases.sort(key=lambda item: (zlib.crc32(item.nodeid.encode()), item.nodeid))  # neighbours resemble each other

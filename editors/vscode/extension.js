@@ -1,4 +1,4 @@
-// Starts `mcheck lsp` and hands it litmus tests and models.
+// Starts `mcheck lsp` and hands it litmus tests, models, modules, and sources of kernels.
 "use strict";
 
 const { commands, window, workspace } = require("vscode");
@@ -18,7 +18,12 @@ function server() {
 
 async function start() {
   client = new LanguageClient("mcheck", "mcheck", server(), {
-    documentSelector: [{ language: "litmus" }, { language: "cat" }, { language: "ptx" }],
+    documentSelector: [
+      { language: "litmus" },
+      { language: "cat" },
+      { language: "ptx" },
+      { scheme: "file", pattern: "**/*.{cu,py}" },
+    ],
   });
   try {
     await client.start();

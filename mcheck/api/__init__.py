@@ -22,8 +22,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from mcheck.api.options import validate_options
-from mcheck.api.results import CheckResult, Outcome, Outcomes, RunResult, State, SuiteResult
+from mcheck.api.results import CheckResult, FencesResult, Outcome, Outcomes, RunResult, State, SuiteResult
 from mcheck.base.budget import Limit
+from mcheck.base.errors import InputError
 from mcheck.executions import executions
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CheckResult",
+    "FencesResult",
     "Outcome",
     "Outcomes",
     "RunResult",
@@ -41,6 +43,7 @@ __all__ = [
     "SuiteResult",
     "check",
     "executions",
+    "fences",
     "load",
     "outcomes",
     "run",
@@ -155,6 +158,35 @@ def check(
     options = Options(engine=engine, select=tuple(select), ignore=tuple(ignore))
     settings = Settings(model=model, profile=profile, unroll=unroll, timeout=timeout)
     return CheckResult.from_result(answer_subject(program, read, settings, FindingsInquiry(options), within, started))
+
+
+def fences(
+    test: str | Path, *, costs: str | None = None, trials: int | None = None, timeout: float | None = None
+) -> FencesResult:
+    """What a sketch can do without, or what fixes it: ``mcheck fences``.
+
+    Args:
+        test: A path or a text, in block form.
+        costs: The path of a table of costs, in place of the shipped one.
+        trials: Maximum number of changed programs that are checked for repairs.
+        timeout: Limit in seconds for all checks.
+
+    Raises:
+        InputError: The file or the costs cannot be read, or an option is invalid.
+    """
+    from mcheck.base.files import read_text_file
+    from mcheck.checking.fences.costs import read_costs
+    from mcheck.checking.fences.examination import TRIALS, Limits, examine_text
+
+    validate_options(unroll=0, timeout=timeout)
+    written = isinstance(test, str) and "\n" in test
+    path = "test.litmus" if written else str(test)
+    try:
+        text = str(test) if written else read_text_file(path)
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+    limits = Limits(timeout=timeout, trials=trials or TRIALS)
+    return FencesResult.from_examined(examine_text(path, text, read_costs(costs), limits))
 
 
 def outcomes(

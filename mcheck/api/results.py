@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
 
+    from mcheck.checking.fences.examination import Examined
     from mcheck.checking.run.result import Result
     from mcheck.events.execution_graph import Execution
 
@@ -121,6 +122,41 @@ class CheckResult:
             said.append(f"ignored: {', '.join(sorted({f.code for f in self.ignored}))}")
         given = [f"assuming: {'; '.join(self.assumptions)}"] if self.assumptions else []
         return paragraph(f"{self.name}: {self.verdict}", *said, *given) + _findings(self.findings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FencesResult:
+    """The result of ``fences``. The fields but the last are those of ``mcheck fences --format json``.
+
+    Attributes:
+        path: The file, or ``test.litmus`` for a text.
+        verdict: The verdict on the program as it is.
+        removable: Statements that could go or be weaker.
+        needed: Statements without which there is a finding.
+        undecided: Statements without which the answer is ``bounded`` or ``unknown``.
+        together: The lines of a set that can change together.
+        repairs: Changes after which a program with findings is proved, the cheapest first.
+        reason: The reason why the program is not examined, or why there is no repair.
+        fixed: The text with the cheapest repair, or without what can go together; ``None`` if nothing changes.
+    """
+
+    path: str
+    verdict: str
+    removable: Sequence[Mapping[str, Any]]
+    needed: Sequence[Mapping[str, Any]]
+    undecided: Sequence[Mapping[str, Any]]
+    together: Sequence[int]
+    repairs: Sequence[Mapping[str, Any]]
+    reason: str | None
+    fixed: str | None
+
+    @classmethod
+    def from_examined(cls, examined: Examined) -> FencesResult:
+        """Convert an examination of the command line."""
+        from mcheck.report.fences import entry
+
+        given: dict[str, Any] = entry(examined)
+        return cls(**given, fixed=examined.fixed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -188,6 +188,16 @@ def with_total_time(reasons: Reasons, seconds: float | None) -> Reasons:
     )
 
 
+def with_progress(reasons: Reasons, came: str) -> Reasons:
+    """The reasons with how far the work had come when the time was over, where the last of them does not say it."""
+    late = [k for k, r in enumerate(reasons) if r.cause is Cause.TIME and not (r.what or r.during or r.because)]
+    if not came or not late:
+        return reasons
+    last = reasons[late[-1]]
+    told = replace(last, during=f"by then: {came}")
+    return tuple(told if k == late[-1] else r for k, r in enumerate(reasons) if k == late[-1] or r != last)
+
+
 def mark_own_limit(reasons: Reasons) -> Reasons:
     """The reasons, their time limits marked as not the user's."""
     return tuple(replace(r, own=r.seconds is not None, because=mark_own_limit(r.because)) for r in reasons)

@@ -101,7 +101,7 @@ BASE: Final[dict[str, BaseName]] = {
 }
 
 OPTIONS: Final[dict[str, frozenset[str]]] = {
-    "semantics": frozenset({"sc", "ptx-6.0", "ptx-7.5", "ptx-9.0", "ptx-9.3"}),
+    "semantics": frozenset({"sc", "ptx-6.0", "ptx-7.5", "ptx-9.0", "ptx-9.3", "ptx-9.5"}),
 }
 """Options of the form ``(* mcheck: key = value *)`` and the values that each may take.
 

@@ -70,6 +70,11 @@ class Tag(StrEnum):
         "cp.async.wait_group, cp.async.wait_all, cp.async.bulk.wait_group, wgmma.wait_group",
         "9.7.9.25.3.3",
     )
+    PROXYWAIT = (
+        "PROXYWAIT",
+        "cp.async.bulk.wait_group.sync_restrict::proxy::async, which the async proxy alone observes",
+        "9.5",
+    )
     SIGNALLED = "SIGNALLED", "source reads of bulk copies that tell an mbarrier when they are done", "9.7.9.25.4.1"
     CPASYNC = "CPASYNC", "memory operations of cp.async", "9.7.9.25.3.1"
     ASYNCREDUCTION = "ASYNCREDUCTION", "element reductions of cp.reduce.async.bulk and red.async", "9.7.9.25.4.2"
@@ -101,6 +106,7 @@ class Tag(StrEnum):
     BOTH = "BOTH", "proxy fences that order in both directions", "9.7.13.4"
     PRELEASE = "PRELEASE", "the release half of a one-way proxy fence", "9.7.13.4"
     PACQUIRE = "PACQUIRE", "the acquire half of a one-way proxy fence", "9.7.13.4"
+    READHALF = "READHALF", "the release half that covers reads only", "9.4, 9.7.15.4"
     # what only engines ask for
     BLOCKED = "BLOCKED", "a resumption from a barrier that never comes", "9.7.13.1"
     CONSTANT = "CONSTANT", "accesses to constant memory", "5.1"

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
 from mcheck.base.records import dataclass
 from mcheck.checking.run.case import Case, Settings
 from mcheck.checking.run.pool import OnLost, Task, default_jobs, run_cases
 
-if TYPE_CHECKING:
-    from mcheck.checking.cache.database import Store
-
 T = TypeVar("T")
+
+
+class AnswerStore(Protocol):
+    """Where answers are kept as bytes by their keys."""
+
+    def __contains__(self, key: bytes) -> bool: ...
+    def get(self, key: bytes) -> bytes | None: ...
+    def put(self, key: bytes, answer: bytes) -> None: ...
+    def remove(self, key: bytes) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +34,7 @@ class Backend:
     jobs: int | None = None
     scheduler: str | None = None
     tls: str | None = None
-    store: Store | None = None
+    store: AnswerStore | None = None
     resumes: bool = False
     say: Callable[[str], None] = lambda _: None
 

@@ -22,7 +22,7 @@ from mcheck.checking.run.pool import default_jobs, run_cases
 from mcheck.checking.run.single import choose_model
 
 if TYPE_CHECKING:
-    from mcheck.checking.cache.database import Store
+    from mcheck.checking.backends import AnswerStore
     from mcheck.checking.cache.entries import KeyInputs
 
 BEYOND = ("model", "timeout", "memory")
@@ -89,13 +89,13 @@ class ResultCache(Generic[T]):
 
     def __init__(
         self,
-        store: Store,
+        store: AnswerStore,
         kind: type[T],
         command: str,
         settings: Settings,
         *,
         resumes: bool = False,
-        texts: Callable[[str], Texts] | None = None,
+        texts: Callable[[Case], Texts] | None = None,
         jobs: int = 1,
         **more: object,
     ) -> None:
@@ -139,10 +139,10 @@ class ResultCache(Generic[T]):
         from mcheck.checking.cache.entries import KeyInputs
         from mcheck.checking.cache.keys import digest
 
-        if not is_regular_file(case.path):
+        if case.text is None and not is_regular_file(case.path):
             return None
         try:
-            texts = self._texts(case.path)
+            texts = self._texts(case)
             model = self._digest(texts.model, case.path)
         except (McheckError, RecursionError):
             return None
@@ -204,11 +204,11 @@ def is_stopped_result(result: CacheableResult) -> bool:
     return result.cut and not result.source
 
 
-def read_texts(path: str) -> Texts:
+def read_texts(case: Case) -> Texts:
     """The texts of a litmus test and its includes; raises ``McheckError``."""
     from mcheck.frontend import litmus
 
-    head = litmus.read_header(path)
+    head = litmus.read_header(case.path, case.text)
     return Texts(head.source.text, head.name, head.model, tuple(litmus.read_included_texts(head.source)))
 
 
@@ -217,7 +217,7 @@ def open_result_cache(
     kind: type[T],
     command: str,
     settings: Settings,
-    texts: Callable[[str], Texts] | None = None,
+    texts: Callable[[Case], Texts] | None = None,
     **more: object,
 ) -> ResultCache[T] | None:
     """The cache for results of a ``kind``, if the run has a store."""

@@ -27,7 +27,7 @@ class Command:
     task: Task[Result]
     lost: OnLost[Result]
     preload: Callable[[Settings], None]
-    texts: Callable[[str], Texts] = read_texts
+    texts: Callable[[Case], Texts] = read_texts
     options: Mapping[str, object] = field(default_factory=dict)
 
 

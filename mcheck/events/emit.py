@@ -113,6 +113,8 @@ class Emitter:
     unwritten: frozenset[int] | None = None
     """``None``, or if nothing depends on what copies move: the addresses of the objects that nothing writes. A copy has
     an event for each range of bytes that it touches then, and none for those of such an object that it reads."""
+    strong_copies: bool = True
+    """Whether the accesses of strong copies are strong, rather than followed as weak ones."""
     _site: Site | None = field(default=None, init=False)
     _multiplies: bool | None = field(default=None, init=False)
     stopped: list[State] = field(default_factory=list, init=False)
@@ -457,7 +459,8 @@ def _proxy_fence(e: Emitter, op: Op, state: State) -> list[State]:
     tags = [Tag.F, Tag.PROXYFENCE, Tag.ALIAS if op.kind == "alias" else PROXY_TAG[op.kind]]
     covered = None
     if op.half is not None:
-        tags += [Tag.PRELEASE if op.half == "release" else Tag.PACQUIRE]
+        of_reads = op.restrict is not None and op.restrict.endswith("::read")
+        tags += [Tag.PACQUIRE if op.half == "acquire" else Tag.READHALF if of_reads else Tag.PRELEASE]
     made = e.plan(op, state)
     for access in made.accesses:
         instance = e.site.at(access.address)

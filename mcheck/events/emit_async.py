@@ -2,7 +2,8 @@
 
 Each gives an issue event in program order and, outside it, its memory events: weak source reads, weak destination
 writes or relaxed
-read-modify-writes, and the signal of its completion on an mbarrier. Groups complete at the waits of the issuing thread.
+read-modify-writes, and the signal of its completion on an mbarrier. Strong copies read and write by relaxed accesses.
+Groups complete at the waits of the issuing thread.
 """
 
 from __future__ import annotations
@@ -65,19 +66,24 @@ def put_signal(
     state.tracked += [(m.uid, done.uid) for m in memory]
 
 
-def put_read(e: Emitter, op: Op, state: State, issue: Event, address: int, size: int, proxy: str, *tags: Tag) -> Event:
-    """A weak read, outside program order."""
+def put_read(
+    e: Emitter, op: Op, state: State, issue: Event, address: int, size: int, proxy: str, *tags: Tag,
+    scope: str | None = None,
+) -> Event:  # fmt: skip
+    """A read outside program order, relaxed at the ``scope`` or weak."""
     if getattr(op, "mbar", None) is not None:
         tags = (*tags, Tag.SIGNALLED)
-    return e.memory(state, op, Tag.R, address, size, "weak", proxy, None, ordered=False, issue=issue.uid, extra=tags)
+    sem = "weak" if scope is None else "relaxed"
+    return e.memory(state, op, Tag.R, address, size, sem, proxy, scope, ordered=False, issue=issue.uid, extra=tags)
 
 
 def put_write(
-    e: Emitter, op: Op, state: State, issue: Event, address: int, size: int, proxy: str, value: Term, *tags: Tag
-) -> Event:
-    """A weak write, outside program order."""
+    e: Emitter, op: Op, state: State, issue: Event, address: int, size: int, proxy: str, value: Term, *tags: Tag,
+    scope: str | None = None,
+) -> Event:  # fmt: skip
+    """A write outside program order, relaxed at the ``scope`` or weak."""
     return e.memory(
-        state, op, Tag.W, address, size, "weak", proxy, None,
+        state, op, Tag.W, address, size, "weak" if scope is None else "relaxed", proxy, scope,
         value=value, ordered=False, issue=issue.uid, data=reads_of(value), extra=tags,
     )  # fmt: skip
 
@@ -179,7 +185,7 @@ def _wait_group(e: Emitter, op: Op, state: State) -> list[State]:
         blocked.ended = "stuck"
         e.event(blocked, op, (Tag.BLOCKED,), barrier=step)
         out.append(blocked)
-    wait = e.event(state, op, (Tag.GROUPWAIT,), barrier=step)
+    wait = e.event(state, op, (Tag.PROXYWAIT if op.restrict else Tag.GROUPWAIT,), barrier=step)
     state.order += 1
     if step is not None:
         state.ctrl |= {wait.uid}
@@ -195,7 +201,7 @@ def _wait_group(e: Emitter, op: Op, state: State) -> list[State]:
 
 @handles(ops.BulkCopy)
 def _bulk(e: Emitter, op: Op, state: State) -> list[State]:
-    """cp.async.bulk and cp.reduce.async.bulk: async proxy, weak or one relaxed reduction per element (9.7.9.25.4)."""
+    """cp.async.bulk and cp.reduce.async.bulk: async proxy, weak, or relaxed element by element (9.7.9.25.4)."""
     assert isinstance(op, ops.BulkCopy)
     made = e.plan(op, state)
     issue = put_issue(e, op, state)
@@ -218,16 +224,22 @@ def _done(e: Emitter, op: Op, state: State, issue: Event, made: Plan, reads: lis
         put_signal(e, op, state, issue, signal.mbar, signal.bytes, part)
 
 
-def _copy(e: Emitter, op: Op, state: State, issue: Event, made: Plan) -> tuple[list[Event], list[Event]]:
-    """Each source is read once, however many CTAs receive it."""
+def _copy(e: Emitter, op: ops.BulkCopy, state: State, issue: Event, made: Plan) -> tuple[list[Event], list[Event]]:
+    """Each source is read once, however many CTAs receive it; by a strong copy element by element, which are what is
+    atomic of it (PTX ISA 9.4, 9.7.10.28.4.1).
+    """
+    scope = op.scope if e.strong_copies else None
     reads: dict[tuple[int, int], Event] = {}
     writes: list[Event] = []
     for run in made.runs:
         assert run.src is not None
-        read = reads.get((run.src, run.size))
-        if read is None:
-            read = reads[run.src, run.size] = put_read(e, op, state, issue, run.src, run.size, "async")
-        writes.append(put_write(e, op, state, issue, run.dst, run.size, "async", ("e", read.uid)))
+        size = run.size if scope is None else type_size(op.type or "")
+        for k in range(0, run.size, size):
+            read = reads.get((run.src + k, size))
+            if read is None:
+                read = reads[run.src + k, size] = put_read(e, op, state, issue, run.src + k, size, "async", scope=scope)
+            value: Term = ("e", read.uid)
+            writes.append(put_write(e, op, state, issue, run.dst + k, size, "async", value, scope=scope))
     return list(reads.values()), writes
 
 

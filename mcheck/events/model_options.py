@@ -28,5 +28,5 @@ def model_semantics(model: Model, *, dialect: bool, names_static_barriers: bool 
     return Semantics(
         static_barriers=classic and dialect,
         cas_stores=classic,
-        reduction_scope="sys" if options.get("semantics") == "ptx-9.3" else "gpu",
+        reduction_scope="sys" if asked in ("ptx-9.3", "ptx-9.5") else "gpu",
     )

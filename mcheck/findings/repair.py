@@ -28,11 +28,14 @@ class Insertion:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """An insertion of ``text`` before the character at the 0-based ``column`` of the 1-based ``line``."""
+    """An insertion of ``text`` before the character at the 0-based ``column`` of the 1-based ``line``, in place of
+    ``length`` characters.
+    """
 
     line: int
     column: int
     text: str
+    length: int = 0
 
 
 def parse_fix(finding: Finding) -> tuple[Insertion, ...]:
@@ -60,7 +63,7 @@ def apply_edits(lines: list[str], changes: tuple[Edit, ...]) -> list[str]:
     text = list(lines)
     for edit in sorted(changes, key=lambda e: (-e.line, -e.column)):
         line = text[edit.line - 1]
-        text[edit.line - 1] = line[: edit.column] + edit.text + line[edit.column :]
+        text[edit.line - 1] = line[: edit.column] + edit.text + line[edit.column + edit.length :]
     return "\n".join(text).split("\n")
 
 

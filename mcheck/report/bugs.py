@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mcheck.base.source_files import SourceText
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.run.result import Result
 from mcheck.findings.finding import Finding
 from mcheck.findings.groups import Group, causes, group_findings
 from mcheck.report import finding as finding_report
@@ -43,9 +45,23 @@ def collect_bugs(findings: Sequence[Finding], texts: SourceText, *, every: bool 
                 _with_count(findings[group.members[0]], others),
                 _stands_for([findings[k] for k in group.members], group),
                 tuple(_consequences([findings[g.members[0]] for g in effects], texts)),
+                len(group.members),
             )
         )
     return bugs
+
+
+def has_fewer_bugs(before: Result, after: Result) -> bool:
+    """Whether an edit of a program removed errors and added none, in numbers of bugs by their codes."""
+    if after.verdict is Verdict.PROVED:
+        return True
+    old, new = _error_counts(before), _error_counts(after)
+    return after.verdict is Verdict.FINDING and old != new and not new - old
+
+
+def _error_counts(result: Result) -> Counter[str]:
+    bugs = causes(group_findings(result.findings))
+    return Counter(bug.code for bug in bugs if result.findings[bug.members[0]].severity == "error")
 
 
 def _with_count(finding: Finding, others: Sequence[Finding]) -> Finding:

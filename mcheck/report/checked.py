@@ -22,6 +22,7 @@ from mcheck.report.errors import printable
 from mcheck.report.finding import groups_to_json, title, to_json
 from mcheck.report.json_ import header
 from mcheck.report.lines import Line, Printer, plain
+from mcheck.report.longer_limits import suggest_limits
 from mcheck.report.problems import list_problems
 from mcheck.report.problems import to_json as problems_to_json
 from mcheck.report.reasons import to_json as reasons_to_json
@@ -70,6 +71,7 @@ class TextReport:
         self._every = every
         self._verbose = verbose
         self._bugs = 0
+        self._codes: set[str] = set()
         self._findings = 0
         self._quiet = quiet
         self._most = most
@@ -77,7 +79,9 @@ class TextReport:
     def result(self, result: Result) -> None:
         """Write the answer about one file."""
         self._findings += len(result.findings)
-        self._bugs += len(causes(group_findings(result.findings)))
+        bugs = causes(group_findings(result.findings))
+        self._bugs += len(bugs)
+        self._codes |= {bug.code for bug in bugs}
         if self._quiet and result.status == "ok":
             return
         for line in describe(
@@ -94,7 +98,8 @@ class TextReport:
     def _counted(self) -> str:
         if not self._findings:
             return ""
-        return f" ({count(self._bugs, 'bug', 'bugs')}, {count(self._findings, 'finding', 'findings')})"
+        codes = ", ".join(sorted(self._codes))
+        return f" ({count(self._bugs, 'bug', 'bugs')}, {count(self._findings, 'finding', 'findings')}: {codes})"
 
     def finish(self, summary: Summary) -> None:
         """Write the counts."""
@@ -136,6 +141,8 @@ def describe(
             yield (f"  {reason}",)
     if result.verdict is Verdict.UNKNOWN and result.problem is not None and result.problem.hint:
         yield (f"  hint: {result.problem.hint}",)
+    if helps := suggest_limits(result):
+        yield (f"  {helps}",)
     shown = result.findings if details or every or verbose else select_causes(result.findings)
     if result.findings and _is_expected(result) and not (details or every or verbose):
         shown = ()

@@ -97,12 +97,13 @@ def compiled_from(access: Access) -> str:
 @dataclass(frozen=True, slots=True)
 class Bug:
     """The finding to show for a bug: ``stands_for`` says for how many places, threads and stages; ``consequences`` are
-    places of findings that may follow from it.
+    places of findings that may follow from it; ``count`` is the number of findings.
     """
 
     finding: Finding
     stands_for: str = ""
     consequences: tuple[str, ...] = ()
+    count: int = 1
 
 
 def lines(
@@ -124,12 +125,10 @@ def lines(
     found = bug.finding
     texts = texts or SourceText(source, next((a.path for a in found.accesses if a.path), None))
     style = SEVERITY_STYLES.get(found.severity, "")
-    shown = places_shown(found, texts)
-    told = _Lines(found, texts, shown)
-    notes = [*_notes(bug, told)]
-    yield (f"{found.severity}[{found.code}]", style), ": ", (told.name_lines(sentence(found)), "bold")
-    yield from excerpt(told.marks(MOST_LINES - 1 - len(notes)), texts, style, width, told.origin)
-    for word, text in notes:
+    told = tell(bug, texts)
+    yield (f"{found.severity}[{found.code}]", style), ": ", (told.sentence, "bold")
+    yield from excerpt(told.marks, texts, style, width, told.origin)
+    for word, text in told.notes:
         yield "  = ", (f"{word}:", "cyan"), f" {text}"
     if verbose:
         yield from _details(found, source, style, most, width)
@@ -137,6 +136,34 @@ def lines(
         yield ("  trace:",)
         for step in format_trace(found.trace):
             yield (f"    {step}",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What is said of a bug: a sentence, the places with their labels, and notes with their titles (``fix``, ``rule``).
+
+    ``origin``: where the primary place was compiled from, if it is a place in the module.
+    """
+
+    sentence: str
+    primary: Span | None
+    marks: tuple[Mark, ...]
+    notes: tuple[tuple[str, str], ...]
+    origin: str = ""
+
+
+def tell(bug: Bug, texts: SourceText) -> Told:
+    """What is said of a bug in at most ``MOST_LINES`` lines."""
+    found = bug.finding
+    told = _Lines(found, texts, places_shown(found, texts))
+    notes = tuple(_notes(bug, told))
+    return Told(
+        sentence=told.name_lines(sentence(found)),
+        primary=told.primary,
+        marks=tuple(told.marks(MOST_LINES - 1 - len(notes))),
+        notes=notes,
+        origin=told.origin,
+    )
 
 
 def title(finding: Finding, texts: SourceText) -> tuple[Span | None, str]:

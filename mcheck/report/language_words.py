@@ -160,6 +160,16 @@ def add_words(text: str, language: str, *, one_cta: bool = True) -> str:
     return text
 
 
+def find_word(code: str, language: str) -> str:
+    """The language's word for an instruction; empty if there is none."""
+    for word in WORDS:
+        found = re.fullmatch(word.ptx, code)
+        name = getattr(word, language) or (word.cuda if language == "cutlass" else "")
+        if found is not None and name:
+            return str(name).format(**{key: value for key, value in found.groupdict().items() if value is not None})
+    return ""
+
+
 def _named(found: re.Match[str], name: str) -> str:
     values = {key: value for key, value in found.groupdict().items() if value is not None}
     return f"{found[0]} (`{name.format(**values)}`)"

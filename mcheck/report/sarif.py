@@ -24,12 +24,12 @@ from mcheck.checking.run.result import Result
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding
 from mcheck.ir.program import Kinds, describe_kinds
+from mcheck.report.help_pages import ISA, help_page, site_url
 from mcheck.report.problems import list_problems
 from mcheck.report.source_text import places_shown
 from mcheck.report.trace import format_instruction
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-ISA = "https://docs.nvidia.com/cuda/parallel-thread-execution/"
 BASE = "%SRCROOT%"
 LEVELS = {"error": "error", "review": "warning", "advice": "note"}
 PROBLEMS = {"error": "error", "review": "warning", "advice": "recommendation"}
@@ -93,7 +93,7 @@ def build_log(rules: list[Object], invocation: Object, paths: Iterable[str], res
                 "name": "mcheck",
                 "version": __version__,
                 "semanticVersion": __version__,
-                "informationUri": ISA,
+                "informationUri": site_url() or ISA,
                 "rules": rules,
             }
         },
@@ -124,7 +124,7 @@ def _rule(code: str) -> Object:
         "shortDescription": {"text": title},
         "fullDescription": {"text": entry.explanation},
         "help": {"text": f"{entry.all_remedies}\nSee {entry.section}.", "markdown": markdown},
-        "helpUri": ISA,
+        "helpUri": help_page(code),
         "defaultConfiguration": {"level": LEVELS[severity]},
         "properties": {"kind": entry.kind, "tags": [entry.kind], "problem.severity": PROBLEMS[severity]},
     }

@@ -22,7 +22,7 @@ OWN_NAMES = frozenset(("state", "states", "registers", "memory", "mbarriers", "v
 NO_KEYS = frozenset((
     "run", "check", "outcomes", "exec", "compare", "generate", "proved", "bounded", "finding", "unknown", "error",
     "pass", "fail", "exists", "forall", "none", "explicit", "protocol", "null", "race", "undefined", "deadlock",
-    "review", "advice", "read", "write", "expect", "locations",
+    "review", "advice", "read", "write", "expect", "locations", "fences",
     "selection", "comment", "baseline", "new", "unchanged", "false",
 ))  # fmt: skip
 """Commands and values that stand in the same letters."""
@@ -41,6 +41,20 @@ LATE = """PTX late
 P@cta 0 { st.shared.u32 [s], 1; mbarrier.init.shared::cta.b64 [bar], 1; }
 Q@cta 0 { mbarrier.arrive.shared::cta.b64 _, [bar]; st.shared.u32 [s], 2; }
 """
+PROVED = """PTX proved
+{ .shared .align 16 .u32 s[4]; .global .align 16 .u32 g[4]; }
+P@cta 0 {
+  st.shared.u32 [s], 1;
+  fence.proxy.async;
+  cp.async.bulk.global.shared::cta.bulk_group [g], [s], 16;
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group 0;
+  fence.acq_rel.cta;
+  fence.sc.gpu;
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+}
+"""
 MODULE = """.version 8.7
 .target sm_90a
 .address_size 64
@@ -55,6 +69,7 @@ COMMANDS = (
     ("check", "wrong.litmus", "--ignore", "RACE,UB"), ("check", "late.litmus"), ("check", "module.ptx", "--grid", "2"),
     ("check", "module.ptx", "--launch", "several.json"),
     ("check", "late.litmus", "--write-baseline", "b.json"), ("check", "late.litmus", "--baseline", "b.json"),
+    ("fences", "wrong.litmus"), ("fences", "proved.litmus"), ("fences", "late.litmus"),
     ("outcomes", "wrong.litmus"), ("exec", "wrong.litmus"),
     ("outcomes", str(ROOT / "litmus/classic/MP+rel+acq.litmus"), "--forbidden"),
     ("compare", "sc", "ptx-9.0", str(ROOT / "litmus" / "classic")),
@@ -79,6 +94,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[str]]:
     folder = tmp_path_factory.mktemp("json")
     (folder / "wrong.litmus").write_text(WRONG)
     (folder / "late.litmus").write_text(LATE)
+    (folder / "proved.litmus").write_text(PROVED)
     (folder / "broken.litmus").write_text("PTX broken\n{ }\nP@cta 0 { nothing; }\n")
     (folder / "module.ptx").write_text(MODULE)
     (folder / "several.json").write_text('{"launches": [{"grid": 1}, {"grid": 2, "gpu": 1}]}')

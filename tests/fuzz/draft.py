@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-MODELS = ("ptx-9.0",) * 7 + ("ptx-9.3",) * 2
+MODELS = ("ptx-9.0",) * 7 + ("ptx-9.3", "ptx-9.5")
 """What random programs are of, as often as it stands here."""
 
 _ROLE = re.compile(r"(\w+)@([^{]+?) *\{")

@@ -23,7 +23,7 @@ from tests.fuzz.differential import EngineAnswer, contradictions, model_of, run_
 from tests.fuzz.edits import edited
 from tests.fuzz.record import Record
 
-BASES = ("ptx-9.0", "ptx-9.3")
+BASES = ("ptx-9.0", "ptx-9.3", "ptx-9.5")
 REFERENCE = "explicit"
 TRIED = 250
 """Tests that the explicit engine looks at under each edit, until enough of them have another answer."""

@@ -27,6 +27,7 @@ from tests.fuzz.scenes.handoffs import scene
 from tests.fuzz.scenes.scene import Near
 from tests.fuzz.shapes import shape
 from tests.fuzz.spinning import spinning
+from tests.fuzz.strong_copies import strong_copies
 from tests.fuzz.themes import themed
 from tests.fuzz.unplanned import unplanned
 
@@ -65,6 +66,7 @@ FAMILIES: Mapping[str, tuple[tuple[int, Generator], ...]] = {
         (2, _scenes("bulk", EVERYWHERE, "fill")),
         (2, _scenes("bulk", EVERYWHERE, "drain", "taken")),
     ),
+    "strong": ((1, strong_copies),),
     "cluster": (
         (1, _themes("cluster")),
         (2, _scenes("cluster", ("cluster",), "across")),

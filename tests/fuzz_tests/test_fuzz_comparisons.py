@@ -63,11 +63,11 @@ def test_contradictions(one: dict, two: dict, what: list[str]) -> None:
 
 @pytest.mark.daily
 @pytest.mark.parametrize("family", FAMILIES)
-def test_random_programs_of_every_family(family: str) -> None:
-    record = Record({})
-    run_items(record, 12, lambda k, r: compare_program(replace(PLAN, families=(family,)), k, r), None)
+def test_random_programs_of_every_family(family: str, all_tests: bool) -> None:
+    record, number = Record({}), 12 if all_tests else 6
+    run_items(record, number, lambda k, r: compare_program(replace(PLAN, families=(family,)), k, r), None)
     assert record.different == []
-    assert record.counts["answers"]["by all"] >= 6
+    assert record.counts["answers"]["by all"] >= number / 2
 
 
 def test_a_difference_is_made_small_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,8 +128,9 @@ def test_violations(fewer: bool, first: dict, second: dict, wrong: bool) -> None
 
 @pytest.mark.daily
 @pytest.mark.parametrize("first", range(2), ids=edited_models.BASES)
-def test_edited_models_are_followed_by_z3(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(edited_models, "TRIED", 40)
+def test_edited_models_are_followed_by_z3(first: int, all_tests: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not all_tests:
+        monkeypatch.setattr(edited_models, "TRIED", 40)
     record = Record({})
     tests = suites(ROOT / "litmus" / "bulk")
     run_items(record, 4, lambda k, r: compare_edit(PLAN, first + 2 * k, r, tests), None)
@@ -180,6 +181,7 @@ def test_a_record_is_taken_up_again(tmp_path: Path) -> None:
         resume({"what": "that"}, path)
 
 
+@pytest.mark.daily(one_of="processes")
 def test_the_command(tmp_path: Path) -> None:
     state = tmp_path / "state.json"
     command = [sys.executable, "-m", "benchmarks.agreement", "--engines", "explicit,z3", "--state", str(state)]
@@ -197,6 +199,7 @@ def test_every_mutant_fits_the_code(rows: Path, least: int) -> None:
     assert len(mutants(rows)) >= least
 
 
+@pytest.mark.daily(one_of="processes")
 def test_a_mutant_is_planted_and_noticed() -> None:
     """The runner on a mutant of the testing package itself, which its tests notice; without it they pass."""
     bug = Mutant("blocks have no end", "tests/fuzz/draft.py", "found.append((start, k + 1))", "pass")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from random import Random
 
 import pytest
@@ -36,6 +37,10 @@ SPOKEN_OF = {
         "cp.reduce.async.bulk.global", "cp.async.bulk.tensor.1d.shared::cta", "cp.async.bulk.tensor.1d.global",
         "cp.reduce.async.bulk.tensor", "wait_group.read", "bulk.commit_group", "fence.proxy.async.shared::cta",
         "fence.proxy.async.global",
+    ),
+    "strong": (
+        "relaxed.cta.global", "relaxed.gpu.shared::cta", ".b128 [f]", "cp.reduce.async.bulk", "fence.acq_rel.gpu",
+        "fence.acquire.gpu", "wait_group.read", "sync_restrict::proxy::async", "if (r0 == 1)", "ld.relaxed.gpu",
     ),
     "cluster": (
         "st.async", "red.async", ".v2.u32", "multicast::cluster", "shared::cluster.shared::cta",
@@ -75,6 +80,7 @@ SPOKEN_OF = {
 """What the programs of a family have to contain, some of them."""
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_family_speaks_of_its_subject(family: str) -> None:
     texts = [program(Random(f"spoken:{k}"), [family]) for k in range(PER_FAMILY)]
@@ -90,18 +96,19 @@ def test_the_same_source_gives_the_same_program() -> None:
     assert len({program(Random(f"1:{k}")) for k in range(50)}) > 45
 
 
-def test_programs_are_nearly_right() -> None:
+def test_programs_are_nearly_right(all_tests: bool) -> None:
     """Neither nearly all racy nor nearly all clean, and quick."""
     clean = wrong = 0
-    for k in range(150):
+    number = 150 if all_tests else 60
+    for k in range(number):
         test = parse(program(Random(f"right:{k}")), "random.litmus")
         given = answer(test, load_model(test.model or "ptx-9.0"), findings=True, timeout=5)
         if given.complete:
             grave = any(f.severity == "error" for f in given.findings)
             clean, wrong = clean + (not grave), wrong + grave
-    assert clean + wrong > 130
-    assert clean > 40
-    assert wrong > 40
+    assert clean + wrong > 0.867 * number
+    assert clean > 0.267 * number
+    assert wrong > 0.267 * number
 
 
 def test_a_text_is_read_back() -> None:
@@ -110,8 +117,14 @@ def test_a_text_is_read_back() -> None:
         assert read(made.text()) == made
 
 
+@cache
+def usual_families() -> frozenset[str]:
+    """Those of programs for which nobody asks for a family."""
+    return frozenset(draft(Random(f"usual:{k}")).name for k in range(PER_FAMILY))
+
+
 @pytest.mark.parametrize("family", ASKED_FOR)
 def test_what_nobody_asked_for_is_in_no_other_count(family: str) -> None:
     """Item k of a seed is what it was before there was the family."""
-    assert all(draft(Random(f"usual:{k}")).name != family for k in range(PER_FAMILY))
+    assert family not in usual_families()
     assert all(draft(Random(f"asked:{k}"), [family]).name == family for k in range(PER_FAMILY))

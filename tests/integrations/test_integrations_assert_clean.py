@@ -9,6 +9,7 @@ import pytest
 from benchmarks.modules import FOLDER, cases
 from mcheck.base.errors import InputError
 from mcheck.integrations.testing import assert_clean
+from tests.simt.grid.test_grid_answers import HEAD, OPEN
 
 MODULE = FOLDER / "cuda" / "dependent.ptx"
 LAUNCH = MODULE.with_suffix(".json")
@@ -46,7 +47,9 @@ def test_what_is_wrong_with_the_launch_is_told() -> None:
 
 
 def test_an_answer_that_is_not_certain_passes_only_where_that_is_said() -> None:
-    path = FOLDER / "cuda" / "last_block.ptx"
+    body, _, size = OPEN["counter"]
+    text, buffer = f"{HEAD}{body}  ret;\n}}\n", {"buffer": size}
+    launch = {"grid": 20, "params": {"a": buffer, "b": buffer}}
     with pytest.raises(AssertionError, match="bounded"):
-        assert_clean(path, launch=path.with_suffix(".json"))
-    assert assert_clean(path, launch=path.with_suffix(".json"), bounded=True).verdict == "bounded"
+        assert_clean(text, launch=launch)
+    assert assert_clean(text, launch=launch, bounded=True).verdict == "bounded"

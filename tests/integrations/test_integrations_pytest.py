@@ -60,6 +60,7 @@ def test_a_file_is_a_test(project: Path) -> None:
     assert "Traceback" not in done.stdout
 
 
+@pytest.mark.daily(one_of="processes")
 def test_a_module_with_its_launch_is_a_test_of_check(project: Path) -> None:
     text = (ROOT / "tests" / "simt" / "hand_over.ptx").read_text()
     for name, module in (("good", text), ("racy", text.replace("fence.proxy.async.shared::cta;", ""))):
@@ -72,6 +73,7 @@ def test_a_module_with_its_launch_is_a_test_of_check(project: Path) -> None:
     assert "error[RACE004]" in done.stdout
 
 
+@pytest.mark.daily(one_of="processes")
 def test_the_command_the_model_and_the_limit_are_set_in_the_configuration(project: Path) -> None:
     (project / "mine.cat").write_text('"mine"\nacyclic po | rf as Weak\n')
     (project / "tests").mkdir()

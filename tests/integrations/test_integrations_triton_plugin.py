@@ -99,6 +99,7 @@ def test_a_finding_fails_its_test_and_each_launch_is_checked_once(project: Path)
     assert f"again: mcheck check {module.relative_to(project)}" in done.stdout
 
 
+@pytest.mark.daily(one_of="processes")
 def test_processes_of_xdist_check_each_launch_once(project: Path) -> None:
     done = run(project, TWO, "-p", "xdist", "-n", "2")
     assert "1 failed, 3 passed" in done.stdout
@@ -111,6 +112,7 @@ def test_unknown():
 """
 
 
+@pytest.mark.daily(one_of="processes")
 def test_what_is_not_decided_fails_where_that_is_wanted(project: Path) -> None:
     done = run(project, UNKNOWN)
     assert done.returncode == 0
@@ -190,6 +192,7 @@ def test_hopper():
 """
 
 
+@pytest.mark.daily(one_of="processes")
 def test_each_target_has_a_run_of_its_own(project: Path) -> None:
     done = run(project, TARGET, "--mcheck-arch", "80,90,100", "--mcheck-autotune", "all")
     assert done.returncode == 1

@@ -195,6 +195,11 @@ SYNCHRONISATION: list[tuple[str, ops.Op]] = [
     ("membar.proxy.async", ops.ProxyFence(kind="async")),
     ("fence.proxy.async", ops.ProxyFence(kind="async")),
     ("fence.proxy.async.shared::cta", ops.ProxyFence(kind="async", spaces=frozenset({"shared::cta"}))),
+    ("fence.proxy.alias.release.sys", ops.ProxyFence(kind="alias", half="release", scope="sys")),
+    (
+        "fence.proxy.async::generic.release.sync_restrict::shared::cluster::read.cluster",
+        ops.ProxyFence(kind="async", half="release", scope="cluster", restrict="shared::cluster::read"),
+    ),
     ("fence.proxy.tensormap::generic.release.gpu", ops.ProxyFence(kind="tensormap", half="release", scope="gpu")),
     (
         "fence.proxy.tensormap::generic.acquire.sys [x], 128",
@@ -330,6 +335,14 @@ ASYNCHRONOUS: list[tuple[str, ops.Op]] = [
     ("prefetch.L1 [x]", ops.Prefetch()),
     ("cp.async.bulk.commit_group", ops.Commit(family="bulk")),
     ("cp.async.bulk.wait_group 0", ops.WaitGroup(family="bulk", pending=C(0))),
+    (
+        "cp.async.bulk.wait_group.sync_restrict::proxy::async 0",
+        ops.WaitGroup(family="bulk", pending=C(0), restrict="proxy::async"),
+    ),
+    (
+        "cp.async.bulk.relaxed.gpu.global.shared::cta.bulk_group.b128 [x], [y], 16",
+        ops.BulkCopy(dst=X, src=Y, size=C(16), dst_space="global", src_space="shared::cta", type="b128", scope="gpu"),
+    ),
     ("cp.async.bulk.wait_group.read 2", ops.WaitGroup(family="bulk", pending=C(2), read=True)),
     ("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [x], [y, {r0, 8}], [z]", _TENSOR),
     # The order in which the documentation of the instruction writes one of its examples.
@@ -569,13 +582,14 @@ SHORT: list[tuple[str, ops.Op]] = [
 
 _LOAD = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes"
 UNFOLLOWED = (
-    "cp.async.bulk.relaxed.gpu.global.shared::cta.bulk_group.b128 [x], [y], 16",
+    "cp.async.bulk.relaxed.gpu.global.shared::cta.bulk_group.cp_mask.b128 [x], [y], 16, 3",
     "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob [x], [y], 16, 4, 0, [z]",
     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b [x], [y], 16, [z], r0",
     f"{_LOAD}.mbarrier::report::validity::per_16bytes::8 [x], [y], 16, [z]",
     "cp.reduce.async.bulk.relaxed.cta.global.shared::cta.bulk_group.add.u32 [x], [y], 16",
     "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f32 [x], [y], 16",
-    "cp.async.bulk.wait_group.sync_restrict::proxy::async 0",
+    "cp.async.bulk.wait_group.sync_restrict::shared::cta 0",
+    "cp.async.bulk.wait_group.read.sync_restrict::shared::cluster 0",
     "mbarrier.init.layout::v1.shared::cta.b64 [x], 2",
     "mbarrier.check_layout.layout::v0.shared::cta.b64 p0, [x]",
     "mbarrier.test_wait.phase_type::primary.b64 p0|p1, [x], rd0",
@@ -583,9 +597,7 @@ UNFOLLOWED = (
     "mbarrier.arrive.shared::cluster.multicast::cluster::32b.b64 _, [x], r0",
     "ld.global.u32.proxy::readonly r0, [x]",
     "red.async.relaxed.gpu.add.u32 [x], r0",
-    "fence.proxy.alias.release.sys",
     "fence.proxy.generic::fabric.alias.release.sys",
-    "fence.proxy.async::generic.release.sync_restrict::shared::cluster::read.cluster",
     "fence.alias.release.sync_restrict::read.sys",
     "multimem.cp.async.bulk.global.shared::cta.bulk_group [x], [y], 16",
     "fabric.submit",

@@ -56,20 +56,24 @@ def test_answers_as_expected(path: Path, enumerated: Callable[[Path], Answer]) -
     assert mismatches(load(str(path)).expectation, got) == [], got.reason or ""
 
 
-@pytest.mark.parametrize("path", FILES, ids=label)
-def test_is_well_kept(path: Path) -> None:
-    """Name, header and expectation are there; nothing in it earns a warning."""
+def faults(path: Path) -> list[str]:
+    """What is not well kept in a file: name, header and expectation are there, and nothing in it earns a warning."""
     program = load(str(path))
-    assert program.name == path.name.removesuffix(".litmus")
-    assert program.expectation.verdict is not None or program.expectation.kinds, (
-        "a test without expectation proves nothing"
-    )
-    assert (program.condition.kind == "none") == (program.expectation.verdict is None), (
-        "a condition has an expected verdict"
-    )
-    assert any(SECTION.search(line) for line in program.doc), "the header names no section of the PTX ISA"
-    assert len(" ".join(program.doc)) >= 30, "the header says too little of what is shown"
-    assert program.warnings == ()
+    expected = program.expectation
+    conditions = {
+        "its name is another": program.name == path.name.removesuffix(".litmus"),
+        "a test without expectation proves nothing": expected.verdict is not None or bool(expected.kinds),
+        "a condition has an expected verdict": (program.condition.kind == "none") == (expected.verdict is None),
+        "the header names no section of the PTX ISA": any(SECTION.search(line) for line in program.doc),
+        "the header says too little of what is shown": len(" ".join(program.doc)) >= 30,
+    }
+    return [fault for fault, holds in conditions.items() if not holds] + [str(w) for w in program.warnings]
+
+
+@pytest.mark.parametrize("suite", sorted({f.relative_to(LITMUS).parts[0] for f in FILES}))
+def test_is_well_kept(suite: str) -> None:
+    """All files of a suite; a failure names the files and what is wrong with each."""
+    assert {label(f): found for f in (LITMUS / suite).rglob("*.litmus") if (found := faults(f))} == {}
 
 
 def test_names_are_unique() -> None:

@@ -86,6 +86,7 @@ def test_what_repeats_is_proved(text: str) -> None:
     assert given.first <= 24
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     "text", [ring(), PING_PONG, gemm(), GUARDED["guards"]], ids=["ring", "ping-pong", "gemm", "guards"]
 )

@@ -48,6 +48,7 @@ def text_of(result: Result, **options: bool) -> str:
     return "\n".join(plain(line) for line in checked.describe(result, **options))
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("label", SHOWN)
 def test_one_bug_is_one_finding_of_twelve_lines(label: str) -> None:
     text = text_of(answer(label))
@@ -205,6 +206,7 @@ def test_figures_are_those_of_the_page_about_hopper() -> None:
         assert f": 0 of {none[1]}" in page
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("label", "fix"),
     [

@@ -6,6 +6,7 @@ from pathlib import Path
 from mcheck.checking.fences.examination import examine
 from mcheck.report.fences import document, lines
 
+MODULE = Path("tests/simt/corpus/cuda/cp_async_groups.ptx")
 KERNEL = Path("litmus/kernels/A05-same-thread-without-proxy-fence-fixed.litmus")
 
 
@@ -21,14 +22,24 @@ def test_json_and_text_name_the_needed_proxy_fence() -> None:
 
 
 def test_what_is_not_examined_says_why(tmp_path: Path) -> None:
-    columns = "PTX c\n{ x = 0; }\n P0@cta 0,gpu 0 | P1@cta 1,gpu 0 ;\n st.relaxed.gpu x, 1 | ld.relaxed.gpu r0, x ;\n"
-    asks = (
-        "PTX a\n{ .global .u32 x = 0; }\nP@cta 0 { fence.sc.gpu; st.relaxed.gpu.global.u32 [x], 1; }\nexists (x == 1)\n"
-    )
-    for name, text, why in (("c", columns, "columns"), ("a", asks, "condition")):
-        path = tmp_path / f"{name}.litmus"
-        path.write_text(text, encoding="utf-8")
-        examined = examine(str(path), 20)
-        assert examined.removals is None
-        assert why in (examined.reason or "")
-        assert any("not examined" in line for line in lines(examined))
+    path = tmp_path / "race.litmus"
+    columns = "PTX c\n{ x = 0; }\n P0@cta 0,gpu 0 | P1@cta 1,gpu 0 ;\n st.weak x, 1 | ld.weak r0, x ;\n"
+    path.write_text(columns, encoding="utf-8")
+    examined = examine(str(path), 20)
+    assert examined.removals is None
+    assert "only what is proved" in (examined.reason or "")
+    assert any("not examined" in line for line in lines(examined))
+
+
+def test_copies_of_a_line_of_the_source_are_one_entry_with_the_line() -> None:
+    examined = examine(str(MODULE), 60)
+    (entry,) = json.loads(document([examined]))["results"]
+    assert entry["removable"] == []
+    waits = next(each for each in entry["needed"] if each["instruction"] == "cp.async.wait_group 1;")
+    assert waits["source"] == "cp_async_groups.cu:21"
+    assert waits["without_it"] == ["RACE003"]
+    copies = [waits["line"], *(each["line"] for each in waits["with"])]
+    text = MODULE.read_text().splitlines()
+    assert [text[line - 1].strip() for line in copies] == ["cp.async.wait_group 1;"] * 5
+    told = next(line for line in lines(examined) if "wait_group 1" in line)
+    assert told == f"  {', '.join(map(str, copies))}: cp.async.wait_group 1; (cp_async_groups.cu:21) is needed: RACE003"

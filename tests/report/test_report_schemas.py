@@ -121,6 +121,7 @@ def test_the_schemas_reject() -> None:
         assert not schema.validate(etree.fromstring("<testsuites><testsuite/></testsuites>"))
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("profile", ["strict", "permissive"])
 def test_every_code(report: Callable, profile: str) -> None:
     entries = [entry for entry in catalogue.all() if not entry.is_module_only]
@@ -169,6 +170,7 @@ def test_every_verdict(report: Callable) -> None:
     assert said["unmet.litmus"] == said["race.litmus"] == ["failure"]
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("command", ["check", "run"])
 def test_odd_names(report: Callable, command: str) -> None:
     paths = [write(f"{folder}/{name}", RACE) for name in NAMES for folder in ("plain", name, " ")]

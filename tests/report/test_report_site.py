@@ -201,6 +201,7 @@ def site(suite: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_every_link_leads_somewhere(site: Path, suite: Path) -> None:
     assert check_site(site) == 1 + len(list(suite.rglob("*.litmus")))
 
@@ -332,6 +333,7 @@ def test_texts_stand_out_from_their_ground(site: Path) -> None:
             assert contrast(colors[kind], colors["paper"]) >= 4.5, kind
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_equal_runs_write_equal_sites(suite: Path, site: Path, tmp_path: Path) -> None:
     again = tmp_path / "again"
     subprocess.run(
@@ -346,6 +348,7 @@ def test_equal_runs_write_equal_sites(suite: Path, site: Path, tmp_path: Path) -
     assert mine == other
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_markdown_for_a_repository(suite: Path, tmp_path: Path) -> None:
     folder = tmp_path / "md"
     assert main(["doc", str(suite), "-o", str(folder), "--format", "md", "--title", "Our <tests>"]) == 2

@@ -45,6 +45,7 @@ def ask(count: str, use: str, *, grid: int = 1, threads: int = 64, size: int | N
     return answer_launch(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("grid", [1, 4])
 def test_one_thread_is_the_last(grid: int) -> None:
     found = ask(LAST, "st.global.u32 [%rd1], %r2;", grid=grid)
@@ -52,6 +53,7 @@ def test_one_thread_is_the_last(grid: int) -> None:
     assert ":14:3: the launch does not give the initial value of this counter: 0 was assumed" in (found.reason or "")
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_the_last_one_knows_nothing_of_what_the_others_did_before_they_counted() -> None:
     use = "ld.global.u32 %r4, [%rd1]; st.global.u32 [%rd1], %r4;"
     found = ask(f"st.global.u32 [%rd3], 1; {LAST}", use)
@@ -59,6 +61,7 @@ def test_the_last_one_knows_nothing_of_what_the_others_did_before_they_counted()
     assert not ask(f"st.global.u32 [%rd3], 1; fence.acq_rel.gpu; {LAST} fence.acq_rel.gpu;", use).findings
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_the_last_thread_of_the_grid_may_be_one_of_this_cluster() -> None:
     """The number that it compares with is one that 4 CTAs reach together, and one alone does not."""
     count = LAST.replace("63", "255")
@@ -87,9 +90,10 @@ def test_places_that_are_counted_are_places_of_their_own() -> None:
 
 @pytest.mark.parametrize(("grid", "code"), [(4, None), (1, "DEAD004")])
 def test_who_waits_for_a_counter_waits_for_other_clusters_too(
-    grid: int, code: str | None, monkeypatch: pytest.MonkeyPatch
+    grid: int, code: str | None, all_tests: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_groups, "GROUP_SECONDS", 1.0)  # no group of clusters has an end
+    if not all_tests:
+        monkeypatch.setattr(cluster_groups, "GROUP_SECONDS", 1.0)  # no group of clusters has an end
     spin = "atom.global.add.u32 %r3, [count], 1; AGAIN: ld.acquire.gpu.global.u32 %r4, [count];"
     count = f"{spin} setp.lt.u32 %p1, %r4, 256; @%p1 bra AGAIN; setp.ne.u32 %p1, %r3, 0;"
     found = ask(count, "", grid=grid, threads=2)
@@ -99,6 +103,7 @@ def test_who_waits_for_a_counter_waits_for_other_clusters_too(
         assert ":14:47: this waits for count, which other clusters of the grid may write" in (found.reason or "")
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_many_threads_count_in_little_time() -> None:
     found = ask(LAST.replace("63", "383"), "st.global.u32 [%rd1], %r2;", threads=384)
     assert found.verdict == "bounded", found.reason

@@ -155,7 +155,7 @@ def test_what_is_right_is_clean(body: str, verdict: str) -> None:
     assert (found.verdict, found.findings) == (verdict, ()), found.reason
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily(one_of="a bug")
 @pytest.mark.parametrize(
     ("body", "old", "new", "code", "line"),
     [
@@ -200,6 +200,7 @@ def test_one_bug_is_found_at_its_line(body: str, old: str, new: str, code: str, 
     assert any(line in text[n - 1] for n in lines)
 
 
+@pytest.mark.daily(one_of="a bug")
 def test_a_turn_too_far_lets_the_third_one_in_early() -> None:
     """With two CTAs nobody would notice."""
     wrong = EVERYONE.replace("add.s32 	%r6, %r2, 1", "add.s32 	%r6, %r2, 2")

@@ -51,15 +51,18 @@ def preload(_: Settings) -> None:
     preload("protocol")
 
 
-def read_file_texts(path: str, options: Options) -> Texts:
+def read_file_texts(case: Case, options: Options) -> Texts:
     """The texts that the result for a file depends on: a test with its includes, or a module and its launch."""
-    return _of_module(path, options) if is_module(path) else read_texts(path)
+    return _of_module(case, options) if is_module(case.path) else read_texts(case)
 
 
-def _of_module(path: str, options: Options) -> Texts:
+def _of_module(case: Case, options: Options) -> Texts:
     """The text of a module and of its launch file; a launch from the options is part of every key."""
+    from mcheck.checking.check.module_models import model_of_text
     from mcheck.frontend.ptx import reader
 
+    path = case.path
     launch = None if options.launch is not None else options.launch_of(path) or read_launch_beside(path)
     others = () if launch is None else (launch.text or "",)
-    return Texts(reader.read_text(path), os.path.basename(path), None, others, names_other_files=True)
+    text = reader.read_text(path) if case.text is None else case.text
+    return Texts(text, os.path.basename(path), model_of_text(text), others, names_other_files=True)

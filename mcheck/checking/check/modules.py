@@ -13,6 +13,7 @@ from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.cat.ast import Model
 from mcheck.checking.check.files import read_launch_beside
+from mcheck.checking.check.module_models import model_of_version
 from mcheck.checking.check.selection import find_all, set_apart
 from mcheck.checking.modules.any_parameter import answer_for_every
 from mcheck.checking.modules.launch_sequence import answer_sequence
@@ -101,6 +102,7 @@ class ModuleInquiry:
         return LaunchedModule(
             path=subject.path, name=", ".join(dict.fromkeys(launch.entry for launch in launches)),
             source=subject.source, described=subject.described, module=module, launches=launches, several=several,
+            model=model_of_version(module.ptx),
         )  # fmt: skip
 
     def ask(self, subject: LaunchedModule, model: Model, settings: Settings, within: Limit) -> Answer:

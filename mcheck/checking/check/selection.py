@@ -55,6 +55,7 @@ def find_all(
             unroll=settings.unroll,
             timeout=within.left(),
             thorough=thorough,
+            brief=options.brief,
             excused=excused,
             limit=options.limit,
             without=frozenset(settings.without),
@@ -69,6 +70,8 @@ def find_all(
     if options.thorough:
         return ask(question(None, thorough=True))
     given = ask(question(_nothing))
+    if options.brief:
+        return given
     if any(f.severity == "error" for f in given.findings):
         tell(subject, [locate(f) for f in given.findings], given.executions)
     if given.verdict is Verdict.FINDING and not (given.covered or _expected(subject, given)):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from mcheck.base.budget import Limit
 from mcheck.cat.ast import Model
+from mcheck.checking.check.module_models import model_of_version
 from mcheck.checking.check.modules import read_inputs, source_lines
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
@@ -25,6 +26,7 @@ def skeleton(case: Case, settings: Settings, options: Options, *, wrong: bool = 
     text, given = read_inputs(case, options)
     module = reader.parse_module(text, case.path)
     launch = launch_reader.build_launch(module, given)
+    model = model_of_version(module.ptx)
     ways = extract_traces(module, launch, Limit(settings.timeout))
     first = next(ways)
     way = first
@@ -36,8 +38,9 @@ def skeleton(case: Case, settings: Settings, options: Options, *, wrong: bool = 
             brief=True,
             without=frozenset(settings.without),
         )
-        way = _wrong(first, ways, load_model(settings.model or DEFAULT_MODEL), question)
-    return emit_sketch(way, source_lines(module, launch.entry))
+        way = _wrong(first, ways, load_model(settings.model or model), question)
+    named = model if settings.model is None and model != DEFAULT_MODEL else None
+    return emit_sketch(way, source_lines(module, launch.entry), named)
 
 
 def _wrong(first: ClusterTrace, others: Iterator[ClusterTrace], model: Model, question: Question) -> ClusterTrace:

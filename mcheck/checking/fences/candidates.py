@@ -1,25 +1,29 @@
-"""The edits that remove or weaken one synchronisation of a program in block form."""
+"""The candidates: edits that remove a synchronisation of a program, alone or with what it goes with, or weaken it."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field
+from itertools import chain
 
+from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
+from mcheck.checking.fences.costs import Costs
+from mcheck.checking.fences.instructions import Instruction
+from mcheck.checking.fences.weakenings import GROUPS, weaker_forms
 
-_HIDDEN = re.compile(r"/\*.*?\*/|//[^\n]*|\"[^\"\n]*\"", re.DOTALL)
-_STATEMENT = re.compile(r"(?:^|(?<=[;{}\n]))[ \t]*(?P<text>(?P<guard>@!?%?\w+\s+)?(?P<instruction>[a-z][^;{}|\n]*;))")
-_REMOVABLE = re.compile(
-    r"fence\.|membar\b|wgmma\.fence\b|tcgen05\.fence|bar\.(warp\.)?sync\b|barrier\.|cp\.async\.(bulk\.)?wait_(group|all)\b"
-)
-_WEAKER = (
-    (re.compile(r"^(fence)\.sc\b"), r"\1.acq_rel"),
-    (re.compile(r"^((?:ld|st|atom|red)\b\S*)\.(?:acquire|release|acq_rel)\b"), r"\1.relaxed"),
-    (re.compile(r"^((?:fence|ld|st|atom|red)\.\S*?)\.sys\b"), r"\1.gpu"),
-    (re.compile(r"^((?:fence|ld|st|atom|red)\.\S*?)\.gpu\b"), r"\1.cluster"),
-    (re.compile(r"^((?:fence|ld|st|atom|red)\.\S*?)\.cluster\b"), r"\1.cta"),
-    (re.compile(r"^(cp\.async\.bulk\.wait_group)(\s)"), r"\1.read\2"),
-)
+_REMOVABLE = (
+    ("fence",), ("membar",), ("bar", "sync"), ("bar", "cta", "sync"), ("bar", "warp", "sync"), ("barrier", "sync"),
+    ("barrier", "cta", "sync"), ("barrier", "cluster", "wait"), *GROUPS, ("cp", "async", "wait_all"),
+    ("wgmma", "fence"), ("tcgen05", "fence::before_thread_sync"), ("tcgen05", "fence::after_thread_sync"),
+    ("tcgen05", "wait::ld"), ("tcgen05", "wait::st"),
+)  # fmt: skip
+"""Not griddepcontrol.wait: what it waits for is another launch, of which a program may have nothing."""
+_ARRIVAL = ("barrier", "cluster", "arrive")
+_WAIT = ("barrier", "cluster", "wait")
+WEAKER_COST = 0.5
+"""What a weaker instruction saves, as a part of what the instruction costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,27 +35,144 @@ class Edit:
     end: int
     instruction: str
     replacement: str | None
+    source: tuple[Span, ...] = field(default=(), compare=False)
 
 
-def find_edits(text: str) -> tuple[Edit, ...]:
-    """Each removal and each weakening of one synchronisation, in the order of the text."""
-    shown = _HIDDEN.sub(lambda hidden: re.sub(r"[^\n]", " ", hidden[0]), text)
-    return tuple(edit for found in _STATEMENT.finditer(shown) for edit in _edits_of(found, shown))
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Edits that are made together, with what they are estimated to save."""
+
+    edits: tuple[Edit, ...]
+    saves: float = 0.0
+
+    @property
+    def removes(self) -> bool:
+        """Whether its instructions go; otherwise they become weaker."""
+        return self.edits[0].replacement is None
+
+    def touches(self, others: Iterable[Edit]) -> bool:
+        """Whether it edits a statement that one of these edits."""
+        mine = {edit.start for edit in self.edits}
+        return any(edit.start in mine for edit in others)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A synchronisation as its author wrote it: one instruction, or the copies that a compiler made of one.
+
+    ``removals`` are tried in their order until one leaves the program proved.
+    """
+
+    copies: tuple[Instruction, ...]
+    removals: tuple[Candidate, ...]
+    chains: tuple[tuple[Candidate, ...], ...]
+    """Weakenings, each stronger than the next one of its chain."""
+
+    @property
+    def start(self) -> int:
+        """The offset of its first instruction."""
+        return self.copies[0].start
+
+    @property
+    def is_fence(self) -> bool:
+        """Whether it is a fence without operands."""
+        return all(each.opcode[0] in ("fence", "membar") and not each.operands for each in self.copies)
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     """The text with these edits, of different statements; lines keep their numbers."""
     for edit in sorted(edits, key=lambda edit: edit.start, reverse=True):
-        text = text[: edit.start] + (edit.replacement or "") + text[edit.end :]
+        removed = text[edit.start : edit.end]
+        left = edit.replacement if edit.replacement is not None else "\n" * removed.count("\n")
+        text = text[: edit.start] + left + text[edit.end :]
     return text
 
 
-def _edits_of(found: re.Match[str], text: str) -> Iterator[Edit]:
-    instruction, guard = found["instruction"], found["guard"] or ""
-    line, (start, end) = text.count("\n", 0, found.start("text")) + 1, found.span("text")
-    if _REMOVABLE.match(instruction):
-        yield Edit(line, start, end, found["text"], None)
-    for pattern, weaker in _WEAKER:
-        changed, count = pattern.subn(weaker, instruction)
-        if count:
-            yield Edit(line, start, end, found["text"], guard + changed)
+def find_sites(instructions: Sequence[Instruction], costs: Costs) -> tuple[Site, ...]:
+    """The synchronisations among the instructions of a program, in the order of the text."""
+    beside = _partners(instructions)
+    return tuple(site for copies in _copies(instructions) if (site := _site(copies, beside, costs)) is not None)
+
+
+def find_common_barriers(instructions: Sequence[Instruction], costs: Costs) -> tuple[Candidate, ...]:
+    """Barriers of which several statements are a part, each with all of them: one alone may be needed by the others."""
+    beside = _partners(instructions)
+    named: defaultdict[object, defaultdict[str, list[tuple[Instruction, ...]]]] = defaultdict(lambda: defaultdict(list))
+    for each in instructions:
+        if each.opcode[:3] == _WAIT and each.start in beside:
+            named[_WAIT][each.owner].append((beside[each.start], each))
+        elif _is_cta_barrier(each):
+            named[each.operands.partition(",")[0].strip()][each.owner].append((each,))
+    found: list[Candidate] = []
+    for owners in named.values():
+        rounds = [*owners.values()]
+        if len(rounds) > 1 and len({len(of_owner) for of_owner in rounds}) == 1:
+            found += (_removal([*chain.from_iterable(group)], costs) for group in zip(*rounds, strict=True))
+        elif sum(map(len, rounds)) > 1:
+            found.append(_removal([*chain.from_iterable(chain.from_iterable(rounds))], costs))
+    return tuple(found)
+
+
+def _is_cta_barrier(instruction: Instruction) -> bool:
+    parts = {*instruction.opcode}
+    return instruction.opcode[0] in ("bar", "barrier") and bool(
+        parts & {"sync", "arrive"} and not parts & {"cluster", "warp"}
+    )
+
+
+def _copies(instructions: Sequence[Instruction]) -> Iterator[tuple[Instruction, ...]]:
+    """The instructions, with those of one opcode that were compiled from one place of the source together."""
+    found: dict[object, list[Instruction]] = {}
+    for each in instructions:
+        place = (each.owner, each.opcode, each.source) if each.source else each.start
+        found.setdefault(place, []).append(each)
+    yield from map(tuple, found.values())
+
+
+def _partners(instructions: Sequence[Instruction]) -> dict[int, Instruction]:
+    """By the start of a wait: the arrival or the end of a group before it in its role, which goes with it."""
+    found: dict[int, Instruction] = {}
+    last: dict[object, Instruction] = {}
+    for each in instructions:
+        opcode = each.opcode
+        if opcode[:3] == _ARRIVAL:
+            last[each.owner, _WAIT] = each
+        elif "commit_group" in opcode:
+            last[each.owner, opcode[: opcode.index("commit_group")]] = each
+        elif opcode[:3] == _WAIT or "wait_group" in opcode:
+            kind = _WAIT if opcode[:3] == _WAIT else opcode[: opcode.index("wait_group")]
+            if (other := last.pop((each.owner, kind), None)) is not None:
+                found[each.start] = other
+    return found
+
+
+def _site(copies: tuple[Instruction, ...], beside: dict[int, Instruction], costs: Costs) -> Site | None:
+    first = copies[0]
+    removals: list[Candidate] = []
+    if first.awaits or any(first.opcode[: len(head)] == head for head in _REMOVABLE):
+        partners = [beside[each.start] for each in copies if each.start in beside]
+        if len(partners) == len(copies):
+            removals.append(_removal((*copies, *partners), costs))
+        removals.append(_removal(copies, costs))
+    chains = tuple(
+        tuple(_weakening(copies, forms, costs) for forms in zip(*alike, strict=True))
+        for alike in zip(*map(weaker_forms, copies), strict=False)
+        if len({len(forms) for forms in alike}) == 1
+    )
+    return Site(copies, tuple(removals), chains) if removals or chains else None
+
+
+def _removal(copies: Sequence[Instruction], costs: Costs) -> Candidate:
+    edits = tuple(_edit(each, None) for each in copies)
+    return Candidate(edits, sum(costs.of(each.unguarded) for each in copies))
+
+
+def _weakening(copies: Sequence[Instruction], forms: Sequence[str], costs: Costs) -> Candidate:
+    edits = tuple(_edit(each, form) for each, form in zip(copies, forms, strict=True))
+    return Candidate(edits, WEAKER_COST * sum(costs.of(each.unguarded) for each in copies))
+
+
+def _edit(instruction: Instruction, replacement: str | None) -> Edit:
+    return Edit(
+        instruction.line, instruction.start, instruction.end, instruction.text, replacement, instruction.source
+    )  # fmt: skip

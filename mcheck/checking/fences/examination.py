@@ -3,50 +3,250 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from time import perf_counter
+from collections.abc import Sequence
+from dataclasses import replace
+from time import perf_counter, process_time
 
+from mcheck.base.errors import McheckError
+from mcheck.base.reasons import Reason
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.command import check_case
-from mcheck.checking.fences.removal import Removals, find_removals, is_proved
+from mcheck.checking.check.files import is_module
+from mcheck.checking.fences.candidates import apply_edits
+from mcheck.checking.fences.costs import Costs, read_costs
+from mcheck.checking.fences.expectations import state_clean
+from mcheck.checking.fences.instructions import Instruction, find_module_instructions, find_test_instructions
+from mcheck.checking.fences.removal import Removals, Trial, find_removals, is_proved
+from mcheck.checking.fences.repairs import Repairs, find_repairs
 from mcheck.checking.run.case import Case, Options, Settings
+from mcheck.checking.run.inquiry import run_case
+from mcheck.checking.run.pool import run_cases
 from mcheck.checking.run.result import Result
+from mcheck.findings.finding import Finding
+from mcheck.frontend.litmus.source import read_source
+
+TRIALS = 400
+"""As many programs are checked for repairs of one, unless the user says otherwise."""
+LONGER = 8
+LEAST = 2.0
+"""One check of a changed program may take ``LONGER`` times as long as that of the program, at least so many seconds."""
+MONOTONE = frozenset(("ptx-9.0", "ptx-9.3"))
+"""The models in which fewer fences allow more executions with more findings (``mcheck.checking.fences.removal``)."""
+CONDITION = "condition"
+"""The code of a changed answer to the condition of a test."""
+BLOCK = re.compile(r"@[^{}|;]*\{")
+"""The beginning of a role in block form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A file with the verdict on it as it is; ``removals`` of a proved one, or why there are none."""
+    """A file with the verdict on it as it is; ``removals`` of a proved one, or why there are none, ``repairs`` of one
+    with findings, and its text.
+    """
 
     path: str
     verdict: Verdict
     removals: Removals | None
     reason: str | None = None
+    repairs: Repairs | None = None
+    text: str = ""
+
+    @property
+    def fixed(self) -> str | None:
+        """The text with the cheapest repair, or without what can go together; none if there is nothing to change."""
+        if self.repairs is not None and self.repairs.found:
+            return state_clean(self.repairs.found[0].text)
+        if self.removals is not None and self.removals.together:
+            return apply_edits(self.text, self.removals.together)
+        return None
 
 
-BLOCK = re.compile(r"@[^{}|;]*\{")
-"""The beginning of a role in block form."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The limits of the examination of a file: seconds, those of the processor or not, trials of repairs, and how many
+    checks of removals go on at one time.
+    """
+
+    timeout: float | None = None
+    processor_time: bool = False
+    trials: int = TRIALS
+    jobs: int = 1
 
 
-def examine(path: str, timeout: float | None) -> Examined:
-    """What the program at ``path`` can do without; ``timeout`` is for all checks of it together."""
-    text, started = Path(path).read_text(encoding="utf-8"), perf_counter()
+def examine(
+    path: str, timeout: float | None, costs: Costs | None = None, limits: Limits | None = None,
+    options: Options | None = None,
+) -> Examined:  # fmt: skip
+    """What the program at ``path`` can do without, or what fixes it; ``timeout`` is for all checks of it together.
+    ``options`` say how a module is launched.
+    """
+    try:
+        text = _read_text(path)
+    except McheckError as error:
+        return Examined(path, Verdict.ERROR, None, error.message)
+    return examine_text(path, text, costs, limits or Limits(timeout=timeout), options or Options())
 
-    def check(changed: str) -> Result:
-        left = None if timeout is None else max(timeout - (perf_counter() - started), 0.001)
-        return check_case(Case(path, text=changed), Settings(timeout=left), Options())
 
-    first = check(text)
-    reason = _reason(first, text)
-    return Examined(path, first.verdict, None if reason else find_removals(text, check), reason)
+def _read_text(path: str) -> str:
+    if is_module(path):
+        from mcheck.frontend.ptx import reader  # imports what reads modules, which tests never need
+
+        return reader.read_text(path)
+    return read_source(path)
 
 
-def _reason(first: Result, text: str) -> str | None:
-    """Why a program is not examined, if it is not."""
-    if not is_proved(first):
-        return first.reason or "only what is proved without any finding is examined: see mcheck check"
-    if BLOCK.search(text) is None:
-        return "tests in columns are not examined, only roles in blocks"
-    if first.kind != "none":
-        return "a condition is not examined, only findings: without it, mcheck fences says what they need"
-    return None
+def examine_text(
+    path: str, text: str, costs: Costs | None, limits: Limits, options: Options | None = None
+) -> Examined:  # fmt: skip
+    """What ``examine`` says, of a text."""
+    clock, options = _Clock(limits, perf_counter(), process_time()), options or Options()
+    began = process_time()
+    first = check_case(Case(path, text=text), clock.settings(None), options)
+    each = max(LONGER * (process_time() - began), LEAST)
+    table = costs or read_costs()
+    if first.verdict is Verdict.PROVED:
+        try:
+            return Examined(path, first.verdict, _find_removals(first, text, table, options, clock, each), text=text)
+        except McheckError as error:
+            return Examined(path, first.verdict, None, error.message)
+    if first.verdict is not Verdict.FINDING or is_module(path) or BLOCK.search(text) is None:
+        return Examined(path, first.verdict, None, first.reason or "only what is proved is examined: see mcheck check")
+    repairs = _find_repairs(first, text, table, clock, each)
+    return Examined(path, first.verdict, None, _unmended(repairs), repairs, text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """The limits of a file, with when its examination began: the time, and that of the processor."""
+
+    limits: Limits
+    started: float
+    used: float
+
+    def left(self) -> float | None:
+        """The seconds that are left."""
+        if self.limits.timeout is None:
+            return None
+        now = process_time() - self.used if self.limits.processor_time else perf_counter() - self.started
+        return self.limits.timeout - now
+
+    def settings(self, most: float | None) -> Settings:
+        """The settings of a check that may take so many seconds of the processor, whatever else the machine does."""
+        left = self.left()
+        rest = None if left is None else max(left, 0.001)
+        if most is not None and (rest is None or most < rest):
+            return Settings(timeout=most, processor_time=True)
+        return Settings(timeout=rest, processor_time=self.limits.processor_time)
+
+
+# --- what can go --------------------------------------------------------------------------------------------------
+
+
+def _find_removals(
+    first: Result, text: str, costs: Costs, options: Options, clock: _Clock, most: float
+) -> Removals:  # fmt: skip
+    """What a proved program can do without, with the same answer to its condition if it has one."""
+    path = first.path
+    instructions = _of_module(path, text, options) if is_module(path) else find_test_instructions(text, path)
+    brief, jobs = replace(options, brief=True), clock.limits.jobs
+    asked = first.kind != "none"
+    answer = _condition_answer(Case(path, text=text), clock.settings(None)) if asked else None
+
+    def task(case: Case, _: Settings) -> Trial:  # each has the time that is left when it begins
+        trial = _trial(check_case(case, clock.settings(most), brief), first)
+        if answer is None or not trial.is_proved:
+            return trial
+        return _compared(answer, _condition_answer(case, clock.settings(most)))
+
+    def check(changed: Sequence[str]) -> Sequence[Trial]:
+        cases = [Case(path, text=text) for text in changed]
+        if jobs == 1 or len(cases) == 1:
+            return [task(case, Settings()) for case in cases]
+        return [*run_cases(cases, clock.settings(most), jobs, task, _lost)]
+
+    monotone = first.model in MONOTONE and is_proved(first)
+    return find_removals(text, instructions, check, costs, monotone=monotone)
+
+
+def _lost(_: Case, __: Settings, ___: Reason, ____: float) -> Trial:
+    """The trial whose process was stopped or died."""
+    return Trial(Verdict.UNKNOWN)
+
+
+def _of_module(path: str, text: str, options: Options) -> tuple[Instruction, ...]:
+    from mcheck.checking.check.modules import ModuleInquiry  # imports what reads modules, which tests never need
+
+    inquiry = ModuleInquiry(options)
+    subject = inquiry.prepare(inquiry.read(Case(path, text=text), Settings()), Settings())
+    return find_module_instructions(text, subject.module, {launch.entry for launch in subject.launches})
+
+
+def _trial(result: Result, first: Result) -> Trial:
+    """The trial by the result of an edited program: what the program has without the edit does not count."""
+    if is_proved(result):
+        return Trial(Verdict.PROVED)
+    known = set(map(_identity, _all_findings(first)))
+    codes = {finding.code for finding in _all_findings(result) if _identity(finding) not in known}
+    if result.crashed:
+        return Trial(Verdict.UNKNOWN)
+    verdict = Verdict.FINDING if codes and result.verdict is Verdict.PROVED else result.verdict
+    return Trial(verdict, tuple(sorted(codes)))
+
+
+def _all_findings(result: Result) -> tuple[Finding, ...]:
+    return (*result.findings, *(finding for finding, _ in result.suppressed))
+
+
+def _identity(finding: Finding) -> object:
+    return finding.code, frozenset(access.span.line for access in finding.accesses if access.span is not None)
+
+
+def _condition_answer(case: Case, settings: Settings) -> Verdict:
+    """Whether the condition of a test holds."""
+    return run_case(case, replace(settings, verdict_only=True)).verdict
+
+
+def _compared(before: Verdict, now: Verdict) -> Trial:
+    """The trial of a program that is proved, by the answer to its condition."""
+    if not (before.is_of_condition and now.is_of_condition):
+        return Trial(Verdict.UNKNOWN)
+    return Trial(Verdict.PROVED) if now is before else Trial(Verdict.FINDING, (CONDITION,))
+
+
+# --- what is missing ----------------------------------------------------------------------------------------------
+
+
+def _find_repairs(first: Result, text: str, costs: Costs, clock: _Clock, most: float) -> Repairs:
+    """What fixes a program with findings, so that it is proved and its condition answered as the file expects."""
+    path = first.path
+
+    def run(changed: str) -> Result:
+        return run_case(Case(path, text=changed), Settings(timeout=most, processor_time=True))
+
+    asks = first.kind != "none" and run(text).expected is not None
+
+    def answer(changed: str, options: Options) -> Result | None:
+        left = clock.left()
+        if left is not None and left <= 0:
+            return None
+        return check_case(Case(path, text=changed), clock.settings(most), options)
+
+    def try_repair(changed: str) -> Result | None:
+        result = answer(changed, Options(brief=True))
+        if result is not None and result.verdict is Verdict.PROVED and asks and not run(state_clean(changed)).ok:
+            return replace(result, verdict=Verdict.UNKNOWN)
+        return result
+
+    def explain(changed: str) -> Result | None:
+        return answer(changed, Options())
+
+    return find_repairs(first, text, try_repair, explain, costs, clock.limits.trials)
+
+
+def _unmended(repairs: Repairs) -> str | None:
+    """Why there is no repair, if there is none."""
+    if repairs.found:
+        return None
+    tried = f"{repairs.trials} changed programs were checked, and none is proved"
+    return f"{tried}: {repairs.limit}" if repairs.limit else tried

@@ -68,7 +68,9 @@ def answer_for_every(module: Module, launch: Launch, model: Model, question: Que
         if not names:
             raise
     family = _Launches(module, launch, model, question, engine, names)
-    return _of_one(answer_every_number(family, question.timeout, question.excused), module, launch)
+    return _of_one(
+        answer_every_number(family, question.timeout, question.excused, brief=question.brief), module, launch
+    )
 
 
 def _of_one(given: Answer, module: Module, launch: Launch) -> Answer:

@@ -18,6 +18,7 @@ from mcheck.answers.result import Answer, Covers
 from mcheck.answers.verdict_rules import add_verdict
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import Unsupported
+from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, timeout_reason
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
@@ -114,6 +115,7 @@ def _answer_together(
     for box in closed_boxes(launch):
         if limit.is_over():
             break
+        note(Level.CLUSTERS, f"{prod(box)} clusters together")
         boxed = replace(launch, together=box, first=_origin(launch, box))
         group = follow(boxed, limit, whole=True)
         if group is not None:
@@ -209,7 +211,8 @@ def answer_by_classes(module: Module, launch: Launch, first: Followed, follow: F
     if classes.lost or len(classes.firsts) > MAX_ASKED:
         return None
     findings, cut = alone.findings, alone.cut
-    for at in classes.firsts[1:]:
+    for number, at in enumerate(classes.firsts[1:], 2):
+        note(Level.CLUSTERS, f"class {number} of {len(classes.firsts)} of clusters")
         one = follow(replace(launch, first=at), limit, apart=True)
         assert one is not None
         executions += one.answer.executions

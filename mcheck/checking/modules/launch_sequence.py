@@ -13,6 +13,7 @@ from dataclasses import replace
 from mcheck.answers.result import Answer, Covers, LaunchAnswer
 from mcheck.answers.verdict_rules import add_verdict, verdict_of
 from mcheck.base.budget import Limit, TimeOut
+from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, Reasons, timeout_reason, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
@@ -60,6 +61,7 @@ def answer_sequence(
                 continue
             key = begun, lost = study.begins_with(number)
             if key not in known:
+                note(Level.LAUNCH, f"launch {number + 1} of {len(study.launches)}")
                 asked = replace(question, timeout=limit.remaining())
                 given = answer_for_every(without_initialisers(module, lost), begun, model, asked, engine)
                 example = study.example(number)

@@ -47,13 +47,14 @@ def ask(
         from mcheck.checking.policy.every_n import check_every_number
 
         if counts_threads(program):
-            return check_every_size(program, question.timeout, answer, question.excused)
+            return check_every_size(program, question.timeout, answer, question.excused, brief=question.brief)
         return check_every_number(
             program,
             question.timeout,
             answer,
             _prover(program, model, question, engine) if engine in ("auto", "protocol") else None,
             question.excused,
+            brief=question.brief,
         )
     if program.shortened is not None:
         from mcheck.checking.policy.every_n import check_written_loops

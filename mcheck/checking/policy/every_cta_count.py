@@ -35,9 +35,11 @@ def counts_threads(program: Program) -> bool:
     return len(one.threads) != len(two.threads)
 
 
-def check_every_size(program: Program, seconds: float | None, answer: Answerer, excused: Excused = None) -> Answer:
+def check_every_size(
+    program: Program, seconds: float | None, answer: Answerer, excused: Excused = None, *, brief: bool = False
+) -> Answer:
     """The answer about findings for every size, from answers about the program with one size at a time."""
-    return answer_every_number(Sizes(program, seconds, answer, None), seconds, excused)
+    return answer_every_number(Sizes(program, seconds, answer, None), seconds, excused, brief=brief)
 
 
 class Sizes(Sketches):

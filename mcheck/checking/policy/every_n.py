@@ -91,10 +91,11 @@ def numbers_around(turn: int | None) -> Iterator[int]:
 
 
 def check_every_number(
-    program: Program, seconds: float | None, answer: Answerer, prove: Prover | None = None, excused: Excused = None
-) -> Answer:
+    program: Program, seconds: float | None, answer: Answerer, prove: Prover | None = None, excused: Excused = None,
+    *, brief: bool = False,
+) -> Answer:  # fmt: skip
     """The answer about findings for every N, from answers about the program with one number at a time."""
-    return answer_every_number(Sketches(program, seconds, answer, prove), seconds, excused)
+    return answer_every_number(Sketches(program, seconds, answer, prove), seconds, excused, brief=brief)
 
 
 @dataclass(slots=True)

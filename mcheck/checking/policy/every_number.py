@@ -16,6 +16,7 @@ from mcheck.answers.merged_answers import Excused, ends_search, is_counted_error
 from mcheck.answers.result import Answer
 from mcheck.base.budget import CLOCK, Limit, TimeOut
 from mcheck.base.errors import InputError, Unsupported
+from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, Reasons, cut, error_reason, mark_own_limit, timeout_reason
 from mcheck.base.records import dataclass
 from mcheck.findings.finding import Finding
@@ -186,11 +187,13 @@ class Family(Protocol[K]):
     def conclude_open(self, why: Reasons, checked: CheckedNumbers[K], /) -> Answer: ...
 
 
-def answer_every_number(family: Family[K], seconds: float | None, excused: Excused = None) -> Answer:
+def answer_every_number(
+    family: Family[K], seconds: float | None, excused: Excused = None, *, brief: bool = False
+) -> Answer:
     """The answer about findings for every number. The first number with an error ends the search, unless the error is
-    ``excused``; some larger numbers are checked for other errors.
+    ``excused``; some larger numbers are checked for other errors, unless the answer is to be ``brief``.
     """
-    search = _Search(family, Limit(seconds), CheckedNumbers[K](excused))
+    search = _Search(family, Limit(seconds), CheckedNumbers[K](excused), brief)
     try:
         search.run()
     except TimeOut as over:
@@ -199,7 +202,8 @@ def answer_every_number(family: Family[K], seconds: float | None, excused: Excus
     wrong = checked.with_errors
     if wrong:
         least = wrong[-1]  # after the first one, only smaller ones were checked
-        return family.conclude_error(least, proof, checked, search.check_following(least))
+        others = FollowingErrors[K]() if brief else search.check_following(least)
+        return family.conclude_error(least, proof, checked, others)
     if isinstance(proof, Unproved):
         return family.conclude_open(proof.why, checked)
     if checked.are_whole and all(number in checked for number in proof.numbers):
@@ -213,12 +217,15 @@ class _Search(Generic[K]):
     family: Family[K]
     limit: Limit
     checked: CheckedNumbers[K]
+    brief: bool = False
+    """Whether any number with an error will do."""
     proof: Attempt[K] = field(default_factory=Unproved)
     took: float = 0.0
     """The seconds that the first number with an error took."""
 
     def run(self) -> None:
         """Attempts the proof, and checks numbers until one has an error; raises ``TimeOut``."""
+        note(Level.NUMBER, "attempting the proof for every number")
         self.proof = self.family.prove(self.limit)
         share = self.family.shares.one if isinstance(self.proof, Unproved) else 1.0
         for number in self.family.numbers(self.proof, self.checked):
@@ -230,12 +237,14 @@ class _Search(Generic[K]):
             self.checked.last = CLOCK[0]() - began
             if ends:
                 self.took = self.checked.last
-                self.check_skipped(number)
+                if not self.brief:
+                    self.check_skipped(number)
                 return
 
     def check(self, number: K, limit: Limit, share: float = 1.0) -> bool:
         """Checks a number; whether it ends the search. Raises ``TimeOut``."""
         left = limit.remaining()
+        note(Level.NUMBER, f"checking {self.family.name(number)}")
         ends = self.checked.record(number, self.family.answer(number, None if left is None else left * share))
         if number in self.checked.slow and not self.family.shares.skips:
             raise TimeOut

@@ -54,7 +54,8 @@ class Options:
     """Options of ``mcheck check`` beside ``Settings``. ``select`` and ``ignore`` are codes or their prefixes.
 
     ``launch`` is that of every module, ``launches`` are those of single ones, by path, that no file beside them says.
-    ``baseline``: findings that are known already, if the user has a list; ``thorough``: look for all findings.
+    ``baseline``: findings that are known already, if the user has a list; ``thorough``: look for all findings;
+    ``brief``: stop at the first error, and try no fix of it.
     """
 
     engine: str = "auto"
@@ -65,6 +66,7 @@ class Options:
     launches: tuple[tuple[str, LaunchText], ...] = ()
     baseline: Baseline | None = None
     thorough: bool = False
+    brief: bool = False
 
     def launch_of(self, path: str) -> LaunchText | None:
         """The launch that was given for a module."""

@@ -16,9 +16,11 @@ import signal
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
+from mcheck.base import progress
 from mcheck.base.errors import InputError
 from mcheck.base.reasons import Cause, Reason, timeout_reason
 from mcheck.base.records import dataclass
@@ -33,8 +35,8 @@ GRACE = 0.5
 GLANCE = 0.05
 """Seconds between two checks of the workers' memory, if that is limited."""
 
-_PARTIAL, _FINAL = b"p", b"f"
-"""The first byte of a message: whether others about the same test follow."""
+_PARTIAL, _FINAL, _NOTE = b"p", b"f", b"n"
+"""The first byte of a message: a result, after which others about the same test follow or not; how far it has come."""
 
 T = TypeVar("T")
 Task = Callable[[Case, Settings], T]
@@ -98,6 +100,8 @@ class _Worker:
     """Its processor time before the present test."""
     partial: Any = None
     """What it has handed over about the present test."""
+    note: str = ""
+    """How far it has come with the present test."""
 
     @property
     def pipes(self) -> tuple[int, int, int]:
@@ -168,7 +172,7 @@ class _Pool(Generic[T]):
         if self._next >= len(self._cases):
             self._remove(worker, kill=False)
             return
-        worker.case, worker.started, worker.partial = self._next, monotonic(), None
+        worker.case, worker.started, worker.partial, worker.note = self._next, monotonic(), None, ""
         if self._settings.processor_time:
             worker.used = worker_limits.processor_seconds(worker.pid)
         self._next += 1
@@ -178,6 +182,9 @@ class _Pool(Generic[T]):
     def _receive(self, worker: _Worker) -> Iterator[tuple[int, T]]:
         index = worker.case
         data = receive(worker.answers)
+        if data is not None and data[:1] == _NOTE:
+            worker.note = data[1:].decode()
+            return
         if data is not None:
             result = pickle.loads(data[1:])  # noqa: S301 - written by a process of our own
             if data[:1] == _PARTIAL:
@@ -234,6 +241,8 @@ class _Pool(Generic[T]):
         return left if glance is None else min(left, glance)
 
     def _without(self, worker: _Worker, reason: Reason) -> T:
+        if worker.note and reason.cause is Cause.TIME:
+            reason = replace(reason, during=f"by then: {worker.note}")
         lost = self._lost(self._cases[worker.case], self._settings, reason, monotonic() - worker.started)
         if worker.partial is None:
             return lost
@@ -257,6 +266,7 @@ class _Pool(Generic[T]):
 def _work(cases: Sequence[Case], settings: Settings, task: Task[T], orders: int, answers: int) -> None:
     """Main loop of a worker."""
     handover.open_channel(lambda known: send(answers, _PARTIAL + pickle.dumps(known, pickle.HIGHEST_PROTOCOL)))
+    progress.send_notes(lambda text: send(answers, _NOTE + text.encode()))
     while (order := read_exactly(orders, _ORDER.size)) is not None:
         result = task(cases[_ORDER.unpack(order)[0]], settings)
         send(answers, _FINAL + pickle.dumps(result, pickle.HIGHEST_PROTOCOL))

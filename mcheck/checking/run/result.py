@@ -82,7 +82,10 @@ class Result:
         """What was known when the process was stopped, for the reason that ``lost`` has, with how far it had come."""
         explored = "one execution was" if self.executions == 1 else f"{self.executions} executions were"
         came = f"{explored} explored by then, and a longer limit may show more"
-        reasons = tuple(replace(r, during=came) if r.cause is Cause.TIME else r for r in lost.reasons)
+        reasons = tuple(
+            replace(r, during=f"{r.during}; {came}" if r.during else came) if r.cause is Cause.TIME else r
+            for r in lost.reasons
+        )
         verdict = self.verdict if self.verdict is Verdict.FINDING else Verdict.UNKNOWN
         return replace(self, verdict=verdict, reasons=reasons, seconds=lost.seconds, cut=True)
 

@@ -12,9 +12,10 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from mcheck.base import progress
 from mcheck.base.budget import Limit, processor_time
 from mcheck.base.errors import InputError, InternalError, McheckError, OutOfMemory, Span, Unsupported
-from mcheck.base.reasons import Reason, error_reason, format_reasons, with_total_time
+from mcheck.base.reasons import Reason, error_reason, format_reasons, with_progress, with_total_time
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy.question import Completeness
 from mcheck.checking.run import handover
@@ -137,9 +138,11 @@ def answer_subject(
     subject: S, model: Model, settings: Settings, inquiry: Inquiry[R, S], within: Limit, started: float
 ) -> Result:
     """The result for what was read; raises ``McheckError``."""
+    progress.begin()
     with _handing_over(subject, model, settings, inquiry):
         given = inquiry.ask(subject, model, settings, within)
-    given = replace(given, reasons=with_total_time(given.reasons, settings.timeout))
+    reasons = with_total_time(given.reasons, settings.timeout)
+    given = replace(given, reasons=with_progress(reasons, progress.describe()))
     return replace(conclude(subject, given, settings, inquiry), seconds=perf_counter() - started)
 
 

@@ -234,6 +234,7 @@ def _kind(tags: frozenset[Tag]) -> str:
         return "update"
     order = (
         (Tag.R, "read"), (Tag.W, "write"), (Tag.ISSUE, "issue"), (Tag.WAIT, "wait"), (Tag.GROUPWAIT, "wait"),
+        (Tag.PROXYWAIT, "wait"),
         (Tag.MBAR, "mbarrier"), (Tag.B, "barrier"), (Tag.MEET, "barrier"), (Tag.MET, "barrier"),
         (Tag.PROXYFENCE, "proxy-fence"), (Tag.F, "fence"),
     )  # fmt: skip

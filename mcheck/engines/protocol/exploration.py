@@ -19,6 +19,7 @@ from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import INTERLEAVING_ASSUMPTION, add_verdict, assumptions, makes_undefined
 from mcheck.base.budget import Limit, TimeOut, processor_time
 from mcheck.base.errors import Unsupported
+from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, Reasons
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
@@ -34,6 +35,7 @@ from mcheck.engines.protocol.diagnosis.findings import build_finding, finding_ke
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import NewMbarrier, NewOrder, NewWord, Setup, prepare
 from mcheck.engines.protocol.fix_search.advice import find_fix
+from mcheck.engines.protocol.operations.mbarrier_waits import CURRENT_PHASE
 from mcheck.engines.protocol.operations.scheduler import execute
 from mcheck.engines.protocol.passes import ALL_PASSES, Pass, Passes
 from mcheck.engines.protocol.reduction import thread_symmetry
@@ -281,6 +283,9 @@ class Search:
             setup.brief, setup.thorough = self.has_final_error, self.thorough or self.observed_registers is not None
             machine = execute(setup, forced)
             self.executions += 1
+            if self.suggests_fixes:
+                plural = "" if self.executions == 1 else "s"
+                note(Level.EXECUTIONS, f"{self.executions} execution{plural} explored")
             self.steps += len(machine.trace) + TRIAL_COST * machine.trial_count
             self.replayed_steps += len(machine.trace) if forced else 0
             setup.event_kinds = machine.window.shown
@@ -458,11 +463,16 @@ def _find_next_prefixes(machine: Machine, one_per_statements: bool) -> list[Pref
     for position, entry in held:
         before = begun[position] - len(trace[position].failed_steps) if position < len(trace) else len(all_steps)
         out.append((*all_steps[:before], *entry.failed_steps, (entry.actor, (1,))))
+    waiting: list[Prefix] = []
+    """Those in which a wait for an mbarrier goes on waiting: they come last, and so are run first. Perhaps it waits
+    forever.
+    """
     for k, entry in enumerate(trace):
         for j, (taken, of) in enumerate(entry.choices):
             for other in range(taken + 1, of) if isinstance(of, int) else of:
                 ways = (*(c for c, _ in entry.choices[:j]), other)
-                out.append((*all_steps[: begun[k]], (entry.actor, ways)))
+                into = waiting if other == CURRENT_PHASE and _awaits_phase(entry.op) else out
+                into.append((*all_steps[: begun[k]], (entry.actor, ways)))
     place = {id(entry): k for k, entry in enumerate(trace)}
     for earlier, ends, later in _one_per_pair(machine) if one_per_statements else machine.reversals:
         machine.setup.check_deadline()
@@ -484,7 +494,12 @@ def _find_next_prefixes(machine: Machine, one_per_statements: bool) -> list[Pref
                 # A wait has no effect on other steps, so they are replayed unchanged.
                 tail += [(trace[k].actor, ()) for k in (earlier, *between) if k not in which]
             out.append((*all_steps[: begun[earlier]], *tail))
-    return out
+    return out + waiting
+
+
+def _awaits_phase(op: ops.Op) -> bool:
+    """Whether an operation waits until a phase of an mbarrier is over."""
+    return isinstance(op, ops.Await) and isinstance(ops.performed_operation(op), ops.MbarrierWait)
 
 
 def _find_blocked_by_guess(machine: Machine) -> list[tuple[int, TraceEntry]]:

@@ -189,7 +189,7 @@ def comes_first(s: Structure, event: Event) -> bool:
     )
 
 
-LEARNS = frozenset({Tag.R, Tag.WAIT, Tag.BWAIT, Tag.GROUPWAIT})
+LEARNS = frozenset({Tag.R, Tag.WAIT, Tag.BWAIT, Tag.GROUPWAIT, Tag.PROXYWAIT})
 """Events by which a thread learns of others."""
 
 

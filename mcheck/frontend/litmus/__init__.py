@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from mcheck.frontend.litmus.blocks import parse_blocks
+from mcheck.frontend.litmus.blocks import parse_blocks, parse_role_bodies
 from mcheck.frontend.litmus.definitions import read_included_texts
 from mcheck.frontend.litmus.header import Header, find_init_end, is_table, parse_header, strip_exec_comments
 from mcheck.frontend.litmus.source import Source, read_source
-from mcheck.frontend.litmus.table import parse_table
+from mcheck.frontend.litmus.statements import Written
+from mcheck.frontend.litmus.table import parse_columns, parse_table
 from mcheck.ir.program import Program
 
-__all__ = ["load", "parse", "read_header", "read_included_texts"]
+__all__ = ["load", "parse", "parse_written", "read_header", "read_included_texts"]
 
 
 def load(path: str, *, every: bool = False) -> Program:
@@ -17,9 +18,12 @@ def load(path: str, *, every: bool = False) -> Program:
     return parse(read_source(path), path, every=every)
 
 
-def read_header(path: str) -> Header:
-    """Read the header of the file at ``path``: its name, the model that it names; raises ``McheckError``."""
-    return parse_header(Source(read_source(path), path))
+def read_header(path: str, text: str | None = None) -> Header:
+    """Read the header of the file at ``path``: its name, the model that it names; raises ``McheckError``.
+
+    ``text``: the contents of the file, which is then not read.
+    """
+    return parse_header(Source(read_source(path) if text is None else text, path))
 
 
 def parse(text: str, path: str, *, every: bool = False) -> Program:
@@ -27,6 +31,21 @@ def parse(text: str, path: str, *, every: bool = False) -> Program:
 
     ``every``: a constant may be ``any`` (``Program.free``).
     """
+    top, end, table = _split(text, path)
+    if table:
+        return parse_table(top, end)
+    return parse_blocks(top, end, every=every)
+
+
+def parse_written(text: str, path: str) -> Written:
+    """The statements of each thread or role as they are written; raises ``McheckError``."""
+    top, end, table = _split(text, path)
+    bodies = parse_columns(top, end) if table else parse_role_bodies(top, end)
+    return Written(bodies=bodies, source=top.source, table=table)
+
+
+def _split(text: str, path: str) -> tuple[Header, int, bool]:
+    """The header, the end of the init block, and whether a table follows it."""
     source = Source(text, path)
     top = parse_header(source)
     end = find_init_end(source, top.body)
@@ -35,6 +54,4 @@ def parse(text: str, path: str, *, every: bool = False) -> Program:
         source.clean = strip_exec_comments(original)
         if not is_table(source, find_init_end(source, top.body) + 1):
             source.clean = original
-    if is_table(source, end + 1):
-        return parse_table(top, end)
-    return parse_blocks(top, end, every=every)
+    return top, end, is_table(source, end + 1)

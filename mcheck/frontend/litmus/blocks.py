@@ -46,18 +46,11 @@ def parse_blocks(
     whose loops have many iterations comes with as few of them as will do, and can be built with more
     (``Program.long``).
     """
-    source = head.source
     scope = Scope()
     scope.given = 1 if size is None else size
     initial = Initial()
     with scope.mistakes:
-        if head.words:
-            _header_words(Tokens(source, 0, head.body - 1, head.words), scope)
-        parse_init_block(Tokens(source, head.body, end + 1), scope, initial)
-        if REQUEST in source.clean:
-            declare_responses(scope)
-        tokens = Tokens(source, end + 1, len(source.clean))
-        roles = _roles(tokens, scope, head.target)
+        tokens, roles = _declared_roles(head, end, scope, initial)
         ending = parse_tail(tokens, scope.for_tail())
     if (
         every
@@ -77,6 +70,27 @@ def parse_blocks(
         program, parameter=name, instance=_Instances(head, end).program, rounds=partial(find_rounds, head, end),
         early_rounds=partial(find_rounds, head, end, early=True),
     )  # fmt: skip
+
+
+def parse_role_bodies(head: Header, end: int) -> dict[str, Body]:
+    """The statements of each role as they are written, bound to no thread; raises ``InputError``."""
+    scope = Scope()
+    scope.given = 1
+    with scope.mistakes:
+        _, roles = _declared_roles(head, end, scope, Initial())
+    return {name: role.body for name, role in roles.items()}
+
+
+def _declared_roles(head: Header, end: int, scope: Scope, initial: Initial) -> tuple[Tokens, dict[str, Role]]:
+    """The roles of a file, whose definitions and declarations go into ``scope``, and the tokens after them."""
+    source = head.source
+    if head.words:
+        _header_words(Tokens(source, 0, head.body - 1, head.words), scope)
+    parse_init_block(Tokens(source, head.body, end + 1), scope, initial)
+    if REQUEST in source.clean:
+        declare_responses(scope)
+    tokens = Tokens(source, end + 1, len(source.clean))
+    return tokens, _roles(tokens, scope, head.target)
 
 
 class _Instances:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.readers import Reader
+from mcheck.frontend.litmus.source import Source
 from mcheck.ir.expr import Expr
 from mcheck.ir.ops import Op
 from mcheck.ir.resolve import Fold
@@ -83,6 +84,15 @@ class If:
     otherwise: Body
     span: Span
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A file as it is written: the statements of each role or column by its name, and the text they are in."""
+
+    bodies: Mapping[str, Body]
+    source: Source
+    table: bool
 
 
 Statement = Step | Mark | Define | For | If | Body

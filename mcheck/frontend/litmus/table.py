@@ -48,6 +48,17 @@ def parse_table(head: Header, end: int) -> Program:
     return bind_program(head, scope, initial, roles, ending, dialect=True)
 
 
+def parse_columns(head: Header, end: int) -> dict[str, Body]:
+    """The statements of each column as they are written, bound to no thread; raises ``InputError``."""
+    scope = Scope(implicit={})
+    with scope.mistakes:
+        placements, columns, labels, _ = _parts(head, end, scope, Initial())
+    return {
+        item.name: Body(tuple(column), frozenset(names))
+        for item, column, names in zip(placements, columns, labels, strict=True)
+    }
+
+
 def _parts(
     head: Header, end: int, scope: Scope, initial: Initial
 ) -> tuple[list[Placement], list[list[Statement]], list[set[str]], Tail]:

@@ -37,7 +37,7 @@ class Commit(Op):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitGroup(Op):
     """``…wait_group{.read} pending``; ``cp.async.wait_all`` and ``tcgen05.wait`` have ``commits`` set and ``pending``
-    0.
+    0. ``restrict`` is ``proxy::async`` where that proxy alone observes the wait.
     """
 
     facets: ClassVar[Facets] = Facets(blocks=True)
@@ -47,6 +47,7 @@ class WaitGroup(Op):
     pending: Expr
     read: bool = False
     commits: bool = False
+    restrict: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,8 @@ class BulkCopy(Op):
     ``mbar`` is given for the mbarrier mechanism, ``None`` for the bulk group. ``cta_mask`` (multicast) has a bit per
     ``%cluster_ctarank``; ``byte_mask`` a bit per byte of every 16-byte chunk. ``reduce`` is an ``Atomic``-like
     operation
-    name (``add min max inc dec and or xor``) on elements of ``type``, relaxed at ``scope``, or at the model's.
+    name (``add min max inc dec and or xor``) on elements of ``type``, relaxed at ``scope``, or at the model's. A copy
+    with a ``scope`` is strong: its reads and writes of elements of ``type`` are relaxed at it.
     """
 
     facets: ClassVar[Facets] = Facets(
@@ -87,6 +89,11 @@ class BulkCopy(Op):
     type: str | None = None
     noftz: bool = False
     scope: str | None = None
+
+    @property
+    def is_strong(self) -> bool:
+        """Whether it copies by strong accesses (PTX ISA 9.4, 9.7.10.28.4.1)."""
+        return self.scope is not None and self.reduce is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

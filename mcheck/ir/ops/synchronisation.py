@@ -30,7 +30,8 @@ class ProxyFence(Op):
     ``spaces``: the spaces covered by ``async`` (empty: all); of ``global``, ``shared::cta``, ``shared::cluster``.
     ``half``: ``None`` for a bi-directional fence, else ``release`` or ``acquire`` (generic -> ``kind``), with
     ``scope``;
-    the tensormap acquire has ``address`` and ``size``.
+    the tensormap acquire has ``address`` and ``size``. ``restrict``: the space, or the reads of a space, that a half
+    covers.
     """
 
     facets: ClassVar[Facets] = Facets()

@@ -86,8 +86,9 @@ def reports(q: Qualifiers) -> bool:
 
 
 def _is_modelled(match: Match) -> bool:
-    """Weak copies to at most 16 CTAs, without reports, of bytes that all have a value. Reductions of gpu and sys scope,
-    which are the scopes that they have by default, and of ``.f32`` those that flush subnormals.
+    """Copies to at most 16 CTAs, without reports, of bytes that all have a value; strong ones of whole elements (Q40).
+    Reductions of gpu and sys scope, which are the scopes that they have by default, and of ``.f32`` those that flush
+    subnormals.
     """
     q = match.q
     ignored = [value(match.args[arg.name]) for arg in _IGNORED if arg.name in match.args]
@@ -96,7 +97,8 @@ def _is_modelled(match: Match) -> bool:
         and not ("noftz" in q and q["type"] == "f32")
         and q.get("multicast") != "multicast::cluster::32b"
         and all(expr == Const(0) for expr in ignored)
-        and (q.get("sem") != "relaxed" or ("redOp" in q and q["scope"] in ("gpu", "sys")))
+        and not (q.get("sem") == "relaxed" and "cp_mask" in q)
+        and ("redOp" not in q or q.get("scope", "gpu") in ("gpu", "sys"))
     )
 
 
@@ -335,9 +337,11 @@ _RESTRICTIONS = ("sync_restrict::proxy::async", "sync_restrict::shared::cta", "s
 
 
 def _wait(match: Match) -> Op:
-    if "restrict" in match.q:  # what such a wait orders has no text that we know (open question Q38)
+    restrict = match.q.get("restrict", "").removeprefix("sync_restrict::")
+    if restrict.startswith("shared"):  # what such a wait orders has no text that we know (open question Q38)
         return unsupported(match)
-    return WaitGroup(family="bulk", pending=value(match.args["N"]), read="read" in match.q, **match.common)
+    pending, read = value(match.args["N"]), "read" in match.q
+    return WaitGroup(family="bulk", pending=pending, read=read, restrict=restrict or None, **match.common)
 
 
 COMMIT = Family(

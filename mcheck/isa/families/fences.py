@@ -177,7 +177,7 @@ PROXY = Family(
         Variant(
             name="one-way alias",
             slots=(Slot("kind", ("alias",)), Slot("half", ("acquire", "release")), Slot("scope", ("sys",))),
-            lower=unsupported,
+            lower=_half,
             needs=SM_90,
             ptx="9.4",
         ),
@@ -202,7 +202,7 @@ PROXY = Family(
                 Slot("restrict", ("sync_restrict::shared::cluster::read",)),
                 Slot("scope", ("cluster",)),
             ),
-            lower=unsupported,
+            lower=_half,
             needs=SM_90,
             ptx="9.4",
             proxy="async",

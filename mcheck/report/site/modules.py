@@ -9,7 +9,7 @@ from mcheck.base import verdicts
 from mcheck.base.errors import InputError, InternalError
 from mcheck.checking.check.command import check_case
 from mcheck.checking.check.files import read_launch_beside
-from mcheck.checking.run.case import DEFAULT_MODEL, Case, Options, Settings
+from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.report.site.content import Page, verdict_from_checked
 from mcheck.report.site.problems import BROKEN, UNREAD, error_page
 from mcheck.report.site.schedules import draw_findings
@@ -33,7 +33,7 @@ def module_page(case: Case, settings: Settings, drawn: int) -> Page:
     if checked.verdict is verdicts.Verdict.ERROR:
         error = checked.problem or InputError(checked.reason or "no answer")
         return error_page(page, error, BROKEN if isinstance(error, InternalError) else UNREAD)
-    model = settings.model or DEFAULT_MODEL
+    model = checked.model
     findings, pictures = draw_findings(checked.findings, page.name, model, drawn)
     return replace(
         page,

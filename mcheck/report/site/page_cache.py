@@ -64,7 +64,7 @@ def page_memory(store: Store, settings: Settings) -> ResultCache[Page]:
     observed = sha256(seen.read_bytes()).hexdigest() if seen.exists() else ""
     options = Options()
 
-    def texts(path: str) -> Texts:
-        return read_file_texts(path, options)
+    def texts(case: Case) -> Texts:
+        return read_file_texts(case, options)
 
     return ResultCache(store, Page, "doc", settings, texts=texts, others=others, observed=observed)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mcheck.base.budget import TimeOut
 from mcheck.base.errors import InputError, Span
+from mcheck.base.progress import Level, note
 from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.memory_layout import UNKNOWN_GLOBAL, UNKNOWN_GLOBAL_SIZE, MemoryLayout
@@ -46,6 +47,8 @@ MAX_FAILED_POLLS = 4_000
 """Maximum number of polls without progress of any lane."""
 MAX_IDLE_POLLS = 256
 """Maximum number of polls of a lane that bring an unchanged value while other lanes run first."""
+NOTED_STEPS = 4_096
+"""Steps after which it is noted how far the lanes have come."""
 MAX_STEPS = 6_000_000
 
 Vote = tuple[Mask, Word, Quality, list[int], str]
@@ -176,7 +179,7 @@ class Cluster:
 
     def run(self, deadline: Callable[[], None]) -> None:
         """Run all lanes until they exit or none can continue."""
-        count = 0
+        count = told = 0
         while True:
             if self.deferred_swaps:
                 self.resume_swaps()
@@ -215,6 +218,9 @@ class Cluster:
                         break
             except TimeOut:
                 raise TimeOut(self.describe_progress()) from None
+            if count >= told:
+                told = count + NOTED_STEPS
+                note(Level.LOOP, self.describe_progress())
             if count > self.max_steps:
                 self.trace.note_gap(f"the kernel takes more than {self.max_steps} steps", None, complete=True)
                 return

@@ -22,8 +22,8 @@ WIDTH = 120
 STUCK = "a wait at the end of a role did not end in the order that was followed; what comes after it is not known"
 
 
-def emit_sketch(way: ClusterTrace, sources: Sources) -> str:
-    """The sketch of one path of a cluster, readable by ``mcheck check``.
+def emit_sketch(way: ClusterTrace, sources: Sources, model: str | None = None) -> str:
+    """The sketch of one path of a cluster, readable by ``mcheck check``; ``model`` is what it names, if anything.
 
     Raises ``Unsupported``, naming the line of the module, for operations that a sketch cannot express.
     """
@@ -38,6 +38,8 @@ def emit_sketch(way: ClusterTrace, sources: Sources) -> str:
     writer = Writer(_most_common_stages(found))
     body = [line for role in found for line in _role(role, writer, sources, program.clustered)]
     head = [f"PTX {program.name}", f'"The synchronisation of {program.name}, as followed in {_file(program.path)}"']
+    if model is not None:
+        head.append(f"model {model}")
     if program.target is not None:
         head.append(f"target {program.target}")
     if writer.stages is not None:

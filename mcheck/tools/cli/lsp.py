@@ -21,7 +21,8 @@ from mcheck.tools.cli import options
 @options.memory
 def command(model: str | None, profile: str, timeout: float, memory: int | None) -> int:
     """Run a language server (LSP) on standard input and output: diagnostics while typing, hovers, completion,
-    definitions, quick fixes and outlines for litmus tests, kernel sketches, PTX modules and cat models.
+    definitions, quick fixes and outlines for litmus tests, kernel sketches, PTX modules and cat models; findings at the
+    lines of CUDA C++ and Python.
 
     Needs the packages of the extra lsp.
     """

@@ -37,6 +37,7 @@ COMMANDS = (
     "models",
     "explain",
     "lsp",
+    "serve",
     "playground",
     "cache",
 )

@@ -11,11 +11,14 @@ from contextlib import suppress
 from mcheck.base.errors import Span
 from mcheck.base.reasons import format_reasons, timeout_reason
 from mcheck.checking.run.pipes import HEADER
-from mcheck.tools.lsp.notes import Note
+from mcheck.tools.lsp.note import Note
+from mcheck.tools.lsp.notes import is_compiled
 from mcheck.tools.lsp.worker import Job, pack_message
 
 GRACE = 1.0
 """Grace period in seconds after which a check is killed; normally the engines respect the limit themselves."""
+SOURCE_CHECKS = 8
+"""Checks, and compilations, for which the time of a source suffices."""
 START = 20.0
 """Seconds that a new process may take before its first answer."""
 
@@ -70,8 +73,9 @@ class Checker:
         assert process.stdout is not None
         process.stdin.write(pack_message(job))
         limit = job.settings.timeout
-        # a run and a check, each within the limit
-        patience = None if limit is None else 2 * limit + GRACE + (START if self._fresh else 0.0)
+        # a run and a check, each within the limit; of a source one for each module, or each fix that is tried
+        checks = SOURCE_CHECKS if is_compiled(job.path) else 2
+        patience = None if limit is None else checks * limit + GRACE + (START if self._fresh else 0.0)
         async with asyncio.timeout(patience):
             await process.stdin.drain()
             header = await process.stdout.readexactly(HEADER.size)

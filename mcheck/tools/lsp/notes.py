@@ -3,46 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mcheck.base.errors import InternalError, McheckError, Span, Unsupported
+from mcheck.base.source_files import SourceText
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.command import check_case
-from mcheck.checking.check.files import explain_skipped_modules, is_module, launch_file
+from mcheck.checking.check.files import explain_skipped_modules, is_module, is_source, launch_file
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.checking.run.inquiry import run_case
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.single import load_program
-from mcheck.findings.finding import Finding
-from mcheck.findings.repair import Edit, make_edits
+from mcheck.findings.repair import make_edits
 from mcheck.ir.program import describe_kinds
+from mcheck.report.bugs import collect_bugs
+from mcheck.report.finding import Bug, tell
+from mcheck.tools.lsp.corrections import find_correction
+from mcheck.tools.lsp.note import Note, note_severity
 
-SEVERITIES = ("error", "warning", "information", "hint")
-_OF_FINDINGS = {"error": "error", "review": "warning", "advice": "information"}
 RELATED = 12
 """The maximum number of related places of a finding; a deadlock may have hundreds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
-    """A diagnostic. ``code`` is the code of an error or a finding; ``edits`` implement the fix of a finding."""
+def compute_notes(text: str, path: str, settings: Settings, *, tries: bool = False) -> tuple[Note, ...]:
+    """The notes about a model, a source, a PTX module with its launch, or a litmus test, by the suffix of the path.
 
-    span: Span
-    severity: str
-    message: str
-    code: str = ""
-    related: tuple[tuple[Span, str], ...] = ()
-    edits: tuple[Edit, ...] = ()
-    remedy: str = ""
+    ``tries``: of a source, also with edits that take a compiler to confirm.
+    """
+    if is_compiled(path):
+        from mcheck.tools.lsp.source_notes import compute_source_notes
 
-
-def compute_notes(text: str, path: str, settings: Settings) -> tuple[Note, ...]:
-    """The notes about a model, a PTX module with its launch, or a litmus test, by the suffix of the path."""
+        try:
+            return tuple(compute_source_notes(text, path, settings, tries=tries))
+        except McheckError as error:
+            return tuple(_problems(error, path, text))
     if path.endswith(".cat"):
         return tuple(_of_model(text, path))
     if is_module(path):
         return tuple(_of_module(text, path, settings))
     return tuple(_of_test(text, path, settings))
+
+
+def is_compiled(path: str) -> bool:
+    """Whether a file is compiled before it is checked, so that the file on the disk counts."""
+    return is_source(path) or path.endswith(".py")
 
 
 def _of_model(text: str, path: str) -> Iterator[Note]:
@@ -51,7 +55,7 @@ def _of_model(text: str, path: str) -> Iterator[Note]:
     try:
         parse_model(text, path)
     except McheckError as error:
-        yield from _problems(error, path)
+        yield from _problems(error, path, text)
 
 
 def _of_module(text: str, path: str, settings: Settings) -> Iterator[Note]:
@@ -63,7 +67,7 @@ def _of_module(text: str, path: str, settings: Settings) -> Iterator[Note]:
     try:
         reader.parse_module(text, path)
     except McheckError as error:
-        yield from _problems(error, path)
+        yield from _problems(error, path, text)
         return
     yield Note(
         span=Span(path, 1, 1), severity="hint", message=f"not checked: {explain_skipped_modules([path])}", code="launch"
@@ -82,15 +86,18 @@ def _of_checked(checked: Result, text: str, path: str) -> Iterator[Note]:
     for message, span in checked.warnings:
         yield Note(span=span or Span(path, 1, 1), severity="warning", message=message)
     if checked.problem is not None:
-        yield from _problems(checked.problem, path)
+        yield from _problems(checked.problem, path, text)
     else:
         yield from _of_findings(checked, text, path)
 
 
-def _problems(error: McheckError, path: str) -> Iterator[Note]:
-    """The notes about the errors of a text."""
+def _problems(error: McheckError, path: str, text: str) -> Iterator[Note]:
+    """The notes about the errors of a text, with corrections of misspelt words."""
+    lines = text.split("\n")
     for one in error.all_errors:
-        yield _problem(one, path)
+        note = _problem(one, path)
+        correction = find_correction(one, lines) if one.span is not None and one.span.path == path else None
+        yield note if correction is None else replace(note, edits=(correction,))
 
 
 def _problem(error: McheckError, path: str) -> Note:
@@ -113,8 +120,9 @@ def _problem(error: McheckError, path: str) -> Note:
 def _of_findings(checked: Result, text: str, path: str) -> Iterator[Note]:
     lines = text.split("\n")
     table = not is_module(path) and load_program(path, text=text, every=True).dialect
-    for finding in checked.findings:
-        yield _finding(finding, lines, path, expected=checked.status == "ok", table=table)
+    texts = SourceText(text, path)
+    for bug in collect_bugs(checked.findings, texts):
+        yield _of_bug(bug, texts, lines, path, expected=checked.status == "ok", table=table)
     if checked.status == "finding" and checked.expected_kinds and not checked.findings:
         wanted = describe_kinds(checked.expected_kinds)
         place = checked.expectation_span or Span(path, 1, 1)
@@ -123,17 +131,14 @@ def _of_findings(checked: Result, text: str, path: str) -> Iterator[Note]:
         yield Note(span=Span(path, 1, 1), severity="information", message=checked.reason, code=checked.verdict)
 
 
-def _finding(finding: Finding, lines: list[str], path: str, *, expected: bool, table: bool) -> Note:
+def _of_bug(bug: Bug, texts: SourceText, lines: list[str], path: str, *, expected: bool, table: bool) -> Note:
+    finding, told = bug.finding, tell(bug, texts)
     places = [(a.span, a) for a in finding.accesses if a.span is not None]
     places.sort(key=lambda place: place[0].path != path)  # stable: the first one in this file leads
-    severity = _OF_FINDINGS[finding.severity]
+    severity = note_severity(finding.severity)
     if expected and severity == "error":
         severity = "information"
-    parts = [f"{finding.kind}: {finding.message}"]
-    if finding.missing:
-        parts.append(f"fix: {finding.missing}")
-    if finding.section:
-        parts.append(f"see: {finding.spec.document}, {finding.spec.section}")
+    parts = [f"{finding.kind}: {told.sentence}", *(f"{word}: {said}" for word, said in told.notes)]
     related = tuple(
         (span, f"{a.action} by {a.thread} of {a.place}" if a.place else f"executed by {a.thread}")
         for span, a in places[1 : 1 + RELATED]

@@ -14,13 +14,15 @@ from pygls.workspace import PositionCodec
 
 from mcheck import __version__
 from mcheck.base.errors import Span
+from mcheck.checking.check.files import is_source
 from mcheck.checking.run.case import Settings
 from mcheck.findings.repair import Edit
 from mcheck.tools.lsp import hover
 from mcheck.tools.lsp.checking import Checker
 from mcheck.tools.lsp.completion import complete
 from mcheck.tools.lsp.definition import CAT_NAME, definition_line, find_definition
-from mcheck.tools.lsp.notes import Note
+from mcheck.tools.lsp.note import Note
+from mcheck.tools.lsp.notes import is_compiled
 from mcheck.tools.lsp.symbols import Symbol, find_symbols, word_at
 from mcheck.tools.lsp.worker import Job
 
@@ -88,11 +90,19 @@ class Server(LanguageServer):
     def set_text(self, uri: str, text: str, version: int | None) -> None:
         """Set the text of a document and check it; a running check is stopped."""
         document = self.open.setdefault(uri, OpenText("", uris.to_fs_path(uri) or uri))
-        document.text = text.replace("\r\n", "\n").replace("\r", "\n")
+        document.text = _with_unix_lines(text)
         document.version = version
         if document.task is not None:
             document.task.cancel()
         document.task = asyncio.get_running_loop().create_task(self._check(uri, document))
+
+    def edit_text(self, uri: str, text: str, version: int | None) -> None:
+        """Take an edit: what is compiled is checked when it is saved, all else at once."""
+        document = self.open.get(uri)
+        if document is None or not is_compiled(document.path):
+            self.set_text(uri, text, version)
+            return
+        document.text, document.version = _with_unix_lines(text), version
 
     def close_text(self, uri: str) -> None:
         """Forget a text that was closed."""
@@ -114,6 +124,10 @@ class Server(LanguageServer):
                 uri=uri, version=version, diagnostics=[self.to_diagnostic(uri, document, note) for note in found]
             )
         )
+        if is_source(document.path) and any(note.severity == "error" and note.remedy for note in found):
+            tried = await self.checker.check(Job(document.text, document.path, self.settings, tries=True))
+            if self.open.get(uri) is document and document.version == version:
+                document.notes = tried
 
     def to_diagnostic(self, uri: str, document: OpenText, note: Note) -> types.Diagnostic:
         """A note as a diagnostic of the protocol."""
@@ -164,6 +178,10 @@ class Server(LanguageServer):
         return position.line, column
 
 
+def _with_unix_lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def serve(settings: Settings) -> None:
     """Serve on standard input and output until the editor ends the session."""
     orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
@@ -187,7 +205,13 @@ def _texts(ls: Server) -> None:
     @ls.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def changed(params: types.DidChangeTextDocumentParams) -> None:
         uri = params.text_document.uri
-        ls.set_text(uri, ls.workspace.get_text_document(uri).source, params.text_document.version)
+        ls.edit_text(uri, ls.workspace.get_text_document(uri).source, params.text_document.version)
+
+    @ls.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    def saved(params: types.DidSaveTextDocumentParams) -> None:
+        document = ls.open.get(params.text_document.uri)
+        if document is not None and is_compiled(document.path):
+            ls.set_text(params.text_document.uri, document.text, document.version)
 
     @ls.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: types.DidCloseTextDocumentParams) -> None:
@@ -332,8 +356,9 @@ def _actions(ls: Server) -> None:
 
 def _action(ls: Server, uri: str, document: OpenText, note: Note) -> types.CodeAction:
     codes = " and ".join(dict.fromkeys(" ".join(edit.text.split()).strip(" |;") for edit in note.edits))
+    corrects = any(edit.length for edit in note.edits)
     return types.CodeAction(
-        title=f"Insert {codes} ({note.code})",
+        title=f"Change to {codes}" if corrects else f"Insert {codes} ({note.code})",
         kind=types.CodeActionKind.QuickFix,
         diagnostics=[ls.to_diagnostic(uri, document, note)],
         edit=types.WorkspaceEdit(changes={uri: [_change(ls, document, edit) for edit in note.edits]}),
@@ -342,5 +367,5 @@ def _action(ls: Server, uri: str, document: OpenText, note: Note) -> types.CodeA
 
 
 def _change(ls: Server, document: OpenText, edit: Edit) -> types.TextEdit:
-    place = ls.to_range(Span("", edit.line, edit.column + 1, 1), document.text.split("\n")).start
-    return types.TextEdit(types.Range(place, place), edit.text)
+    found = ls.to_range(Span("", edit.line, edit.column + 1, edit.length), document.text.split("\n"))
+    return types.TextEdit(found, edit.text)

@@ -18,11 +18,12 @@ from mcheck.checking.run.pipes import HEADER, frame_message
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A text to check as the file at ``path``."""
+    """A text to check as the file at ``path``; ``tries``: with edits that take a compiler to confirm."""
 
     text: str
     path: str
     settings: Settings
+    tries: bool = False
 
 
 def pack_message(value: object) -> bytes:
@@ -61,10 +62,11 @@ def _prepare() -> None:
 
 def _answer(job: Job) -> object:
     from mcheck.base.errors import Span
-    from mcheck.tools.lsp.notes import Note, compute_notes
+    from mcheck.tools.lsp.note import Note
+    from mcheck.tools.lsp.notes import compute_notes
 
     try:
-        return compute_notes(job.text, job.path, job.settings)
+        return compute_notes(job.text, job.path, job.settings, tries=job.tries)
     except (MemoryError, RecursionError) as error:
         return (Note(span=Span(job.path, 1, 1), severity="information", message=type(error).__name__, code="unknown"),)
 

@@ -44,6 +44,7 @@ def test_a_ring_is_proved_for_every_number() -> None:
     assert not any("trip counts" in a for a in found.assumptions)
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_quotients_by_three_as_compilers_have_them() -> None:
     found = checked(ring(3, **DIVIDED))
     assert found.verdict == "proved", found.reason
@@ -56,6 +57,7 @@ def test_every_single_number_has_the_same_answer(rounds: int) -> None:
     assert checked(ring(), rounds).verdict == proved().verdict
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_tiles_with_rounds_of_their_own() -> None:
     """A loop in the loop: k goes on over the tiles, each of three rounds."""
     found = checked(ring(last="add.s32 %r10, %r10, 1; rem.u32 %r20, %r10, 3; setp.lt.s32 %p2, %r10, %r1;"))
@@ -65,12 +67,14 @@ def test_tiles_with_rounds_of_their_own() -> None:
 # --- what shows late ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_a_fence_that_is_missing_shows_with_the_smallest_number() -> None:
     found = checked(ring(fence=""))
     assert found.verdict == "finding"
     assert found.findings[0].message.endswith(", with rounds = 3")
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_a_counter_that_overflows_its_bits_is_found() -> None:
     """k & 31 is no multiple of three stages when it begins again."""
     late = ring(3, parity="and.b32 %r11, %r10, 31; div.u32 %r11, %r11, 3; and.b32 %r11, %r11, 1;")
@@ -99,7 +103,7 @@ LATE = {
 }
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=12)
 @pytest.mark.parametrize("kinds", LATE.values(), ids=LATE)
 def test_what_shows_beyond_the_numbers_that_are_tried_is_not_proved(kinds: dict[str, str]) -> None:
     found = checked(ring(**kinds))
@@ -117,8 +121,8 @@ def test_a_buffer_that_does_not_grow_with_the_rounds() -> None:
     assert all(f.message.endswith(", with rounds = 11") for f in found.findings)
 
 
-def test_engines_that_look_at_single_numbers() -> None:
-    found = ptx.check(ring(), LAUNCH, engine="explicit", timeout=1)
+def test_engines_that_look_at_single_numbers(all_tests: bool) -> None:
+    found = ptx.check(ring(), LAUNCH, engine="explicit", timeout=5 if all_tests else 1)
     assert found.verdict == "unknown"
 
 

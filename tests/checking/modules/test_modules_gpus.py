@@ -64,11 +64,13 @@ def test_gpus_have_the_numbers_of_the_file() -> None:
     assert {a.thread for f in found.findings for a in f.accesses} == {"gpu5.warp0[0]", "gpu2.warp0[0]"}
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_a_wait_that_nobody_ends() -> None:
     found = message(kernel("send", WRITE, width=1) + receive())
     assert [f.code for f in found.findings] == ["DEAD004"]
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_two_kernels_that_wait_for_each_other() -> None:
     first = kernel("send", *spin("%rd4"), signal("%rd1"), width=1)
     second = kernel("receive", *spin("%rd1"), signal("%rd4"), width=1)
@@ -142,6 +144,7 @@ def test_launches_of_different_shapes() -> None:
     assert {a.thread.partition(".")[0] for f in found.findings for a in f.accesses} == {"gpu0", "gpu1"}
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_multimem_is_not_followed_and_named() -> None:
     add = "multimem.red.release.sys.global.add.u32 [%rd4], 1;"
     found = checked(
@@ -165,6 +168,7 @@ def pairs(grid: int, **more: object) -> Result:
     return checked(module, *given, b=zeros, c=zeros)
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_ctas_that_wait_for_their_peers() -> None:
     """Of each GPU one CTA may be there, and not that for which one of the other GPU waits."""
     found = pairs(2)
@@ -174,6 +178,7 @@ def test_ctas_that_wait_for_their_peers() -> None:
     assert pairs(1).verdict == "proved"
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_large_grids_are_bounded() -> None:
     found = pairs(16, cooperative=True)
     assert (found.verdict, found.findings) == ("bounded", ())
@@ -189,6 +194,7 @@ def test_ctas_that_wait_for_nobody_end() -> None:
     assert (found.verdict, found.findings) == ("proved", ())
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_ctas_of_which_one_waits() -> None:
     """CTA 0 of GPU 1 waits for GPU 0, that waits for CTA 1, which need not be there before CTA 0 has ended."""
     which = ("setp.eq.u32 %p2, %r2, 1;", "@%p2 bra TELL;", *spin("%rd1"), "bra END;", "TELL:", signal("%rd4"), "END:")

@@ -72,6 +72,7 @@ def order(of: nx.DiGraph, one: tuple[str, int], other: tuple[str, int]) -> Order
     return Order.OPEN if nx.has_path(of, one, other) else Order.UNORDERED
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(("length", "most"), [(2, 64), (3, 512), (4, 300), (6, 100)])
 def test_chains(length: int, most: int) -> None:
     rng, seen = Random(length), set()

@@ -445,6 +445,7 @@ def test_launches_on_different_gpus() -> None:
 SPIN = ("LOOP:", "ld.acquire.sys.global.u32 %r4, [%rd1];", "setp.ne.u32 %p1, %r4, 1;", "@%p1 bra LOOP;")
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_a_wait_that_another_launch_may_end() -> None:
     module = kernel("set", "st.release.sys.global.u32 [%rd1], 1;", width=1) + kernel("await", *SPIN, width=1)
     one, zero = {"grid": 1}, {"init": {"hex": "00000000"}}
@@ -469,6 +470,7 @@ def test_what_earlier_launches_wrote_is_not_known() -> None:
     assert checked(module, launch("clear", "a", programmatic=False) | one, awaits, a=set_).verdict != "proved"
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_what_an_earlier_launch_may_have_written_is_not_known() -> None:
     """Whether the flag is set depends on data, so the launch behind it may find it set."""
     lines = ("ld.global.u32 %r4, [%rd5];", "setp.eq.u32 %p1, %r4, 7;", "@%p1 st.global.u32 [%rd1], 1;")

@@ -57,6 +57,7 @@ def about(text: str, seconds: float | None = None) -> Answer:
     return ask(program, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=seconds), "protocol")
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("parity", "fence", "smallest"),
     [
@@ -86,7 +87,7 @@ def test_the_smallest_number_is_named(
 @pytest.mark.parametrize(
     ("guard", "smallest"),
     [
-        ("k == 302", 303),
+        pytest.param("k == 302", 303, marks=pytest.mark.daily(one_of="heavy")),
         pytest.param("3*k == 3000", 1001, marks=pytest.mark.slow),
         pytest.param("k >= 1020", 1021, marks=pytest.mark.slow),
         pytest.param("k >> 8 == 3", 769, marks=pytest.mark.slow),
@@ -102,6 +103,7 @@ def test_an_error_in_a_late_round_is_found_and_all_smaller_numbers_are_proved(gu
     assert f"N = {smallest}, the smallest" in given.reason
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_numbers_before_a_late_change_are_proved_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(every_n, "OPERATIONS", 0)
     asked: list[int] = []
@@ -210,6 +212,7 @@ def test_what_is_for_review_is_so_for_every_number() -> None:
     assert given.reason.startswith("for every number of rounds from 0 on")
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_errors_that_are_left_out_end_no_search() -> None:
     program = parse(RING.format(parity="((k + S*(k >= 9))/S)%2", fence=""), "any.litmus", every=True)
     without = Question(about=Completeness.FINDINGS, thorough=True, excused=lambda f: f.code == "RACE006")
@@ -309,6 +312,7 @@ def test_what_takes_long_is_not_followed_by_what_takes_longer(monkeypatch: pytes
     assert "N = 0 to 8, 12, 18" in (given.reason or "")
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(("condition", "number"), [("k == 2000", 2001), ("N == 2000", 2000), ("k >= 2003", 2004)])
 def test_a_number_at_which_something_turns_is_looked_at(
     condition: str, number: int, monkeypatch: pytest.MonkeyPatch

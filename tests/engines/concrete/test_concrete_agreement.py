@@ -63,7 +63,9 @@ def test_suites(suite: str, enumerated: Callable[[Path], Answer]) -> None:
     assert count > len(files) / 4
 
 
-def test_random_programs() -> None:
-    programs = [litmus.parse(random_program(Random(k)), "random.litmus") for k in range(150)]
+@pytest.mark.daily
+@pytest.mark.parametrize("part", range(4))
+def test_random_programs(part: int) -> None:
+    programs = [litmus.parse(random_program(Random(k)), "random.litmus") for k in range(part, 150, 4)]
     answers = [answer(program, model_of(program.model or "ptx-9.0"), timeout=20) for program in programs]
-    assert sum(map(compared, programs, answers, repeat(range(3)))) > 40
+    assert sum(map(compared, programs, answers, repeat(range(3)))) > 10

@@ -189,9 +189,10 @@ PROGRAMS = {
         {2},
     ),
 }
+WIDE = {"32 lanes at a barrier"}
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in WIDE else ()) for n in PROGRAMS])
 def test_the_states_are(name: str) -> None:
     code, label, expected = PROGRAMS[name]
     found = ask(f"{{ {DECLARATIONS} }}\n{code}\nexists ({label} == 0)\n", findings=False)

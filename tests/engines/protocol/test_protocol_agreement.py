@@ -25,13 +25,14 @@ ALONGSIDE = {
 }
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=12)
 @pytest.mark.parametrize("suite", sorted(p.name for p in LITMUS.iterdir() if p.is_dir() and any(p.rglob("*.litmus"))))
-def test_the_suites_hold(suite: str) -> None:
-    wrong, answered = [], 0
+def test_the_suites_hold(suite: str, all_tests: bool) -> None:
+    wrong, answered, timeout = [], 0, 8 if all_tests else 2
     for path in sorted((LITMUS / suite).rglob("*.litmus")):
         test = load(str(path))
-        found = check(test, load_model(test.model or "ptx-9.0"), timeout=8)
+        with processor_time():
+            found = check(test, load_model(test.model or "ptx-9.0"), timeout=timeout)
         answered += found.verdict != "unknown"
         if found.verdict != "unknown" and not kinds_hold(test.expectation.kinds, found.findings):
             wrong.append(f"{path.name}: {[f.code for f in found.findings]}")
@@ -52,19 +53,19 @@ def test_the_catalogue(entry: Entry) -> None:
 
 @pytest.mark.daily
 @pytest.mark.parametrize("first", range(3))
-def test_random_programs(first: int) -> None:
+def test_random_programs(first: int, all_tests: bool) -> None:
     """The engines find the same kinds: races, undefined behaviour and deadlocks, for review or worse.
 
     They may differ in the code of a race between generic accesses: that a scope was too narrow (RACE010) shows only in
     executions in which the release is observed, and a read whose value decides nothing is followed as one that
     observes none.
     """
-    compared = 0
+    compared, timeout = 0, 4 if all_tests else 1
     for k in range(first, 80, 3):
         test = parse(themed(Random(f"1:{k}")).text(), f"random-{k}")
         model = load_model(test.model or "ptx-9.0")
         with processor_time():
-            here, there = (engine_findings(engine, test, model, timeout=1) for engine in ("protocol", "explicit"))
+            here, there = (engine_findings(engine, test, model, timeout=timeout) for engine in ("protocol", "explicit"))
         if here.complete and there.complete:
             compared += 1
             assert here.kinds == there.kinds, (k, here.codes, there.codes)

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from mcheck.answers.result import Answer
+from mcheck.base.reasons import Cause
 from mcheck.cat import load_model
 from mcheck.engines.protocol.exploration import check
 from mcheck.engines.protocol.passes import passes_without
@@ -50,6 +51,86 @@ def test_a_read_between_two_releases_is_found() -> None:
     assert one.verdict == "finding"
 
 
+def test_the_first_releases_of_a_cluster_commute_with_later_ones() -> None:
+    """Whoever releases a stage for the second time does not know that a slow one has left the first barrier."""
+    few, many = (answered(cluster(n, 2, before=(READS, READS), primed=True)) for n in (4, 12))
+    assert (few.verdict, many.verdict) == ("proved", "proved")
+    assert many.executions <= few.executions + 2
+
+
+def test_the_last_wait_for_a_stage_knows_all_its_releases() -> None:
+    """No barrier is behind the rounds, but nobody leaves before all have released all stages."""
+    few, many = (answered(cluster(n, 2, before=(READS, READS), drained=True, last="")) for n in (4, 12))
+    assert (few.verdict, many.verdict) == ("proved", "proved")
+    assert many.executions <= few.executions + 2
+
+
+WARPGROUPS = """PTX warpgroups
+target sm_90a
+const S = 2, N = ROUNDS;
+{
+  .global .align 128 .b8 gA[64], gB[64];
+  .shared .align 128 .b8 a[S][64], b[S][64];
+  .shared .align 8 .b64 full[S], empty[S];
+}
+math@cluster 0, cta 0..2, warp 0..4 {
+  .reg .b32 d0;
+  barrier.cluster.arrive.relaxed.aligned;
+  barrier.cluster.wait.acquire.aligned;
+  for k in 0..N {
+    await mbarrier.try_wait.parity.shared::cta.b64 [full[k%S]], (k/S)%2;
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {d0}, [a[k%S], 64], [b[k%S], 64], 1, 1, 1;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+    bar.warp.sync 0xffffffff;
+    if (%laneid < 2) { mbarrier.arrive.release.cluster.shared::cluster.b64 _, [empty[k%S]@(%laneid)]; }
+  }
+}
+tma@cluster 0, cta 0..2, warp 4, lane 0 {
+  for i in 0..S {
+    mbarrier.init.shared::cta.b64 [full[i]], 1;
+    mbarrier.init.shared::cta.b64 [empty[i]], 8;
+  }
+  fence.mbarrier_init.release.cluster;
+  barrier.cluster.arrive.relaxed;
+  barrier.cluster.wait.acquire;
+  for k in 0..N+S {
+    await mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 [empty[k%S]], ((k/S)%2)^1;
+    if (k < N) {
+      if (%cluster_ctarank == 0) {
+        cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+          [a[k%S]], [gA], 64, [full[k%S]], 3;
+      }
+      cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [b[k%S]], [gB], 64, [full[k%S]];
+      mbarrier.arrive.expect_tx.shared::cta.b64 _, [full[k%S]], 128;
+    }
+  }
+}
+"""
+
+
+def test_releases_by_lanes_are_answered_from_one_execution() -> None:
+    """A warp waits for the wgmma of the others, which orders no memory, so an arrival may take effect late: the answer
+    is bounded. Other orders of the steps have nothing to add to that.
+    """
+    few, many = (answered(WARPGROUPS.replace("ROUNDS", str(n))) for n in (3, 5))
+    assert many.executions <= few.executions + 2
+    assert [few.verdict, few.reasons] == [many.verdict, many.reasons]
+    assert few.verdict == "bounded"
+    assert few.reasons[0].cause == Cause.INTERLEAVINGS
+    assert "may take effect after" in few.reasons[0].what
+
+
+@pytest.mark.parametrize("among", ["st.shared.u32 [own[k]], 1;", "ld.shared.u32 r0, [own[k]];"])
+def test_an_access_between_the_first_releases_is_found(among: str) -> None:
+    """The stage is filled once the quick consumer has released it twice, while the slow one still uses it."""
+    text = cluster(3, 2, before=(READS, READS), primed=True, while_priming=("", among))
+    one, every = answered(text), answered(text, "commuting-arrivals")
+    assert told(one) == told(every)
+    assert one.verdict == "finding"
+
+
 def drawn(seed: int) -> str:
     """A cluster with something changed, mostly in one CTA only."""
     rng = random.Random(seed)
@@ -66,6 +147,13 @@ def drawn(seed: int) -> str:
             case 3:
                 rank = 1 - rank
     relaxed = rng.randrange(6)
+    more = random.Random(seed + 1000)
+    primed, drained = more.random() < 0.5, more.random() < 0.5
+    while_priming = ["", ""]
+    if more.random() < 0.3:
+        while_priming[rank] = more.choice(
+            ["st.shared.u32 [own[k]], 1;", "ld.shared.u32 r0, [both[k]];", "fence.proxy.async;"]
+        )
     return cluster(
         rng.choice([2, 3, 4]),
         rng.choice([1, 2]),
@@ -75,11 +163,15 @@ def drawn(seed: int) -> str:
         sem="relaxed" if relaxed == 0 else "release",
         wait="relaxed" if relaxed == 1 else "acquire",
         fence="" if relaxed == 2 else "fence.proxy.async;",
+        primed=primed,
+        by_lanes=more.random() < 0.3,
+        drained=drained,
+        while_priming=(while_priming[0], while_priming[1]),
         last="" if relaxed == 3 else "barrier.cluster.arrive.release; barrier.cluster.wait.acquire;",
     )
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(12))
 def test_clusters_that_differ_a_little_are_answered_alike(seed: int) -> None:
     """With the reduction and without it; what is proved with it has no finding without it."""
     text = drawn(seed)

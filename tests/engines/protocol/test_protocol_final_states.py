@@ -232,13 +232,14 @@ def test_load_buffering_through_what_orders_no_memory(text: str, states_of_all: 
 
 @pytest.mark.daily
 @pytest.mark.parametrize("first", range(0, 20, 5))
-def test_the_suites(first: int, enumerated: Callable[[Path], Answer]) -> None:
+def test_the_suites(first: int, all_tests: bool, enumerated: Callable[[Path], Answer]) -> None:
     """Every fifth test: ``python -m benchmarks.agreement litmus`` compares all, and Z3 as well."""
-    compared = 0
+    compared, timeout = 0, 5 if all_tests else 1
     for path in sorted(p for p in LITMUS.rglob("*.litmus") if "kernels" not in p.parts)[first::20]:
         test = load(str(path))
         model = load_model(test.model or "ptx-9.0")
-        given = answer(test, model, timeout=5)
+        with processor_time():
+            given = answer(test, model, timeout=timeout)
         if not given.complete or not given.outcomes or given.undefined:
             continue
         there = enumerated(path)
@@ -248,33 +249,31 @@ def test_the_suites(first: int, enumerated: Callable[[Path], Answer]) -> None:
     assert compared > 15
 
 
-COMPARED = 3
+PARTS = 12
 
 
-@pytest.mark.daily
-@pytest.mark.parametrize("part", range(4))
-def test_random_programs(part: int) -> None:
+@pytest.mark.daily(days=12)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_random_programs(part: int, all_tests: bool) -> None:
     """The same states, wherever the protocol engine says that it has them all; none too many where it does not."""
-    compared = 0
-    for k in (1184 + part, *range(part, 1000, 4)):  # 1184 needs an order that findings do not
-        if compared == COMPARED:
-            break
+    timeout = 5 if all_tests else 1
+    for k in (1184 + part, *range(part, 1000, PARTS)):  # 1184 needs an order that findings do not
         name = f"states:{k}"
         test = parse(themed(Random(name)).text(), name)
         model = load_model(test.model or "ptx-9.0")
         with processor_time():
-            given = answer(test, model, timeout=1)
+            given = answer(test, model, timeout=timeout)
         if given.undefined or not given.outcomes:
             continue
         with processor_time():
-            there = enumerate_all(test, model, timeout=1)
+            there = enumerate_all(test, model, timeout=timeout)
         if there.undefined or not there.complete:
             continue
         assert states(given) <= states(there), name
         if given.complete:
-            compared += 1
             assert states(given) == states(there), name
-    assert compared == COMPARED
+            return
+    pytest.fail("of no program are all states known")
 
 
 @pytest.mark.parametrize("where", ["[s]", "[r1]"])

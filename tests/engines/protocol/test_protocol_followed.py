@@ -67,7 +67,7 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=12)
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_found(name: str) -> None:
     text, code = WRONG[name]
@@ -132,17 +132,19 @@ def test_shipped_models_say_what_has_been_overwritten() -> None:
 
 @pytest.mark.daily(one_of="random programs")
 @pytest.mark.parametrize("first", range(0, 120, 15))
-def test_what_is_left_out_at_once_would_be_refused(first: int) -> None:
+def test_what_is_left_out_at_once_would_be_refused(first: int, all_tests: bool) -> None:
     """Executions, findings and states are those of trying every write and every place."""
     texts = [themed(Random(f"followed:{k}")).text() for k in range(first, first + 15)]
     tests = [parse(text, "random.litmus") for text in texts]
+
+    timeout = 5 if all_tests else 1
 
     def answers(*without: str) -> list[object]:
         passes, found = passes_without(without), list[object]()
         for test in tests:
             with processor_time():
-                given = check(test, MODEL, timeout=5, passes=passes)
-                states = answer(test, MODEL, timeout=5, passes=passes)
+                given = check(test, MODEL, timeout=timeout, passes=passes)
+                states = answer(test, MODEL, timeout=timeout, passes=passes)
             complete = given.verdict != "unknown" and states.verdict != "unknown"
             found.append((given.verdict, {f.code for f in given.findings}, given.executions, states.outcomes)
                          if complete else None)  # fmt: skip

@@ -47,6 +47,7 @@ def test_a_sound_ring_is_proved_in_one_execution(stages: int, rounds: int) -> No
     assert (found.verdict, found.executions, found.findings) == ("proved", 1, ())
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_single_fault_is_found(name: str) -> None:
     changes, codes = FAULTS[name]

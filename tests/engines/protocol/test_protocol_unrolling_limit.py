@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from mcheck.base.budget import processor_time
 from mcheck.cat import load_model
 from mcheck.engines.protocol.execution.unrolling_limit import MAX_ENDLESS_ITERATIONS, MAX_ITERATIONS, max_iterations
 from mcheck.engines.protocol.exploration import check
@@ -62,6 +63,7 @@ L:
 
 def test_what_ran_when_the_time_was_over() -> None:
     """The register tells the rounds apart, so that nothing repeats, and nothing but the time ends them."""
-    found = check(parse(READING, "loop.litmus"), load_model("ptx-9.0"), timeout=0.5)
+    with processor_time():
+        found = check(parse(READING, "loop.litmus"), load_model("ptx-9.0"), timeout=0.5)
     assert found.verdict == "unknown"
     assert re.search(r"^no answer within 0.5 s; P is in iteration \d{3,} of the loop at line 5$", found.reason or "")

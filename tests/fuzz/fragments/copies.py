@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.fuzz.body import Body
 from tests.fuzz.fragments.mbarriers import published, waiting
+from tests.fuzz.strong_copies import sometimes_strong
 
 
 def cp_async(b: Body) -> None:
@@ -51,7 +52,8 @@ def bulk_load(b: Body) -> None:
         b.say(f"st.shared.u32 [s[0]], {b.value()};", "fence.proxy.async.shared::cta;")
     announced = b.random.choices((16, 32), (9, 1))[0]
     b.say(f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], {announced};")
-    b.say("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [s], [src], 16, [bar];")
+    copy = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [s], [src], 16, [bar];"
+    b.say(sometimes_strong(b.random, copy))
     b.accesses += 5
     if b.chance(0.8):
         waiting(b)
@@ -67,11 +69,17 @@ def bulk_store(b: Body) -> None:
     b.say(f"st.shared.u32 [s[0]], {b.value()};", "fence.proxy.async.shared::cta;")
     reducing = b.chance(0.3)
     name = "cp.reduce.async.bulk" if reducing else "cp.async.bulk"
-    b.say(f"{name}.global.shared::cta.bulk_group{'.add.u32' if reducing else ''} [out], [s], 16;")
+    copy = f"{name}.global.shared::cta.bulk_group{'.add.u32' if reducing else ''} [out], [s], 16;"
+    b.say(sometimes_strong(b.random, copy))
     b.say("cp.async.bulk.commit_group;")
     b.say(
         b.random.choice(
-            ("cp.async.bulk.wait_group 0;", "cp.async.bulk.wait_group 0;", "cp.async.bulk.wait_group.read 0;")
+            (
+                *("cp.async.bulk.wait_group 0;",) * 3,
+                "cp.async.bulk.wait_group.read 0;",
+                "cp.async.bulk.wait_group.read 0;",
+                "cp.async.bulk.wait_group.sync_restrict::proxy::async 0;",
+            )
         )
     )
     b.accesses += 5

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tests.fuzz.scenes.handing import arrive, wait
 from tests.fuzz.scenes.scene import Actor, Bar, Scene
+from tests.fuzz.strong_copies import sometimes_strong
 
 COMPLETE = "mbarrier::complete_tx::bytes"
 
@@ -117,10 +118,11 @@ def fill(s: Scene, a: Actor, p: Place) -> Done:
     elif s.near == "cluster" and s.chance(0.3):
         s.use("g")
         form, mask = f"{COMPLETE}.multicast::cluster", 1 << p.cta
-        a.once(f"cp.async.bulk.shared::cluster.global.{form} [{p.name}], [g], 16, [{bar.name}], {mask};")
+        copy = f"cp.async.bulk.shared::cluster.global.{form} [{p.name}], [g], 16, [{bar.name}], {mask};"
+        a.once(sometimes_strong(s.random, copy))
     else:
         s.use("g")
-        a.once(f"cp.async.bulk.{space}.global.{COMPLETE} {to}, [g], 16, {signal};")
+        a.once(sometimes_strong(s.random, f"cp.async.bulk.{space}.global.{COMPLETE} {to}, [g], 16, {signal};"))
     return Done("async", bar)
 
 
@@ -140,7 +142,8 @@ def across(s: Scene, a: Actor, p: Place) -> Done:
     announce(s, a, bar)
     a.once("st.shared.u32 [t[0]], 4;", "fence.proxy.async.shared::cta;")
     name, kind = ("cp.reduce", ".add.u32") if s.chance(0.3) else ("cp", "")
-    a.once(f"{name}.async.bulk.shared::cluster.shared::cta.{COMPLETE}{kind} {to}, [t], 16, [{bar.name}@{p.cta}];")
+    copy = f"{name}.async.bulk.shared::cluster.shared::cta.{COMPLETE}{kind} {to}, [t], 16, [{bar.name}@{p.cta}];"
+    a.once(sometimes_strong(s.random, copy))
     return Done("async", bar)
 
 
@@ -184,7 +187,8 @@ def drain(s: Scene, a: Actor, p: Place) -> Done:
     else:
         s.use(out)
         name, kind = ("cp.reduce", ".add.u32") if reducing else ("cp", "")
-        line = f"{name}.async.bulk.global.shared::cta.bulk_group{kind} [{out}], [{source.name}], 16;"
+        copy = f"{name}.async.bulk.global.shared::cta.bulk_group{kind} [{out}], [{source.name}], 16;"
+        line = sometimes_strong(s.random, copy)
     read = ".read" if p.cta is not None and s.chance(0.6) else ""
     a.once(line, "cp.async.bulk.commit_group;", f"cp.async.bulk.wait_group{read} 0;")
     return Done("async")
@@ -199,7 +203,8 @@ def taken(s: Scene, a: Actor, p: Place) -> Done:
         s.use(f"{p.name}m")
         a.once(f"cp.async.bulk.tensor.1d.shared::cta.global.tile.{COMPLETE} [t], [{p.name}m, {{0}}], [{bar.name}];")
     else:
-        a.once(f"cp.async.bulk.shared::cta.global.{COMPLETE} [t], [{p.name}], 16, [{bar.name}];")
+        copy = f"cp.async.bulk.shared::cta.global.{COMPLETE} [t], [{p.name}], 16, [{bar.name}];"
+        a.once(sometimes_strong(s.random, copy))
     wait(s, a, bar, False)
     return Done("async")
 

@@ -88,9 +88,9 @@ ANSWERS = {
 
 @pytest.mark.parametrize("name", OPEN)
 def test_what_one_cluster_does_not_show_is_answered_by_others_or_bounded(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, all_tests: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if name == "sums that are read":
+    if name == "sums that are read" and not all_tests:
         monkeypatch.setattr(cluster_groups, "GROUP_SECONDS", 1.0)  # two clusters have too many executions
     body, why, size = OPEN[name]
     found = checked(body, size=size, grid=20)

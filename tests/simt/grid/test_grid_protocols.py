@@ -48,7 +48,7 @@ def test_a_grid_has_the_errors_of_its_threads(seed: int) -> None:
     assert not found.what, report(found)
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=12)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_launches_on_two_gpus_have_the_errors_of_their_threads(seed: int) -> None:
     found = compare(generate(Random(seed), gpus=2))
@@ -70,12 +70,14 @@ def test_both_forms_of_a_program_are_answered(sem: str, verdict: Verdict) -> Non
     assert found.judge.kinds == ({"race"} if verdict == Verdict.FINDING else frozenset())
 
 
+@pytest.mark.daily(one_of="promises")
 def test_an_answer_about_another_program_is_a_contradiction() -> None:
     right, wrong = handed_over("release"), handed_over("relaxed")
     assert contradict(check_module(right), judge_threads(wrong.draft)) == "missed"
     assert contradict(check_module(wrong), judge_threads(right.draft)) == "invented"
 
 
+@pytest.mark.daily(one_of="promises")
 def test_what_is_said_of_ctas_that_are_not_resident_is_compared() -> None:
     waits = make_grid(
         [("await ld.acquire.gpu.global.u32 r0, [x] == 1;",), ("st.release.gpu.global.u32 [x], 1;",)],
@@ -93,6 +95,7 @@ def test_what_is_said_of_ctas_that_are_not_resident_is_compared() -> None:
     assert contradict_residency(handed_over("release"), found.module) == "invented: not resident"
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(("first", "kinds"), [("st.global.u32 [d], 1;", frozenset({"race"})), ("", frozenset())])
 def test_blocks_and_waits_are_the_same_in_both_forms(first: str, kinds: frozenset[str]) -> None:
     found = compare(make_grid([(first, *BLOCKS[1:]) if first else BLOCKS[1:], BLOCKS], 1, cooperative=True), 30.0)

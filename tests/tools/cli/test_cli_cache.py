@@ -161,6 +161,7 @@ def test_a_file_that_is_edited_meanwhile(
     assert len(calls) == 1, "the answer was about the new text and is not kept under the old one"
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_pages_are_kept(mcheck: Callable, litmus: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = litmus("a")
     cache = tmp_path / "cache"
@@ -395,6 +396,7 @@ def test_the_command(mcheck: Callable, litmus: Callable, cache: Path) -> None:
     assert ": 0 answers, 0.0 KiB, 2 removed" in mcheck("cache", cache, "--clear").out
 
 
-def test_many_processes(tmp_path: Path) -> None:
+@pytest.mark.daily(one_of="heavy")
+def test_many_processes(tmp_path: Path, all_tests: bool) -> None:
     """The benchmark's crowd, for a moment."""
-    assert crowd(tmp_path, processes=3, seconds=1.0) == []
+    assert crowd(tmp_path, processes=3, seconds=2.0 if all_tests else 1.0) == []

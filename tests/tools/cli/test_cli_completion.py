@@ -32,7 +32,7 @@ def test_commands_are_completed() -> None:
 
 
 def test_models_are_completed() -> None:
-    assert complete("mcheck run --model ptx-9", 3) == ["ptx-9.0", "ptx-9.3"]
+    assert complete("mcheck run --model ptx-9", 3) == ["ptx-9.0", "ptx-9.3", "ptx-9.5"]
 
 
 @pytest.mark.parametrize("command", ["run", "outcomes", "doc", "compare"])

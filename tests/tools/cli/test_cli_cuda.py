@@ -224,18 +224,28 @@ int main(int argc, char **argv) {
 """
 
 
-@pytest.fixture
-def host(kernel: Path) -> str:
-    """A program that launches the kernel of ``k.cu``; its runtime is that of the recorder."""
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a program that launches the kernel of ``k.cu``; its runtime is that of the recorder."""
     from mcheck.integrations.cuda import build
 
-    build("libhost.so")
-    Path("host.c").write_text(HOST, encoding="utf-8")
-    subprocess.run(["cc", "-o", "host", "host.c", "./libhost.so"], check=True)
+    folder = tmp_path_factory.mktemp("host")
+    build(folder / "libhost.so")
+    (folder / "host.c").write_text(HOST, encoding="utf-8")
+    subprocess.run(["cc", "-o", "host", "host.c", "./libhost.so"], check=True, cwd=folder)
+    return folder
+
+
+@pytest.fixture
+def host(kernel: Path, built: Path) -> str:
+    """The program, in the folder of the test."""
+    for name in ("host", "libhost.so"):
+        shutil.copy2(built / name, name)
     return "./host"
 
 
 @compiled
+@pytest.mark.daily(one_of="a program")
 def test_the_launches_of_a_program(kernel: Path, host: str, mcheck: Mcheck) -> None:
     done = mcheck("check", kernel, "--format", "json", "--", host, "one")
     assert done.status == 1, done.err
@@ -246,6 +256,7 @@ def test_the_launches_of_a_program(kernel: Path, host: str, mcheck: Mcheck) -> N
 
 
 @compiled
+@pytest.mark.daily(one_of="a program")
 def test_a_program_that_fails_later_counts_up_to_there(kernel: Path, host: str, mcheck: Mcheck) -> None:
     done = mcheck("check", kernel, "--", host, "one", "two")
     assert done.status == 1
@@ -253,6 +264,7 @@ def test_a_program_that_fails_later_counts_up_to_there(kernel: Path, host: str, 
 
 
 @compiled
+@pytest.mark.daily(one_of="a program")
 def test_a_program_that_launches_nothing_of_the_source(kernel: Path, host: str, mcheck: Mcheck) -> None:
     done = mcheck("check", kernel, "--", host, "one", "two", "three")
     assert done.status == 2
@@ -264,6 +276,7 @@ def test_a_program_that_launches_nothing_of_the_source(kernel: Path, host: str, 
 
 
 @compiled
+@pytest.mark.daily(one_of="a program")
 def test_a_module_and_a_program(kernel: Path, host: str, mcheck: Mcheck) -> None:
     Path("m.ptx").write_text(PTX, encoding="utf-8")
     assert checked(mcheck, "m.ptx", "--", host, "one")["path"] == "m.ptx"

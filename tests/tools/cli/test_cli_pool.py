@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from mcheck.answers.result import Answer
+from mcheck.base.progress import EVERY, Level, note
 from mcheck.base.reasons import Cause, Reason
 from mcheck.checking.backends import Backend
 from mcheck.checking.cache.database import open_store
@@ -90,6 +91,23 @@ def test_a_test_that_ignores_its_time_is_stopped(jobs: int) -> None:
     assert results[2].seconds < 1.2, "no limit is overrun by more than a second"
     assert [result.verdict for result in results] == ["pass", "pass", "unknown", "pass", "pass"]
     assert results[2].reason == "no answer within 0.2 s"
+
+
+@needs_fork
+def test_a_test_that_is_stopped_says_how_far_it_came() -> None:
+    def task(case: Case, settings: Settings) -> Result:
+        if case.path == "1.litmus":
+            note(Level.LAUNCH, "launch 2 of 3")
+            note(Level.LOOP, "P is in iteration 40 of the loop at line 7")
+            time.sleep(EVERY)
+            note(Level.EXECUTIONS, "3 executions explored")
+            time.sleep(60)
+        return slower_first(case, settings)
+
+    results = list(run_cases(CASES[:3], Settings(timeout=1), 1, task, crashed_result))
+    came = "launch 2 of 3, P is in iteration 40 of the loop at line 7, 3 executions explored"
+    assert results[1].reason == f"no answer within 1 s; by then: {came}"
+    assert results[2].reason is None
 
 
 @needs_fork

@@ -8,6 +8,8 @@ import re
 from io import StringIO
 from pathlib import Path
 
+import pytest
+
 from mcheck.report.progress import SearchProgress
 from mcheck.tools.cli.main import main
 
@@ -28,6 +30,7 @@ def test_json_lists_them(capsys) -> None:
     assert set(first) == {"name", "size", "edges", "verdict", "axiom", "codes", "reason", "path"}
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_reductions_of_two_gpus_tell_9_0_from_9_3(capsys) -> None:
     assert main(["generate", "--edges", "reduce", "--size", "4", "--differs", "ptx-9.0", "ptx-9.3"]) == 0
     out = capsys.readouterr().out
@@ -43,6 +46,7 @@ def test_the_smallest_differences_are_found_without_an_alphabet(capsys) -> None:
     assert all(test["verdicts"] == {"ptx-7.5": "pass", "ptx-9.0": test["verdict"]} for test in document["tests"])
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_a_model_that_flags_nothing_does_not_differ_by_findings(capsys) -> None:
     """ptx-7.5 tells no races, and its verdicts of classic shapes are those of 9.0; sc forbids more."""
     classic = ["generate", "--edges", "scopes", "--every", "1500"]
@@ -60,6 +64,7 @@ class Terminal(StringIO):
         return True
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_a_long_search_says_how_far_it_is(capsys, monkeypatch) -> None:
     """On standard error, and seldom where that is a file; the report is the same."""
     search = ["generate", "--edges", "families", "--size", "4", "--differs", "ptx-9.0", "ptx-9.3"]
@@ -88,6 +93,7 @@ def test_news_make_room_on_a_terminal(monkeypatch) -> None:
     assert stream.getvalue() == "\r\x1b[Kone\r\x1b[Ktwo\r\x1b[K"
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_a_search_goes_on_to_larger_tests(capsys, tmp_path: Path, monkeypatch) -> None:
     """No cycle of two or three edges over the small alphabets tells 9.0 from 9.3, reductions of two GPUs do."""
     monkeypatch.setattr("mcheck.tools.generate.choose.names", lambda: ["families", "reduce"])

@@ -19,7 +19,8 @@ pytest.importorskip("pygls", reason="pygls is not installed: pip install '.[lsp]
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
-from mcheck.base.errors import Span
+from mcheck.base.errors import InputError, Span
+from mcheck.frontend.cuda.nvcc import find_compiler
 from mcheck.tools.lsp.definition import find_definition
 from mcheck.tools.lsp.symbols import find_symbols
 
@@ -295,3 +296,103 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+async def actions(client: Editor, uri: str, found: types.Diagnostic) -> list[types.CodeAction]:
+    document, context = types.TextDocumentIdentifier(uri), types.CodeActionContext(diagnostics=[found])
+    return await client.text_document_code_action_async(types.CodeActionParams(document, found.range, context))
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong", "title"),
+    [
+        ("x.litmus", "st.shared", "st.shered", "Change to shared"),
+        ("x.litmus", "[buf], 1", "[bof], 1", "Change to buf"),
+        ("x.litmus", "expect clean", "expect claen", "Change to clean"),
+        ("x.litmus", "mbarrier.init", "mbarier.init", "Change to mbarrier"),
+        ("x.cat", "fr as X", "frr as X", "Change to fr"),
+    ],
+)
+def test_a_misspelt_word_is_corrected_by_an_action(name: str, right: str, wrong: str, title: str) -> None:
+    text = REFILL if name.endswith(".litmus") else "let a = po\nacyclic a | fr as X\n"
+    uri = f"file:///somewhere/{name}"
+
+    async def scenario(client: Editor) -> None:
+        client.shows(text.replace(right, wrong), 1, uri)
+        error = next(d for d in await client.diagnostics() if "did you mean" in d.message)
+        (action,) = await actions(client, uri, error)
+        assert action.title == title
+        (edit,) = action.edit.changes[uri]
+        lines = text.replace(right, wrong).split("\n")
+        start, end = edit.range.start, edit.range.end
+        assert start.line == end.line
+        line = lines[start.line]
+        lines[start.line] = line[: start.character] + edit.new_text + line[end.character :]
+        assert "\n".join(lines) == text
+
+    talk(scenario)
+
+
+RING_LAUNCH = """{"entry": "ring", "grid": 1, "block": 128,
+ "params": {"in": {"buffer": 16384}, "out": {"buffer": 512}, "tiles": 8}}"""
+CUDA = re.search(r"```cpp title=ring.cu\n(.*?)```", README, re.DOTALL)[1]
+
+
+def test_a_cuda_source_is_checked_where_it_lies_and_mended(tmp_path: Path) -> None:
+    try:
+        find_compiler()
+    except InputError:
+        pytest.skip("no nvcc")
+    path = tmp_path / "ring.cu"
+    path.write_text(CUDA)
+    uri = path.as_uri()
+
+    async def scenario(client: Editor) -> None:
+        client.shows(CUDA, 1, uri)
+        (bare,) = await client.diagnostics()
+        assert (bare.code, bare.severity) == ("launch", types.DiagnosticSeverity.Hint)
+        (tmp_path / "ring.launch.json").write_text(RING_LAUNCH)
+        save = types.DidSaveTextDocumentParams(types.TextDocumentIdentifier(uri))
+        client.text_document_did_save(save)
+        (race,) = await client.diagnostics()
+        assert (race.code, race.range.start.line) == ("RACE003", line_of(CUDA, "sum += buf"))
+        (second,) = race.related_information
+        assert (second.location.uri, second.location.range.start.line) == (uri, line_of(CUDA, "if (k + 1"))
+        assert "__syncthreads()" in race.message
+        found: list[types.CodeAction] = []
+        while not found:
+            await asyncio.sleep(0.5)
+            found = await actions(client, uri, race)
+        assert found[0].title == "Insert __syncthreads() (RACE003)"
+        mended = changed(CUDA, found[0].edit.changes[uri])
+        assert "{\n    __syncthreads();\n    if (k + 1" in mended
+        client.types(mended, 2, uri)
+        path.write_text(mended)
+        client.text_document_did_save(save)
+        assert await client.diagnostics(2) == []
+
+    talk(scenario, "--timeout", "60")
+
+
+def test_a_python_source_has_the_findings_of_the_modules_beside_it(tmp_path: Path) -> None:
+    text = (ROOT / "tests" / "simt" / "hand_over.ptx").read_text(encoding="utf-8")
+    path = tmp_path / "hand_over.py"
+    racy = text.replace("\tfence.proxy.async.shared::cta;\n", "").replace("hand_over.cu", str(path))
+    (tmp_path / "kept").mkdir()
+    for name in ("one", "two"):  # of two compilations
+        (tmp_path / "kept" / f"{name}.ptx").write_text(racy)
+        launch = '{"grid": 1, "params": {"rows": 1, "out": {"buffer": 256}}}'
+        (tmp_path / "kept" / f"{name}.json").write_text(launch)
+    source = "\n".join(f"line_{number} = {number}" for number in range(1, 20))
+    path.write_text(source)
+    (tmp_path / "other.py").write_text(source)
+
+    async def scenario(client: Editor) -> None:
+        client.shows(source, 1, path.as_uri())
+        (race,) = await client.diagnostics()
+        assert (race.code, race.severity) == ("RACE004", types.DiagnosticSeverity.Error)
+        assert race.range.start.line == 8
+        client.shows(source, 1, (tmp_path / "other.py").as_uri())
+        assert await client.diagnostics() == []
+
+    talk(scenario, "--timeout", "60")

@@ -13,7 +13,7 @@ from mcheck.cat import load_model
 from mcheck.cat.algebra.compiled_models import once_per_tape, tape_of
 from mcheck.cat.algebra.tape import Axiom, Tape
 
-SHIPPED = ("ptx-9.0", "ptx-9.3")
+SHIPPED = ("ptx-9.0", "ptx-9.3", "ptx-9.5")
 OLDER = ("ptx-7.5", "ptx-6.0", "sc")
 """Older shipped models, with fewer axioms."""
 NO_ORDERS = frozenset(("Atomicity", "SingleCopyRead", "SingleCopyWrite", "Mbarrier", "Rounds", "NoThinAir"))

@@ -197,6 +197,8 @@ class Machine:
         self.tokens: set[tuple[int, int]] = set()
         self.not_followed: str | None = None
         """What the engine could not follow, if anything: all executions are in doubt then."""
+        self.findings_left_open: int | None = None
+        """How many problems were found before strong copies may have ordered what comes behind them, if they may."""
         self.completed_barriers: list[tuple[tuple[object, ...], tuple[SyncOperation, ...]]] = []
         """The completed generations of barriers with a count: which barrier, and the arrivals."""
         self.ambiguous_arrivals = False
@@ -250,6 +252,7 @@ class Machine:
         return [
             Emitter(
                 self.program, self.program.threads[t], self.setup.semantics, _MapReader(self), meets=False,
+                strong_copies=False,
                 layout=self.setup.layout,
                 unwritten=self.setup.unrecorded_objects if self.setup.ignores_copied_data else None,
             )
@@ -709,6 +712,7 @@ declare_state(
     bound=VALUE,
     branch_values=by.remembered(),
     takes_other_branch=VALUE,
+    findings_left_open=Attribute(SHARED, by.PRESENCE),
     reordering=VALUE,
     unordered_finds=Attribute(SHALLOW, NO_CHOICE),
     outcome=VALUE,

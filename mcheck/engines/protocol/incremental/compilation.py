@@ -8,7 +8,7 @@ kinds.
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import field
 
 from mcheck.base.records import dataclass
@@ -92,11 +92,18 @@ class Compiled:
     def source(self, w: Writer, *, enters: bool) -> str:
         """Return the source text of a function."""
         tail: list[str] = []
+        like: dict[str, list[int]] = {}
+        """By operator, the nodes whose columns have been stored."""
         for n in self.stored if enters else ():
             col, row = w.col(n), w.row(n)
             if col != "0":
-                tail.append(f"A{n}[e] = x = {col}")
-                tail.append(f"if x: V.filled[{n}] |= B")
+                others = like.setdefault(self.tape.code[n].op, [])
+                operand = self.tape.code[n].a
+                tail += [
+                    f"x{n} = {col}",
+                    *_share(n, [*others, *(k for ks in like.values() for k in ks if k == operand)]),
+                ]
+                others.append(n)
             if row != "0":
                 tail.append(f"if {row}: V.add_edges({n}, {row}, B)")
         for n in self.masks if enters else ():
@@ -110,9 +117,25 @@ class Compiled:
             col, row = w.col(n), w.row(n)
             if (col, row) != ("0", "0"):
                 tail.append(f"if {col} or {row}: out[{n}] = ({col}, {row})")
-        head = ["D = E.edges.get; R = E.back.get; S = E.sets"]
+        head = ["D = E.edges.get; R = E.back.get; S = E.sets; L = V.last_columns"]
         lines = [*head, *w.text(tail), "return dirty"]
         return "\n".join(["def step(V, E, e, B, t, out, dirty):", *(f"    {line}" for line in lines), ""])
+
+
+def _share(n: int, others: Iterable[int]) -> list[str]:
+    """Return lines that store the column of a node. Where it equals that of the event before, or of one of the
+    ``others``, it takes no memory of its own: columns are most of what a window needs.
+    """
+    own = f"x{n}"
+    equal = [f"    elif {own} == x{k}: L[{n}] = {own} = x{k}" for k in dict.fromkeys(others)]
+    return [
+        f"if {own}:",
+        f"    if {own} == L[{n}]: {own} = L[{n}]",
+        *equal,
+        f"    else: L[{n}] = {own}",
+        f"    V.filled[{n}] |= B",
+        f"A{n}[e] = {own}",
+    ]
 
 
 def _function(source: str) -> Step:

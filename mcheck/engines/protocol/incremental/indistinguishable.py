@@ -92,7 +92,7 @@ def find_pinned(w: State, pinned: int) -> int:
         entry = w.entries[k]
         if entry is not None and entry.thread >= 0:
             last[entry.thread] = max(last.get(entry.thread, (-1, -1)), (entry.time, k))
-            if Tag.PRELEASE in entry.event.tags:
+            if {Tag.PRELEASE, Tag.READHALF} & entry.event.tags:
                 watched |= 1 << k
     for _, k in last.values():
         watched |= 1 << k

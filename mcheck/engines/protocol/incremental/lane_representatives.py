@@ -31,7 +31,7 @@ ABSENT_SETS = frozenset(
     (
         Tag.W, Tag.RMW, Tag.ATOM, Tag.RED, Tag.SC, Tag.TMAP, Tag.ISSUE, Tag.COMPLETE, Tag.INIT, Tag.INVAL, Tag.SIGNAL,
         Tag.INCREMENT, Tag.ASYNCSIGNAL, Tag.SIGNALLED, Tag.CPASYNC, Tag.ASYNCREDUCTION, Tag.WGMMA, Tag.WGFENCE,
-        Tag.PIPE, Tag.COMMIT, Tag.GROUPWAIT, Tag.MBARRIER_INIT_FENCE, Tag.MEET, Tag.MET,
+        Tag.PIPE, Tag.COMMIT, Tag.GROUPWAIT, Tag.PROXYWAIT, Tag.MBARRIER_INIT_FENCE, Tag.MEET, Tag.MET,
     )
 )  # fmt: skip
 """Sets that contain no event of such an agent (``mcheck.engines.protocol.analysis.representative_lanes``)."""

@@ -58,11 +58,13 @@ def foresee_kinds(program: Program) -> Shown:
     for op in code:
         if isinstance(op, ops.ProxyFence):
             tags |= {Tag.ALIAS} if op.kind == "alias" else {Tag.TMAP} if op.kind == "tensormap" else set()
-            tags |= {Tag.PRELEASE, Tag.PACQUIRE} if op.half is not None else set()
+            tags |= {Tag.PRELEASE, Tag.PACQUIRE, Tag.READHALF} if op.half is not None else set()
         elif isinstance(op, ops.Fence):
             tags |= {Tag.SC} if op.sem == "sc" else set()
             edges |= {"sync_fence"} if op.sem == "sc" else set()
             tags |= {Tag.RESTRICTED} if op.restrict not in (None, "mbarrier_init") else set()
+        elif isinstance(op, ops.WaitGroup):
+            tags |= {Tag.PROXYWAIT} if op.restrict else set()
         elif isinstance(op, ops.ScalarAccess):
             tags |= WORDS if op.sem != "weak" else set()
             edges |= WORD_EDGES if op.sem != "weak" else set()

@@ -50,6 +50,8 @@ class State:
         self.exact = 0
         self.count = 0
         self.cols: dict[int, list[int]] = {}
+        self.last_columns: list[int] = [0] * len(tape.code)
+        """By node, the column of the event that was added last, if it has one."""
         self.filled: dict[int, int] = {}
         """Of which events a column is not empty."""
         self.masks: dict[int, int] = {}
@@ -73,6 +75,8 @@ class State:
         self.missed = False
         """Whether an earlier event has entered the range of a relation, which is not followed."""
         self.has_merged = False
+        self.turned: list[tuple[int, int]] | None = None
+        """The edges that lead to earlier events, by node and targets, while they are recorded."""
         self.compiled: Compiled = compiled_for(tape, self.shown, self.wanted, self.circles)
         self._fit()
 
@@ -232,6 +236,8 @@ class State:
 
     def add_edges(self, n: int, targets: int, bit: int) -> None:
         """Add edges that lead to earlier events."""
+        if self.turned is not None:
+            self.turned.append((n, targets))
         self.latest.clear()
         self.recent.clear()
         column = self.cols[n]

@@ -26,7 +26,18 @@ ALL = Shown(frozenset(filter(is_set, BASE)), DYNAMIC, frozenset())
 """Everything that growing executions ever show."""
 
 ASYNC_TAGS = frozenset(
-    (Tag.ASYNC, Tag.TMAP, Tag.PIPE, Tag.CPASYNC, Tag.WGMMA, Tag.COMMIT, Tag.GROUPWAIT, "issue", "complete")
+    (
+        Tag.ASYNC,
+        Tag.TMAP,
+        Tag.PIPE,
+        Tag.CPASYNC,
+        Tag.WGMMA,
+        Tag.COMMIT,
+        Tag.GROUPWAIT,
+        Tag.PROXYWAIT,
+        "issue",
+        "complete",
+    )
 )
 """Tags that only asynchronous operations have, and what orders or completes them."""
 

@@ -66,6 +66,42 @@ class Window(State):
         broken = next((c.name for c in self.axioms if c.node in out and self._violates_now(c, out, bit)), None)
         return broken, self._flags(out, bit)
 
+    def find_relations_of(self, entry: Entry) -> tuple[dict[int, int], dict[int, int]]:
+        """Return how an event would be related if it was added, and leave the window as it is: by node the events that
+        lead to it, and the sets that it would be in.
+        """
+        known = self.known(entry)
+        if known not in self.compiled.steps:
+            self._extend_shown(known)
+        step = self.compiled.step(known)
+        before = dict(self.masks), dict(self.domains), dict(self.filled), dict(self.memo), self.missed
+        slot = entry.slot = self._slot(entry)
+        self.complete, self.turned = True, []
+        dirty = step(self, entry, slot, 1 << slot, entry.thread, {}, 0)
+        found = self._relations_at(slot)
+        for n, targets in self.turned:
+            for k in bits(targets):
+                self.cols[n][k] &= ~(1 << slot)
+        self.turned = None
+        for column in self.cols.values():
+            column[slot] = 0
+        self.entries[slot] = None
+        self.free.append(slot)
+        self.count -= 1
+        self.masks, self.domains, self.filled, self.memo, self.missed = before
+        self.latest, self.recent = {}, {}
+        if dirty:  # it would order earlier events
+            saved = self.save()
+            self.add(entry)
+            found = self._relations_at(entry.slot)
+            self.restore(saved)
+        return found
+
+    def _relations_at(self, slot: int) -> tuple[dict[int, int], dict[int, int]]:
+        """Return the columns of an event, and the sets that it is in."""
+        member_sets = {n: members >> slot & 1 for n, members in self.masks.items()}
+        return {n: column[slot] for n, column in self.cols.items()}, member_sets
+
     def _flags(self, out: dict[int, tuple[int, int]], bit: int) -> list[Flagged]:
         """Return the flags that hold of the new event."""
         found = []
@@ -113,6 +149,10 @@ class Window(State):
         return object_order.find_unordered(
             self.tape, self.relations, self.cols, self.compiled.home, newest.sets, events, 1 << newest.slot
         )  # fmt: skip
+
+    def forget_relations(self) -> None:
+        """Give back the memory of an execution that is over, and of which only the trace is still asked for."""
+        self.cols, self.memo, self.latest, self.recent = {}, {}, {}, {}
 
     @property
     def forced_predecessors(self) -> int:
@@ -300,10 +340,16 @@ class Window(State):
         for k in gone:
             self.entries[k] = None
             self.free.append(k)
+        masked: dict[int, int] = {}  # by the identity of a column, which several events and nodes may share
         for column in self.cols.values():
-            column[:] = [x & keep for x in column]
             for k in gone:
                 column[k] = 0
+            for k, x in enumerate(column):
+                if x:
+                    left = masked.get(id(x))
+                    if left is None:
+                        left = masked[id(x)] = x & keep
+                    column[k] = left
         self.masks = {n: m & keep for n, m in self.masks.items()}
         self.domains = {n: m & keep for n, m in self.domains.items()}
         self.filled = {n: m & keep for n, m in self.filled.items()}

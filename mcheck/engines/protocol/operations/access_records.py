@@ -10,6 +10,7 @@ from mcheck.engines.protocol.state.agent import Agent
 from mcheck.events.event import Event
 from mcheck.findings.finding import Access
 from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW
+from mcheck.ir.ops import BulkCopy
 
 
 def make_record(m: Machine, agent: Agent, event: Event, lanes: Lanes) -> Record:
@@ -65,5 +66,5 @@ def describe_access(m: Machine, record: Record, low: int, high: int) -> Access:
         proxy=PROXY_NAMES[record.proxy],
         access="write" if record.write else "read",
         asynchronous=record.asynchronous,
-        strong=Tag.WEAK not in event.tags,
+        strong=Tag.WEAK not in event.tags or (isinstance(event.op, BulkCopy) and event.op.is_strong),
     )

@@ -324,7 +324,7 @@ def close_or_wait_groups(m: Machine, agent: Agent, op: Op) -> None:
     event: Event | None = None
     for lane in range(len(agent.lanes)):
         events = m.emit(agent, lane, op)
-        event = next((e for e in events if Tag.GROUPWAIT in e.tags), event)
+        event = next((e for e in events if {Tag.GROUPWAIT, Tag.PROXYWAIT} & e.tags), event)
         state = agent.lanes[lane]
         while len(agent.completed_counts) <= lane:
             agent.completed_counts.append(0)
@@ -350,7 +350,7 @@ def _drop_waited_groups(state: State, op: ops.WaitGroup) -> None:
     """Drop groups that have been waited for in full."""
     pending = getattr(op.pending, "value", None)
     family = state.groups.get(op.family)
-    if family is None or op.read or not isinstance(pending, int):
+    if family is None or op.read or op.restrict or not isinstance(pending, int):
         return
     keep = len(family.committed) - pending
     if keep > 0:

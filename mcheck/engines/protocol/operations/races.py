@@ -14,7 +14,7 @@ from mcheck.engines.protocol.diagnosis.mbarrier_lifetime import suggest_publicat
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import Flagged, bits, to_mask
-from mcheck.engines.protocol.operations import mbarrier_reordering
+from mcheck.engines.protocol.operations import mbarrier_reordering, strong_copies
 from mcheck.engines.protocol.operations.access_records import describe_access
 from mcheck.engines.protocol.passes import Pass
 from mcheck.engines.protocol.reduction.event_merging import merge_events
@@ -148,10 +148,16 @@ def _report_flags(m: Machine, new: Record, conflict: Conflict, flags_by_lane: li
         for flag in flags_by_lane[mine].get(same, flags_by_lane[mine][max(flags_by_lane[mine])]):
             if flag.pairs & bit and flag.name not in names:
                 names.append(flag.name)
+    if strong_copies.are_morally_strong(m, old, new):
+        if strong_copies.are_in_flight(m, old, new, names):
+            _report(m, catalogue.get(strong_copies.IN_FLIGHT), old, new, low, high)
+        strong_copies.leave_open(m, old, new, names)
+        return
     for name in names:
         entry = _find_entry(name)
         if entry is not None:
             _report(m, entry, old, new, low, high)
+    strong_copies.note_narrow_scopes(m, old, new)
     if names:
         if not ACCEPTED.issuperset(names):
             _note_delayed_read(m, old, new)

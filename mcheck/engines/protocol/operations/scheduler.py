@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from mcheck.base.budget import TimeOut
 from mcheck.base.errors import Unsupported
+from mcheck.base.progress import Level, note
 from mcheck.cat.tags import Tag
 from mcheck.effects.registry import PLANS
 from mcheck.engines.protocol.execution.machine import (
@@ -33,6 +34,7 @@ from mcheck.engines.protocol.operations.control_flow import run_local
 from mcheck.engines.protocol.operations.execution_barriers import complete_stuck_barriers
 from mcheck.engines.protocol.operations.mbarrier_updates import deliver_signal
 from mcheck.engines.protocol.operations.races import report_object_flags
+from mcheck.engines.protocol.operations.strong_copies import drop_findings_left_open
 from mcheck.engines.protocol.operations.termination import complete_counted_barriers, finish_execution, leave_barriers
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.trace import Prefix, TraceEntry
@@ -53,6 +55,8 @@ MODULES = (
 """Imported for the operations that they register."""
 
 MAX_STEPS = 3_000_000
+NOTED_STEPS = 4_096
+"""Steps after which it is noted how far the loops have come."""
 MAX_TURN_ITERATIONS = 64
 """The number of loop iterations an agent makes before another one's turn: it may wait for that one without blocking."""
 
@@ -85,6 +89,7 @@ def execute(
         _start(m, before_step, choose_agent)
     except TimeOut:
         raise TimeOut(describe_longest_loop(m)) from None
+    drop_findings_left_open(m)
     return m
 
 
@@ -104,6 +109,7 @@ def run_to_end(m: Machine) -> None:
         _run_schedule(m, 0, None, first_runnable)
     except TimeOut:
         raise TimeOut(describe_longest_loop(m)) from None
+    drop_findings_left_open(m)
 
 
 def _run_schedule(
@@ -115,6 +121,8 @@ def _run_schedule(
         step += 1
         if step % 64 == 0:
             m.setup.check_deadline()
+            if step % NOTED_STEPS == 0 and (longest := describe_longest_loop(m)):
+                note(Level.LOOP, longest)
         if step > MAX_STEPS:
             m.note_bound(f"{MAX_STEPS} steps")
             m.outcome = "cut"

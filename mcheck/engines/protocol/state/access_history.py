@@ -35,6 +35,7 @@ from mcheck.engines.protocol.state.naming import (
     WAITING_AGENTS,
 )
 from mcheck.events.event import Event
+from mcheck.ir.ops import BulkCopy
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,9 @@ class Record:
 
     def merge_key(self) -> tuple[object, ...]:
         """What distinguishes it from other records of the same bytes."""
-        return tuple(e.bit for e in self.entries), self.write, self.lanes
+        op = self.event.op
+        strength = (op.scope, self.agent) if isinstance(op, BulkCopy) and op.is_strong else None
+        return tuple(e.bit for e in self.entries), self.write, self.lanes, strength
 
     @property
     def event_set(self) -> int:

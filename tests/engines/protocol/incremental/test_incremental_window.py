@@ -121,6 +121,28 @@ def test_what_grows_is_what_the_whole_says(name: str, often: int, monkeypatch: p
     assert chained or not name.startswith("ptx-9"), "nothing was computed from the latest events of a closure"
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_an_event_that_is_not_added_leaves_no_trace(seed: int) -> None:
+    """It would be related as it is once it is added, and the window says the same of what comes then."""
+    program = parse(PROGRAM, "threads.litmus")
+    random = Random(seed)
+    window, before = Window(program, tape_of(load_model("ptx-9.0"))), [0] * len(program.threads)
+    for number in range(16):
+        entry = entry_of(random, window, program, number, before, stale=False)
+        said, members = window.find_relations_of(entry)
+        assert entry.slot not in bits(window.all)
+        assert all(not column[entry.slot] for column in window.cols.values())
+        bit = 1 << entry.slot
+        assert not any(x & bit for column in window.cols.values() for x in column)
+        broken, _ = window.add(entry)
+        if broken is not None:
+            break
+        assert said == {n: column[entry.slot] for n, column in window.cols.items()}
+        assert members == {n: m >> entry.slot & 1 for n, m in window.masks.items()}
+        if entry.event.order is not None:
+            before[entry.thread] |= entry.bit
+
+
 def _flagged(window: Window, whole: dict[int, list[int]], flag: str, entry: Entry) -> int:
     found = 0
     for check_ in window.checks:

@@ -1,0 +1,209 @@
+"""The smallest sets of edits after which a program with findings is proved: each is checked."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from mcheck.base.records import dataclass
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.fences.costs import Costs
+from mcheck.checking.fences.edits import Edit, apply_changes
+from mcheck.checking.fences.finding_facts import identify
+from mcheck.checking.fences.outline import outline
+from mcheck.checking.fences.repair_candidates import SIZES, find_candidates
+from mcheck.checking.run.result import Result
+
+Check = Callable[[str], Result | None]
+"""The result of checking a text; none if no time is left."""
+MOST_EDITS = 3
+ALTERNATIVES = 4
+MORE = 24
+"""As many trials look for cheaper repairs, and for those of other kinds, once there is one."""
+BEAMS = (12, 4)
+"""How many programs with one edit, and with two, are edited further."""
+SHARES = (0.45, 0.4, 0.15)
+"""The parts of the trials for repairs by one edit, by two and by three."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An edit of the program that the edits before it leave."""
+
+    edit: Edit
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """Edits after which the program is proved, in order, and the text that they leave.
+
+    ``reviews``: the codes of findings for review that leave a program proved, if it has some then.
+    """
+
+    steps: tuple[Step, ...]
+    text: str
+    reviews: tuple[str, ...] = ()
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The edits, each of the text before it."""
+        return tuple(step.edit for step in self.steps)
+
+    @property
+    def cost(self) -> float:
+        """What the repair adds to the costs of the program."""
+        return sum(edit.cost for edit in self.edits)
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What kinds of edits these are."""
+        return tuple(sorted(edit.kind for edit in self.edits))
+
+
+@dataclass(frozen=True, slots=True)
+class Repairs:
+    """The repairs, those without any finding and the cheapest first.
+
+    ``trials``: as many programs were checked; ``limit``: why not more were.
+    """
+
+    found: tuple[Repair, ...]
+    trials: int
+    limit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A program with findings after some edits; ``left``: how many findings of the program before are still there."""
+
+    steps: tuple[Step, ...]
+    text: str
+    result: Result
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """An edit of a program that may mend it."""
+
+    state: _State
+    edit: Edit
+
+
+def find_repairs(first: Result, text: str, check: Check, explain: Check, costs: Costs, trials: int) -> Repairs:
+    """The repairs with the fewest edits of a program whose check has findings.
+
+    ``check`` may stop at the first finding, ``explain`` lists all of them, with their fixes.
+    """
+    search = _Search(check, costs, trials)
+    states = [_State((), text, first, 0)]
+    for edits in range(MOST_EDITS):
+        states = search.expand(states, SHARES[edits])
+        if search.repairs or search.limit is not None or not states:
+            break
+        best = sorted(states, key=_promise)[: BEAMS[edits]] if edits < len(BEAMS) else []
+        states = [replace(state, result=explain(state.text) or state.result) for state in best]
+    limit = search.limit or (f"--trials {trials} left others out" if search.left_out else None)
+    return Repairs(tuple(search.cheapest()), search.used, limit)
+
+
+def _promise(state: _State) -> tuple[int, int, int]:
+    return state.left, sum(step.edit.rank for step in state.steps), len(state.result.findings)
+
+
+def _contains(repair: Repair, other: Repair) -> bool:
+    """Whether a repair is of the kind of another one, or inserts all that this one does and more."""
+    ours, theirs = ([line for edit in each.edits for line in edit.inserted] for each in (repair, other))
+    return repair.kind == other.kind or (bool(theirs) and set(theirs) <= set(ours))
+
+
+class _Search:
+    """The trials of one program."""
+
+    def __init__(self, check: Check, costs: Costs, trials: int) -> None:
+        self.check = check
+        self.costs = costs
+        self.trials = trials
+        self.used = 0
+        self.limit: str | None = None
+        self.left_out = False
+        self.first = 0
+        self.seen: set[str] = set()
+        self.repairs: list[Repair] = []
+
+    def expand(self, states: list[_State], share: float) -> list[_State]:
+        """Tries one more edit on each state; the states with other findings than before."""
+        out: list[_State] = []
+        most = self.used + int(self.trials * share)
+        queue = self._candidates(states)
+        while queue and self.used < most and not (self.first and self.used - self.first > MORE):
+            candidate = queue.popleft()
+            changed = apply_changes(candidate.state.text, candidate.edit.changes)
+            steps = (*candidate.state.steps, Step(candidate.edit, candidate.state.text))
+            if changed in self.seen or not self._is_worth(steps):
+                continue
+            self.seen.add(changed)
+            result = self.check(changed)
+            if result is None:
+                self.limit = "the time is over"
+                break
+            self.used += 1
+            if result.verdict == Verdict.PROVED and not (result.suppressed or result.deselected):
+                reviews = tuple(sorted({str(finding.code) for finding in result.findings}))
+                self.repairs.append(Repair(steps, changed, reviews))
+                if not self.first and not reviews:
+                    self.first = self.used
+                    queue = deque(sorted(queue, key=lambda each: not self._is_cheaper(each)))
+            elif not self.first and result.verdict == Verdict.FINDING:
+                left = _count_left(candidate.state, changed, result)
+                out += [] if left is None else [_State(steps, changed, result, left)]
+        self.left_out = self.left_out or bool(queue)
+        return out
+
+    def cheapest(self) -> Iterator[Repair]:
+        """The cheapest repair of each kind."""
+        chosen: list[Repair] = []
+        for repair in sorted(self.repairs, key=lambda each: (bool(each.reviews), each.cost)):
+            if len(chosen) < ALTERNATIVES and not any(_contains(repair, other) for other in chosen):
+                chosen.append(repair)
+                yield repair
+
+    def _candidates(self, states: list[_State]) -> deque[_Candidate]:
+        """The edits of all states: those of the first states and of the first ranks before others."""
+        found = []
+        for place, state in enumerate(states):
+            program = outline(state.text)
+            if program is not None:
+                edits = find_candidates(program, state.result.findings, self.costs)
+                found += [(4 * place + edit.rank, _Candidate(state, edit)) for edit in edits]
+        return deque(candidate for _, candidate in sorted(found, key=lambda each: each[0]))
+
+    def _is_cheaper(self, candidate: _Candidate) -> bool:
+        """Whether a candidate costs less than each repair that is known."""
+        cost = sum(step.edit.cost for step in candidate.state.steps) + candidate.edit.cost
+        return all(cost < repair.cost for repair in self.repairs if not repair.reviews)
+
+    def _is_worth(self, steps: tuple[Step, ...]) -> bool:
+        """Whether a repair by these steps would be cheaper than those that are known, or of another kind."""
+        cost = sum(step.edit.cost for step in steps)
+        kind = tuple(sorted(step.edit.kind for step in steps))
+        cheapest = min((repair.cost for repair in self.repairs if not repair.reviews), default=None)
+        if cheapest is None or cost < cheapest:
+            return True
+        return (
+            not SIZES & set(kind)
+            and kind not in {repair.kind for repair in self.repairs}
+            and len(self.repairs) < ALTERNATIVES
+        )
+
+
+def _count_left(state: _State, changed: str, result: Result) -> int | None:
+    """How many of the findings are still there; none if all are, and nothing else."""
+    one, other = outline(state.text), outline(changed)
+    if one is None or other is None:
+        return None
+    before = {identify(finding, one) for finding in state.result.findings}
+    after = {identify(finding, other) for finding in result.findings}
+    return None if before == after else len(before & after)

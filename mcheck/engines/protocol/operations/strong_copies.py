@@ -1,0 +1,76 @@
+"""Strong copies (PTX ISA 9.4, 9.7.10.28.4.1), which are followed as weak ones.
+
+What the model orders of weak accesses it orders of strong ones. Two strong copies that access the same bytes in no
+order do not race where their scopes include each other (8.7, Q39). What they leave then depends on an order that steps
+do not show, so that this is left open. A strong copy that reads what another has written may order more than weak ones
+do (8.8, 8.9.5): what is found behind it may be none, so that this is left open as well.
+"""
+
+from __future__ import annotations
+
+from mcheck.answers.advice.graph import line_of
+from mcheck.answers.verdict_rules import ACCEPTED
+from mcheck.engines.protocol.execution.machine import Machine
+from mcheck.engines.protocol.state.access_history import Record
+from mcheck.engines.protocol.state.vector_clocks import scopes_are_mutual
+from mcheck.ir.ops import BulkCopy
+
+IN_FLIGHT = "RACE014"
+MAY_ORDER = "a strong copy reads what another one has written, which may order more than is followed"
+FOUND_BEHIND = "there is a finding behind a strong copy that reads what another one has written, which may order it"
+
+
+def are_morally_strong(m: Machine, old: Record, new: Record) -> bool:
+    """Whether two accesses are of strong copies whose scopes include each other's thread (8.7)."""
+    if not _are_strong(old, new):
+        return False
+    a, b = (m.agents[record.agent].placement for record in (old, new))
+    return scopes_are_mutual(old.event.op.scope, a, new.event.op.scope, b)  # type: ignore[attr-defined]
+
+
+def _are_strong(old: Record, new: Record) -> bool:
+    return all(isinstance(r.event.op, BulkCopy) and r.event.op.is_strong for r in (old, new))
+
+
+def are_in_flight(m: Machine, old: Record, new: Record, flags: list[str]) -> bool:
+    """Whether one of two morally strong accesses reads what the other one writes then, if the model flags that."""
+    flagged = any(axiom.name == IN_FLIGHT for axiom in m.setup.tape.axioms)
+    return flagged and old.write != new.write and not ACCEPTED.issuperset(flags)
+
+
+def leave_open(m: Machine, old: Record, new: Record, flags: list[str]) -> None:
+    """Note what is left open of two morally strong accesses, of which the model flags this if they are weak."""
+    unordered = not ACCEPTED.issuperset(flags)
+    observes = old.write != new.write and (unordered or _may_hand_over(m, old, new))
+    if unordered:
+        lines = sorted({line_of(old.event.op), line_of(new.event.op)})
+        m.not_followed = (
+            f"strong copies access the same bytes in no order (line {' and line '.join(map(str, lines))}), and not all "
+            "orders are followed"
+        )
+    if observes or unordered:
+        m.inexact_reason = MAY_ORDER
+        if m.findings_left_open is None:
+            m.findings_left_open = len(m.problems)
+
+
+def _may_hand_over(m: Machine, old: Record, new: Record) -> bool:
+    """Whether a read that the model orders after a write may hand over more than this order does: not where one thread
+    has issued both, and it alone may wait for the read.
+    """
+    read = new if old.write else old
+    alone = old.agent == new.agent and m.agents[old.agent].is_single_thread
+    return not (alone and getattr(read.event.op, "mbar", None) is None)
+
+
+def note_narrow_scopes(m: Machine, old: Record, new: Record) -> None:
+    """Note that what is found behind strong copies whose scopes are too narrow may be missing a scope, or more."""
+    if old.write != new.write and m.findings_left_open is None and _are_strong(old, new):
+        m.findings_left_open = len(m.problems)
+
+
+def drop_findings_left_open(m: Machine) -> None:
+    """Drop what was found behind strong copies that may order it."""
+    if m.findings_left_open is not None and len(m.problems) > m.findings_left_open:
+        del m.problems[m.findings_left_open :]
+        m.not_followed = m.not_followed or FOUND_BEHIND

@@ -1,0 +1,82 @@
+"""Fixes of compiled modules as edits of the source: the language's own word on a line of its own.
+
+A fix ``Execute CODE after line N`` names a line of the module. Where that was compiled from a line of CUDA C++ or
+Python before or after which a statement can stand, and the language has a word for the code, there is an edit. Whether
+it compiles, and helps, is for a check to say.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
+from mcheck.base.source_files import SourceText
+from mcheck.findings.finding import Finding
+from mcheck.findings.repair import Insertion, parse_fix
+from mcheck.report.language_words import find_word, language_of
+from mcheck.report.source_text import count_shared_calls, place_shown
+
+_COMMENT = re.compile(r"//.*|/\*.*?\*/|#.*")
+_C_ENDS = (";", "{", "}")
+_PYTHON_OPEN = re.compile(r"[(\[{,\\]$")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEdit:
+    """An insertion of ``text`` before the character at the 0-based ``column`` of the 1-based ``line`` of ``path``."""
+
+    path: str
+    line: int
+    column: int
+    text: str
+
+
+def find_source_edits(finding: Finding, texts: SourceText) -> tuple[SourceEdit, ...]:
+    """The edits of the source that implement the fix of a finding; none if one of its steps has none."""
+    language = language_of(finding, texts)
+    steps = parse_fix(finding)
+    if not language or not steps:
+        return ()
+    shared = count_shared_calls([access.source for access in finding.accesses])
+    places = {one.line: place_shown(one.source, shared, texts) for one in finding.lines}
+    edits = [_edit(step, places.get(step.line), language, texts) for step in steps]
+    return tuple(edit for edit in edits if edit is not None) if None not in edits else ()
+
+
+def _edit(step: Insertion, place: Span | None, language: str, texts: SourceText) -> SourceEdit | None:
+    words = [find_word(part.strip(), language) for part in step.code.split(";")]
+    text = texts.line(place) if place is not None else None
+    if place is None or text is None or "" in words:
+        return None
+    python = place.path.endswith(".py")
+    end = "" if python else ";"
+    indent = text[: len(text) - len(text.lstrip())]
+    lines = "".join(f"{indent}{word}{end}\n" for word in words)
+    above = _code_above(place, texts)
+    if step.after:
+        if not _ends_statement(text, python=python):
+            return None
+        return SourceEdit(place.path, place.line, len(text), "\n" + lines.rstrip("\n"))
+    if above is not None and not _ends_statement(above, python=python):
+        return None
+    return SourceEdit(place.path, place.line, 0, lines)
+
+
+def _code_above(place: Span, texts: SourceText) -> str | None:
+    """The nearest line above that is not blank or a comment."""
+    for number in range(place.line - 1, 0, -1):
+        line = texts.line(Span(place.path, number, 1))
+        if line is None:
+            return None
+        if _COMMENT.sub("", line).strip():
+            return line
+    return None
+
+
+def _ends_statement(line: str, *, python: bool) -> bool:
+    """Whether a statement can begin below the line."""
+    code = _COMMENT.sub("", line).rstrip()
+    if not python:
+        return code.endswith(_C_ENDS)
+    return not _PYTHON_OPEN.search(code) and all(code.count(a) <= code.count(b) for a, b in ("()", "[]", "{}"))

@@ -1,0 +1,190 @@
+"""Repairs: edits that the fixes of findings name, kept only if a check of the edited program shows that they help.
+
+Bug by bug, causes first, an edit is tried on the text that the edits before it left. It helps if the bug is gone and
+nothing new is found. The program counts as fixed only if it is proved clean in the end.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import unified_diff
+from time import perf_counter
+
+from mcheck.base.source_files import SourceText
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.check.files import is_module, is_source
+from mcheck.checking.run.result import Result
+from mcheck.frontend.litmus.source import read_source
+from mcheck.frontend.ptx.reader import read_text
+from mcheck.report.bugs import collect_bugs, has_fewer_bugs
+from mcheck.tools.serve.answers import FixAnswer, Reply, TextEdit
+from mcheck.tools.serve.bugs import find_bugs, find_edits
+from mcheck.tools.serve.checks import (
+    MOST_BUGS,
+    check_once,
+    is_clean,
+    is_decided,
+    summarize,
+    why_not_decided,
+    write_source,
+)
+from mcheck.tools.serve.memory_store import MemoryStore
+from mcheck.tools.serve.refusals import refuse
+from mcheck.tools.serve.requests import Request
+
+MOST_EDITS = 8
+"""The maximum number of bugs for which an edit is kept."""
+
+
+def repair(request: Request, store: MemoryStore) -> Reply:
+    """The edits after which the program is proved clean, as far as the fixes of its findings lead."""
+    return _Repair(request, store).run()
+
+
+class _Repair:
+    def __init__(self, request: Request, store: MemoryStore) -> None:
+        self._request = request
+        self._store = store
+        self._started = perf_counter()
+        self.checks = 0
+
+    def run(self) -> Reply:
+        """Edit and check in turns until nothing is left, nothing helps, or the time is over."""
+        text = EditedText(_text_of(self._request))
+        before = result = self._check(text)
+        if before.verdict is Verdict.ERROR:
+            assert before.problem is not None
+            return refuse(self._request, before.problem)
+        for _ in range(MOST_EDITS):
+            better = self._improve(text, result) if result.verdict is Verdict.FINDING else None
+            if better is None:
+                break
+            text, result = better
+        return self._reply(before, result, text)
+
+    def _improve(self, text: EditedText, result: Result) -> tuple[EditedText, Result] | None:
+        """The text with the first edit of a bug that helps, and its result."""
+        for edits in _edits_of(result):
+            if self._left() == 0:
+                break
+            if all(_is_same_file(edit.path, self._request.path) for edit in edits):
+                changed = text.with_edits(edits)
+                after = self._check(changed)
+                if has_fewer_bugs(result, after):
+                    return changed, after
+        return None
+
+    def _check(self, text: EditedText) -> Result:
+        """The result for a text, within what is left of the time."""
+        self.checks += 1
+        request = self._request
+        left = self._left()
+        if left is not None:
+            request = replace(request, settings=replace(request.settings, timeout=max(left, 0.001)))
+        if is_source(request.path):
+            write_source(request.path, str(text))
+            request = replace(request, text=None)
+        else:
+            request = replace(request, text=str(text))
+        return check_once(request, self._store)[0]
+
+    def _left(self) -> float | None:
+        limit = self._request.settings.timeout
+        if limit is None or self._request.settings.processor_time:
+            return None
+        return max(limit - (perf_counter() - self._started), 0)
+
+    def _reply(self, before: Result, result: Result, text: EditedText) -> Reply:
+        request = self._request
+        fixed = is_clean(result)
+        files = f"a/{request.path}", f"b/{request.path}"
+        diff = "\n".join(unified_diff(text.original.split("\n"), str(text).split("\n"), *files, lineterm=""))
+        summary = (
+            "nothing to fix" if before.verdict is Verdict.PROVED
+            else "fixed: the edited program is proved clean" if fixed
+            else f"not fixed: {summarize(result)} remains" if fixed is False
+            else f"not decided: the edited program is {result.verdict.value}"
+        )  # fmt: skip
+        answer = FixAnswer(
+            path=request.path,
+            before=before.verdict.value,
+            after=result.verdict.value,
+            decided=is_decided(result),
+            fixed=fixed,
+            summary=summary,
+            edits=text.edits(request.path),
+            diff=diff,
+            checks=self.checks,
+            remaining=find_bugs(result, MOST_BUGS),
+            why_not_decided=why_not_decided(result),
+        )
+        remaining = [f"remaining: {bug.code}: {bug.message}" for bug in answer.remaining]
+        return Reply(answer=answer, text="\n".join((summary, *([diff] if diff else []), *remaining)))
+
+
+def _edits_of(result: Result) -> list[list[TextEdit]]:
+    texts = SourceText(result.source, result.program)
+    bugs = collect_bugs(result.findings, texts)
+    return [edits for bug in bugs if (edits := find_edits(result, bug, texts))]
+
+
+def _is_same_file(one: str, other: str) -> bool:
+    return os.path.abspath(one) == os.path.abspath(other)
+
+
+def _text_of(request: Request) -> str:
+    if request.text is not None:
+        return request.text
+    return read_text(request.path) if is_module(request.path) else read_source(request.path)
+
+
+class EditedText:
+    """A text with insertions, in terms of the text as it was."""
+
+    def __init__(self, original: str) -> None:
+        self.original = original
+        self._insertions: list[tuple[int, str]] = []
+
+    def __str__(self) -> str:
+        parts, at = [], 0
+        for offset, text in self._insertions:
+            parts += [self.original[at:offset], text]
+            at = offset
+        return "".join((*parts, self.original[at:]))
+
+    def with_edits(self, edits: Sequence[TextEdit]) -> EditedText:
+        """The text with further insertions, whose places are those in the text as it is now."""
+        found = EditedText(self.original)
+        found._insertions = list(self._insertions)
+        lines = str(self).split("\n")
+        starts = [0]
+        for line in lines:
+            starts.append(starts[-1] + len(line) + 1)
+        for edit in sorted(edits, key=lambda edit: (-edit.line, -edit.column)):
+            found._insert(starts[edit.line - 1] + edit.column - 1, edit.insert)
+        return found
+
+    def _insert(self, at: int, text: str) -> None:
+        """Insert before offset ``at`` of the text as it is now."""
+        before = 0
+        for k, (offset, there) in enumerate(self._insertions):
+            start = offset + before
+            if at < start:
+                self._insertions.insert(k, (at - before, text))
+                return
+            if at <= start + len(there):
+                self._insertions[k] = (offset, there[: at - start] + text + there[at - start :])
+                return
+            before += len(there)
+        self._insertions.append((at - before, text))
+
+    def edits(self, path: str) -> list[TextEdit]:
+        """The insertions as edits of the text as it was."""
+        found = []
+        for offset, text in self._insertions:
+            head = self.original[:offset]
+            line, column = head.count("\n") + 1, offset - (head.rfind("\n") + 1) + 1
+            found.append(TextEdit(path=path, line=line, column=column, insert=text))
+        return found

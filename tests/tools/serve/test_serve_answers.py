@@ -1,0 +1,181 @@
+"""What the server answers: what is not decided is no success, errors have places, fixes were tried."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from planted import LAUNCH, MODULE, PIPELINE, README, REFILL, ROOT, SLOW, edited
+
+from mcheck.checking.run.case import LaunchText, Settings
+from mcheck.tools.serve import requests
+from mcheck.tools.serve.answering import answer_request
+from mcheck.tools.serve.answers import Reply
+from mcheck.tools.serve.memory_store import MemoryStore
+from mcheck.tools.serve.repairs import EditedText
+from mcheck.tools.serve.requests import Request, name_text
+
+FENCED = REFILL.replace("[buf], 1;", "[buf], 1; fence.proxy.async.shared::cta;")
+QUEUE = ROOT / "tests" / "simt" / "corpus" / "cuda" / "queue.ptx"
+"""A module that takes seconds."""
+WAITED = PIPELINE.replace("commit_group;", "commit_group;\n  cp.async.wait_group 0;")
+
+
+def ask(kind: str, text: str | None = None, path: str = "", store: MemoryStore | None = None, **more: Any) -> Reply:
+    return answer_request(
+        Request(kind=kind, path=path or name_text(None, text), text=text, **more), store or MemoryStore()
+    )
+
+
+def test_a_proof_is_clean_and_decided() -> None:
+    reply = ask(requests.CHECK, WAITED)
+    answer = reply.answer
+    assert (answer.verdict, answer.decided, answer.clean, answer.bugs) == ("proved", True, True, [])
+    assert reply.text.startswith("clean ")
+    assert not reply.refused
+
+
+def test_a_bug_has_its_places_and_edits_that_mend_it() -> None:
+    answer = ask(requests.CHECK, PIPELINE).answer
+    assert (answer.verdict, answer.decided, answer.clean) == ("finding", True, False)
+    (bug,) = answer.bugs
+    assert (bug.code, bug.severity, bug.place.line, bug.related[0].line) == ("RACE003", "error", 11, 8)
+    assert bug.place.source.startswith("ld.shared")
+    mended = edited(PIPELINE, [{"line": e.line, "column": e.column, "insert": e.insert} for e in bug.edits])
+    assert ask(requests.CHECK, mended).answer.clean is True
+
+
+LB = """PTX LB
+{ .global .u32 x, y, z; }
+P@cta 0 { ld.relaxed.gpu.global.u32 r0, [x]; st.relaxed.gpu.global.u32 [y], 1; if (r0 == 1) { st.global.u32 [z], 1; } }
+Q@cta 1 { ld.relaxed.gpu.global.u32 r0, [y]; st.relaxed.gpu.global.u32 [x], 1; if (r0 == 1) { st.global.u32 [z], 2; } }
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "verdict"),
+    [
+        ({"path": str(QUEUE), "settings": Settings(timeout=1)}, "unknown"),
+        ({"path": str(QUEUE), "settings": Settings(timeout=0.5, processor_time=True)}, "unknown"),
+        ({"text": SLOW, "settings": Settings(timeout=60, memory=1 << 20)}, "unknown"),
+        ({"text": LB, "engine": "protocol"}, "bounded"),
+    ],
+)
+def test_what_is_not_decided_is_neither_clean_nor_wrong(asked: dict[str, Any], verdict: str) -> None:
+    reply = ask(requests.CHECK, **asked)
+    answer = reply.answer
+    assert (answer.verdict, answer.decided, answer.clean) == (verdict, False, None)
+    assert answer.why_not_decided
+    assert answer.summary.startswith("not decided")
+    assert reply.text.startswith("not decided\n")
+    assert not reply.refused
+
+
+def test_outcomes_say_whether_they_are_all() -> None:
+    answer = ask(requests.OUTCOMES, FENCED).answer
+    assert (answer.decided, answer.complete, answer.holds) == (True, True, False)
+    assert [one.state for one in answer.outcomes] == [{"P:r0": 7}]
+    assert answer.outcomes[0].witness
+    cut = ask(requests.OUTCOMES, SLOW, settings=Settings(timeout=1)).answer
+    assert (cut.decided, cut.complete, cut.holds) == (False, False, None)
+    assert cut.why_not_decided
+
+
+@pytest.mark.parametrize("kind", [requests.CHECK, requests.OUTCOMES, requests.FIX])
+def test_a_mistake_is_refused_with_its_place(kind: str) -> None:
+    reply = ask(kind, REFILL.replace("st.shared", "st.shered"))
+    assert reply.refused
+    (error,) = reply.answer.errors
+    assert (error.path, error.line) == ("test.litmus", 10)
+    assert "did you mean" in error.hint
+    assert not reply.answer.decided
+    assert "test.litmus:10:" in reply.text
+
+
+def test_a_module_without_its_launch_is_refused_with_what_is_missing(tmp_path: Path) -> None:
+    reply = ask(requests.CHECK, MODULE, path=str(tmp_path / "racy.ptx"))
+    assert reply.refused
+    assert "grid" in reply.text
+    assert reply.answer.clean is None
+
+
+def test_the_launch_of_a_module_comes_with_the_request() -> None:
+    launch = LaunchText(text=json.dumps(LAUNCH), path="launch")
+    answer = ask(requests.CHECK, MODULE, launch=launch).answer
+    (bug,) = answer.bugs
+    assert bug.code == "RACE004"
+    fixed = ask(requests.FIX, MODULE, launch=launch).answer
+    assert (fixed.fixed, fixed.after, fixed.remaining) == (True, "proved", [])
+    assert [edit.insert.strip() for edit in fixed.edits] == ["fence.proxy.async.shared::cta;"]
+
+
+def test_known_answers_are_found_by_content(tmp_path: Path) -> None:
+    store = MemoryStore()
+    path = tmp_path / "pipeline.litmus"
+    path.write_text(PIPELINE)
+    first = ask(requests.CHECK, path=str(path), store=store).answer
+    again = ask(requests.CHECK, path=str(path), store=store).answer
+    assert (first.cost.cached, again.cost.cached) == (False, True)
+    assert again.bugs == first.bugs
+    elsewhere = ask(requests.CHECK, PIPELINE, path="other.litmus", store=store).answer
+    assert elsewhere.bugs[0].place.path == "other.litmus"
+    path.write_text(WAITED)
+    assert ask(requests.CHECK, path=str(path), store=store).answer.clean is True
+
+
+def test_a_fix_that_leaves_a_bug_is_not_called_fixed() -> None:
+    tiles = README[README.index("PTX tiles") :].split("```")[0]
+    both = PIPELINE.replace("PTX pipeline", "PTX two") + tiles[tiles.index("producer@") :].replace(
+        "cta 0", "cta 1"
+    ).replace("N", "2").replace("tile", "full_tile")
+    both = both.replace(
+        ".shared .align 128 .b8 buf[128];",
+        ".shared .align 128 .b8 buf[128];\n  .shared .align 128 .b8 full_tile[128];\n  .shared .b64 full, empty;",
+    ).replace("[src + 128*k]", "[src]")
+    answer = ask(requests.FIX, both).answer
+    assert answer.before == "finding"
+    assert answer.fixed is False
+    assert answer.summary.startswith("not fixed")
+    assert {bug.kind for bug in answer.remaining} == {"deadlock"}
+
+
+def test_insertions_are_told_in_terms_of_the_text_as_it_was() -> None:
+    text = EditedText("one\ntwo\nthree")
+    from mcheck.tools.serve.answers import TextEdit
+
+    def at(line: int, column: int, insert: str) -> TextEdit:
+        return TextEdit(path="x", line=line, column=column, insert=insert)
+
+    text = text.with_edits([at(2, 1, "A\n"), at(3, 6, "!")])
+    assert str(text) == "one\nA\ntwo\nthree!"
+    text = text.with_edits([at(2, 2, "B"), at(3, 4, "?"), at(1, 1, "0 ")])
+    assert str(text) == "0 one\nAB\ntwo?\nthree!"
+    told = [{"line": e.line, "column": e.column, "insert": e.insert} for e in text.edits("x")]
+    assert edited("one\ntwo\nthree", told) == str(text)
+
+
+def test_a_page_explains_a_code_and_a_wrong_one_is_refused() -> None:
+    answer = ask(requests.EXPLAIN, path="-", code="race004").answer
+    assert (answer.code, answer.kind) == ("RACE004", "race")
+    assert ask(requests.CHECK, answer.correct).answer.clean is True
+    assert ask(requests.CHECK, answer.incorrect).answer.bugs[0].code == "RACE004"
+    wrong = ask(requests.EXPLAIN, path="-", code="RACE404")
+    assert wrong.refused
+    assert "did you mean RACE004" in wrong.text
+
+
+def test_fences_of_a_proved_sketch(tmp_path: Path) -> None:
+    path = tmp_path / "waited.litmus"
+    path.write_text(WAITED)
+    answer = ask(requests.FENCES, path=str(path)).answer
+    assert answer.decided
+    assert [(one.line, one.without_it) for one in answer.needed] == [(10, ["RACE003"]), (11, ["RACE003"])]
+    path.write_text(PIPELINE)
+    answer = ask(requests.FENCES, path=str(path)).answer
+    assert (answer.decided, answer.verdict) == (False, "finding")
