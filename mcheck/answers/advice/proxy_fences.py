@@ -18,8 +18,8 @@ def suggest_proxy_fence(g: ExecutionGraph) -> str:
     first, second = line_of(g.old.op), line_of(g.new.op)
     if g.place(g.old.agent).cta.number != g.place(g.new.agent).cta.number:
         return (
-            f"Execute fence.proxy.async after line {first}, before its CTA hands over, "
-            f"and execute fence.proxy.async before line {second}, after what takes over."
+            f"Execute fence.proxy.async after line {first}, before its CTA releases the bytes, "
+            f"and execute fence.proxy.async before line {second}, after the acquire in that CTA."
         )
     fence = "fence.proxy.async.global" if g.old.is_global else "fence.proxy.async.shared::cta"
     over = find_release(g, g.old.agent, g.old.position)
