@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
 from mcheck import __version__
-from mcheck.base.verdicts import Verdict
 from mcheck.checking.fences.candidates import Edit
 from mcheck.checking.fences.edits import LineChange, changed_lines
 from mcheck.checking.fences.examination import Examined
@@ -106,7 +105,7 @@ def _beside(tried: Tried) -> dict[str, object]:
 def _repair(text: str, repair: Repair) -> dict[str, object]:
     found: dict[str, object] = {
         "edits": [_change(change) for change in changed_lines(text, repair.text)],
-        "verdict": str(Verdict.PROVED),
+        "verdict": str(repair.verdict),
         "cost": repair.cost,
     }
     return found | ({"findings": list(repair.reviews)} if repair.reviews else {})

@@ -31,7 +31,9 @@ class Quiet(SimpleHTTPRequestHandler):
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed (Debian: apt-get install chromium)")
 def test_no_script_of_the_front_page_throws(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
-    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    from mkdocs.utils.yaml import yaml_load
+
+    settings = yaml_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     theme = {**settings["theme"], "custom_dir": str(ROOT / settings["theme"]["custom_dir"])}
     docs = tmp_path / "docs"
     docs.mkdir()

@@ -15,6 +15,7 @@ from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.reader import parse_module
+from mcheck.isa.opcode import read_opcode
 from mcheck.simt.execution.launch_answers import CancelResponses, following_clusters, query_function
 
 CORPUS = Path(__file__).parent / "corpus" / "cuda"
@@ -107,8 +108,8 @@ def test_answers_give_clusters_in_the_order_of_the_grid() -> None:
     answers = CancelResponses(tuple(places[:1]))
     first, second = (np.array([answers.next_response()], np.uint64) for _ in range(2))
     won, place = (
-        query_function(("query_cancel", "is_canceled")),
-        query_function(("query_cancel", "get_first_ctaid", "v4")),
+        query_function(read_opcode(("clusterlaunchcontrol", "query_cancel", "is_canceled", "pred", "b128"))),
+        query_function(read_opcode(("clusterlaunchcontrol", "query_cancel", "get_first_ctaid", "v4", "b32", "b128"))),
     )
     assert won is not None
     assert place is not None

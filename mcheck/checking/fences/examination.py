@@ -157,7 +157,7 @@ def _find_removals(
         trial = _trial(check_case(case, clock.settings(most), brief), first)
         if answer is None or not trial.is_proved:
             return trial
-        return _compared(answer, _condition_answer(case, clock.settings(most)))
+        return _compared(trial.verdict, answer, _condition_answer(case, clock.settings(most)))
 
     def check(changed: Sequence[str]) -> Sequence[Trial]:
         cases = [Case(path, text=text) for text in changed]
@@ -185,7 +185,7 @@ def _of_module(path: str, text: str, options: Options) -> tuple[Instruction, ...
 def _trial(result: Result, first: Result) -> Trial:
     """The trial by the result of an edited program: what the program has without the edit does not count."""
     if is_proved(result):
-        return Trial(Verdict.PROVED)
+        return Trial(result.verdict)
     known = set(map(_identity, _all_findings(first)))
     codes = {finding.code for finding in _all_findings(result) if _identity(finding) not in known}
     if result.crashed:
@@ -207,11 +207,11 @@ def _condition_answer(case: Case, settings: Settings) -> Verdict:
     return run_case(case, replace(settings, verdict_only=True)).verdict
 
 
-def _compared(before: Verdict, now: Verdict) -> Trial:
-    """The trial of a program that is proved, by the answer to its condition."""
+def _compared(checked: Verdict, before: Verdict, now: Verdict) -> Trial:
+    """The trial of a program whose check says ``checked``, by the answer to its condition."""
     if not (before.is_of_condition and now.is_of_condition):
         return Trial(Verdict.UNKNOWN)
-    return Trial(Verdict.PROVED) if now is before else Trial(Verdict.FINDING, (CONDITION,))
+    return Trial(checked) if now is before else Trial(Verdict.FINDING, (CONDITION,))
 
 
 # --- what is missing ----------------------------------------------------------------------------------------------

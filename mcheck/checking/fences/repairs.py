@@ -44,6 +44,7 @@ class Repair:
 
     steps: tuple[Step, ...]
     text: str
+    verdict: Verdict
     reviews: tuple[str, ...] = ()
 
     @property
@@ -152,7 +153,7 @@ class _Search:
             self.used += 1
             if result.verdict == Verdict.PROVED and not (result.suppressed or result.deselected):
                 reviews = tuple(sorted({str(finding.code) for finding in result.findings}))
-                self.repairs.append(Repair(steps, changed, reviews))
+                self.repairs.append(Repair(steps, changed, result.verdict, reviews))
                 if not self.first and not reviews:
                     self.first = self.used
                     queue = deque(sorted(queue, key=lambda each: not self._is_cheaper(each)))
