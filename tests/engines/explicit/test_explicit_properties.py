@@ -140,7 +140,7 @@ def the_order_of_threads_is_nothing(text: str, model: str, random: Random) -> No
 
 def roles(text: str) -> tuple[str, list[str], str]:
     """What stands before the roles, the roles, and what stands behind them."""
-    found = re.findall(r"^P\d+@.*?^}\n", text, flags=re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^\w+@.*?^}\n", text, flags=re.MULTILINE | re.DOTALL)
     return text[: text.index(found[0])], found, text[text.index(found[-1]) + len(found[-1]) :]
 
 
