@@ -64,8 +64,8 @@ def answer_sequence(
                 note(Level.LAUNCH, f"launch {number + 1} of {len(study.launches)}")
                 asked = replace(question, timeout=limit.remaining())
                 given = answer_for_every(without_initialisers(module, lost), begun, model, asked, engine)
-                example = study.example(number)
-                if (begun != example or lost) and any(f.severity == "error" for f in given.findings):
+                wrong = any(f.severity == "error" for f in given.findings)
+                if wrong and ((example := study.example(number)) != begun or lost):
                     asked = replace(question, timeout=limit.remaining())
                     described = answer_for_every(module, example, model, asked, engine)
                     given = _without_doubtful(given, described)
