@@ -149,8 +149,12 @@ def _needs_group(module: Module, launch: Launch, given: Answer) -> bool:
     causes = {reason.cause for reason in given.reasons}
     if not causes <= {Cause.CLUSTERS, Cause.OTHER_CLUSTERS, Cause.GAP, Cause.BRANCHES, Cause.NOT_FOLLOWED}:
         return False
-    # a cluster can take the place of another one
-    return not any(s.kind in CANCELS for f in module.functions.values() for s in f.body)
+    return not cancels_clusters(module)
+
+
+def cancels_clusters(module: Module) -> bool:
+    """Whether a cluster can take the place of another one (9.7.13.17)."""
+    return any(s.kind in CANCELS for f in module.functions.values() for s in f.body)
 
 
 def closed_boxes(launch: Launch) -> list[Extent]:

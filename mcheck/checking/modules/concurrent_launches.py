@@ -25,6 +25,7 @@ from mcheck.checking.modules.cluster_groups import (
     MAX_THREADS,
     MAX_TOGETHER,
     Followed,
+    cancels_clusters,
     with_groups,
     with_residency,
 )
@@ -34,7 +35,6 @@ from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Buffer, Extent, Launch, Map
 from mcheck.frontend.ptx.module import Module
 from mcheck.frontend.ptx.module_copies import copy_name, with_copy
-from mcheck.isa.kinds import CANCELS
 
 MOST_REASONS = 4
 """The maximum number of pairs of accesses that a reason lists."""
@@ -140,7 +140,7 @@ def find_obstacle(study: LaunchStudy, numbers: Sequence[int]) -> Reason | None:
         return Reason(Cause.GAP, "their clusters are of different sizes")
     if len({launch.assume for launch in launches}) > 1:
         return Reason(Cause.GAP, "they make different assumptions")
-    if any(s.kind in CANCELS for f in study.module.functions.values() for s in f.body):
+    if cancels_clusters(study.module):
         return Reason(Cause.GAP, "the module has clusterlaunchcontrol")
     return None
 
