@@ -21,7 +21,7 @@ from pathlib import Path
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.command import check_case
 from mcheck.checking.fences.candidates import apply_edits
-from mcheck.checking.fences.examination import Examined, examine
+from mcheck.checking.fences.examination import Examined, Limits, examine
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.report.fences import lines
 
@@ -111,7 +111,7 @@ def ring(stages: int = 4, warps: int = 4) -> str:
 def measure(path: Path, seconds: float) -> Row:
     """What can go of the program at a path, within so many seconds."""
     started = time.process_time()
-    examined = examine(str(path), seconds)
+    examined = examine(str(path), Limits(timeout=seconds))
     took, edited = time.process_time() - started, None
     if examined.removals is not None and examined.removals.together:
         text = apply_edits(path.read_text(encoding="utf-8"), examined.removals.together)

@@ -10,7 +10,7 @@ from mcheck.checking.check.command import check_case
 from mcheck.checking.fences import examination
 from mcheck.checking.fences.candidates import apply_edits, find_sites
 from mcheck.checking.fences.costs import read_costs
-from mcheck.checking.fences.examination import CONDITION, examine
+from mcheck.checking.fences.examination import CONDITION, Limits, examine
 from mcheck.checking.fences.instructions import Instruction, find_test_instructions
 from mcheck.checking.fences.removal import Removals
 from mcheck.checking.fences.weakenings import weaker_forms
@@ -58,7 +58,7 @@ b@cta 0, warp 1 {
 def examined(text: str, folder: Path) -> Removals:
     path = folder / "t.litmus"
     path.write_text(text, encoding="utf-8")
-    found = examine(str(path), 60)
+    found = examine(str(path), Limits(timeout=60))
     assert found.removals is not None, found.reason
     return found.removals
 
@@ -195,7 +195,7 @@ IDIOMS = (
 @pytest.mark.parametrize("idiom", [*IDIOMS[:2], *(pytest.param(name, marks=pytest.mark.slow) for name in IDIOMS[2:])])
 def test_the_enumerating_engines_say_the_same_of_the_edited_programs(idiom: str) -> None:
     path = LITMUS / f"{idiom}.litmus"
-    found = examine(str(path), 120)
+    found = examine(str(path), Limits(timeout=120))
     assert found.removals is not None, found.reason
     assert found.removals.removable or found.removals.needed
     text, before = path.read_text(), run_case(Case(str(path)), Settings()).verdict
@@ -230,7 +230,7 @@ def test_fences_removed_in_groups_are_those_that_can_go_one_by_one(name: str, mo
     path = LITMUS / f"{name}.litmus"
 
     def claims() -> list[object]:
-        found = examine(str(path), 120).removals
+        found = examine(str(path), Limits(timeout=120)).removals
         assert found is not None
         return [(each.candidate, each.trial) for each in (*found.removable, *found.needed)]
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from mcheck.checking.fences.examination import examine
+from mcheck.checking.fences.examination import Limits, examine
 from mcheck.report.fences import document, lines
 
 MODULE = Path("tests/simt/corpus/cuda/cp_async_groups.ptx")
@@ -11,7 +11,7 @@ KERNEL = Path("litmus/kernels/A05-same-thread-without-proxy-fence-fixed.litmus")
 
 
 def test_json_and_text_name_the_needed_proxy_fence() -> None:
-    examined = examine(str(KERNEL), 20)
+    examined = examine(str(KERNEL), Limits(timeout=20))
     (entry,) = json.loads(document([examined]))["results"]
     assert list(entry) == ["path", "verdict", "removable", "needed", "undecided", "together", "repairs", "reason"]
     assert entry["verdict"] == "proved"
@@ -25,14 +25,14 @@ def test_what_is_not_examined_says_why(tmp_path: Path) -> None:
     path = tmp_path / "race.litmus"
     columns = "PTX c\n{ x = 0; }\n P0@cta 0,gpu 0 | P1@cta 1,gpu 0 ;\n st.weak x, 1 | ld.weak r0, x ;\n"
     path.write_text(columns, encoding="utf-8")
-    examined = examine(str(path), 20)
+    examined = examine(str(path), Limits(timeout=20))
     assert examined.removals is None
     assert "only what is proved" in (examined.reason or "")
     assert any("not examined" in line for line in lines(examined))
 
 
 def test_copies_of_a_line_of_the_source_are_one_entry_with_the_line() -> None:
-    examined = examine(str(MODULE), 60)
+    examined = examine(str(MODULE), Limits(timeout=60))
     (entry,) = json.loads(document([examined]))["results"]
     assert entry["removable"] == []
     waits = next(each for each in entry["needed"] if each["instruction"] == "cp.async.wait_group 1;")

@@ -10,6 +10,7 @@ from itertools import chain
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.checking.fences.costs import Costs
+from mcheck.checking.fences.edits import Change, apply_changes
 from mcheck.checking.fences.instructions import Instruction
 from mcheck.checking.fences.weakenings import GROUPS, weaker_forms
 
@@ -81,11 +82,12 @@ class Site:
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     """The text with these edits, of different statements; lines keep their numbers."""
-    for edit in sorted(edits, key=lambda edit: edit.start, reverse=True):
-        removed = text[edit.start : edit.end]
-        left = edit.replacement if edit.replacement is not None else "\n" * removed.count("\n")
-        text = text[: edit.start] + left + text[edit.end :]
-    return text
+
+    def change(edit: Edit) -> Change:
+        lines = "\n" * text.count("\n", edit.start, edit.end)
+        return Change(edit.start, edit.end, lines if edit.replacement is None else edit.replacement)
+
+    return apply_changes(text, map(change, edits))
 
 
 def find_sites(instructions: Sequence[Instruction], costs: Costs) -> tuple[Site, ...]:

@@ -74,18 +74,15 @@ class Limits:
     jobs: int = 1
 
 
-def examine(
-    path: str, timeout: float | None, costs: Costs | None = None, limits: Limits | None = None,
-    options: Options | None = None,
-) -> Examined:  # fmt: skip
-    """What the program at ``path`` can do without, or what fixes it; ``timeout`` is for all checks of it together.
+def examine(path: str, limits: Limits, costs: Costs | None = None, options: Options | None = None) -> Examined:
+    """What the program at ``path`` can do without, or what fixes it; the limits are for all checks of it together.
     ``options`` say how a module is launched.
     """
     try:
         text = _read_text(path)
     except McheckError as error:
         return Examined(path, Verdict.ERROR, None, error.message)
-    return examine_text(path, text, costs, limits or Limits(timeout=timeout), options or Options())
+    return examine_text(path, text, costs, limits, options)
 
 
 def _read_text(path: str) -> str:

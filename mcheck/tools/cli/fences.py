@@ -120,10 +120,10 @@ def _examine(path: str, file: PreparedFile | None, costs: Costs, limits: Limits,
     from mcheck.checking.fences.examination import Examined, examine
 
     if file is None:
-        return examine(path, None, costs, limits, chosen)
+        return examine(path, limits, costs, chosen)
     if file.problem is not None:
         return Examined(path, Verdict.ERROR, None, file.problem.message)
-    return replace(examine(file.module, None, costs, limits, chosen), path=path)
+    return replace(examine(file.module, limits, costs, chosen), path=path)
 
 
 def _check_target(paths: list[str], *, fix: bool, target: str | None, overwrite: bool) -> None:

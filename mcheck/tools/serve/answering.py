@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcheck.base.errors import InputError
 from mcheck.base.verdicts import Verdict
@@ -51,6 +51,9 @@ from mcheck.tools.serve.memory_store import MemoryStore
 from mcheck.tools.serve.refusals import refuse
 from mcheck.tools.serve.repairs import repair
 from mcheck.tools.serve.requests import Request
+
+if TYPE_CHECKING:
+    from mcheck.checking.fences.removal import Tried
 
 MOST_STATES = 200
 """The maximum number of states with a witness in an answer."""
@@ -226,32 +229,36 @@ def _explain(request: Request, _: MemoryStore) -> Reply:
 
 
 def _fences(request: Request, _: MemoryStore) -> Reply:
-    import json
-
-    from mcheck.checking.fences.examination import examine
+    from mcheck.checking.fences.examination import Limits, examine
+    from mcheck.checking.fences.removal import Removals
     from mcheck.report import fences
 
     if request.text is not None or not request.path.endswith(".litmus"):
         raise InputError("fences examines a litmus file", expected="the path of a file that ends in .litmus")
-    examined = examine(request.path, request.settings.timeout)
-    (entry,) = json.loads(fences.document([examined]))["results"]
-    if entry["verdict"] == Verdict.ERROR.value:
-        raise InputError(entry["reason"] or "the file cannot be read")
-    decided = examined.removals is not None and not entry["undecided"]
+    limits = Limits(timeout=request.settings.timeout, processor_time=request.settings.processor_time)
+    examined = examine(request.path, limits)
+    if examined.verdict is Verdict.ERROR:
+        raise InputError(examined.reason or "the file cannot be read")
+    found = examined.removals or Removals((), (), (), ())
+    decided = examined.removals is not None and not found.undecided
     answer = FencesAnswer(
         path=request.path,
-        verdict=entry["verdict"],
+        verdict=examined.verdict.value,
         decided=decided,
-        summary=f"{len(entry['removable'])} can go or be weaker, {len(entry['needed'])} are needed",
-        removable=[
-            Synchronisation(line=one["line"], instruction=one["instruction"], replacement=one["replacement"])
-            for one in entry["removable"]
-        ],
-        needed=[Synchronisation(**one) for one in entry["needed"]],
-        together=entry["together"],
-        why_not_decided=[] if decided else [entry["reason"] or "some are open: see mcheck fences"],
+        summary=f"{len(found.removable)} can go or be weaker, {len(found.needed)} are needed",
+        removable=[_synchronisation(tried) for tried in found.removable],
+        needed=[_synchronisation(tried) for tried in found.needed],
+        together=[edit.line for edit in found.together],
+        why_not_decided=[] if decided else [examined.reason or "some are open: see mcheck fences"],
     )
     return Reply(answer=answer, text="\n".join(fences.lines(examined)))
+
+
+def _synchronisation(tried: Tried) -> Synchronisation:
+    edit = tried.edit
+    return Synchronisation(
+        line=edit.line, instruction=edit.instruction, replacement=edit.replacement, without_it=list(tried.codes)
+    )
 
 
 _ANSWERS: dict[str, Callable[[Request, MemoryStore], Reply]] = {

@@ -13,6 +13,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from planted import LAUNCH, MODULE, PIPELINE, README, REFILL, ROOT, SLOW, edited
 
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.fences import examination
+from mcheck.checking.fences.examination import Examined, Limits
 from mcheck.checking.run.case import LaunchText, Settings
 from mcheck.tools.serve import requests
 from mcheck.tools.serve.answering import answer_request
@@ -180,3 +183,16 @@ def test_fences_of_a_proved_sketch(tmp_path: Path) -> None:
     path.write_text(PIPELINE)
     answer = ask(requests.FENCES, path=str(path)).answer
     assert (answer.decided, answer.verdict) == (False, "finding")
+
+
+def test_fences_have_the_limit_of_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Limits] = []
+
+    def examine(path: str, limits: Limits) -> Examined:
+        seen.append(limits)
+        return Examined(path, Verdict.UNKNOWN, None, "no answer")
+
+    monkeypatch.setattr(examination, "examine", examine)
+    answer = ask(requests.FENCES, path="x.litmus", settings=Settings(timeout=3, processor_time=True)).answer
+    assert (answer.decided, answer.why_not_decided) == (False, ["no answer"])
+    assert seen == [Limits(timeout=3, processor_time=True)]
