@@ -23,7 +23,12 @@ def read_file(path: str, most: int = MAX_BYTES) -> bytes:
 
 def read_text_file(path: str, most: int = MAX_BYTES, encoding: str = "utf-8") -> str:
     """The file as text with Unix line ends; may raise ``UnicodeDecodeError``, and what ``read_file`` raises."""
-    return read_file(path, most).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+    return with_unix_lines(read_file(path, most).decode(encoding))
+
+
+def with_unix_lines(text: str) -> str:
+    """The text with Unix line ends."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def is_regular_file(path: str) -> bool:

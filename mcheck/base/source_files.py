@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mcheck.base.errors import Span
-from mcheck.base.files import read_file
+from mcheck.base.files import read_file, with_unix_lines
 
 SOURCES = frozenset({".cu", ".cuh", ".h", ".hh", ".hpp", ".inl", ".cpp", ".cc", ".py"})
 """The suffixes of files that are quoted: a module may name any file, and reports end in logs."""
@@ -54,7 +54,7 @@ class SourceText:
             except (OSError, ValueError):
                 continue
             self._names[path] = self._shorten(name)
-            return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+            return with_unix_lines(text).split("\n")
         return []
 
     def _shorten(self, name: str) -> str:

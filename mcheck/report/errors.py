@@ -18,7 +18,7 @@ import textwrap
 from collections.abc import Mapping
 
 from mcheck.base.errors import Exceeded, InternalError, McheckError, Span, Unsupported
-from mcheck.base.files import read_file
+from mcheck.base.files import read_file, with_unix_lines
 
 MAX_WIDTH = 160
 NOTE_WIDTH = 120
@@ -134,7 +134,7 @@ def _line(span: Span, sources: Mapping[str, str] | None) -> str | None:
             text = read_file(span.path).decode("utf-8-sig", "replace")
         except (OSError, ValueError):
             return None
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines = with_unix_lines(text).split("\n")
     return lines[span.line - 1] if 0 < span.line <= len(lines) else None
 
 

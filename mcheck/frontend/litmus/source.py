@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 
 from mcheck.base.errors import Span
-from mcheck.base.files import MAX_BYTES, read_file
+from mcheck.base.files import MAX_BYTES, read_file, with_unix_lines
 from mcheck.frontend.litmus.codes import problem
 
 _COMMENT = re.compile(r'"[^"]*"|\(\*.*?\*\)|/\*.*?\*/|//[^\n]*|\(\*|/\*', re.DOTALL)
@@ -78,4 +78,4 @@ def decode_source(data: bytes, path: str, most: int = MAX_BYTES) -> str:
         line = head.count(b"\n") + 1
         column = len(head[head.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
         raise problem("LIT004", Span(path, line, column), hint="save the file as UTF-8") from None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return with_unix_lines(text)

@@ -10,14 +10,7 @@ from mcheck.tools.cli import options
 @click.command("lsp", short_help="Run the language server on standard input and output.")
 @options.model
 @options.profile
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=10.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Limit per check; an edit stops the check.",
-)
+@options.time_limit("--timeout", "Limit per check; an edit stops the check.", 10.0)
 @options.memory
 def command(model: str | None, profile: str, timeout: float, memory: int | None) -> int:
     """Run a language server (LSP) on standard input and output: diagnostics while typing, hovers, completion,

@@ -94,20 +94,18 @@ prop = click.option(
     show_default=True,
     help="spec: the condition; liveness: every fair execution terminates.",
 )
-timeout = click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    callback=_finite,
-    metavar="SECONDS",
-    help="Limit per test; the answer is unknown after it.",
-)
-cpu_timeout = click.option(
-    "--cpu-timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    callback=_finite,
-    metavar="SECONDS",
-    help="Limit per test in seconds of the processor, the same on a busy machine.",
-)
+
+
+def time_limit(name: str, text: str, default: float | None = None) -> Decorator:
+    """An option for a number of seconds, with a default that its help shows."""
+    return click.option(
+        name, type=click.FloatRange(min=0, min_open=True), callback=_finite, metavar="SECONDS", help=text,
+        default=default, show_default=default is not None,
+    )  # fmt: skip
+
+
+timeout = time_limit("--timeout", "Limit per test; the answer is unknown after it.")
+cpu_timeout = time_limit("--cpu-timeout", "Limit per test in seconds of the processor, the same on a busy machine.")
 memory = click.option(
     "--memory",
     callback=_bytes,

@@ -10,14 +10,7 @@ from mcheck.tools.cli import options
 @click.command("serve", short_help="Answer agents and programs over MCP on standard input and output.")
 @options.model
 @options.profile
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=60.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Limit per request that names none; the answer is not decided after it.",
-)
+@options.time_limit("--timeout", "Limit per request that names none; the answer is not decided after it.", 60.0)
 @options.cpu_timeout
 @options.memory
 @click.option(

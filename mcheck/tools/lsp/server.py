@@ -14,6 +14,7 @@ from pygls.workspace import PositionCodec
 
 from mcheck import __version__
 from mcheck.base.errors import Span
+from mcheck.base.files import with_unix_lines
 from mcheck.checking.check.files import is_source
 from mcheck.checking.run.case import Settings
 from mcheck.findings.repair import Edit
@@ -90,7 +91,7 @@ class Server(LanguageServer):
     def set_text(self, uri: str, text: str, version: int | None) -> None:
         """Set the text of a document and check it; a running check is stopped."""
         document = self.open.setdefault(uri, OpenText("", uris.to_fs_path(uri) or uri))
-        document.text = _with_unix_lines(text)
+        document.text = with_unix_lines(text)
         document.version = version
         if document.task is not None:
             document.task.cancel()
@@ -102,7 +103,7 @@ class Server(LanguageServer):
         if document is None or not is_compiled(document.path):
             self.set_text(uri, text, version)
             return
-        document.text, document.version = _with_unix_lines(text), version
+        document.text, document.version = with_unix_lines(text), version
 
     def close_text(self, uri: str) -> None:
         """Forget a text that was closed."""
@@ -176,10 +177,6 @@ class Server(LanguageServer):
         while column < len(line) and self.codec.client_num_units(line[: column + 1]) <= position.character:
             column += 1
         return position.line, column
-
-
-def _with_unix_lines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def serve(settings: Settings) -> None:
