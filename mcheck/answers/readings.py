@@ -29,10 +29,10 @@ def _not_by_all(program: Program) -> Iterator[int]:
         warps[thread.place.own_warp].append(thread)
     for warp in warps.values():
         if len(warp) > 1:
-            found = [Counter(op.span.line for op in t.code if _is_aligned(op) and op.span is not None) for t in warp]
+            codes = list({tuple(map(id, t.code)): t for t in warp}.values())
+            found = [Counter(op.span.line for op in t.code if _is_aligned(op) and op.span is not None) for t in codes]
             yield from {line for one in found for line in one if any(one[line] != other[line] for other in found)}
-            different = {tuple(map(id, t.code)): t for t in warp}
-            yield from (line for t in different.values() for line in _left_to_registers(t))
+            yield from (line for thread in codes for line in _left_to_registers(thread))
 
 
 def _is_aligned(op: Op) -> bool:
@@ -41,15 +41,11 @@ def _is_aligned(op: Op) -> bool:
 
 def _left_to_registers(thread: Thread) -> Iterator[int]:
     """Lines of aligned barriers that a guard, or an earlier branch or exit, may skip."""
+    skipped = 0  # the instructions before this index may have been skipped
     for k, op in enumerate(thread.code):
-        if not _is_aligned(op) or op.span is None:
-            continue
-        if op.guard is not None or any(_may_pass(thread, before, k) for before in thread.code[:k]):
+        if _is_aligned(op) and op.span is not None and (op.guard is not None or skipped > k):
             yield op.span.line
-
-
-def _may_pass(thread: Thread, op: Op, at: int) -> bool:
-    """Whether ``op`` may skip the instruction at index ``at``: a branch beyond it, or an exit."""
-    if isinstance(op, Branch):
-        return (op.guard is not None or op.condition is not None) and thread.labels.get(op.target, 0) > at
-    return isinstance(op, Exit) and op.guard is not None
+        elif isinstance(op, Branch) and (op.guard is not None or op.condition is not None):
+            skipped = max(skipped, thread.labels.get(op.target, 0))
+        elif isinstance(op, Exit) and op.guard is not None:
+            skipped = len(thread.code)

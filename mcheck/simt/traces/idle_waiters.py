@@ -9,6 +9,7 @@ reported as an assumption, and the engine need not explore how far each warp may
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -19,6 +20,9 @@ from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
 
 Code = tuple[Op, ...]
+Reached = dict[int, dict[int, list[int]]]
+"""For each code, by identity: the barriers in it, by identity, and where they stand."""
+
 WARP_OPERATIONS = (ops.WarpSync, ops.Collective)
 """Operations that synchronise the lanes of a warp, invisible to others."""
 FENCES = (ops.ProxyFence, ops.Fence)
@@ -41,13 +45,14 @@ def drop_idle_waiters(program: Program) -> tuple[Program, tuple[int, ...]]:
     ended = {op.address for t in program.threads for op in t.code if isinstance(op, ops.MbarrierInval)}
     lighter: dict[int, Code] = {}
     for _, several in groupby(program.threads, key=lambda t: t.place.cta):
-        threads = list(several)
-        shared = _full_barriers(threads)
-        different = list({tuple(map(id, t.code)): t.code for t in threads}.values())
+        codes: dict[tuple[int, ...], Code] = {}
+        threads = [replace(t, code=codes.setdefault(tuple(map(id, t.code)), t.code)) for t in several]
+        different = list(codes.values())
+        reached = _barriers_of(threads, different)
         for _, lanes in groupby(threads, key=lambda t: t.place.warp):
             warp = list(lanes)
             found = _without_idle_waits(warp, different, ended)
-            lighter |= found | _idle_until_barrier(warp, found, different, ended, shared)
+            lighter |= found | _idle_until_barrier(warp, found, different, ended, reached)
     if not lighter:
         return program, ()
     lines: set[int] = set()
@@ -81,31 +86,29 @@ def _without_idle_waits(warp: Sequence[Thread], others: Sequence[Code], ended: s
 
 
 def _idle_until_barrier(
-    warp: Sequence[Thread], at_the_end: dict[int, Code], others: Sequence[Code], ended: set[Expr], shared: set[int]
+    warp: Sequence[Thread], at_the_end: dict[int, Code], others: Sequence[Code], ended: set[Expr], reached: Reached
 ) -> dict[int, Code]:
     """Those that are idle until they reach a barrier, by index, each with its code without the waits; and, for some,
     without those ``at_the_end``.
     """
     found = {t.index: at_the_end.get(t.index, t.code) for t in warp}
-    met: dict[tuple[int, int], Op] = {}
-    for code in {tuple(map(id, t.code)): t.code for t in warp}.values():
-        met |= {(k, sum(op is end for op in code[:k])): end for k, end in enumerate(code) if id(end) in shared
-                and k and (_wait_key(code[k - 1]) or isinstance(code[k - 1], WARP_OPERATIONS + FENCES))}  # fmt: skip
-    for (_, count), end in sorted(met.items(), key=lambda item: item[0], reverse=True):
-        parts = [replace(t, code=part) for t in warp if (part := _code_before(t.code, end, count)) is not None]
-        if len(parts) < len(warp) or not any(_may_fall_behind(t.code, ended) for t in parts):
+    codes = {id(t.code): t.code for t in warp}
+    met: dict[tuple[int, int], int] = {}
+    for key, code in codes.items():
+        for barrier, places in reached[key].items():
+            met |= {(k, count): barrier for count, k in enumerate(places)
+                    if k and (_wait_key(code[k - 1]) or isinstance(code[k - 1], WARP_OPERATIONS + FENCES))}  # fmt: skip
+    for (_, count), barrier in sorted(met.items(), key=lambda item: item[0], reverse=True):
+        ends = {key: places[barrier][count] for key, places in reached.items() if count < len(places.get(barrier, ()))}
+        before = {key: code[: ends[key]] for key, code in codes.items() if key in ends}
+        if len(before) < len(codes) or not any(_may_fall_behind(part, ended) for part in before.values()):
             continue
-        there = [part for code in others if (part := _code_before(code, end, count)) is not None]
+        parts = [replace(t, code=before[id(t.code)]) for t in warp]
+        there = [code[: ends[id(code)]] for code in others if id(code) in ends]
         for index, code in _without_idle_waits(parts, there, ended).items():
             part = next(t.code for t in parts if t.index == index)
             found[index] = code + found[index][len(part) :]
     return {t.index: found[t.index] for t in warp if len(found[t.index]) < len(t.code)}
-
-
-def _code_before(code: Code, end: Op, count: int) -> Code | None:
-    """The code of a thread before it reaches a barrier more than ``count`` times."""
-    places = [k for k, op in enumerate(code) if op is end]
-    return code[: places[count]] if count < len(places) else None
 
 
 def _may_fall_behind(code: Code, ended: set[Expr]) -> bool:
@@ -189,23 +192,30 @@ def _synchronises(op: Op) -> bool:
     return False
 
 
-def _full_barriers(threads: Sequence[Thread]) -> set[int]:
-    """The barriers, by identity, at which all threads of a CTA that reach one of their number wait for each other: no
-    generation of them completes without one of these.
+def _barriers_of(threads: Sequence[Thread], codes: Sequence[Code]) -> Reached:
+    """Where each code reaches the barriers at which all threads of a CTA that reach one of their number wait for each
+    other: no generation of them completes without one of these.
     """
+    reached: Reached = {}
     barriers: dict[int, ops.Barrier] = {}
-    users: dict[Expr | None, set[int]] = {}
-    for thread in threads:
-        for op in thread.code:
+    for code in codes:
+        places: defaultdict[int, list[int]] = defaultdict(list)
+        reached[id(code)] = places
+        for k, op in enumerate(code):
             if isinstance(op, ops.Barrier):
                 barriers[id(op)] = op
-                users.setdefault(op.barrier, set()).add(thread.index)
-    return {
+                places[id(op)].append(k)
+    sharers = Counter(id(t.code) for t in threads)
+    users: Counter[Expr | None] = Counter()
+    for key, found in reached.items():
+        users.update(dict.fromkeys({barriers[barrier].barrier for barrier in found}, sharers[key]))
+    full = {
         k
         for k, op in barriers.items()
         if op.kind != "arrive" and isinstance(op.barrier, Const)
-        and (op.count is None or (isinstance(op.count, Const) and len(users[op.barrier]) <= op.count.value))
+        and (op.count is None or (isinstance(op.count, Const) and users[op.barrier] <= op.count.value))
     }  # fmt: skip
+    return {key: {k: at for k, at in places.items() if k in full} for key, places in reached.items()}
 
 
 def _wait_key(op: Op) -> tuple[int, int] | None:

@@ -148,7 +148,8 @@ def _report_flags(m: Machine, new: Record, conflict: Conflict, flags_by_lane: li
         for flag in flags_by_lane[mine].get(same, flags_by_lane[mine][max(flags_by_lane[mine])]):
             if flag.pairs & bit and flag.name not in names:
                 names.append(flag.name)
-    if strong_copies.are_morally_strong(m, old, new):
+    strong = strong_copies.are_strong(old, new)
+    if strong and strong_copies.are_morally_strong(m, old, new):
         if strong_copies.are_in_flight(m, old, new, names):
             _report(m, catalogue.get(strong_copies.IN_FLIGHT), old, new, low, high)
         strong_copies.leave_open(m, old, new, names)
@@ -157,7 +158,8 @@ def _report_flags(m: Machine, new: Record, conflict: Conflict, flags_by_lane: li
         entry = _find_entry(name)
         if entry is not None:
             _report(m, entry, old, new, low, high)
-    strong_copies.note_narrow_scopes(m, old, new)
+    if strong:
+        strong_copies.note_narrow_scopes(m, old, new)
     if names:
         if not ACCEPTED.issuperset(names):
             _note_delayed_read(m, old, new)

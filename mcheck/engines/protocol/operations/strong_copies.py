@@ -20,16 +20,16 @@ MAY_ORDER = "a strong copy reads what another one has written, which may order m
 FOUND_BEHIND = "there is a finding behind a strong copy that reads what another one has written, which may order it"
 
 
+def are_strong(old: Record, new: Record) -> bool:
+    """Whether two accesses are of strong copies."""
+    a, b = old.event.op, new.event.op
+    return isinstance(a, BulkCopy) and a.is_strong and isinstance(b, BulkCopy) and b.is_strong
+
+
 def are_morally_strong(m: Machine, old: Record, new: Record) -> bool:
-    """Whether two accesses are of strong copies whose scopes include each other's thread (8.7)."""
-    if not _are_strong(old, new):
-        return False
+    """Whether the scopes of two strong copies include each other's thread (8.7)."""
     a, b = (m.agents[record.agent].placement for record in (old, new))
     return scopes_are_mutual(old.event.op.scope, a, new.event.op.scope, b)  # type: ignore[attr-defined]
-
-
-def _are_strong(old: Record, new: Record) -> bool:
-    return all(isinstance(r.event.op, BulkCopy) and r.event.op.is_strong for r in (old, new))
 
 
 def are_in_flight(m: Machine, old: Record, new: Record, flags: list[str]) -> bool:
@@ -64,8 +64,8 @@ def _may_hand_over(m: Machine, old: Record, new: Record) -> bool:
 
 
 def note_narrow_scopes(m: Machine, old: Record, new: Record) -> None:
-    """Note that what is found behind strong copies whose scopes are too narrow may be missing a scope, or more."""
-    if old.write != new.write and m.findings_left_open is None and _are_strong(old, new):
+    """Note that what is found behind two strong copies whose scopes are too narrow may be missing a scope, or more."""
+    if old.write != new.write and m.findings_left_open is None:
         m.findings_left_open = len(m.problems)
 
 
