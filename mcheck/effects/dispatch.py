@@ -11,7 +11,7 @@ from mcheck.ir import ops
 from mcheck.ir.memory import TensorMapSpec
 from mcheck.ir.ops import Op
 
-MODULES = (async_copies, generic_memory, mbarrier_objects, tensor_copies, tensor_core)
+REGISTERING_MODULES = (async_copies, generic_memory, mbarrier_objects, tensor_copies, tensor_core)
 """Imported for the effects that they register. A tensor copy has two: where its map is, and, once that has been read,
 ``tensor_copy_effect``."""
 

@@ -31,7 +31,7 @@ from mcheck.simt.instructions import (
 )
 from mcheck.simt.instructions.computation import computation_step
 
-MODULES = (
+REGISTERING_MODULES = (
     memory_accesses,
     async_operations,
     atomics,

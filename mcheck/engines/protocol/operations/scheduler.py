@@ -42,7 +42,7 @@ from mcheck.events.emit import Stop
 from mcheck.events.event import Event
 from mcheck.ir.ops import Exit, Op
 
-MODULES = (
+REGISTERING_MODULES = (
     memory_accesses,
     async_operations,
     atomics,
