@@ -20,7 +20,7 @@ from mcheck.semantics.tensor_footprint import box_bytes
 from mcheck.semantics.tensor_map_values import decode
 from mcheck.semantics.undefined import Misuse
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, register_maker
+from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.polling_loops import is_spin_loop
 from mcheck.simt.instructions.matrix_descriptors import described_matrices
@@ -36,7 +36,7 @@ from mcheck.simt.instructions.memory_accesses import (
 # --- mbarriers ------------------------------------------------------------------------------------------------
 
 
-@register_maker(*MBARRIERS)
+@compiles(*MBARRIERS)
 def mbarrier_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``mbarrier.*``."""
     op = operation_template(unit.function, statement)
@@ -199,7 +199,7 @@ def _poll_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
 # --- copies ---------------------------------------------------------------------------------------------------
 
 
-@register_maker(*COPIES, *PREFETCHED_COPIES)
+@compiles(*COPIES, *PREFETCHED_COPIES)
 def copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``cp.async``, ``cp.async.bulk``, ``cp.reduce.async.bulk``, tensor copies, prefetches, groups."""
     if statement.kind in PREFETCHED_COPIES:
@@ -292,7 +292,7 @@ def _copy_size(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j
 # --- st.async, red.async ------------------------------------------------------------------------------------------
 
 
-@register_maker(Kind.ASYNC_STORE, Kind.ASYNC_REDUCTION)
+@compiles(Kind.ASYNC_STORE, Kind.ASYNC_REDUCTION)
 def async_store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``st.async`` and ``red.async``, whose bytes count on an mbarrier."""
     op = operation_template(unit.function, statement)
@@ -317,7 +317,7 @@ def async_store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int)
 # --- wgmma ----------------------------------------------------------------------------------------------------------
 
 
-@register_maker(*WARPGROUP)
+@compiles(*WARPGROUP)
 def wgmma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``wgmma.mma_async``, which reads the matrices of its descriptors; fence and groups come from the
     instruction table.

@@ -20,7 +20,7 @@ from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
 from mcheck.isa.opcode import read_opcode
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, register_maker
+from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.forced_values import Observation
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
 from mcheck.simt.execution.polling_loops import AwaitedValue
@@ -37,7 +37,7 @@ OBSERVED = Reg("taken")
 """The value returned by a compare-and-swap that is repeated until it succeeds."""
 
 
-@register_maker(Kind.ATOMIC, Kind.REDUCTION)
+@compiles(Kind.ATOMIC, Kind.REDUCTION)
 def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``atom`` and ``red``; the returned values depend on the order of the threads."""
     one, elements = _scalar_operation(statement)

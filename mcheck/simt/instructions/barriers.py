@@ -16,7 +16,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.isa.kinds import BARRIERS, CLUSTER_BARRIERS, COLLECTIVES, Kind
 from mcheck.simt.execution.cluster import AT_BARRIER, AT_CLUSTER_BARRIER, Cluster, Step
-from mcheck.simt.execution.compiler import SURE, Compiler, Fetch, register_maker
+from mcheck.simt.execution.compiler import SURE, Compiler, Fetch, compiles
 from mcheck.simt.execution.lanes import WARP, Mask, Quality, leader_lanes
 from mcheck.simt.instructions.memory_accesses import make_sender
 
@@ -26,7 +26,7 @@ FULL = 0xFFFFFFFF
 # --- barriers -------------------------------------------------------------------------------------------------
 
 
-@register_maker(*BARRIERS)
+@compiles(*BARRIERS)
 def barrier_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``bar``, ``barrier``, ``bar.warp.sync`` and ``barrier.cluster``."""
     if statement.kind in CLUSTER_BARRIERS:
@@ -127,7 +127,7 @@ def _only_synchronise(_: Cluster, __: Mask) -> None:
     """The action of lanes that only synchronise."""
 
 
-@register_maker(*COLLECTIVES)
+@compiles(*COLLECTIVES)
 def collective_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of an instruction at which the lanes of a mask converge and exchange values (9.7.9.6, 9.7.13.9 to
     9.7.13.14).

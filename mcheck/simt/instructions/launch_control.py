@@ -14,7 +14,7 @@ from mcheck.ir.memory import SHARED_WINDOW
 from mcheck.isa.kinds import Kind
 from mcheck.semantics import mbarrier
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, register_maker
+from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.launch_answers import MAX_WON, following_clusters
 from mcheck.simt.instructions.memory_accesses import fetch_lanes, to_generic
@@ -23,7 +23,7 @@ SIZE = 16
 """Bytes of a response."""
 
 
-@register_maker(Kind.CANCEL_REQUEST)
+@compiles(Kind.CANCEL_REQUEST)
 def try_cancel_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``try_cancel``: the response is written through the async proxy and counts on the mbarrier, with
     multicast in every CTA of the cluster at the same place.

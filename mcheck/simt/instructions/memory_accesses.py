@@ -24,7 +24,7 @@ from mcheck.isa.kinds import FENCES, GRID_DEPENDENCIES, Kind
 from mcheck.isa.opcode import READONLY, read_opcode
 from mcheck.semantics.tensor_map_values import decode
 from mcheck.simt.execution.cluster import Cluster, MissingParameter, Step
-from mcheck.simt.execution.compiler import Compiler, Fetch, no_effect, register_maker
+from mcheck.simt.execution.compiler import Compiler, Fetch, compiles, no_effect
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
 from mcheck.simt.execution.polling_loops import AwaitedValue, find_awaited, find_sign_tests, find_tests
 from mcheck.simt.execution.trace import decisive_operands, fill_operands
@@ -104,7 +104,7 @@ def _is_narrow(unit: Unit, name: str) -> bool:
 # --- ld and st -----------------------------------------------------------------------------------------------
 
 
-@register_maker(Kind.LOAD)
+@compiles(Kind.LOAD)
 def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``ld``: weak loads return the value in the order of this run."""
     if statement.opcode.has(READONLY):
@@ -256,7 +256,7 @@ def _await_load(op: ops.Load, wait: AwaitedValue, address: Expr) -> ops.Op:
     return ops.Await(inner=load, compare=compare, span=op.span, text=op.text, section=op.section)
 
 
-@register_maker(Kind.STORE)
+@compiles(Kind.STORE)
 def store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``st``."""
     place, source = statement.operands[:2]
@@ -363,7 +363,7 @@ def _quote(statement: ptx.Statement) -> str:
 # --- matrices -----------------------------------------------------------------------------------------------
 
 
-@register_maker(Kind.MATRIX_LOAD, Kind.MATRIX_STORE)
+@compiles(Kind.MATRIX_LOAD, Kind.MATRIX_STORE)
 def matrix_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``ldmatrix`` and ``stmatrix``: lane k accesses the row that its address names, as many lanes as there
     are rows (9.7.15.5.15, 9.7.15.5.16).
@@ -581,7 +581,7 @@ def without_values(op: ops.Op) -> ops.Op:
     return op
 
 
-@register_maker(*FENCES, Kind.FILL, Kind.MULTIMEM)
+@compiles(*FENCES, Kind.FILL, Kind.MULTIMEM)
 def fence_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of fences and other instructions without special handling."""
     return emission_step(k, unit, statement, at)
@@ -590,7 +590,7 @@ def fence_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
 OTHER_GRIDS = "only one grid is executed: the results of the preceding grid (griddepcontrol) are assumed to be there"
 
 
-@register_maker(*GRID_DEPENDENCIES)
+@compiles(*GRID_DEPENDENCIES)
 def other_grids_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     """The step of ``griddepcontrol``, which waits for or releases another grid, which is not followed."""
     waits = statement.kind is Kind.GRID_WAIT
@@ -609,7 +609,7 @@ NO_EFFECT = frozenset((
 ))  # fmt: skip
 
 
-@register_maker(*NO_EFFECT)
+@compiles(*NO_EFFECT)
 def no_effect_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     """The step of an instruction without effect on memory or control."""
     return no_effect

@@ -22,7 +22,7 @@ from mcheck.ir.memory import CELL, SHARED_BASE, SHARED_WINDOW, TENSOR_LANES
 from mcheck.isa.kinds import Kind
 from mcheck.semantics import mbarrier
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, Fetch, register_maker
+from mcheck.simt.execution.compiler import Compiler, Fetch, compiles
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.tensor_memory import COLUMN, Range, Rectangle
 from mcheck.simt.instructions.instruction_descriptors import Shape, copy_footprint, product_footprint
@@ -81,7 +81,7 @@ def _active_ctas(statement: ptx.Statement, cta: int) -> list[int]:
 # --- allocation -----------------------------------------------------------------------------------------------
 
 
-@register_maker(Kind.TMEM_ALLOCATION)
+@compiles(Kind.TMEM_ALLOCATION)
 def _alloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``alloc``: a lane of the warp writes the address to shared memory (9.7.16.7.1)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
@@ -129,7 +129,7 @@ def check_freed(c: Cluster) -> None:
         c.trace.append(op, [held.lane])
 
 
-@register_maker(Kind.TMEM_RELEASE)
+@compiles(Kind.TMEM_RELEASE)
 def _dealloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``dealloc``: nothing may use the columns any more; modelled as a write to them (9.7.16.7.1)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
@@ -155,7 +155,7 @@ def _dealloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
     return run
 
 
-@register_maker(Kind.TMEM_PERMIT)
+@compiles(Kind.TMEM_PERMIT)
 def _relinquish_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     def run(c: Cluster, mask: Mask) -> Mask:
         for cta in np.unique(c.lanes.cta[mask]).tolist():
@@ -171,7 +171,7 @@ _CELLS = {"32x32b": 1, "16x32bx2": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8}
 """By shape, columns for each repetition."""
 
 
-@register_maker(Kind.TMEM_LOAD, Kind.TMEM_STORE)
+@compiles(Kind.TMEM_LOAD, Kind.TMEM_STORE)
 def _move_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``ld`` and ``st``: a warp accesses rows of its quarter (9.7.16.8)."""
     loads = statement.kind is Kind.TMEM_LOAD
@@ -221,7 +221,7 @@ def _split_distance(statement: ptx.Statement) -> int:
     return found[0] if found else 0
 
 
-@register_maker(Kind.TMEM_LOAD_WAIT, Kind.TMEM_STORE_WAIT)
+@compiles(Kind.TMEM_LOAD_WAIT, Kind.TMEM_STORE_WAIT)
 def _wait_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     family = "tcgen05.ld" if statement.kind is Kind.TMEM_LOAD_WAIT else "tcgen05.st"
     return _plain_step(
@@ -232,7 +232,7 @@ def _wait_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
     )
 
 
-@register_maker(Kind.TMEM_FENCE)
+@compiles(Kind.TMEM_FENCE)
 def _fence_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     """A release or an acquire of tensor memory (9.7.16.9)."""
     sem = "release" if statement.opcode.has("fence::before_thread_sync") else "acquire"
@@ -277,7 +277,7 @@ def _join_operations(first: ops.TensorCore, then: ops.TensorCore) -> ops.TensorC
     return replace(first, reads=both("reads"), writes=both("writes"))
 
 
-@register_maker(Kind.TMEM_PRODUCT)
+@compiles(Kind.TMEM_PRODUCT)
 def _mma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``mma``: reads matrices in shared or tensor memory, accumulates in tensor memory (9.7.16.10)."""
     operands, opcode = list(statement.operands), statement.opcode
@@ -314,7 +314,7 @@ def _mma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
     return _piped_step(k, statement, at, fetches, made, "operand of the product")
 
 
-@register_maker(Kind.TMEM_COPY)
+@compiles(Kind.TMEM_COPY)
 def _copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``cp``: from shared to tensor memory (9.7.16.8.2)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
@@ -332,7 +332,7 @@ def _copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
     return _piped_step(k, statement, at, fetches, made, "operand of the copy")
 
 
-@register_maker(Kind.TMEM_SHIFT)
+@compiles(Kind.TMEM_SHIFT)
 def _shift_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``shift``: 32 bytes of each lane move to the lane below (9.7.16.8.3)."""
     fetches = [k.fetch(unit, statement.operands[0])]
@@ -363,7 +363,7 @@ def _piped_step(k: Compiler, statement: ptx.Statement, at: int, fetches: list[Fe
     return run
 
 
-@register_maker(Kind.TMEM_COMMIT)
+@compiles(Kind.TMEM_COMMIT)
 def _commit_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``commit``: an arrival on the mbarrier, or on those at its offset in each CTA of a mask (9.7.16.11)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]

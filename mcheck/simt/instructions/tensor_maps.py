@@ -19,14 +19,14 @@ from mcheck.isa.kinds import Kind
 from mcheck.semantics.tensor_map_values import MAP_SIZE, replace_map_field
 from mcheck.semantics.undefined import Misuse
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, register_maker
+from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import WARP, Mask, leader_lanes
 from mcheck.simt.instructions.memory_accesses import fetch_lanes, make_sender, to_generic
 
 WORD = 8
 
 
-@register_maker(Kind.MAP_UPDATE)
+@compiles(Kind.MAP_UPDATE)
 def replace_field_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``tensormap.replace``: set one field of a map in shared or global memory."""
     op = operation_template(unit.function, statement)
@@ -54,7 +54,7 @@ def replace_field_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: in
     return run
 
 
-@register_maker(Kind.MAP_PUBLICATION)
+@compiles(Kind.MAP_PUBLICATION)
 def publish_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``tensormap.cp_fenceproxy``: the warp copies the map and releases it to the tensormap proxy.
 
