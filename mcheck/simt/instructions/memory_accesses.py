@@ -450,26 +450,26 @@ def _loaded_names(k: Compiler, unit: Unit, statement: ptx.Statement) -> Callable
 # --- whatever the table has an operation for ------------------------------------------------------------------
 
 
-def emission_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, *, spread: bool = False) -> Step:
-    """The step of an instruction without a needed result: append its operation with the values of its operands."""
+def recording_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, *, spread: bool = False) -> Step:
+    """The step of an instruction without a needed result: record its operation with the values of its operands."""
     op = operation_template(unit.function, statement)
-    send = make_sender(k, unit, statement, at, op, spread=spread)
+    record = make_recorder(k, unit, statement, at, op, spread=spread)
 
     def run(c: Cluster, mask: Mask) -> Mask:
-        send(c, mask, {})
+        record(c, mask, {})
         return mask
 
     return run
 
 
 Operands = dict[str, list[Word]]
-"""The values of the operands that matter, by field; empty if nothing was emitted."""
+"""The values of the operands that matter, by field; empty if nothing was recorded."""
 
 
-def make_sender(
+def make_recorder(
     k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Op, *, spread: bool = False, once: bool = False
 ) -> Callable[[Cluster, Mask, dict[str, object]], tuple[Indices, Operands]]:
-    """A function that appends an operation to some lanes, with other fields set, and returns the lanes and their
+    """A function that records an operation of some lanes, with other fields set, and returns the lanes and their
     operands.
 
     ``once``: lanes of a warp with equal operands do it once. It is a copy from shared memory, where several have the
@@ -480,7 +480,7 @@ def make_sender(
     fetches = [fetch_expression(expr, k, unit) for _, expr in leaves]
     op = without_values(op)
 
-    def send(c: Cluster, mask: Mask, more: dict[str, object]) -> tuple[Indices, Operands]:
+    def record(c: Cluster, mask: Mask, more: dict[str, object]) -> tuple[Indices, Operands]:
         c.check_assumed_failures(mask)
         c.note_effect(mask)
         lanes = np.flatnonzero(mask)
@@ -535,7 +535,7 @@ def make_sender(
         c.trace.emit((at, *more.values()), flat, lanes, lambda v: fill_operands(op, v, **more), spread=spread)
         return lanes, found
 
-    return send
+    return record
 
 
 def _has_tensor_map(c: Cluster, statement: ptx.Statement, mask: Mask, places: Word) -> bool:
@@ -584,7 +584,7 @@ def without_values(op: ops.Op) -> ops.Op:
 @compiles(*FENCES, Kind.FILL, Kind.MULTIMEM)
 def fence_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of fences and other instructions without special handling."""
-    return emission_step(k, unit, statement, at)
+    return recording_step(k, unit, statement, at)
 
 
 OTHER_GRIDS = "only one grid is executed: the results of the preceding grid (griddepcontrol) are assumed to be there"

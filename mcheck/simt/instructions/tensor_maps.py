@@ -21,7 +21,7 @@ from mcheck.semantics.undefined import Misuse
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import WARP, Mask, leader_lanes
-from mcheck.simt.instructions.memory_accesses import fetch_lanes, make_sender, to_generic
+from mcheck.simt.instructions.memory_accesses import fetch_lanes, make_recorder, to_generic
 
 WORD = 8
 
@@ -31,10 +31,10 @@ def replace_field_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: in
     """The step of ``tensormap.replace``: set one field of a map in shared or global memory."""
     op = operation_template(unit.function, statement)
     assert isinstance(op, ops.TensormapReplace)
-    send = make_sender(k, unit, statement, at, op)
+    record = make_recorder(k, unit, statement, at, op)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
-        lanes, found = send(c, mask, {})
+        lanes, found = record(c, mask, {})
         if not found:
             return None
         for j in range(len(lanes)):
@@ -62,7 +62,7 @@ def publish_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> 
     """
     op = operation_template(unit.function, statement)
     assert isinstance(op, ops.TensormapCopyFence)
-    send = make_sender(k, unit, statement, at, op)
+    record = make_recorder(k, unit, statement, at, op)
     source = k.fetch(unit, statement.operands[1])
     read = ops.Load(
         dsts=(None,) * (MAP_SIZE // WORD), address=Const(0), type="b64", space="shared::cta",
@@ -74,7 +74,7 @@ def publish_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> 
         chosen = np.zeros_like(rows)
         chosen[np.arange(len(rows)), leader_lanes(rows, last=c.last_lane_leads)] = rows.any(axis=1)
         leads = chosen.reshape(-1)
-        lanes, found = send(c, leads, {})
+        lanes, found = record(c, leads, {})
         if not found:
             return None
         for j in range(len(lanes)):
