@@ -153,13 +153,13 @@ def _wait_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
             some[lanes[(address == place) & (asked == what)]] = True
             end = {"state": Reg(f"state{what}")} if by_state else {"parity": Const(what)}
             key = (at, place, what)
-            made = c.trace.intern(
+            made = c.recorded.intern(
                 key,
                 lambda place=place, end=end: ops.Await(  # type: ignore[misc]
                     inner=replace(inner, address=Const(place), **end), span=op.span, text=op.text, section=op.section
                 ),
             )
-            c.trace.append(made, np.flatnonzero(some))
+            c.recorded.append(made, np.flatnonzero(some))
             phase = c.tokens[what] if by_state else None
             go &= ~some | c.wait_for_phase(some, place, None if by_state else what, phase)
         if (go == mask).all():
@@ -352,7 +352,7 @@ def wgmma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
                     reads += [(Const(window + at), Const(size)) for at, size in matrix.ranges(descriptor)]
                 return ops.Wgmma(reads=tuple(reads), **common)  # type: ignore[arg-type]
 
-            c.trace.append(c.trace.intern((at, *descriptors, cta), make), lanes[back.reshape(-1) == column])
+            c.recorded.append(c.recorded.intern((at, *descriptors, cta), make), lanes[back.reshape(-1) == column])
         return mask if name is None else name(c, mask)
 
     return run

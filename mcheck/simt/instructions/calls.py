@@ -130,7 +130,7 @@ def _external_step(k: Compiler, unit: Unit, name: str, result: tuple[ptx.Operand
 
     def run(c: Cluster, mask: Mask) -> Mask:
         if name not in HARMLESS:
-            c.trace.note_gap(f"{name} is not in the module", c.span)
+            c.recorded.note_gap(f"{name} is not in the module", c.span)
         lanes = np.flatnonzero(mask)
         for spot in spots:
             if isinstance(spot, int):

@@ -101,7 +101,7 @@ def _alloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
                 return None
             address = to_generic(np.array([place], np.uint64))
             op = _core_op("alloc", [], [(int(address[0]), 4)], statement)
-            c.trace.append(c.trace.intern((at, place), lambda op=op: op), one)  # type: ignore[misc]
+            c.recorded.append(c.recorded.intern((at, place), lambda op=op: op), one)  # type: ignore[misc]
             c.tensor.result_words.add(int(address[0]))
             c.store.save(address, 4, one, np.array([first], np.uint64), np.zeros(1, np.uint8))
         return mask
@@ -111,9 +111,9 @@ def _alloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
 
 def _record_misuse(c: Cluster, code: str, problem: str, statement: ptx.Statement, lanes: Indices) -> None:
     """Record a violation in the order that is followed, if threads can have that order."""
-    if c.trace.order_is_possible:
+    if c.recorded.order_is_possible:
         op = replace(_core_op(statement.opcode.mode, [], [], statement), wrong=(code, problem))
-        c.trace.append(op, lanes)
+        c.recorded.append(op, lanes)
 
 
 def check_freed(c: Cluster) -> None:
@@ -122,11 +122,11 @@ def check_freed(c: Cluster) -> None:
     """
     for held in c.tensor.live_allocations():
         said = f"ends with {held.columns} columns of tensor memory still allocated"
-        if not c.trace.order_is_possible:
-            c.trace.note_gap(said, held.statement.span)
+        if not c.recorded.order_is_possible:
+            c.recorded.note_gap(said, held.statement.span)
             continue
         op = replace(_core_op("end", [], [], held.statement), wrong=("UB601", said), text="the end of the thread")
-        c.trace.append(op, [held.lane])
+        c.recorded.append(op, [held.lane])
 
 
 @compiles(Kind.TMEM_RELEASE)
@@ -149,7 +149,7 @@ def _dealloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
                 rows = tuple((q + lane % WARP, q + lane % WARP + 1) for q in range(0, TENSOR_LANES, WARP))
                 writes = c.tensor.rectangle_cells(cta, address & COLUMN, Rectangle(rows, columns))
                 op = _core_op("dealloc", [], writes, statement)
-                c.trace.append(c.trace.intern((at, op.writes), lambda op=op: op), [lane])  # type: ignore[misc]
+                c.recorded.append(c.recorded.intern((at, op.writes), lambda op=op: op), [lane])  # type: ignore[misc]
         return mask
 
     return run
@@ -207,7 +207,7 @@ def _move_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
             row, quarter = (base >> 16) + number, lane % c.lanes.width // WARP % 4
             mine = row // WARP == quarter
             where.append(c.tensor.lane_cells(int(c.lanes.cta[lane]), row if mine else TENSOR_LANES, column, columns)[0])
-        c.trace.emit(at, [np.array(where, np.uint64)], lanes, lambda v: replace(op, address=v[0]), spread=True)
+        c.recorded.record(at, [np.array(where, np.uint64)], lanes, lambda v: replace(op, address=v[0]), spread=True)
         if opaque is not None:
             opaque(c, mask)
         return mask
@@ -248,7 +248,7 @@ def _plain_step(op: ops.Op, at: int) -> Step:
     def run(c: Cluster, mask: Mask) -> Mask:
         c.check_assumed_failures(mask)
         c.note_effect(mask)
-        c.trace.append(c.trace.intern((at,), lambda: op), np.flatnonzero(mask))
+        c.recorded.append(c.recorded.intern((at,), lambda: op), np.flatnonzero(mask))
         return mask
 
     return run
@@ -259,14 +259,14 @@ def _plain_step(op: ops.Op, at: int) -> Step:
 
 def _issue(c: Cluster, at: int, key: tuple[object, ...], op: ops.TensorCore, lanes: Indices) -> None:
     """Append an operation; consecutive operations that a lane issues to its pipe become one."""
-    op = c.trace.intern((at, *key), lambda: op)  # type: ignore[assignment]
+    op = c.recorded.intern((at, *key), lambda: op)  # type: ignore[assignment]
     for lane in lanes.tolist():
-        code = c.trace.code[lane]
+        code = c.recorded.code[lane]
         last = code[-1] if code else None
         if isinstance(last, ops.TensorCore) and last.kind == op.kind == "mma":
-            code[-1] = c.trace.intern(("joined", id(last), id(op)), lambda last=last: _join_operations(last, op))  # type: ignore[misc]
+            code[-1] = c.recorded.intern(("joined", id(last), id(op)), lambda last=last: _join_operations(last, op))  # type: ignore[misc]
         else:
-            c.trace.append(op, [lane])
+            c.recorded.append(op, [lane])
 
 
 def _join_operations(first: ops.TensorCore, then: ops.TensorCore) -> ops.TensorCore:
@@ -382,7 +382,7 @@ def _commit_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> 
                 text=statement.text,
                 section=SECTION,
             )
-            c.trace.append(c.trace.intern((at, *values, cta), lambda op=op: op), lanes)  # type: ignore[misc]
+            c.recorded.append(c.recorded.intern((at, *values, cta), lambda op=op: op), lanes)  # type: ignore[misc]
             ranks = [None] if targets is None else [r for r in range(16) if targets >> r & 1]
             for rank in ranks:
                 here = place if rank is None else c.lanes.in_rank(place, rank)

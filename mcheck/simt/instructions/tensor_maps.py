@@ -85,7 +85,7 @@ def publish_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> 
         if len(others):
             address, _ = fetch_lanes(source, mask, others)
             places = [to_generic(address)]
-            c.trace.emit((at, "read"), places, others, lambda v: replace(read, address=v[0]), spread=True)
+            c.recorded.record((at, "read"), places, others, lambda v: replace(read, address=v[0]), spread=True)
         return mask
 
     return run

@@ -77,7 +77,7 @@ def fragment_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
         )
         for start, words in pieces if len(those) else ():
             where = found + np.uint64(start)
-            c.trace.emit((at, start), [where], those, lambda v, words=words: made(v[0], words), spread=True)  # type: ignore[misc]
+            c.recorded.record((at, start), [where], those, lambda v, words=words: made(v[0], words), spread=True)  # type: ignore[misc]
         if opaque is not None:
             opaque(c, mask)
         return mask

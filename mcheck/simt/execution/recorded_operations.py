@@ -1,4 +1,4 @@
-"""The trace: the operations of each lane that other lanes can observe, with numbers for operands."""
+"""The operations of each lane that other lanes can observe, as recorded, with numbers for operands."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MAX_BOUND_VALUES = 16
 
 
 @dataclass(slots=True)
-class Trace:
+class RecordedOperations:
     """``code`` has the operations of every lane in program order; equal operations are one object where they can be."""
 
     lanes: int
@@ -205,7 +205,7 @@ class Trace:
             found = self.interned[key] = make()
         return found
 
-    def emit(
+    def record(
         self, key: object, leaves: Sequence[NDArray[np.uint64]], lanes: NDArray[np.int64],
         make: Callable[[Sequence[Expr]], Op], *, spread: bool, again: bool = False,
     ) -> None:  # fmt: skip
