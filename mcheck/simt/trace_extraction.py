@@ -226,8 +226,8 @@ class Runner:
         cluster = Cluster(
             lanes, places, store, RecordedOperations(lanes.count), steps, frozenset(compiler.block_starts),
             dict(way.choices), compiler.path_condition, last_lane_leads=way.last_lane_leads,
-            explain_missing=self._missing, cancel_responses=CancelResponses(tuple(following_clusters(self.launch, way.won))), counters=counters,
-            swap_failures=way.swap_failures, path_choices=way, max_steps=max_steps,
+            explain_missing=self._missing, counters=counters, swap_failures=way.swap_failures, path_choices=way,
+            cancel_responses=CancelResponses(tuple(following_clusters(self.launch, way.won))), max_steps=max_steps,
             forced=ForcedValues({(lane, at): Observation(where, value) for lane, at, where, value in way.values}),
         )  # fmt: skip
         starts = [unit.start for unit in self.code.units if unit.function.entry]
@@ -246,7 +246,7 @@ class Runner:
         how they continue. Where all lanes have exited, run the checks at the end of threads.
         """
         stuck = c.status != EXITED
-        if not stuck.any() and not any(gap.complete for gap in c.recorded.gaps.values()):
+        if not stuck.any() and not any(gap.nothing_known for gap in c.recorded.gaps.values()):
             tensor_core.check_freed(c)
             end_of_threads.check_end(c)
         if stuck.any():

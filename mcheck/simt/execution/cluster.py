@@ -222,7 +222,7 @@ class Cluster:
                 told = count + NOTED_STEPS
                 note(Level.LOOP, self.describe_progress())
             if count > self.max_steps:
-                self.recorded.note_gap(f"the kernel takes more than {self.max_steps} steps", None, complete=True)
+                self.recorded.note_gap(f"the kernel takes more than {self.max_steps} steps", None, nothing_known=True)
                 return
             self.step_count = count
 
@@ -244,7 +244,7 @@ class Cluster:
 
     def give_up(self, mask: Mask, reason: str) -> None:
         """Stop following these lanes: what they do from here on is unknown."""
-        self.recorded.note_gap(reason, self.span, complete=True)
+        self.recorded.note_gap(reason, self.span, nothing_known=True)
         self.recorded.lose_lanes(np.flatnonzero(mask), reason, self.span)
         self.status[mask] = EXITED
 

@@ -27,13 +27,13 @@ MAX_OPERATIONS = 12_000_000
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something that was not followed, or in one way only: ``reason`` is a clause, ``span`` its location. After a
-    ``complete`` gap nothing is known; other gaps bound the answer.
+    """Something that was not followed, or in one way only: ``reason`` is a clause, ``span`` its location. With
+    ``nothing_known`` nothing is known of what follows it; other gaps bound the answer.
     """
 
     reason: str
     span: Span | None
-    complete: bool = False
+    nothing_known: bool = False
 
 
 MAX_BOUND_VALUES = 16
@@ -76,9 +76,9 @@ class RecordedOperations:
     def __post_init__(self) -> None:
         self.code = [[] for _ in range(self.lanes)]
 
-    def note_gap(self, reason: str, span: Span | None, *, complete: bool = False) -> None:
+    def note_gap(self, reason: str, span: Span | None, *, nothing_known: bool = False) -> None:
         """Record what was not followed."""
-        self.gaps.setdefault((reason, span), Gap(reason, span, complete))
+        self.gaps.setdefault((reason, span), Gap(reason, span, nothing_known))
 
     def note_order_dependence(self, what: str, span: Span | None) -> None:
         """Record that only the order of this run is followed where something depends on it."""

@@ -189,7 +189,9 @@ def _follow_class(module: Module, launch: Launch, limit: Limit, found: LaunchFoo
         found.may_signal |= watch.may_signal
         found.actions |= {s.kind for u in runner.code.units for s in u.function.body if s.kind in GRID_DEPENDENCIES}
         found.one_order |= bool(cluster.recorded.order_gaps)
-        found.lost |= bool((cluster.status != EXITED).any()) or any(g.complete for g in cluster.recorded.gaps.values())
+        found.lost |= bool((cluster.status != EXITED).any()) or any(
+            g.nothing_known for g in cluster.recorded.gaps.values()
+        )
         memories = _memories(module, launch, runner)
         for placement, footprint in watch.footprints.items():
             found.accesses += _accesses(footprint, placement, made, memories)
