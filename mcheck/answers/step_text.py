@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mcheck.answers.number_text import format_ranges
-from mcheck.findings.trace import Effect, Step, StepKind, StepPart
+from mcheck.findings.trace import Step, StepEffect, StepKind, StepPart
 from mcheck.ir import ops
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
@@ -45,7 +45,7 @@ def step_of(
     op: Op,
     *,
     part: StepPart = StepPart.EXECUTES,
-    effect: Effect | None = None,
+    effect: StepEffect | None = None,
     number: int | None = None,
     skipped: int = 0,
     iteration: str = "",

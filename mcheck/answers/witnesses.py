@@ -17,7 +17,7 @@ from mcheck.events.relations import MBARRIER_BYTES
 from mcheck.events.structure import Node, Structure
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Access, Finding, format_range
-from mcheck.findings.trace import Effect, Reads, Signals, StepPart, Trace, WaitResult, Writer, Writes
+from mcheck.findings.trace import Reads, Signals, StepEffect, StepPart, Trace, WaitResult, Writer, Writes
 from mcheck.ir.ops import Await
 from mcheck.ir.program import Program
 from mcheck.semantics.terms import Uid, Unknown
@@ -44,14 +44,14 @@ def describe_execution(prepared: Prepared, candidate: Candidate) -> Trace:
         if node.source is None or node.source.tags & {Tag.BWAIT, Tag.MET, Tag.START, Tag.EXIT, Tag.BLOCKED}:
             continue
         later = node.source.issue is not None
-        effect = effect_of(s, valuation, node)
+        effect = step_effect(s, valuation, node)
         if effect is not None or not later:
             part = StepPart.COPIES if later else StepPart.EXECUTES
             steps.append(step_of(s.thread(node).name, node.source.op, part=part, effect=effect))
     return tuple(steps)
 
 
-def effect_of(s: Structure, valuation: Valuation, node: Node) -> Effect | None:
+def step_effect(s: Structure, valuation: Valuation, node: Node) -> StepEffect | None:
     """The effect of an event, if there is more to say than its instruction."""
     if node.has(Tag.R) and node.size:
         w = valuation.source(node.index)

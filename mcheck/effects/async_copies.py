@@ -1,4 +1,4 @@
-"""Plans of asynchronous copies and stores without a tensor map, and of wgmma
+"""Effects of asynchronous copies and stores without a tensor map, and of wgmma
 (PTX ISA 9.0 sections 9.7.9.12, 9.7.9.25.3.1, 9.7.9.25.4 and 9.7.15).
 """
 
@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mcheck.effects.effect import Access, Effect, Faults, Run, Signal
 from mcheck.effects.operands import Operands
-from mcheck.effects.plan import Access, Faults, Plan, Run, Signal
-from mcheck.effects.registry import plans
+from mcheck.effects.registry import defines_effect
 from mcheck.effects.site import Site
 from mcheck.ir import ops
 from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW
@@ -22,8 +22,8 @@ RANKS = 16
 """Bits of a ctaMask, one per ``%cluster_ctarank``."""
 
 
-@plans(ops.CpAsync)
-def non_bulk(op: ops.CpAsync, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
+@defines_effect(ops.CpAsync)
+def non_bulk(op: ops.CpAsync, o: Operands, site: Site) -> Effect:  # noqa: ARG001 - one signature
     """``cp.async``: the first src-size bytes are copied, the rest is zero (9.7.9.25.3.1).
 
     The source range is that of the bytes that are read: kernels point anywhere with src-size 0, and the section forbids
@@ -46,12 +46,12 @@ def non_bulk(op: ops.CpAsync, o: Operands, site: Site) -> Plan:  # noqa: ARG001 
     if source is not None:
         site.check_object_space(faults, source, "global", "source")
     if target is None or (copied and source is None):
-        return Plan(faults=faults.all())
+        return Effect(faults=faults.all())
     moved = tuple(Run(None if run.src is None else src + run.src, dst + run.dst, run.length) for run in runs)
-    return Plan(faults=faults.all(), runs=moved)
+    return Effect(faults=faults.all(), runs=moved)
 
 
-def one_group(written: Sequence[Range]) -> Plan:
+def one_group(written: Sequence[Range]) -> Effect:
     """``cp.async.commit_group``: two copies of one group must not write one place (9.7.9.25.3.1), but where an mbarrier
     tells of the first before the second is issued: that may order them, and a race is told of if it does not.
     """
@@ -60,7 +60,7 @@ def one_group(written: Sequence[Range]) -> Plan:
         if any(a < b + m and b < a + n for b, m in written[:k]):
             faults.add("UB106", "two cp.async of one group write the same bytes")
             break
-    return Plan(faults=faults.all())
+    return Effect(faults=faults.all())
 
 
 def copy_destinations(faults: Faults, site: Site, address: int, mask: int | None) -> tuple[int, ...]:
@@ -124,8 +124,8 @@ def covers(signal: Signal, address: int) -> bool:
     return signal.cta is None or window(address) == signal.cta
 
 
-@plans(ops.BulkCopy)
-def bulk_copy(op: ops.BulkCopy, o: Operands, site: Site) -> Plan:
+@defines_effect(ops.BulkCopy)
+def bulk_copy(op: ops.BulkCopy, o: Operands, site: Site) -> Effect:
     """``cp.async.bulk`` and ``cp.reduce.async.bulk`` (9.7.9.25.4.1, 9.7.9.25.4.2). Size 0 is one (open question Q20).
 
     Where the mbarrier of a copy without multicast has to be, beside being in the cluster, the section leaves open. A
@@ -155,29 +155,29 @@ def bulk_copy(op: ops.BulkCopy, o: Operands, site: Site) -> Plan:
     if op.mbar is not None:
         told = signals(faults, site, o.address("mbar"), mask, size)
     if not complete:
-        return Plan(faults=faults.all(), signals=told)
+        return Effect(faults=faults.all(), signals=told)
     runs = tuple(
         Run(src + run.src, target + run.dst, run.length)
         for run in bulk(size, o.optional_number("byte_mask"))
         for target in targets
         if run.src is not None
     )
-    return Plan(faults=faults.all(), runs=runs, signals=told)
+    return Effect(faults=faults.all(), runs=runs, signals=told)
 
 
-@plans(ops.Prefetch)
-def prefetch(op: ops.Prefetch, o: Operands, site: Site) -> Plan:
+@defines_effect(ops.Prefetch)
+def prefetch(op: ops.Prefetch, o: Operands, site: Site) -> Effect:
     """No memory effect; its operands must still be legal (9.7.9.25.4.3)."""
     faults = Faults()
     if op.src is not None and op.size is not None:
         size = o.number("size")
         faults.require(size >= 0 and size % CHUNK == 0, "UB101", f"the size {size} is not a multiple of 16 bytes")
         site.check_alignment(faults, o.address("src"), CHUNK, "source address")
-    return Plan(faults=faults.all())
+    return Effect(faults=faults.all())
 
 
-@plans(ops.AsyncStore)
-def async_store(op: ops.AsyncStore, o: Operands, site: Site) -> Plan:
+@defines_effect(ops.AsyncStore)
+def async_store(op: ops.AsyncStore, o: Operands, site: Site) -> Effect:
     """``st.async`` and ``red.async``: destination and mbarrier lie in one CTA of the cluster, of ``red.async`` not in
     the executing one (9.7.9.12, 9.7.13.7).
     """
@@ -185,7 +185,7 @@ def async_store(op: ops.AsyncStore, o: Operands, site: Site) -> Plan:
     size = width * len(op.srcs)
     instance = site.locate(faults, address, size)
     if instance is None:
-        return Plan(faults=faults.all())
+        return Effect(faults=faults.all())
     site.check_alignment(faults, address, size, "address")
     site.check_object_space(faults, instance, "global" if op.space == "generic" else op.space, "destination")
     if op.mbar is not None and not site.is_multi_cta:
@@ -200,11 +200,11 @@ def async_store(op: ops.AsyncStore, o: Operands, site: Site) -> Plan:
             faults.add("UB105", "the mbarrier is not in the CTA of the destination")
         told = signals(faults, site, bar, None, size)
     accesses = tuple(Access(address + k * width, width) for k in range(len(op.srcs)))
-    return Plan(faults=faults.all(), accesses=accesses, signals=told)
+    return Effect(faults=faults.all(), accesses=accesses, signals=told)
 
 
-@plans(ops.Wgmma)
-def wgmma(op: ops.Wgmma, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
+@defines_effect(ops.Wgmma)
+def wgmma(op: ops.Wgmma, o: Operands, site: Site) -> Effect:  # noqa: ARG001 - one signature
     """``wgmma.mma_async`` reads its matrices in shared memory (9.7.15.5.1)."""
     faults = Faults()
     accesses = []
@@ -213,4 +213,4 @@ def wgmma(op: ops.Wgmma, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one
         if instance is not None:
             site.check_object_space(faults, instance, "shared::cta", "matrix")
             accesses.append(Access(address, size))
-    return Plan(faults=faults.all(), accesses=tuple(accesses))
+    return Effect(faults=faults.all(), accesses=tuple(accesses))

@@ -1,4 +1,4 @@
-"""The registry of functions that make plans, by kind of operation."""
+"""The registry of functions that make effects, by kind of operation."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from mcheck.ir.ops import Op
 Maker = Callable[..., Any]
 Made = TypeVar("Made", bound=Maker)
 
-PLANS: dict[type[Op], Maker] = {}
+EFFECTS: dict[type[Op], Maker] = {}
 
 
-def plans(*kinds: type[Op]) -> Callable[[Made], Made]:
-    """Registers the function that makes the plans of operations of these kinds."""
+def defines_effect(*kinds: type[Op]) -> Callable[[Made], Made]:
+    """Registers the function that makes the effects of operations of these kinds."""
 
     def register(make: Made) -> Made:
-        PLANS.update(dict.fromkeys(kinds, make))
+        EFFECTS.update(dict.fromkeys(kinds, make))
         return make
 
     return register

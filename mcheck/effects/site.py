@@ -6,7 +6,7 @@ from bisect import bisect_right
 from dataclasses import field
 
 from mcheck.base.records import dataclass
-from mcheck.effects.plan import Faults, Plan
+from mcheck.effects.effect import Effect, Faults
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW, Cta, Instance, MemoryMap
 from mcheck.ir.program import Place, Program
 
@@ -46,7 +46,7 @@ class Layout:
     objects: Objects
     ctas: tuple[Cta, ...]
     clustered: bool
-    plans: dict[tuple[int, int], tuple[object, Plan]] = field(default_factory=dict, compare=False, repr=False)
+    effects: dict[tuple[int, int], tuple[object, Effect]] = field(default_factory=dict, compare=False, repr=False)
     """By thread and the identity of an operation with constant operands: the operation, and what it always does."""
 
 

@@ -1,12 +1,12 @@
-"""Plans of tensor copies (PTX ISA 9.0 section 9.7.9.27.1.2): where their map is, and the effect given its fields."""
+"""Effects of tensor copies (PTX ISA 9.0 section 9.7.9.27.1.2): where their map is, and the effect given its fields."""
 
 from __future__ import annotations
 
 from mcheck.effects.async_copies import copy_destinations, signals
+from mcheck.effects.effect import Access, Box, Effect, Faults, Signal
 from mcheck.effects.generic_memory import MAP_SIZE
 from mcheck.effects.operands import Operands
-from mcheck.effects.plan import Access, Box, Faults, Plan, Signal
-from mcheck.effects.registry import plans
+from mcheck.effects.registry import defines_effect
 from mcheck.effects.site import Site
 from mcheck.ir import ops
 from mcheck.ir.alu import wrap
@@ -16,25 +16,25 @@ from mcheck.semantics.tensor_footprint import box_bytes
 from mcheck.semantics.undefined import Misuse
 
 
-@plans(ops.TensorCopy)
-def map_of(op: ops.TensorCopy, o: Operands, site: Site) -> Plan:  # noqa: ARG001 - one signature
+@defines_effect(ops.TensorCopy)
+def map_of(op: ops.TensorCopy, o: Operands, site: Site) -> Effect:  # noqa: ARG001 - one signature
     """The tensor map that is read: 128 bytes aligned to 64, in .global, .const or .param."""
     address, faults = o.address("tensor_map"), Faults()
     instance = site.locate(faults, address, MAP_SIZE)
     if instance is None:
-        return Plan(faults=faults.all())
+        return Effect(faults=faults.all())
     site.check_alignment(faults, address, 64, "address")
     inside = instance.object.space in ("global", "const", "param")
     faults.require(inside, "UB404", f"the tensor map {instance.label} is in shared memory")
-    return Plan(faults=faults.all(), accesses=(Access(address, MAP_SIZE),))
+    return Effect(faults=faults.all(), accesses=(Access(address, MAP_SIZE),))
 
 
-def copy(op: ops.TensorCopy, o: Operands, site: Site, spec: TensorMapSpec | None) -> Plan:
+def copy(op: ops.TensorCopy, o: Operands, site: Site, spec: TensorMapSpec | None) -> Effect:
     """The copy with the fields of the map that was found, ``None`` if the bytes are no map."""
     faults = Faults()
     if spec is None:
         faults.add("UB404", "the bytes at this address are not a tensor map")
-        return Plan(faults=faults.all())
+        return Effect(faults=faults.all())
     coords = tuple(wrap("s32", c) for c in o.numbers("coords"))
     info, shared, mask = o.numbers("im2col_info"), o.address("shared"), o.optional_number("cta_mask")
     targets = copy_destinations(faults, site, shared, mask)
@@ -43,7 +43,7 @@ def copy(op: ops.TensorCopy, o: Operands, site: Site, spec: TensorMapSpec | None
         tensor_footprint.check_copy(spec, op.kind, dim, op.mode, shared, coords, info, op.reduce)
     except Misuse as misuse:
         faults.add(misuse.code, misuse.message)
-        return Plan(faults=faults.all())
+        return Effect(faults=faults.all())
     box = Box(spec=spec, mode=op.mode, kind=op.kind, coords=coords, info=info, reduce=op.reduce, targets=targets)
     complete = _in_shared(faults, site, op, box)
     complete = _in_tensor(faults, site, box) and complete
@@ -52,7 +52,7 @@ def copy(op: ops.TensorCopy, o: Operands, site: Site, spec: TensorMapSpec | None
         bar = o.address("mbar")
         _group(faults, site, op, bar, shared)
         told = signals(faults, site, bar, mask, box_bytes(spec, op.mode, info), pairs=op.cta_group == 2)
-    return Plan(faults=faults.all(), box=box if complete and targets else None, signals=told)
+    return Effect(faults=faults.all(), box=box if complete and targets else None, signals=told)
 
 
 def _in_shared(faults: Faults, site: Site, op: ops.TensorCopy, box: Box) -> bool:

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 from mcheck.base.errors import InternalError, Unsupported
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import PROXY_TAG, Tag
-from mcheck.effects.dispatch import plan
+from mcheck.effects.dispatch import effect_of
+from mcheck.effects.effect import Effect
 from mcheck.effects.operands import Operands, decisive_expressions, evaluate_operands
-from mcheck.effects.plan import Plan
-from mcheck.effects.registry import PLANS
+from mcheck.effects.registry import EFFECTS
 from mcheck.effects.site import Layout, Site, layout_of
 from mcheck.events.event import NO_UIDS, Event, MbarrierStep, Misstep
 from mcheck.events.model_options import Semantics
@@ -54,8 +54,8 @@ ONE_PATH = "the path of a thread depends on what a load or an atomic returns, wh
 
 
 def handler_of(op: Op) -> Handler:
-    """The function that emits the events of an operation: its handler, or the one of its plan."""
-    found = HANDLERS.get(type(op)) or (_planned if type(op) in PLANS else None)
+    """The function that emits the events of an operation: its handler, or the one of its effect."""
+    found = HANDLERS.get(type(op)) or (_emit_by_effect if type(op) in EFFECTS else None)
     if found is None:
         if isinstance(op, ops.AssumedValue):
             raise Unsupported(ONE_PATH, op.span)
@@ -63,9 +63,9 @@ def handler_of(op: Op) -> Handler:
     return found
 
 
-def _planned(e: Emitter, op: Op, state: State) -> list[State]:
-    """Emit an operation that its plan describes completely: legality of the operands, and what it stores."""
-    made = e.plan(op, state)
+def _emit_by_effect(e: Emitter, op: Op, state: State) -> list[State]:
+    """Emit an operation that its effect describes completely: legality of the operands, and what it stores."""
+    made = e.effect_of(op, state)
     for stored in made.stores:
         e.memory(state, op, Tag.W, stored.address, stored.size, "weak", "generic", None, value=stored.value)
     if made.stores:
@@ -182,22 +182,22 @@ class Emitter:
         """The values of the operands, known by ``needs``."""
         return evaluate_operands(op, lambda expr: self.number(expr, state))
 
-    def plan(self, op: Op, state: State) -> Plan:
+    def effect_of(self, op: Op, state: State) -> Effect:
         """The effect of an operation here; undefined behaviour if a precondition is violated."""
         made = self._kept(op)
         if made is None:
-            made = plan(op, self.operands(op, state), self.site)
+            made = effect_of(op, self.operands(op, state), self.site)
             if all(isinstance(expr, Const) for expr in decisive_expressions(op)):
-                self.site.layout.plans[self.thread.index, id(op)] = op, made
+                self.site.layout.effects[self.thread.index, id(op)] = op, made
         return self.admit(op, state, made)
 
-    def _kept(self, op: Op) -> Plan | None:
-        """The cached plan of an operation with constant operands."""
-        found = self.site.layout.plans.get((self.thread.index, id(op)))
+    def _kept(self, op: Op) -> Effect | None:
+        """The cached effect of an operation with constant operands."""
+        found = self.site.layout.effects.get((self.thread.index, id(op)))
         return found[1] if found is not None and found[0] is op else None
 
-    def admit(self, op: Op, state: State, made: Plan) -> Plan:
-        """A plan whose preconditions hold, or are violated in a way after which the thread goes on: then it stops on
+    def admit(self, op: Op, state: State, made: Effect) -> Effect:
+        """An effect whose preconditions hold, or are violated in a way after which the thread goes on: then it stops on
         another path, by which the finding is reported.
         """
         for fault in made.faults:
@@ -208,8 +208,8 @@ class Emitter:
             self.stopped.append(stopped)
         return made
 
-    def effect(self, op: Op, made: Plan, found: T | None) -> T:
-        """A part of a plan without which there is no effect to go on from."""
+    def require_part(self, op: Op, made: Effect, found: T | None) -> T:
+        """A part of an effect that must be present."""
         if found is None:
             raise self.stop(made.faults[0].code, made.faults[0].message, op)
         return found
@@ -278,7 +278,7 @@ class Emitter:
     ) -> Event:
         """A read (``kind`` ``R``) or write (``W``) of one scalar or run of bytes."""
         instance = self.site.at(address)
-        assert instance is not None, "the plan has looked"
+        assert instance is not None, "its effect has been checked"
         tags = (kind, Tag.M, SEM_TAG[sem], PROXY_TAG[proxy], SPACE_TAG[instance.object.space], *extra)
         earlier = instance.object.earlier_grid
         if earlier == "writes" or (earlier == "reads" and kind is Tag.W):
@@ -320,7 +320,7 @@ class _Registers(dict[str, Term]):
 
 @handles(ops.DivergentAligned)
 def _parted(e: Emitter, op: Op, state: State) -> list[State]:
-    e.plan(op, state)
+    e.effect_of(op, state)
     return [state]
 
 
@@ -334,8 +334,8 @@ def _alu(e: Emitter, op: Op, state: State) -> list[State]:
     elif op.op == "nop":
         return [state]
     elif op.op == "mapa":
-        made = e.plan(op, state)
-        there = e.effect(op, made, made.result)
+        made = e.effect_of(op, state)
+        there = e.require_part(op, made, made.result)
         dsts, results = op.dsts, (there,)
     elif op.op == "mov" and op.type.startswith("b"):
         dsts, results = op.dsts, args
@@ -352,7 +352,7 @@ def _alu(e: Emitter, op: Op, state: State) -> list[State]:
 @handles(ops.Load)
 def _load(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Load)
-    made, addr = e.plan(op, state), e.origin(op.address, state)
+    made, addr = e.effect_of(op, state), e.origin(op.address, state)
     for reg in op.dsts[len(made.accesses) :]:
         e.set_register(state, reg, ("?", (e.thread.index, "nothing", state.instruction)))
     extra = (Tag.NONCOHERENT,) if op.non_coherent else ()
@@ -369,7 +369,7 @@ def _load(e: Emitter, op: Op, state: State) -> list[State]:
 @handles(ops.Store)
 def _store(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Store)
-    made, addr = e.plan(op, state), e.origin(op.address, state)
+    made, addr = e.effect_of(op, state), e.origin(op.address, state)
     for k, (src, access) in enumerate(zip(op.srcs, made.accesses, strict=False)):
         where, size = access.address, access.size
         value = raw(size, ("?", (e.thread.index, k, state.instruction)) if op.matrix_rows else e.term(src, state))
@@ -383,8 +383,8 @@ def _store(e: Emitter, op: Op, state: State) -> list[State]:
 @handles(ops.Atomic)
 def _atomic(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Atomic)
-    made, addr = e.plan(op, state), e.origin(op.address, state)
-    (access,) = e.effect(op, made, made.accesses or None)
+    made, addr = e.effect_of(op, state), e.origin(op.address, state)
+    (access,) = e.require_part(op, made, made.accesses or None)
     base, size = access.address, access.size
     operands = tuple(e.term(s, state) for s in op.srcs)
     origins = frozenset[Uid]().union(*(e.origin(s, state) for s in op.srcs))
@@ -461,7 +461,7 @@ def _proxy_fence(e: Emitter, op: Op, state: State) -> list[State]:
     if op.half is not None:
         of_reads = op.restrict is not None and op.restrict.endswith("::read")
         tags += [Tag.PACQUIRE if op.half == "acquire" else Tag.READHALF if of_reads else Tag.PRELEASE]
-    made = e.plan(op, state)
+    made = e.effect_of(op, state)
     for access in made.accesses:
         instance = e.site.at(access.address)
         assert instance is not None

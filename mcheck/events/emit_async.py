@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from mcheck.cat.tags import Tag
 from mcheck.effects.async_copies import covers, one_group
-from mcheck.effects.dispatch import tensor_plan
-from mcheck.effects.plan import Box, Plan, Run
+from mcheck.effects.dispatch import tensor_copy_effect
+from mcheck.effects.effect import Box, Effect, Run
 from mcheck.events.emit import Emitter, Stop, handles, mbarrier_event
 from mcheck.events.emit_mbarrier import object_of
 from mcheck.events.event import BarrierStep, Event, MbarrierStep
@@ -95,8 +95,8 @@ def put_write(
 def _cp_async(e: Emitter, op: Op, state: State) -> list[State]:
     """Weak, in the generic proxy; bytes past ``src_size`` are zero (PTX ISA 9.7.9.25.3.1)."""
     assert isinstance(op, ops.CpAsync)
-    made = e.plan(op, state)
-    runs = e.effect(op, made, made.runs or None)
+    made = e.effect_of(op, state)
+    runs = e.require_part(op, made, made.runs or None)
     dst, size = runs[0].dst, sum(run.size for run in runs)
     issue = put_issue(e, op, state)
     reads: list[Event] = []
@@ -203,7 +203,7 @@ def _wait_group(e: Emitter, op: Op, state: State) -> list[State]:
 def _bulk(e: Emitter, op: Op, state: State) -> list[State]:
     """cp.async.bulk and cp.reduce.async.bulk: async proxy, weak, or relaxed element by element (9.7.9.25.4)."""
     assert isinstance(op, ops.BulkCopy)
-    made = e.plan(op, state)
+    made = e.effect_of(op, state)
     issue = put_issue(e, op, state)
     if op.reduce is not None:
         assert op.type is not None
@@ -214,7 +214,9 @@ def _bulk(e: Emitter, op: Op, state: State) -> list[State]:
     return [state]
 
 
-def _done(e: Emitter, op: Op, state: State, issue: Event, made: Plan, reads: list[Event], writes: list[Event]) -> None:
+def _done(
+    e: Emitter, op: Op, state: State, issue: Event, made: Effect, reads: list[Event], writes: list[Event]
+) -> None:
     """Emit the completion of a bulk copy: the signals on its mbarriers, or its group."""
     if getattr(op, "mbar", None) is None:
         record = AsyncRecord(tuple(r.uid for r in reads), tuple(w.uid for w in writes), "bulk")
@@ -224,7 +226,7 @@ def _done(e: Emitter, op: Op, state: State, issue: Event, made: Plan, reads: lis
         put_signal(e, op, state, issue, signal.mbar, signal.bytes, part)
 
 
-def _copy(e: Emitter, op: ops.BulkCopy, state: State, issue: Event, made: Plan) -> tuple[list[Event], list[Event]]:
+def _copy(e: Emitter, op: ops.BulkCopy, state: State, issue: Event, made: Effect) -> tuple[list[Event], list[Event]]:
     """Each source is read once, however many CTAs receive it; by a strong copy element by element, which are what is
     atomic of it (PTX ISA 9.4, 9.7.10.28.4.1).
     """
@@ -244,7 +246,7 @@ def _copy(e: Emitter, op: ops.BulkCopy, state: State, issue: Event, made: Plan) 
 
 
 def _reduce(
-    e: Emitter, op: ops.BulkCopy, state: State, issue: Event, made: Plan, name: str, type_name: str
+    e: Emitter, op: ops.BulkCopy, state: State, issue: Event, made: Effect, name: str, type_name: str
 ) -> tuple[list[Event], list[Event]]:
     """Element by element."""
     width, scope = type_size(type_name), op.scope or e.semantics.reduction_scope
@@ -295,7 +297,7 @@ def element_reduction(
 def _async_store(e: Emitter, op: Op, state: State) -> list[State]:
     """Generic proxy; weak stores, or relaxed.cluster reductions, with a complete-tx of the bytes (9.7.9.12)."""
     assert isinstance(op, ops.AsyncStore)
-    made, width = e.plan(op, state), type_size(op.type)
+    made, width = e.effect_of(op, state), type_size(op.type)
     releases = (Tag.REL, Tag.GEN) if op.sem == "release" else ()
     issue = put_issue(e, op, state, *releases, scope=op.scope if releases else None)
     memory: list[Event] = []
@@ -331,8 +333,8 @@ def _tensor(e: Emitter, op: Op, state: State) -> list[State]:
     and ends where it finds contents that nobody knows.
     """
     assert isinstance(op, ops.TensorCopy)
-    found = e.plan(op, state)
-    (place,) = e.effect(op, found, found.accesses or None)
+    found = e.effect_of(op, state)
+    (place,) = e.require_part(op, found, found.accesses or None)
     issue = put_issue(e, op, state)
     map_read = e.memory(
         state, op, Tag.R, place.address, MAP_SIZE, "weak", "tensormap", None, ordered=False, issue=issue.uid
@@ -354,8 +356,8 @@ def _tensor(e: Emitter, op: Op, state: State) -> list[State]:
 
 def _tensor_copy(e: Emitter, op: ops.TensorCopy, state: State, issue: Event, map_read: Event, contents: int) -> None:
     spec = decode(contents)
-    made = e.admit(op, state, tensor_plan(op, e.operands(op, state), e.site, spec))
-    spec = e.effect(op, made, spec)
+    made = e.admit(op, state, tensor_copy_effect(op, e.operands(op, state), e.site, spec))
+    spec = e.require_part(op, made, spec)
     reads = [map_read]
     writes: list[Event] = []
     if made.box is not None and (op.unplaced or (e.unwritten is not None and op.reduce is None)):
@@ -438,8 +440,8 @@ def _element(elemtype: str) -> str:
 def _replace(e: Emitter, op: Op, state: State) -> list[State]:
     """A weak read and write of the whole 128-byte object through the generic proxy (9.7.9.26)."""
     assert isinstance(op, ops.TensormapReplace)
-    made = e.plan(op, state)
-    where = e.effect(op, made, made.accesses or None)[0].address
+    made = e.effect_of(op, state)
+    where = e.require_part(op, made, made.accesses or None)[0].address
     read = e.memory(state, op, Tag.R, where, MAP_SIZE, "weak", "generic", None)
     state.order += 1
     value: Term = (
@@ -460,8 +462,8 @@ def _replace(e: Emitter, op: Op, state: State) -> list[State]:
 def _copy_fence(e: Emitter, op: Op, state: State) -> list[State]:
     """Copies the object through the generic proxy, then releases it to the tensormap proxy (9.7.13.16)."""
     assert isinstance(op, ops.TensormapCopyFence)
-    made = e.plan(op, state)
-    source, target = e.effect(op, made, made.accesses or None)
+    made = e.effect_of(op, state)
+    source, target = e.require_part(op, made, made.accesses or None)
     read = e.memory(state, op, Tag.R, source.address, source.size, "weak", "generic", None)
     state.order += 1
     e.memory(
@@ -493,7 +495,7 @@ def _wgmma(e: Emitter, op: Op, state: State) -> list[State]:
     wgmma.fence.
     """
     assert isinstance(op, ops.Wgmma)
-    accesses = e.plan(op, state).accesses
+    accesses = e.effect_of(op, state).accesses
     issue = put_issue(e, op, state)
     reads = [put_read(e, op, state, issue, a.address, a.size, "async", Tag.WGMMA) for a in accesses]
     groups_of(state, "wgmma").open.append(AsyncRecord(tuple(r.uid for r in reads), (), "wgmma"))

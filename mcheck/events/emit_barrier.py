@@ -20,7 +20,7 @@ from mcheck.semantics.warp_collectives import elect, result
 def _barrier(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.Barrier)
     cta = e.thread.place.cta.number
-    number, count = e.plan(op, state).result, e.optional_number(op.count, state)
+    number, count = e.effect_of(op, state).result, e.optional_number(op.count, state)
     state.effects += 1
     if e.semantics.static_barriers:
         static = op.instance if op.instance is not None else -1
@@ -88,7 +88,7 @@ def _cluster_barrier(e: Emitter, op: Op, state: State) -> list[State]:
 def _warp_sync(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.WarpSync)
     place = e.thread.place
-    mask = e.plan(op, state).result
+    mask = e.effect_of(op, state).result
     state.effects += 1
     step = BarrierStep(("warp", place.cta.number, place.warp, mask), "sync")
     return _rendezvous(e, op, state, step, True)
@@ -101,7 +101,7 @@ def _warp_sync(e: Emitter, op: Op, state: State) -> list[State]:
 def _collective(e: Emitter, op: Op, state: State) -> list[State]:
     """The lane's inputs go with its arrival; its departure returns the value and, above it, the predicate."""
     assert isinstance(op, ops.Collective)
-    mask, place = e.plan(op, state).result, e.thread.place
+    mask, place = e.effect_of(op, state).result, e.thread.place
     assert mask is not None
     lanes = frozenset(
         t.place.lane for t in e.program.threads if t.place.own_warp == place.own_warp and mask >> t.place.lane & 1

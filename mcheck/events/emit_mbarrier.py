@@ -16,8 +16,8 @@ from mcheck.semantics.terms import Term
 
 def object_of(e: Emitter, op: Op, state: State) -> int:
     """The address of the mbarrier object that an instruction works on."""
-    made = e.plan(op, state)
-    return e.effect(op, made, made.mbarrier)
+    made = e.effect_of(op, state)
+    return e.require_part(op, made, made.mbarrier)
 
 
 @handles(ops.MbarrierInit)

@@ -17,7 +17,7 @@ from mcheck.ir.ops import Op
 @handles(ops.TensorCore)
 def _tensor_core(e: Emitter, op: Op, state: State) -> list[State]:
     assert isinstance(op, ops.TensorCore)
-    made = e.plan(op, state)
+    made = e.effect_of(op, state)
     piped = op.kind in ("mma", "cp", "shift")
     tags = (Tag.PIPE,) if piped else ()
     issue = put_issue(e, op, state)
@@ -36,7 +36,7 @@ def _tensor_core(e: Emitter, op: Op, state: State) -> list[State]:
 def _move(e: Emitter, op: Op, state: State) -> list[State]:
     """Of one lane; ``tcgen05.wait`` completes all of the thread (9.7.16.8)."""
     assert isinstance(op, ops.TensorMove)
-    made = e.plan(op, state)
+    made = e.effect_of(op, state)
     issue = put_issue(e, op, state)
     memory = [put_read(e, op, state, issue, a.address, a.size, "async").uid for a in made.accesses]
     memory += [put_write(e, op, state, issue, s.address, s.size, "async", s.value).uid for s in made.stores]
@@ -48,7 +48,7 @@ def _move(e: Emitter, op: Op, state: State) -> list[State]:
 def _commit(e: Emitter, op: Op, state: State) -> list[State]:
     """An arrive-on, with a count of 1, when all that the thread has issued to its pipe is complete (9.7.16.11)."""
     assert isinstance(op, ops.TensorCommit)
-    made = e.plan(op, state)
+    made = e.effect_of(op, state)
     issue = put_issue(e, op, state)
     memory = [state.events[number] for record in state.piped for _, number in record.reads]
     for signal in made.signals:

@@ -34,7 +34,7 @@ from mcheck.ir.ops import (
 from mcheck.ir.program import Program, Thread
 from mcheck.semantics.terms import Term, Uid, reads_of
 
-HANDLERS = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
+REGISTERING_MODULES = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
 """Imported for the operations that they register."""
 
 MAX_STEPS = 200_000

@@ -83,7 +83,7 @@ class WaitResult:
     result: bool | None
 
 
-Effect = Reads | Writes | Signals | WaitResult
+StepEffect = Reads | Writes | Signals | WaitResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class Step:
     kind: StepKind
     span: Span | None = None
     part: StepPart = StepPart.EXECUTES
-    effect: Effect | None = None
+    effect: StepEffect | None = None
     number: int | None = None
     skipped: int = 0
     iteration: str = ""

@@ -10,7 +10,7 @@ from mcheck.isa import operands
 from mcheck.isa.families import DIALECT, PTX
 from mcheck.isa.instruction import Instruction, Operand, Sink
 from mcheck.isa.kinds import Kind
-from mcheck.isa.matcher import OPERANDS, Failure, Parts, Plan, Shapes, match
+from mcheck.isa.matcher import OPERANDS, Failure, MatchedForm, Parts, Shapes, match
 from mcheck.isa.operands import ObjectSpace, RegisterType
 from mcheck.isa.schema import Family, Match
 from mcheck.isa.targets import check_target
@@ -46,36 +46,36 @@ def decode(
         given = (Sink(instruction.span), *given)
     shapes = tuple([operands.shape(operand, register_type) for operand in given])
     try:
-        plan = _plan(opcode, shapes, target, dialect)
+        form = _match_form(opcode, shapes, target, dialect)
     except Unsupported as error:  # without a place, since it is remembered for an opcode
         raise Unsupported(error.message, instruction.span) from None
-    if isinstance(plan, Failure):
-        raise _error(plan, instruction, given)
+    if isinstance(form, Failure):
+        raise _error(form, instruction, given)
     bound: dict[str, Operand] = {}
-    for arg, index in plan.binding:
+    for arg, index in form.binding:
         operand = given[index]
         bound[arg.name] = operand
         if arg.kind == "wait" and not awaited and isinstance(operand, Sink):
             words = plain_wording("the result of a wait cannot be dropped", "a predicate register")
-            failure = Failure((0, 0), plan.family, words, operand=index)
+            failure = Failure((0, 0), form.family, words, operand=index)
             raise _error(failure, instruction, given)
-        problem = operands.value_problem(arg, operand, plan.q, register_type, target)
+        problem = operands.value_problem(arg, operand, form.q, register_type, target)
         if problem is None and object_space is not None and (arg.space or arg.generic):
-            problem = operands.space_problem(arg, operand, plan.q, object_space)
+            problem = operands.space_problem(arg, operand, form.q, object_space)
         if problem is not None:
-            failure = Failure((0, 0), plan.family, plain_wording(*problem), operand=index)
+            failure = Failure((0, 0), form.family, plain_wording(*problem), operand=index)
             raise _error(failure, instruction, given)
     common = {
         "span": instruction.span,
         "text": instruction.text,
         "guard": instruction.guard,
-        "section": plan.family.section,
+        "section": form.family.section,
     }
-    return plan.variant.lower(Match(plan.family, plan.variant, plan.q, bound, common))
+    return form.variant.lower(Match(form.family, form.variant, form.q, bound, common))
 
 
 @lru_cache(maxsize=65536)
-def _plan(opcode: Parts, shapes: Shapes, target: str | None, dialect: bool) -> Plan | Failure:
+def _match_form(opcode: Parts, shapes: Shapes, target: str | None, dialect: bool) -> MatchedForm | Failure:
     """What an opcode with operands of these shapes is; remembered, for few spellings make up a whole suite."""
     if target is not None:
         check_target(target)
@@ -86,7 +86,7 @@ def _plan(opcode: Parts, shapes: Shapes, target: str | None, dialect: bool) -> P
             family = table.get(opcode[:length])
             if family is not None:
                 result = match(opcode, shapes, (family,), target)
-                if isinstance(result, Plan):
+                if isinstance(result, MatchedForm):
                     return result
                 failures.append(result)
                 break

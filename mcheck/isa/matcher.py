@@ -29,7 +29,7 @@ Shapes = tuple[operand_checks.Shape, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MatchedForm:
     """A recognised spelling: the variant, its qualifiers, and which operand stands at which index."""
 
     family: Family
@@ -57,13 +57,13 @@ class Failure:
 _QUALIFIER, _MISSING, _RULE, OPERANDS, _TARGET = range(5)
 
 
-def match(opcode: Parts, shapes: Shapes, families: Iterable[Family], target: str | None) -> Plan | Failure:
-    """The plan of the first variant that opcode and operand shapes fit, else the most telling failure."""
+def match(opcode: Parts, shapes: Shapes, families: Iterable[Family], target: str | None) -> MatchedForm | Failure:
+    """The form of the first variant that opcode and operand shapes fit, else the most telling failure."""
     failures: list[Failure] = []
     for family in families:
         for variant in family.variants:
             result = _match_variant(opcode, shapes, family, variant, target)
-            if isinstance(result, Plan):
+            if isinstance(result, MatchedForm):
                 return result
             failures.append(result)
     best = max(failures, key=lambda failure: failure.rank)
@@ -75,7 +75,7 @@ def match(opcode: Parts, shapes: Shapes, families: Iterable[Family], target: str
 
 def _match_variant(
     opcode: Parts, shapes: Shapes, family: Family, variant: Variant, target: str | None
-) -> Plan | Failure:
+) -> MatchedForm | Failure:
     found = match_qualifiers(opcode, family, variant)
     if isinstance(found, Failure):
         return found
@@ -87,7 +87,7 @@ def _match_variant(
         failure = _check_target(family, variant, q, places, bound, target)
         if failure is not None:
             return failure
-    return Plan(family, variant, q, bound, places)
+    return MatchedForm(family, variant, q, bound, places)
 
 
 def match_qualifiers(

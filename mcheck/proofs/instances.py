@@ -55,6 +55,14 @@ class CodePositions:
         return next_visible(self.code[agent.index], self.at(agent))
 
 
+@dataclass(frozen=True, slots=True)
+class LoopPositions:
+    """Where each agent stands in its loop, and the number of the instance whose execution it is, if there are many."""
+
+    at: dict[int, int]
+    instance: int | None
+
+
 class Family(Protocol):
     """The programs that differ in N."""
 
@@ -80,10 +88,8 @@ class Instances:
         self._reuse = SetupReuse(whole)
         self._setups: dict[int, Setup] = {}
         self._diffs: dict[int, ProgramDiff | None] = {}
-        self._marks: list[tuple[dict[int, int], int]] = []
-        """Where agents stood in their loops, and the number whose execution it was."""
-        self.between = 0, 0
-        """The marks of the two states that are alike."""
+        self.between: tuple[LoopPositions, LoopPositions] | None = None
+        """Where the agents stood in the two states that are alike."""
         self.smallest = self._smallest(fewest)
         self._shared = SharedPrefixes(self.diff, self.smallest)
         self._ended: dict[int, Answer | None] = {}
@@ -91,7 +97,8 @@ class Instances:
 
     def start(self) -> Setup:
         """Return the first program to execute."""
-        self._shared, self._marks, self._ended = SharedPrefixes(self.diff, self.smallest), [], {}
+        self._shared, self._ended = SharedPrefixes(self.diff, self.smallest), {}
+        self.between = None
         return self.setup(self.smallest)
 
     def positions(self, whole: Setup) -> CodePositions:
@@ -145,10 +152,10 @@ class Instances:
             number -= 1
         return number
 
-    def mark_places(self, places: dict[int, int]) -> int:
-        """Record the current positions of the agents and return the mark."""
-        self._marks.append((places, self._shared.number))
-        return len(self._marks) - 1
+    @property
+    def current(self) -> int:
+        """The number of the instance that is executed now."""
+        return self._shared.number
 
     def find_first(self, distance: int, steps: int) -> int | None:
         """Return the smallest N for which all agents are in their loops at both equal states.
@@ -156,17 +163,21 @@ class Instances:
         They are there at the first state with N, and with ``distance`` more rounds at the second. ``None`` while that
         is not known yet, or while some of the instances up to ``steps`` more have not diverged.
         """
-        earlier, later = (self._first_at(mark) for mark in self.between)
+        if self.between is None:
+            return None
+        earlier, later = (self._first_at(positions) for positions in self.between)
         if earlier is None or later is None:
             return None
         first = max(earlier, later - distance, self.family.rounds.least)
         return first if self._shared.number >= first + steps else None
 
-    def _first_at(self, mark: int) -> int | None:
-        places, number = self._marks[mark]
+    def _first_at(self, positions: LoopPositions) -> int | None:
+        """Return the smallest N with which all agents are in their loops at these positions."""
+        assert positions.instance is not None
+        number = positions.instance
         while number <= self._shared.number:
             ends = self.family.loop_ends(self.setup(number), number)
-            if all(at < ends[k] for k, at in places.items()):
+            if all(at < ends[k] for k, at in positions.at.items()):
                 return number
             number += 1
         return None

@@ -263,11 +263,13 @@ class _Prover:
                 raise Unshared
             numbers = Instances(self, setup, fewest, count)
             found = self.periods.find_recurrence(setup, loops, numbers)
-            first = found.mark
+            smallest = numbers.find_first(found.distance, found.steps)
+            assert smallest is not None, "the recurrence was found when it was known"
+            first = smallest
         except Unshared:
             numbers = None
             found = self.periods.find_recurrence(setup, loops)
-            first = max(count - self.periods.unit.period * found.mark, rounds.least)
+            first = max(count - self.periods.unit.period * found.spare, rounds.least)
         lead, steps = found.lead, found.steps
         self.check_growth(self.build_instance(first), self.build_instance(first + self.periods.unit.period))
         answers = [
@@ -295,7 +297,7 @@ class _Prover:
         found = self.periods.find_recurrence(setup, loops, states=states)
         self.check_growth(whole, whole)
         unit = self.periods.unit.period
-        kept -= unit * found.mark
+        kept -= unit * found.spare
         steps = lcm(found.steps, period)  # what is left out is as the text has it
         fewer, lead = self.prepare(self.leave_out_rounds(kept, steps, unit)), found.lead
         answer = self.judge_continuation(states[found.earlier], fewer) or self.judge_alone(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import lcm
 
 from mcheck.engines.protocol.analysis.slicing import maps_may_change, memory_matters, object_names
@@ -20,7 +20,7 @@ from mcheck.engines.protocol.state.cyclic_names import UNROTATED, RotatedNames, 
 from mcheck.findings import catalogue
 from mcheck.ir import ops
 from mcheck.ir.loop_unrolling import Aperiodic, LoopPeriodicity
-from mcheck.proofs.instances import CodePositions, HorizonReached, Instances
+from mcheck.proofs.instances import CodePositions, HorizonReached, Instances, LoopPositions
 from mcheck.proofs.machine_copies import copy_machine
 from mcheck.proofs.rotation_symmetry import is_fixed_behind
 from mcheck.proofs.streaming_writes import Loop, StreamingWrites, find_streaming_writes
@@ -48,16 +48,14 @@ class SplitAccess(Exception):
 class Recurrence:
     """Two equal states of an execution, after ``earlier`` periods of the agent ``lead`` and ``distance`` rounds later.
 
-    They are equal up to a rotation; after ``steps`` more rounds the state is the same.
-
-    ``mark`` is how many periods fewer would have sufficed, or, for an execution of many instances, the smallest N for
-    which it is the same up to the first of the two.
+    They are equal up to a rotation; after ``steps`` more rounds the state is the same. With ``spare`` periods fewer all
+    agents would still have been in their loops at the first of the two.
     """
 
     earlier: int
     distance: int
     steps: int
-    mark: int
+    spare: int
     lead: int
 
 
@@ -108,7 +106,7 @@ class Periods:
         numbers: Instances | None, states: dict[int, Machine] | None,
     ) -> Recurrence | None:  # fmt: skip
         """Find a recurrence by the periods of one agent; ``None`` if it does not reach its loop."""
-        seen: dict[int, tuple[Form, int | None]] = {}
+        seen: dict[int, tuple[Form, LoopPositions | None]] = {}
         rotation, events, looked = self.rotation, 0, False
         found: list[Recurrence] = []
         entered: set[int] = set()
@@ -129,21 +127,20 @@ class Periods:
             moving = [x.moving(turn, _oldest_period(m, stand, loops, self.unit.period, entered)) for x in stripes]
             turned = UNROTATED if rotation is None else RotatedNames(rotation, turn)
             form = forms.build(m, lambda a: place(a, turn), moving, turned)
-            places = _places_in_loops(m, stand, loops, entered if not self.text.counted else set(loops))
-            mark = None
-            if places is not None:
-                mark = _spare_periods(places, loops) if numbers is None else numbers.mark_places(places)
+            at = _positions_in_loops(m, stand, loops, entered if not self.text.counted else set(loops))
+            here = None if at is None else LoopPositions(at, None if numbers is None else numbers.current)
             for k, (other, earlier) in seen.items():
-                if earlier is not None and mark is not None and other == form:
+                if earlier is not None and here is not None and other == form:
                     distance = (turn - k) * self.unit.period
-                    found.append(Recurrence(k, distance, self.rounds_to_add(m, distance, setup, loops), earlier, lead))
+                    steps, spare = self.rounds_to_add(m, distance, setup, loops), _spare_periods(earlier.at, loops)
+                    found.append(Recurrence(k, distance, steps, spare, lead))
                     if numbers is None:
                         raise _RecurrenceFound
-                    numbers.between = earlier, mark
+                    numbers.between = earlier, here
                     break
-            if states is not None and mark is not None:
+            if states is not None and here is not None:
                 states[turn] = copy_machine(m)
-            seen[turn] = form, mark
+            seen[turn] = form, here
 
         def due(m: Machine, turn: int) -> bool:
             nonlocal looked
@@ -158,8 +155,7 @@ class Periods:
         def before(m: Machine, agent: Agent) -> None:
             if numbers is not None:
                 numbers.before_step(m, agent)
-                if found and (first := numbers.find_first(found[0].distance, found[0].steps)) is not None:
-                    found[0] = replace(found[0], mark=first)
+                if found and numbers.find_first(found[0].distance, found[0].steps) is not None:
                     raise _RecurrenceFound
             stepping(m, agent)
 
@@ -257,7 +253,7 @@ def _last_visible(code: tuple[ops.Op, ...], loop: Loop) -> int:
     return next(pc for pc in range(end - 1, loop.start - 1, -1) if not code[pc].facets.computes)
 
 
-def _places_in_loops(
+def _positions_in_loops(
     m: Machine, stand: CodePositions, loops: Mapping[int, Loop], entered: set[int]
 ) -> dict[int, int] | None:
     """Return the positions of the agents in their loops; ``None`` if some agent is not in its loop.
@@ -310,7 +306,7 @@ def check_deterministic(m: Machine) -> None:
         raise Aperiodic(FOUND)
 
 
-def _describe_difference(m: Machine, seen: Sequence[tuple[Form, int | None]]) -> str:
+def _describe_difference(m: Machine, seen: Sequence[tuple[Form, LoopPositions | None]]) -> str:
     """Describe how the last two of the states differ."""
     one, other = seen[-2][0], seen[-1][0]
     for agent, before, after in zip(m.agents, one.agents, other.agents, strict=True):

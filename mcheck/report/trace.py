@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcheck.answers.number_text import UNKNOWN, format_contents
-from mcheck.findings.trace import Effect, Reads, Signals, Step, StepPart, Trace, WaitResult, Writer, Writes
+from mcheck.findings.trace import Reads, Signals, Step, StepEffect, StepPart, Trace, WaitResult, Writer, Writes
 
 _LONG_LIST = re.compile(r"\{\s*([^{},]+)(?:,[^{},]+){8,},\s*([^{},]+?)\s*\}")
 """Ten or more elements in braces."""
@@ -65,7 +65,7 @@ def _execution(trace: Trace) -> Iterator[str]:
         yield f"{step.thread}: {text}" + (f"  {effect}" if effect else "")
 
 
-def _effect(effect: Effect | None) -> str:
+def _effect(effect: StepEffect | None) -> str:
     match effect:
         case Reads():
             if effect.value is None and effect.writer is None:

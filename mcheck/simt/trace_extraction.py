@@ -37,7 +37,7 @@ from mcheck.simt.execution.forced_values import AccessId, ForcedValues, Observat
 from mcheck.simt.execution.lanes import WARP, Lanes, cta_names, executed_ctas
 from mcheck.simt.execution.launch_answers import MAX_WON, CancelResponses, following_clusters
 from mcheck.simt.execution.memory import Store
-from mcheck.simt.execution.trace import Gap, Trace
+from mcheck.simt.execution.recorded_operations import Gap, RecordedOperations
 from mcheck.simt.grid.footprint import Footprint
 from mcheck.simt.grid.watched_execution import grid_watch
 from mcheck.simt.instructions import tensor_core
@@ -131,7 +131,7 @@ def follow_paths(
         watch = make_watch()
         cluster = runner.run(way, watch, most * FORCED_STEPS + MIN_FORCED_STEPS if way.values else MAX_STEPS)
         named, counters = (
-            cluster.trace.has_conflicting_stores or runner.code.stores_named,
+            cluster.recorded.has_conflicting_stores or runner.code.stores_named,
             cluster.counters.new_counters(excluded),
         )
         if (named, counters) != (runner.code.stores_named, runner.counters):
@@ -142,7 +142,7 @@ def follow_paths(
         if not way.values:
             most = max(most, cluster.step_count)
         elif cluster.step_count >= cluster.max_steps or not branches.is_followed_by(
-            cluster.trace.observations(), way.values
+            cluster.recorded.observations(), way.values
         ):
             branches.incomplete = True
             continue
@@ -150,7 +150,7 @@ def follow_paths(
             if more not in planned and len(planned) < MAX_PATHS:
                 planned.add(more)
                 todo.append(more)
-        if branches.record(cluster.trace.observations()) or not way.values:
+        if branches.record(cluster.recorded.observations()) or not way.values:
             yield runner, cluster, watch
 
 
@@ -224,20 +224,20 @@ class Runner:
         store = Store(len(self.ctas), places.shared_size, lanes.count, places.local_size, _contents(places),
                       named=self.code.stores_named)  # fmt: skip
         cluster = Cluster(
-            lanes, places, store, Trace(lanes.count), steps, frozenset(compiler.block_starts), dict(way.choices),
-            compiler.path_condition, last_lane_leads=way.last_lane_leads, explain_missing=self._missing,
-            cancel_responses=CancelResponses(tuple(following_clusters(self.launch, way.won))), counters=counters,
-            swap_failures=way.swap_failures, path_choices=way, max_steps=max_steps,
+            lanes, places, store, RecordedOperations(lanes.count), steps, frozenset(compiler.block_starts),
+            dict(way.choices), compiler.path_condition, last_lane_leads=way.last_lane_leads,
+            explain_missing=self._missing, counters=counters, swap_failures=way.swap_failures, path_choices=way,
+            cancel_responses=CancelResponses(tuple(following_clusters(self.launch, way.won))), max_steps=max_steps,
             forced=ForcedValues({(lane, at): Observation(where, value) for lane, at, where, value in way.values}),
         )  # fmt: skip
         starts = [unit.start for unit in self.code.units if unit.function.entry]
         cluster.pc = np.array(starts, np.int64)[lanes.launch_number]
         if system:
             store.zero(SYSTEM_BYTES)
-            cluster.trace.assumptions[ZEROED] = None
+            cluster.recorded.assumptions[ZEROED] = None
         cluster.run(self.limit.check)
         if initialised := [name for at, name in places.initialised.items() if at in store.asked]:
-            cluster.trace.assumptions[INITIALISED.format(", ".join(initialised))] = None
+            cluster.recorded.assumptions[INITIALISED.format(", ".join(initialised))] = None
         self._finish(cluster)
         return cluster
 
@@ -246,11 +246,11 @@ class Runner:
         how they continue. Where all lanes have exited, run the checks at the end of threads.
         """
         stuck = c.status != EXITED
-        if not stuck.any() and not any(gap.complete for gap in c.trace.gaps.values()):
+        if not stuck.any() and not any(gap.nothing_known for gap in c.recorded.gaps.values()):
             tensor_core.check_freed(c)
             end_of_threads.check_end(c)
         if stuck.any():
-            c.trace.lose_lanes(np.flatnonzero(stuck), "this wait did not end in the order that was followed", None)
+            c.recorded.lose_lanes(np.flatnonzero(stuck), "this wait did not end in the order that was followed", None)
 
     def _missing(self, statement: Statement) -> str:
         given = [a for one in self.launch.concurrent for a in one.arguments]
@@ -264,9 +264,9 @@ class Runner:
 
     def cluster_trace(self, c: Cluster, *, whole: bool = False) -> ClusterTrace:
         """The operations of the lanes as a program; with ``whole``, idle waits and private atomics are kept."""
-        observations = c.trace.observations()
-        telling = c.trace.bind_values()
-        gaps = [*c.trace.gaps.values(), *(() if telling else c.trace.order_gaps.values())]
+        observations = c.recorded.observations()
+        telling = c.recorded.bind_values()
+        gaps = [*c.recorded.gaps.values(), *(() if telling else c.recorded.order_gaps.values())]
         said = f"control depends on data: both ways were followed, each for all and up to {MAX_CHOICES} times"
         gaps += [Gap(said, span) for span in c.chosen_spans.values()]
         threads: list[Thread] = []
@@ -278,7 +278,7 @@ class Runner:
             threads.append(
                 Thread(
                     index=len(threads), role=role, number=inside % WARP, name=f"{role}[{inside % WARP}]",
-                    place=Place(self.ctas[cta], warp, inside % WARP), code=tuple(c.trace.code[lane]), labels={},
+                    place=Place(self.ctas[cta], warp, inside % WARP), code=tuple(c.recorded.code[lane]), labels={},
                 )
             )  # fmt: skip
         program = Program(
@@ -288,14 +288,14 @@ class Runner:
             condition=Condition("none"), terms=KernelTerms(c.places.memory, tuple(threads)),
         )  # fmt: skip
         program, waits = (program, ()) if whole else drop_idle_waiters(drop_private_atomics(program))
-        taken = list(c.trace.assumptions)
+        taken = list(c.recorded.assumptions)
         if waits:
             taken.append(WAITERS_KEEP_UP.format(", ".join(map(str, waits))))
         if c.has_elected:
             taken.append(LEADERS)
         return ClusterTrace(
-            program, tuple(gaps), tuple(taken), c.trace.operations, last_lane_leads=c.last_lane_leads,
-            early_accesses=tuple(c.trace.early_accesses.values()), observations=observations if telling else {},
+            program, tuple(gaps), tuple(taken), c.recorded.operations, last_lane_leads=c.last_lane_leads,
+            early_accesses=tuple(c.recorded.early_accesses.values()), observations=observations if telling else {},
             choices=replace(c.path_choices, values=()), is_forced=bool(c.path_choices.values),
         )  # fmt: skip
 

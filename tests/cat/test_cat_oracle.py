@@ -74,7 +74,7 @@ def evaluation(model: Model, batch: Batch) -> Evaluation:
 
     tape = compile_model(model)
     bounds = compute_bounds(tape, SIZE, bases)
-    return Evaluation(Plan(tape, bounds, [axiom.node for axiom in tape.axioms]), (1 << len(candidates)) - 1, masks)
+    return Evaluation(Plan(tape, bounds, [axiom.node for axiom in tape.checks]), (1 << len(candidates)) - 1, masks)
 
 
 def reference(batch: Batch, number: int) -> Reference:
@@ -99,7 +99,7 @@ def flagged(node: Node) -> Model:
 @given(expressions(), batches)
 def test_an_expression_has_the_same_value(node: Node, batch: Batch) -> None:
     found = evaluation(flagged(node), batch)
-    (axiom,) = found.plan.tape.axioms
+    (axiom,) = found.plan.tape.checks
     for number in range(len(batch[2])):
         value = reference(batch, number).value(node)
         pairs = value if node.kind is Kind.REL else frozenset((event, event) for event in value)
@@ -120,7 +120,7 @@ def test_a_recursion_computes_again_what_depends_on_it() -> None:
         bounds.low[k] = bounds.high[k] = given
 
     bound_nodes(tape, bounds, node, zero)
-    (axiom,) = tape.axioms
+    (axiom,) = tape.checks
     assert bounds.high[axiom.node] == closure(apply_operation("seq", chain, chain, zero))
     start, end, _ = tape.groups[0][-1]
     again = {tape.code[k].op for k in range(start, end) if calls[k] > 1}
@@ -134,7 +134,7 @@ def test_a_recursion_computes_again_what_depends_on_it() -> None:
 def test_a_test_holds_in_the_same_executions(node: Node, test: str, negated: bool, batch: Batch) -> None:
     check = Check(test, negated, node, "T", flag=True)
     found = evaluation(Model("oracle", "oracle.cat", (check,)), batch)
-    (axiom,) = found.plan.tape.axioms
+    (axiom,) = found.plan.tape.checks
     violated = found.violated(axiom.test, axiom.node)
     for number in range(len(batch[2])):
         assert reference(batch, number).holds(check) == ((violated >> number & 1 == 0) != negated)
@@ -151,7 +151,7 @@ def test_a_recursive_definition_has_the_same_least_solution(start: Node, step: N
     twice = Let(Var(2, "t", Kind.REL), Op2("\\", var, Base("co", Kind.REL), Kind.REL))
     model = Model("oracle", "oracle.cat", (group, twice, Check("empty", False, twice.var, "E", flag=True)))
     found = evaluation(model, batch)
-    (axiom,) = found.plan.tape.axioms
+    (axiom,) = found.plan.tape.checks
     for number in range(len(batch[2])):
         single = reference(batch, number)
         single.run(model)
@@ -163,7 +163,7 @@ def test_a_recursive_definition_has_the_same_least_solution(start: Node, step: N
 def test_what_the_reverse_pass_rules_out_would_do_harm(node: Node, batch: Batch, unwanted: Pairs) -> None:
     """Each pair that it names, added to its relation, puts an unwanted pair into the value of the expression."""
     found = evaluation(flagged(node), batch)
-    (axiom,) = found.plan.tape.axioms
+    (axiom,) = found.plan.tape.checks
     if axiom.node not in found.plan.order:
         return
     seeds: Masks = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcheck.effects.plan import Box
+from mcheck.effects.effect import Box
 from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW, TensorMapSpec
 
 HALVES = TensorMapSpec(1 << 20, "f16", 2, (64, 16), (128,), (1, 1), (64, 8), swizzle_mode="128B")

@@ -17,7 +17,7 @@ from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 from mcheck.semantics.tensor_map_values import encode
 
-MODULES = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
+REGISTERING_MODULES = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
 """Imported for the handlers that they register."""
 
 TEXT = """PTX facets

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mcheck.cat.algebra import bits
 from mcheck.cat.algebra.bits import Rows
 from mcheck.cat.algebra.shortest_paths import cheapest
-from mcheck.cat.algebra.tape import Axiom, Tape
+from mcheck.cat.algebra.tape import Tape, TapeCheck
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -98,9 +98,9 @@ class Explainer:
         self._columns: dict[int, Rows] = {}
         self._graphs: dict[int, nx.DiGraph] = {}
 
-    def violation(self, axiom: Axiom) -> Violation:
+    def violation(self, axiom: TapeCheck) -> Violation:
         """The edges that show that the axiom fails, joined where they make one communication."""
-        rows, place = self.values[axiom.node], self.tape.axioms.index(axiom)
+        rows, place = self.values[axiom.node], self.tape.checks.index(axiom)
         if axiom.negated:
             return Violation.of(axiom.name, (), 1, place)
         if axiom.test == "irreflexive":

@@ -36,9 +36,9 @@ class Instr:
 
 
 @dataclass(frozen=True, slots=True)
-class Axiom:
-    """A check on the tape (acyclicity as irreflexivity of the closure). ``role`` is ``forbid``, ``flag``, ``bound``
-    or ``total``; ``monotone``: never heals.
+class TapeCheck:
+    """An axiom or a flag of the model (acyclicity as irreflexivity of the closure). ``role`` is ``forbid``, ``flag``,
+    ``bound`` or ``total``; ``monotone``: never heals.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Tape:
     code: list[Instr] = field(default_factory=list)
     groups: list[tuple[tuple[int, int, int], ...]] = field(default_factory=list)
     group_of: list[int] = field(default_factory=list)
-    axioms: list[Axiom] = field(default_factory=list)
+    checks: list[TapeCheck] = field(default_factory=list)
     total_co: bool = False
     """The model does not say which writes co orders, so it orders all of a location."""
     free_co: bool = False
@@ -135,7 +135,7 @@ class _Compiler:
 def compile_model(model: Model) -> Tape:
     """The tape of a checked model."""
     c = _Compiler()
-    demands: dict[int, int] = {}  # axiom that demands pairs of co -> the node of all that it tests
+    demands: dict[int, int] = {}  # check that demands pairs of co -> the node of all that it tests
     for statement in model.statements:
         match statement:
             case Let():
@@ -148,33 +148,33 @@ def compile_model(model: Model) -> Tape:
                 if test == "empty" and not negated and not flag:
                     role = _lower_bound(c.tape, node) or role
                     if role != "forbid":
-                        demands[len(c.tape.axioms)] = node
+                        demands[len(c.tape.checks)] = node
                         node = c.tape.code[node].a
                 if test == "acyclic":
                     node, test = c.emit("plus", node), "irreflexive"
-                c.tape.axioms.append(Axiom(name, test, negated, node, role, True))
+                c.tape.checks.append(TapeCheck(name, test, negated, node, role, True))
     tape = c.tape
     positive = _monotone(tape)
-    tape.total_co = not any(a.role in (BOUND, TOTAL) for a in tape.axioms)
-    tape.axioms = [_with_monotonicity(a, demands.get(k), positive) for k, a in enumerate(tape.axioms)]
+    tape.total_co = not any(a.role in (BOUND, TOTAL) for a in tape.checks)
+    tape.checks = [_with_monotonicity(a, demands.get(k), positive) for k, a in enumerate(tape.checks)]
     tape.bases = frozenset(i.name for i in tape.code if i.op == "base")
     tape.total_co = tape.total_co and "co" in tape.bases
-    flags = [a for a in tape.axioms if a.role == "flag"]
-    needed = {k for a in tape.axioms if a.role != "flag" for k in ancestors(tape, a.node)}
+    flags = [a for a in tape.checks if a.role == "flag"]
+    needed = {k for a in tape.checks if a.role != "flag" for k in ancestors(tape, a.node)}
     tape.forbids = [k in needed for k in range(len(tape.code))]
     tape.flags_on = frozenset(name for a in flags for name in dependencies(tape, a.node))
     tape.free_co = not tape.total_co and (
         "co" in tape.flags_on
-        or any(not a.monotone and "co" in dependencies(tape, a.node) for a in tape.axioms if a.role != "flag")
+        or any(not a.monotone and "co" in dependencies(tape, a.node) for a in tape.checks if a.role != "flag")
     )
     return tape
 
 
-def _with_monotonicity(a: Axiom, whole: int | None, positive: list[bool]) -> Axiom:
-    """The axiom with what is known of its monotonicity; a demand that may shrink again is but a check at the end."""
+def _with_monotonicity(a: TapeCheck, whole: int | None, positive: list[bool]) -> TapeCheck:
+    """The check with what is known of its monotonicity; a demand that may shrink again is but a check at the end."""
     if whole is not None and not positive[a.node]:
-        return Axiom(a.name, a.test, a.negated, whole, "forbid", False)
-    return Axiom(a.name, a.test, a.negated, a.node, a.role, positive[a.node] and not a.negated)
+        return TapeCheck(a.name, a.test, a.negated, whole, "forbid", False)
+    return TapeCheck(a.name, a.test, a.negated, a.node, a.role, positive[a.node] and not a.negated)
 
 
 def dependencies(tape: Tape, node: int) -> set[str]:

@@ -24,7 +24,7 @@ from mcheck.frontend.ptx.module import Module
 from mcheck.ir.program import Program
 from mcheck.simt.branch_paths import BranchPaths, Values
 from mcheck.simt.execution.lanes import WARP
-from mcheck.simt.execution.trace import Gap
+from mcheck.simt.execution.recorded_operations import Gap
 from mcheck.simt.trace_extraction import LEADERS, ClusterTrace, extract_traces
 from mcheck.simt.traces.dependent_grids import early_finding
 from mcheck.simt.traces.wgmma_batches import batch_wgmma, has_batches

@@ -57,19 +57,20 @@ def agree_on_states(explicit: Answer, z3: Answer, question: Question) -> Answer:
     return replace(explicit, engine=_names([explicit, z3]))
 
 
-def agree_with_protocol(given: Answer, kernel: Answer, question: Question) -> Answer:
+def agree_with_protocol(given: Answer, protocol_answer: Answer, question: Question) -> Answer:
     """The common answer of the enumerating engines, compared with the protocol engine's if that has all states."""
-    if not kernel.complete:
+    if not protocol_answer.complete:
         return given
     if given.verdict is Verdict.UNKNOWN:
-        return replace(kernel, reasons=_alone(kernel, given))
-    same = replace(kernel, findings=given.findings)  # what is found depends on where an engine stops, as states do
-    if given.undefined and kernel.undefined:
+        return replace(protocol_answer, reasons=_alone(protocol_answer, given))
+    # What is found depends on where an engine stops, as states do.
+    same = replace(protocol_answer, findings=given.findings)
+    if given.undefined and protocol_answer.undefined:
         same = replace(same, outcomes=given.outcomes)
     different = differences(replace(given, engine="explicit"), same, question)
     if different:
         raise InternalError("the engines differ: " + "; ".join(different))
-    return replace(given, engine=_names([given, kernel]))
+    return replace(given, engine=_names([given, protocol_answer]))
 
 
 def differences(one: Answer, other: Answer, question: Question | None = None) -> list[str]:

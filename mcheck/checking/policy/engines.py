@@ -24,9 +24,9 @@ def ask_engine(name: str, program: Program, model: Model, question: Question, ti
     verdict_only = about is Completeness.VERDICT
     findings = True if about is Completeness.FINDINGS or question.findings else None
     if name == "protocol":
-        from mcheck.engines.protocol.answer import answer as kernel
+        from mcheck.engines.protocol.answer import answer as protocol_answer
 
-        given = kernel(
+        given = protocol_answer(
             program,
             model,
             prop=prop,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mcheck.effects import async_copies
-from mcheck.effects.dispatch import tensor_plan
-from mcheck.effects.plan import Plan, Signal
+from mcheck.effects.dispatch import tensor_copy_effect
+from mcheck.effects.effect import Effect, Signal
 from mcheck.engines.concrete.machine import Groups, Machine, Runner, Task
 from mcheck.events.warpgroups import committing_threads
 from mcheck.ir import ops
@@ -37,7 +37,7 @@ def _signal(m: Machine, address: int, tx: int) -> None:
     m.advance(address, mbarrier.complete_tx(state, tx))
 
 
-def _signals(m: Machine, made: Plan) -> tuple[Signal, ...]:
+def _signals(m: Machine, made: Effect) -> tuple[Signal, ...]:
     """The signals of a copy; their mbarrier objects have to be valid already when it is issued."""
     for signal in made.signals:
         m.mbarrier_state(signal.mbar)
@@ -60,8 +60,8 @@ def note_unwaited(m: Machine, thread: int, op: Op, address: int, state: mbarrier
 
 def _cp_async(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.CpAsync)
-    planned = m.plan_of(runner, op)
-    runs = m.require_part(planned, planned.runs or None)
+    evaluated = m.effect_of(runner, op)
+    runs = m.require_part(evaluated, evaluated.runs or None)
     dst, size = runs[0].dst, sum(run.size for run in runs)
     src, copied = next(((run.src, run.size) for run in runs if run.src is not None), (dst, 0))
     _free(m, dst, size)
@@ -128,7 +128,7 @@ def _of_one_group(m: Machine, runner: Runner, op: Op) -> None:
     """Checks that copies of one group, or of one arrive that tracks copies, do not write the same bytes."""
     groups = runner.groups.setdefault("cp.async", Groups())
     written = [place for task in groups.open[groups.tracked :] for place in task.destinations]
-    m.check_plan(runner, op, async_copies.one_group(written))
+    m.check_preconditions(runner, op, async_copies.one_group(written))
     groups.tracked = len(groups.open)
 
 
@@ -165,7 +165,7 @@ def _warpgroup(m: Machine, runner: Runner) -> list[Runner]:
 
 def _bulk(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.BulkCopy)
-    made = m.plan_of(runner, op)
+    made = m.effect_of(runner, op)
     signals = _signals(m, made)
     for run in made.runs:
         _free(m, run.dst, run.size)
@@ -214,7 +214,7 @@ def _reduce(m: Machine, op: str, type_: str, target: int, data: bytes, known: by
 
 def _async_store(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.AsyncStore)
-    made = m.plan_of(runner, op)
+    made = m.effect_of(runner, op)
     for access in made.accesses:
         _free(m, access.address, access.size)
     values = [m.value(runner, src) for src in op.srcs]
@@ -243,11 +243,11 @@ def _tensor(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.TensorCopy)
     from mcheck.semantics.tensor_map_values import decode
 
-    found = m.plan_of(runner, op)
+    found = m.effect_of(runner, op)
     (place,) = m.require_part(found, found.accesses or None)
     contents = m.memory.load(place.address, MAP_BYTES)
     spec = None if contents is None else decode(contents)
-    made = m.check_plan(runner, op, tensor_plan(op, m.operands(runner, op), m.position(runner), spec))
+    made = m.check_preconditions(runner, op, tensor_copy_effect(op, m.operands(runner, op), m.position(runner), spec))
     spec, box = m.require_part(made, spec), m.require_part(made, made.box)
     shared = box.targets[0]
     what = plan(spec, op.mode, box.coords, shared, kind=op.kind, info=box.info, reduce=op.reduce)
@@ -282,7 +282,7 @@ def _replace(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.TensormapReplace)
     from mcheck.semantics.tensor_map_values import decode, encode
 
-    made = m.plan_of(runner, op)
+    made = m.effect_of(runner, op)
     where = m.require_part(made, made.accesses or None)[0].address
     contents = m.memory.load(where, MAP_BYTES)
     spec = None if contents is None else decode(contents)
@@ -295,7 +295,7 @@ def _replace(m: Machine, runner: Runner, op: Op) -> None:
 
 def _copy_fence(m: Machine, runner: Runner, op: Op) -> None:
     assert isinstance(op, ops.TensormapCopyFence)
-    made = m.plan_of(runner, op)
+    made = m.effect_of(runner, op)
     source, target = m.require_part(made, made.accesses or None)
     data, known = m.memory.read(source.address, source.size)
     m.memory.write(target.address, data, known)
@@ -306,7 +306,7 @@ def _copy_fence(m: Machine, runner: Runner, op: Op) -> None:
 def _wgmma(m: Machine, runner: Runner, op: Op) -> None:
     """Reads ranges of shared memory; the product itself is not computed."""
     assert isinstance(op, ops.Wgmma)
-    m.plan_of(runner, op)
+    m.effect_of(runner, op)
     task = m.issue_task(Task(op, runner.thread.index, lambda: None, lambda: None))
     runner.groups.setdefault("wgmma", Groups()).open.append(task)
     runner.pc += 1
@@ -314,7 +314,7 @@ def _wgmma(m: Machine, runner: Runner, op: Op) -> None:
 
 def _tensor_memory(m: Machine, runner: Runner, op: Op) -> None:
     """An operation on tensor memory is over at once; what it computes is not known, so neither is what it leaves."""
-    for stored in m.plan_of(runner, op).stores:
+    for stored in m.effect_of(runner, op).stores:
         m.memory.store(stored.address, stored.size, None)
         m.changes += 1
     runner.pc += 1
@@ -322,7 +322,7 @@ def _tensor_memory(m: Machine, runner: Runner, op: Op) -> None:
 
 def _tensor_commit(m: Machine, runner: Runner, op: Op) -> None:
     """An arrive-on on each mbarrier, since all that the commit is about is over."""
-    signals = m.plan_of(runner, op).signals
+    signals = m.effect_of(runner, op).signals
 
     def finish() -> None:
         for signal in signals:

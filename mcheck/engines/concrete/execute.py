@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mcheck.base.errors import InternalError
-from mcheck.effects.plan import Access
-from mcheck.effects.registry import PLANS
+from mcheck.effects.effect import Access
+from mcheck.effects.registry import EFFECTS
 from mcheck.engines.concrete import async_operations, execution_barriers
 from mcheck.engines.concrete.machine import Machine, Runner, Value
 from mcheck.findings.undefined_effects import continues_after
@@ -52,7 +52,7 @@ def _alu(m: Machine, runner: Runner, op: Op) -> None:
     elif op.op == "opaque":
         results = (None,)
     elif op.op == "mapa":
-        made = m.plan_of(runner, op)
+        made = m.effect_of(runner, op)
         results = (m.require_part(made, made.result),)
     elif op.op == "mov" and op.type.startswith("b"):
         results = tuple(values)
@@ -84,8 +84,8 @@ def _branch(m: Machine, runner: Runner, op: Op) -> None:
 
 
 def _trap(m: Machine, runner: Runner, op: Op) -> None:
-    """The plan has its fault."""
-    m.plan_of(runner, op)
+    """The effect has its fault."""
+    m.effect_of(runner, op)
     runner.pc += 1
 
 
@@ -100,7 +100,7 @@ def _nothing(m: Machine, runner: Runner, op: Op) -> None:  # noqa: ARG001 - hand
 
 def _proxy_fence(m: Machine, runner: Runner, op: Op) -> None:
     """Orders nothing here, but its operands are checked."""
-    m.plan_of(runner, op)
+    m.effect_of(runner, op)
     runner.pc += 1
 
 
@@ -117,7 +117,7 @@ def _parted(m: Machine, runner: Runner, op: Op) -> None:
 
 def _accesses(m: Machine, runner: Runner, op: Op) -> tuple[Access, ...]:
     """The scalars that an instruction accesses; none may overlap a valid mbarrier object."""
-    made = m.plan_of(runner, op)
+    made = m.effect_of(runner, op)
     accesses = m.require_part(made, made.accesses or None) if isinstance(op, ops.Atomic) else made.accesses
     for access in accesses if m.barriers else ():
         m.check_untouched(access.address, access.size)
@@ -251,15 +251,15 @@ def _pending(m: Machine, runner: Runner, op: Op) -> None:
 
 def handler_of(op: Op) -> Handler:
     """The function that executes an operation: its own handler, or the one that applies its effect."""
-    found = HANDLERS.get(type(op)) or (_planned if type(op) in PLANS else None)
+    found = HANDLERS.get(type(op)) or (_execute_by_effect if type(op) in EFFECTS else None)
     if found is None:
         raise InternalError(f"no execution of {type(op).__name__}")
     return found
 
 
-def _planned(m: Machine, runner: Runner, op: Op) -> None:
+def _execute_by_effect(m: Machine, runner: Runner, op: Op) -> None:
     """Executes an operation that its effect describes completely: checks the operands, then stores."""
-    for stored in m.plan_of(runner, op).stores:
+    for stored in m.effect_of(runner, op).stores:
         if m.barriers and stored.size:
             m.check_untouched(stored.address, stored.size)
         m.memory.write(stored.address, stored.value.to_bytes(stored.size, "little"), None)

@@ -21,7 +21,7 @@ Key = tuple[object, ...]
 def barrier(m: Machine, runner: Runner, op: ops.Barrier) -> None:
     """``bar``/``barrier.cta`` sync, arrive and red."""
     cta = runner.thread.place.cta.number
-    number, count = m.plan_of(runner, op).result, m.optional_value(runner, op.count)
+    number, count = m.effect_of(runner, op).result, m.optional_value(runner, op.count)
     key: Key = ("bar", cta, number) if op.instance is None else ("inst", cta, op.instance, number)
     predicate: Value = None
     if op.src is not None:
@@ -52,14 +52,14 @@ def cluster(m: Machine, runner: Runner, op: ops.ClusterBarrier) -> None:
 def warp(m: Machine, runner: Runner, op: ops.WarpSync) -> None:
     """``bar.warp.sync``; its mask applies to the declared lanes."""
     place = runner.thread.place
-    mask = m.plan_of(runner, op).result
+    mask = m.effect_of(runner, op).result
     _arrive(m, runner, op, ("warp", place.cta.number, place.warp, mask), None, None, wait=True)
 
 
 def collective(m: Machine, runner: Runner, op: ops.Collective) -> None:
     """``elect.sync`` and other collectives: the declared lanes of the mask synchronise and exchange values."""
     place = runner.thread.place
-    mask = m.plan_of(runner, op).result
+    mask = m.effect_of(runner, op).result
     assert mask is not None
     key = ("lanes", place.cta.number, place.warp, mask, op.op, op.type)
     own = tuple(m.value(runner, x) for x in op.srcs[1:])

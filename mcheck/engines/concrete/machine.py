@@ -13,9 +13,9 @@ from random import Random
 from typing import TypeVar
 
 from mcheck.base.errors import Unsupported
-from mcheck.effects.dispatch import plan
+from mcheck.effects.dispatch import effect_of
+from mcheck.effects.effect import Effect
 from mcheck.effects.operands import Operands, evaluate_operands
-from mcheck.effects.plan import Plan
 from mcheck.effects.site import Layout, Site, layout_of
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.undefined_effects import continues_after
@@ -186,11 +186,11 @@ class Machine:
         """The values of the operands that decide what an instruction accesses."""
         return evaluate_operands(op, lambda expr: self.known_value(runner, expr))
 
-    def plan_of(self, runner: Runner, op: Op) -> Plan:
+    def effect_of(self, runner: Runner, op: Op) -> Effect:
         """The effect of an instruction; undefined behaviour if a precondition is violated."""
-        return self.check_plan(runner, op, plan(op, self.operands(runner, op), self.position(runner)))
+        return self.check_preconditions(runner, op, effect_of(op, self.operands(runner, op), self.position(runner)))
 
-    def check_plan(self, runner: Runner, op: Op, made: Plan) -> Plan:
+    def check_preconditions(self, runner: Runner, op: Op, made: Effect) -> Effect:
         """Checks the preconditions of an effect: reports those after which the thread goes on, raises for others."""
         for fault in made.faults:
             if not continues_after(self.program, fault.code, op):
@@ -200,10 +200,10 @@ class Machine:
 
     def mbarrier_address(self, runner: Runner, op: Op) -> int:
         """The address of the mbarrier object of an instruction."""
-        made = self.plan_of(runner, op)
+        made = self.effect_of(runner, op)
         return self.require_part(made, made.mbarrier)
 
-    def require_part(self, made: Plan, found: T | None) -> T:
+    def require_part(self, made: Effect, found: T | None) -> T:
         """A part of an effect that must be present."""
         if found is None:
             raise Misuse(made.faults[0].code, made.faults[0].message, "")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mcheck.cat.algebra import bits
 from mcheck.cat.algebra.bits import Rows
 from mcheck.cat.algebra.explanation import Violation
-from mcheck.cat.algebra.tape import BOUND, TOTAL, UNKNOWNS, Axiom, Instr, Tape
+from mcheck.cat.algebra.tape import BOUND, TOTAL, UNKNOWNS, Instr, Tape, TapeCheck
 from mcheck.cat.tags import Tag
 from mcheck.events.choices.candidate import Candidate
 from mcheck.events.choices.prepared import Prepared
@@ -186,15 +186,15 @@ class Trial:
             if self.leaves >= MAX_LEAVES:
                 return
 
-    def failing_axioms(self, values: list[Rows], *, monotone: bool) -> Iterator[Axiom]:
+    def failing_axioms(self, values: list[Rows], *, monotone: bool) -> Iterator[TapeCheck]:
         """The axioms that fail, except those that demand pairs of co."""
-        for a in self.tape.axioms:
+        for a in self.tape.checks:
             if a.role == "forbid" and a.monotone is monotone and _fails(a, values[a.node]):
                 yield a
 
-    def missing_demands(self, values: list[Rows], co: Rows) -> Iterator[tuple[Axiom, int, int]]:
+    def missing_demands(self, values: list[Rows], co: Rows) -> Iterator[tuple[TapeCheck, int, int]]:
         """The pairs that an axiom demands in co and that are missing, each with the axiom."""
-        for a in self.tape.axioms:
+        for a in self.tape.checks:
             if a.role == BOUND:
                 for i, row in enumerate(values[a.node]):
                     for j in bits.bits(row & ~co[i]):
@@ -202,7 +202,7 @@ class Trial:
 
     def pending_pair(self, values: list[Rows], co: Rows, sf: Rows) -> tuple[str, int, int] | None:
         """A pair that must be ordered and is not yet."""
-        for a in self.tape.axioms:
+        for a in self.tape.checks:
             if a.role == TOTAL:
                 for i, row in enumerate(values[a.node]):
                     for j in bits.bits(row):
@@ -228,6 +228,6 @@ def extended(rows: Rows, i: int, j: int) -> Rows:
     return out
 
 
-def _fails(a: Axiom, rows: Rows) -> bool:
+def _fails(a: TapeCheck, rows: Rows) -> bool:
     holds = not any(rows) if a.test == "empty" else not any(r >> i & 1 for i, r in enumerate(rows))
     return holds if a.negated else not holds

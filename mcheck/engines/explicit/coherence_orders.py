@@ -14,7 +14,7 @@ from mcheck.base.records import dataclass
 from mcheck.cat.algebra import bits
 from mcheck.cat.algebra.batch import Evaluation, Masks, Plan, add
 from mcheck.cat.algebra.bits import Rows
-from mcheck.cat.algebra.tape import BOUND, TOTAL, Axiom
+from mcheck.cat.algebra.tape import BOUND, TOTAL, TapeCheck
 from mcheck.events.choices.candidate import Candidate
 from mcheck.events.structure import Structure
 from mcheck.findings.undefined_effects import REPORTED_BESIDE_MISUSE
@@ -54,9 +54,9 @@ class Orders:
 
     s: Structure
     plan: Plan
-    checks: list[Axiom]
-    final_checks: list[Axiom]
-    flags: list[Axiom]
+    checks: list[TapeCheck]
+    final_checks: list[TapeCheck]
+    flags: list[TapeCheck]
     co_low: Rows
     co_high: Rows
     sf_high: Rows
@@ -143,7 +143,7 @@ class Orders:
                     flagged = -1 if self.plan.low[a.node][k] >> k & 1 else cells.get(k, {}).get(k, 0)
                     self._flag(a, k, k, flagged & mask & alive, candidates, solution)
 
-    def _flag(self, a: Axiom, i: int, j: int, mask: int, candidates: list[Candidate], solution: Solution) -> None:
+    def _flag(self, a: TapeCheck, i: int, j: int, mask: int, candidates: list[Candidate], solution: Solution) -> None:
         if mask and (a.name, i, j) not in solution.flagged:
             c = candidates[(mask & -mask).bit_length() - 1]
             solution.flagged[a.name, i, j] = Flagged(a.name, (i, j), c)
@@ -227,7 +227,7 @@ class Orders:
     def _co(self, co: Masks, i: int, j: int, alive: int) -> int:
         return alive if self.co_low[i] >> j & 1 else co.get(i, {}).get(j, 0)
 
-    def _demanded(self, evaluation: Evaluation, a: Axiom, alive: int) -> Iterator[tuple[int, int, int]]:
+    def _demanded(self, evaluation: Evaluation, a: TapeCheck, alive: int) -> Iterator[tuple[int, int, int]]:
         low = self.plan.low[a.node]
         for i, row in enumerate(low):
             for j in bits.bits(row):
@@ -286,7 +286,7 @@ class Orders:
     def _infer(
         self,
         evaluation: Evaluation,
-        forbidding: list[Axiom],
+        forbidding: list[TapeCheck],
         pending: list[tuple[str, int, int, int]],
         alive: int,
         co: Masks,

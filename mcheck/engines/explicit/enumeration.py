@@ -80,7 +80,7 @@ class Enumeration(Run):
         for s, choices in self.structures(paths):
             if any(o.misstep for c in choices for o in c.options):
                 return True
-            if any(a.role == "flag" for a in self.tape.axioms):
+            if any(a.role == "flag" for a in self.tape.checks):
                 prepared = Prepared(self.tape, s, choices, self.deadline)
                 if any(may_be_undefined(s, name, (i, j)) for name, i, j in prepared.may_flag()):
                     return True

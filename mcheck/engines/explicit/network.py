@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcheck.answers.result import State
 from mcheck.answers.step_text import text_of
-from mcheck.answers.witnesses import effect_of, object_at
+from mcheck.answers.witnesses import object_at, step_effect
 from mcheck.cat.algebra import bits
 from mcheck.cat.algebra.bits import Rows
 from mcheck.engines.explicit.candidate_check import Settled
@@ -50,7 +50,7 @@ def network(prepared: Prepared, candidate: Candidate, settled: Settled, *, model
 def _event(prepared: Prepared, candidate: Candidate, node: Node) -> dict[str, Any]:
     """The attributes of a node: its thread, instruction, line, tags of cat, and its effect on which object."""
     s, source = prepared.s, node.source
-    effect = effect_of(s, prepared.valuation(candidate), node)
+    effect = step_effect(s, prepared.valuation(candidate), node)
     initial = node.initial if source is None and isinstance(node.initial, int) else None
     return {
         "thread": "" if source is None else s.thread(node).name,

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from mcheck.cat.algebra import bits
 from mcheck.cat.algebra.bits import Rows
 from mcheck.cat.algebra.explanation import Explainer, Step, Violation
-from mcheck.cat.algebra.tape import TOTAL, Axiom
+from mcheck.cat.algebra.tape import TOTAL, TapeCheck
 from mcheck.engines.explicit.candidate_check import MAX_LEAVES, Settled, Trial, extended
 
-Demand = tuple[Axiom, int, int]
+Demand = tuple[TapeCheck, int, int]
 """A pair that an axiom demands in co."""
 
 End = tuple[Violation | None, Rows, Rows]
@@ -83,7 +83,9 @@ class Refutation(Trial):
         values = self.evaluator.values(self.chosen_relations(co, sf))
         return any(self.failing_axioms(values, monotone=True)) or bool(_grant(co, self.missing_demands(values, co))[1])
 
-    def _first(self, values: list[Rows], failing: Iterable[Axiom], refused: Iterable[Demand] = ()) -> Violation | None:
+    def _first(
+        self, values: list[Rows], failing: Iterable[TapeCheck], refused: Iterable[Demand] = ()
+    ) -> Violation | None:
         """The most telling of the axioms that fail.
 
         A pair that must be in co and cannot be is shown by the path that demands it, and back by co, which has the
@@ -94,7 +96,7 @@ class Refutation(Trial):
         for a, i, j in refused:
             cost, steps = explainer.path(a.node, i, j) or (0, ())
             back = () if i == j else (Step(j, i, "co"),)
-            found.append(Violation.of(a.name, (*steps, *back), cost + 2 * len(back), self.tape.axioms.index(a)))
+            found.append(Violation.of(a.name, (*steps, *back), cost + 2 * len(back), self.tape.checks.index(a)))
         return min(found, default=None, key=lambda v: v.rank)
 
     def _last(self, values: list[Rows], co: Rows) -> Violation | None:
@@ -102,7 +104,7 @@ class Refutation(Trial):
         relate.
         """
         failing = list(self.failing_axioms(values, monotone=False))
-        failing += (a for a in self.tape.axioms if a.role == TOTAL and _beyond(values[a.node], co))
+        failing += (a for a in self.tape.checks if a.role == TOTAL and _beyond(values[a.node], co))
         return self._first(values, failing)
 
     def _whole(self, co: Rows, sf: Rows) -> dict[str, Rows]:

@@ -93,7 +93,7 @@ class Guarded(Opened):
                 break
         self.bounds = bounds
         self.checks, self.late, self.flags = [], [], []
-        for a in self.tape.axioms:
+        for a in self.tape.checks:
             if a.role == "flag":
                 self.flags += [a] if any(bounds.high[a.node]) else []
             elif a.role in (BOUND, TOTAL):
@@ -104,7 +104,7 @@ class Guarded(Opened):
     def _forced_co(self, bounds: Bounds) -> bool:
         """Adds to co's lower bound the pairs that every execution with both events has."""
         before = list(self.co_low)
-        for a in self.tape.axioms:
+        for a in self.tape.checks:
             for i, row in enumerate(bounds.low[a.node] if a.role == BOUND else ()):
                 self.co_low[i] |= row & self.co_high[i]
         if self.co_low == before:

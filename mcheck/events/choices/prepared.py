@@ -13,7 +13,7 @@ from mcheck.cat.algebra import bits
 from mcheck.cat.algebra.batch import Plan
 from mcheck.cat.algebra.bits import Rows
 from mcheck.cat.algebra.bounds import Bounds, compute_bounds
-from mcheck.cat.algebra.tape import BOUND, TOTAL, UNKNOWNS, Axiom, Tape
+from mcheck.cat.algebra.tape import BOUND, TOTAL, UNKNOWNS, Tape, TapeCheck
 from mcheck.cat.tags import Tag
 from mcheck.events import relations
 from mcheck.events.choices import mbarrier_tokens
@@ -168,10 +168,10 @@ class Prepared:
             if not forced or not self.possible:
                 break
         self.bounds = bounds
-        self.checks: list[Axiom] = []
-        self.late: list[Axiom] = []
-        self.flags: list[Axiom] = []
-        for a in self.tape.axioms:
+        self.checks: list[TapeCheck] = []
+        self.late: list[TapeCheck] = []
+        self.flags: list[TapeCheck] = []
+        for a in self.tape.checks:
             if a.role == "flag":
                 if self._may_fail(a, bounds):
                     self.flags.append(a)
@@ -189,7 +189,7 @@ class Prepared:
     def _forced_co(self, bounds: Bounds) -> bool:
         """Add the forced pairs to co's lower bound; returns whether that changed it."""
         changed = False
-        for a in self.tape.axioms:
+        for a in self.tape.checks:
             if a.role != BOUND:
                 continue
             for i, row in enumerate(bounds.low[a.node]):
@@ -211,15 +211,15 @@ class Prepared:
                     return False
         return changed
 
-    def _fails(self, a: Axiom, rows: Rows) -> bool:
+    def _fails(self, a: TapeCheck, rows: Rows) -> bool:
         holds = not any(rows) if a.test == "empty" else not any(r >> i & 1 for i, r in enumerate(rows))
         return holds if a.negated else not holds
 
-    def _may_fail(self, a: Axiom, bounds: Bounds) -> bool:
+    def _may_fail(self, a: TapeCheck, bounds: Bounds) -> bool:
         if a.role == "flag":
             return any(bounds.high[a.node])
         if a.negated:
-            return not self._fails(Axiom(a.name, a.test, False, a.node, a.role, a.monotone), bounds.low[a.node])
+            return not self._fails(TapeCheck(a.name, a.test, False, a.node, a.role, a.monotone), bounds.low[a.node])
         return self._fails(a, bounds.high[a.node])
 
     # --- candidates -----------------------------------------------------------------------------------

@@ -30,8 +30,8 @@ from mcheck.simt.execution.lanes import WARP, Lanes, Mask, Quality
 from mcheck.simt.execution.launch_answers import CancelResponses
 from mcheck.simt.execution.memory import Store
 from mcheck.simt.execution.path_condition import PathCondition
+from mcheck.simt.execution.recorded_operations import RecordedOperations
 from mcheck.simt.execution.tensor_memory import TensorMemory
-from mcheck.simt.execution.trace import Trace
 from mcheck.simt.execution.warp_convergence import Convergence
 
 RUNNABLE, EXITED, AT_MBARRIER, AT_WARP, AT_BARRIER, AT_CLUSTER_BARRIER, DEFERRED = range(7)
@@ -80,7 +80,7 @@ class Cluster:
     lanes: Lanes
     places: MemoryLayout
     store: Store
-    trace: Trace
+    recorded: RecordedOperations
     steps: list[Step]
     heads: frozenset[int]
     choices: dict[int, bool]
@@ -222,7 +222,7 @@ class Cluster:
                 told = count + NOTED_STEPS
                 note(Level.LOOP, self.describe_progress())
             if count > self.max_steps:
-                self.trace.note_gap(f"the kernel takes more than {self.max_steps} steps", None, complete=True)
+                self.recorded.note_gap(f"the kernel takes more than {self.max_steps} steps", None, nothing_known=True)
                 return
             self.step_count = count
 
@@ -244,13 +244,13 @@ class Cluster:
 
     def give_up(self, mask: Mask, reason: str) -> None:
         """Stop following these lanes: what they do from here on is unknown."""
-        self.trace.note_gap(reason, self.span, complete=True)
-        self.trace.lose_lanes(np.flatnonzero(mask), reason, self.span)
+        self.recorded.note_gap(reason, self.span, nothing_known=True)
+        self.recorded.lose_lanes(np.flatnonzero(mask), reason, self.span)
         self.status[mask] = EXITED
 
     def assume(self, said: str) -> None:
         """Record an assumption of the answer."""
-        self.trace.assumptions[said] = None
+        self.recorded.assumptions[said] = None
 
     def note_effect(self, mask: Mask) -> None:
         """Record an observable operation of these lanes."""
@@ -328,7 +328,7 @@ class Cluster:
         word, _ = self.store.load(address, size, lanes)
         out = mask.copy()
         for lane, where, present in zip(lanes.tolist(), address.tolist(), word.tolist(), strict=True):
-            if not self.forced.may_run(lane, len(self.trace.code[lane]), where, size, present, writes=writes):
+            if not self.forced.may_run(lane, len(self.recorded.code[lane]), where, size, present, writes=writes):
                 out[lane] = False
                 self.status[lane], self.pc[lane] = DEFERRED, self.current_pc
         return out
@@ -337,7 +337,7 @@ class Cluster:
         """The values that the latest loads of these lanes return: those that are forced, else those given."""
         out = value.copy()
         for j, lane in enumerate(lanes.tolist()):
-            forced = self.forced.take(lane, len(self.trace.code[lane]) - 1)
+            forced = self.forced.take(lane, len(self.recorded.code[lane]) - 1)
             if forced is not None:
                 out[j] = forced
         return out
@@ -382,7 +382,7 @@ class Cluster:
             )  # fmt: skip
         if bits & (taint.ORDER | taint.CONVERGED | taint.TOKEN) and not bits & taint.UNKNOWN:
             why = "what was read from other threads" if bits & taint.ORDER else "which lanes converge"
-            self.trace.note_order_dependence(f"control depends on {why}", statement.span)
+            self.recorded.note_order_dependence(f"control depends on {why}", statement.span)
         if bits & taint.POLL:
             for lane in np.flatnonzero(mask & ((known & taint.POLL) != 0)).tolist():
                 if lane in self.assumed_failures:
@@ -421,7 +421,7 @@ class Cluster:
             if waited is not None and (int(waited[0][lane]), int(waited[1][lane])) == expected[:2]:
                 del self.assumed_failures[lane]
                 continue
-            self.trace.note_gap("the answer of a poll decides more than whether to wait", expected[2])
+            self.recorded.note_gap("the answer of a poll decides more than whether to wait", expected[2])
             del self.assumed_failures[lane]
 
     # --- mbarriers -------------------------------------------------------------------------------------------
@@ -472,9 +472,9 @@ class Cluster:
         """Resume all lanes blocked at mbarriers: no lane can run in this order. Another order may end the waits, and
         then this is what follows; whether there is one is for the engine to decide.
         """
-        self.trace.order_is_possible = False
+        self.recorded.order_is_possible = False
         for address, found in self.mbarrier_waiters.items():
-            self.trace.note_gap("this wait did not end in the order that was followed", self.wait_spans[address])
+            self.recorded.note_gap("this wait did not end in the order that was followed", self.wait_spans[address])
             for mask, _, _ in found:
                 self.status[mask] = RUNNABLE
         self.mbarrier_waiters.clear()
@@ -585,7 +585,7 @@ class Cluster:
             for mask, _, carry_out in found:
                 alike[carry_out] = alike.get(carry_out, np.zeros_like(come)) | mask
             if len(alike) > 1 and not key[1].startswith("sync"):
-                self.trace.note_gap("lanes of a warp synchronise at different instructions", self.span)
+                self.recorded.note_gap("lanes of a warp synchronise at different instructions", self.span)
             for carry_out, mask in alike.items():
                 carry_out(self, mask)
             self.status[come] = RUNNABLE

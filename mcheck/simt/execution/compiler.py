@@ -1,4 +1,4 @@
-"""What the step makers share: operands in all lanes, rows of destinations, guards, and the registry of makers.
+"""What the step makers share: operands in all lanes, rows of destinations, guards, and the registry of step makers.
 
 ``mcheck.simt.instructions.dispatch`` calls them.
 """
@@ -26,19 +26,19 @@ from mcheck.simt.execution.path_condition import PathCondition
 from mcheck.simt.execution.value_numbering import result_namer
 
 Fetch = Callable[[], tuple[Word, Quality]]
-Maker = Callable[["Compiler", Unit, ptx.Statement, int], Step]
-MAKERS: dict[Kind, Maker] = {}
+StepMaker = Callable[["Compiler", Unit, ptx.Statement, int], Step]
+STEP_MAKERS: dict[Kind, StepMaker] = {}
 """The maker of a step by the kind of the instruction."""
 
 SURE = np.zeros(1, np.uint8)
 
 
-def register_maker(*kinds: Kind) -> Callable[[Maker], Maker]:
-    """Register the maker of instructions of these kinds."""
+def compiles(*kinds: Kind) -> Callable[[StepMaker], StepMaker]:
+    """Register the function that compiles instructions of these kinds to steps."""
 
-    def register(maker: Maker) -> Maker:
+    def register(maker: StepMaker) -> StepMaker:
         for kind in kinds:
-            MAKERS[kind] = maker
+            STEP_MAKERS[kind] = maker
         return maker
 
     return register

@@ -36,7 +36,7 @@ class LoopVisits:
 
     marks: Mapping[int, LoopMark] = field(default_factory=dict)
     loops: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    """By lane and loop head, the length of the lane's trace at each backward jump to it."""
+    """By lane and loop head, the number of the lane's recorded operations at each backward jump to it."""
     states: dict[int, list[tuple[Word, NDArray[np.uint8]]]] = field(default_factory=dict)
     """By lane, its registers at its mark and at the ends of the first two periods."""
 
@@ -56,7 +56,7 @@ class LoopVisits:
         def before(c: Cluster, mine: Mask) -> None:
             for lane in np.flatnonzero(mine).tolist():
                 visits = self.loops.setdefault((lane, target), [])
-                visits.append(len(c.trace.code[lane]))
+                visits.append(len(c.recorded.code[lane]))
                 mark = self.marks.get(lane)
                 if mark is not None and mark.head == target and len(visits) >= mark.first:
                     done, rest = divmod(len(visits) - mark.first, mark.visits)

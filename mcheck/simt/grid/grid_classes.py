@@ -115,7 +115,7 @@ def follow_each(module: Module, launch: Launch, limit: Limit) -> GridClasses:
         x, y, z = (a * b for a, b in zip(found.coordinates(number), launch.cluster, strict=True))
         one = replace(launch, first=(x, y, z))
         ways = list(follow_paths(module, one, limit, lambda one=one: SingleWatch(_own_space(one))))  # type: ignore[misc]
-        if len(ways) != 1 or any(c.trace.order_gaps or c.trace.gaps or c.chosen_spans for _, c, _ in ways):
+        if len(ways) != 1 or any(c.recorded.order_gaps or c.recorded.gaps or c.chosen_spans for _, c, _ in ways):
             found.lost = "control depends on data"
             return found
         found.firsts.append(one.first)
@@ -159,7 +159,7 @@ def _follow_class(
     ]
     spaces = [seen.space for _, seen in ways]
     if len(ways) != 1 or any(
-        cluster.trace.order_gaps or cluster.trace.gaps or cluster.chosen_spans for cluster, _ in ways
+        cluster.recorded.order_gaps or cluster.recorded.gaps or cluster.chosen_spans for cluster, _ in ways
     ):
         found.lost = "control depends on data"
         return

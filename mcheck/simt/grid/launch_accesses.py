@@ -182,14 +182,16 @@ def _follow_class(module: Module, launch: Launch, limit: Limit, found: LaunchFoo
         clusters, complete = _class_rows(watch.space, rows)
         made = ClassPath(
             number=number, space=watch.space, clusters=clusters, complete=complete,
-            sure=len(ways) == 1 and not (cluster.trace.gaps or cluster.trace.order_gaps or cluster.chosen_spans),
+            sure=len(ways) == 1 and not (cluster.recorded.gaps or cluster.recorded.order_gaps or cluster.chosen_spans),
             waits=bool(watch.waited_ctas), start=_start(watch, len(runner.ctas)), triggers=bool(watch.seen_triggers),
         )  # fmt: skip
         found.paths.append(made)
         found.may_signal |= watch.may_signal
         found.actions |= {s.kind for u in runner.code.units for s in u.function.body if s.kind in GRID_DEPENDENCIES}
-        found.one_order |= bool(cluster.trace.order_gaps)
-        found.lost |= bool((cluster.status != EXITED).any()) or any(g.complete for g in cluster.trace.gaps.values())
+        found.one_order |= bool(cluster.recorded.order_gaps)
+        found.lost |= bool((cluster.status != EXITED).any()) or any(
+            g.nothing_known for g in cluster.recorded.gaps.values()
+        )
         memories = _memories(module, launch, runner)
         for placement, footprint in watch.footprints.items():
             found.accesses += _accesses(footprint, placement, made, memories)

@@ -20,23 +20,23 @@ from mcheck.semantics.tensor_footprint import box_bytes
 from mcheck.semantics.tensor_map_values import decode
 from mcheck.semantics.undefined import Misuse
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, register_maker
+from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.polling_loops import is_spin_loop
 from mcheck.simt.instructions.matrix_descriptors import described_matrices
 from mcheck.simt.instructions.memory_accesses import (
     Indices,
     Operands,
-    emission_step,
     fetch_lanes,
-    make_sender,
+    make_recorder,
+    recording_step,
     to_generic,
 )
 
 # --- mbarriers ------------------------------------------------------------------------------------------------
 
 
-@register_maker(*MBARRIERS)
+@compiles(*MBARRIERS)
 def mbarrier_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``mbarrier.*``."""
     op = operation_template(unit.function, statement)
@@ -46,10 +46,10 @@ def mbarrier_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
         case ops.MbarrierArrive():
             return _arrive_step(k, unit, statement, at, op)
         case ops.MbarrierInit() | ops.MbarrierInval() | ops.MbarrierTx():
-            send = make_sender(k, unit, statement, at, op)
+            record = make_recorder(k, unit, statement, at, op)
 
             def run(c: Cluster, mask: Mask) -> Mask | None:
-                lanes, found = send(c, mask, {})
+                lanes, found = record(c, mask, {})
                 if not found:
                     return None
                 for j in range(len(lanes)):
@@ -81,13 +81,13 @@ def _arrive_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op:
         index = next(r.index for r in unit.function.registers if r.name == register.name)
         row = unit.frame + index if unit.frame + index in k.code.needed_rows else None
     op = replace(op, state=None)
-    send = make_sender(k, unit, statement, at, op)
+    record = make_recorder(k, unit, statement, at, op)
     values, known = k.lanes.values, k.lanes.quality
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         token = len(c.tokens)
         more: dict[str, object] = {} if row is None else {"state": Reg(f"state{token}")}
-        lanes, found = send(c, mask, more)
+        lanes, found = record(c, mask, more)
         if not found:
             return None
         address = found["address"][0]
@@ -153,13 +153,13 @@ def _wait_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
             some[lanes[(address == place) & (asked == what)]] = True
             end = {"state": Reg(f"state{what}")} if by_state else {"parity": Const(what)}
             key = (at, place, what)
-            made = c.trace.intern(
+            made = c.recorded.intern(
                 key,
                 lambda place=place, end=end: ops.Await(  # type: ignore[misc]
                     inner=replace(inner, address=Const(place), **end), span=op.span, text=op.text, section=op.section
                 ),
             )
-            c.trace.append(made, np.flatnonzero(some))
+            c.recorded.append(made, np.flatnonzero(some))
             phase = c.tokens[what] if by_state else None
             go &= ~some | c.wait_for_phase(some, place, None if by_state else what, phase)
         if (go == mask).all():
@@ -175,7 +175,7 @@ def _poll_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
     the answer decides nothing there is no such wait: the poll is recorded by itself, since it has to find an mbarrier.
     """
     if op.state is None and not k.is_needed(unit, statement):
-        return emission_step(k, unit, statement, at)
+        return recording_step(k, unit, statement, at)
     rows = [r for r in k.destination_rows(unit, statement.operands[0]) if r is not None]
     address_of = k.fetch(unit, statement.place)
     asked_of = k.fetch(unit, statement.operands[2])
@@ -199,19 +199,19 @@ def _poll_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
 # --- copies ---------------------------------------------------------------------------------------------------
 
 
-@register_maker(*COPIES, *PREFETCHED_COPIES)
+@compiles(*COPIES, *PREFETCHED_COPIES)
 def copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``cp.async``, ``cp.async.bulk``, ``cp.reduce.async.bulk``, tensor copies, prefetches, groups."""
     if statement.kind in PREFETCHED_COPIES:
-        return emission_step(k, unit, statement, at)
+        return recording_step(k, unit, statement, at)
     op = operation_template(unit.function, statement)
     if isinstance(op, ops.BulkCopy | ops.TensorCopy):
         return _bulk_step(k, unit, statement, at, op)
     if isinstance(op, ops.CpAsyncArrive):
-        send_arrive = make_sender(k, unit, statement, at, op)
+        record_arrival = make_recorder(k, unit, statement, at, op)
 
         def arrive(c: Cluster, mask: Mask) -> Mask | None:
-            lanes, found = send_arrive(c, mask, {})
+            lanes, found = record_arrival(c, mask, {})
             if not found:
                 return None
             for j in range(len(lanes)):
@@ -220,10 +220,10 @@ def copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
             return mask
 
         return arrive
-    send = make_sender(k, unit, statement, at, op, spread=isinstance(op, ops.CpAsync))
+    record = make_recorder(k, unit, statement, at, op, spread=isinstance(op, ops.CpAsync))
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
-        lanes, found = send(c, mask, {})
+        lanes, found = record(c, mask, {})
         if not found and isinstance(op, ops.CpAsync):
             return None
         if isinstance(op, ops.CpAsync) and k.code.stores_decide:
@@ -235,11 +235,11 @@ def copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
 
 
 def _bulk_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.BulkCopy | ops.TensorCopy) -> Step:
-    send = make_sender(k, unit, statement, at, op, once=op.mbar is None and op.reduce is None)
+    record = make_recorder(k, unit, statement, at, op, once=op.mbar is None and op.reduce is None)
     pairs = isinstance(op, ops.TensorCopy) and op.cta_group == 2
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
-        lanes, found = send(c, mask, {})
+        lanes, found = record(c, mask, {})
         if not found:
             return None
         for j in range(len(lanes)):
@@ -292,17 +292,17 @@ def _copy_size(c: Cluster, op: ops.BulkCopy | ops.TensorCopy, found: Operands, j
 # --- st.async, red.async ------------------------------------------------------------------------------------------
 
 
-@register_maker(Kind.ASYNC_STORE, Kind.ASYNC_REDUCTION)
+@compiles(Kind.ASYNC_STORE, Kind.ASYNC_REDUCTION)
 def async_store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``st.async`` and ``red.async``, whose bytes count on an mbarrier."""
     op = operation_template(unit.function, statement)
     assert isinstance(op, ops.AsyncStore)
     size = type_size(op.type) * len(op.srcs)
     op = replace(op, srcs=tuple(Reg("data") for _ in op.srcs))
-    send = make_sender(k, unit, statement, at, op, spread=True)
+    record = make_recorder(k, unit, statement, at, op, spread=True)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
-        lanes, found = send(c, mask, {})
+        lanes, found = record(c, mask, {})
         if not found:
             return None
         if op.mbar is not None:
@@ -317,13 +317,13 @@ def async_store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int)
 # --- wgmma ----------------------------------------------------------------------------------------------------------
 
 
-@register_maker(*WARPGROUP)
+@compiles(*WARPGROUP)
 def wgmma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``wgmma.mma_async``, which reads the matrices of its descriptors; fence and groups come from the
     instruction table.
     """
     if statement.kind is not Kind.WGMMA:
-        return emission_step(k, unit, statement, at)
+        return recording_step(k, unit, statement, at)
     read = described_matrices(statement)
     fetches = [(k.fetch(unit, operand), matrix) for operand, matrix in read]
     common = {"span": statement.span, "text": statement.text, "section": "9.7.15.5.2"}
@@ -352,7 +352,7 @@ def wgmma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
                     reads += [(Const(window + at), Const(size)) for at, size in matrix.ranges(descriptor)]
                 return ops.Wgmma(reads=tuple(reads), **common)  # type: ignore[arg-type]
 
-            c.trace.append(c.trace.intern((at, *descriptors, cta), make), lanes[back.reshape(-1) == column])
+            c.recorded.append(c.recorded.intern((at, *descriptors, cta), make), lanes[back.reshape(-1) == column])
         return mask if name is None else name(c, mask)
 
     return run

@@ -20,7 +20,7 @@ from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
 from mcheck.isa.opcode import read_opcode
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, register_maker
+from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.forced_values import Observation
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
 from mcheck.simt.execution.polling_loops import AwaitedValue
@@ -37,7 +37,7 @@ OBSERVED = Reg("taken")
 """The value returned by a compare-and-swap that is repeated until it succeeds."""
 
 
-@register_maker(Kind.ATOMIC, Kind.REDUCTION)
+@compiles(Kind.ATOMIC, Kind.REDUCTION)
 def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``atom`` and ``red``; the returned values depend on the order of the threads."""
     one, elements = _scalar_operation(statement)
@@ -98,7 +98,7 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
                 (sure == taint.UNKNOWN_NAMELESS) & (offset >= bounds[0]) & (offset < bounds[1]) & (offset % size == 0)
             )
             if zero.any():  # by one lane of each warp: atomics do not race with each other
-                c.trace.note_gap("the address depends on data: the one for zeros was followed", statement.span)
+                c.recorded.note_gap("the address depends on data: the one for zeros was followed", statement.span)
                 last = lanes[zero][np.append(np.diff(lanes[zero] // WARP) != 0, True)]
                 sure = np.where(np.isin(lanes, last), np.uint8(0), sure)
                 kept = ~zero | np.isin(lanes, last)
@@ -111,15 +111,15 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
             return
         c.note_effect(mask)
         for element in range(elements if len(those) else 0):
-            c.trace.emit(
+            c.recorded.record(
                 (at, element), [leaves[0] + np.uint64(element * size), *leaves[1:]], those,
                 lambda v: replace(op, dst=None, address=v[0], srcs=tuple(v[1:]) or data), spread=False,
             )  # fmt: skip
         bound = exact and elements == 1
         if not bound:
-            c.trace.unknown_atomics.update(found.tolist())
+            c.recorded.unknown_atomics.update(found.tolist())
         elif any(row is not None for row in rows):
-            c.trace.decisive_atomics.update(found.tolist())
+            c.recorded.decisive_atomics.update(found.tolist())
         if not moved:
             for row in rows:
                 if row is not None:
@@ -128,23 +128,23 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
         counted = taint.ORDER
         if not c.counters.sizes.keys().isdisjoint(found.tolist()):
             held = "the launch does not give the initial value of this counter"
-            c.trace.note_gap(f"{held}: {c.counters.start} was assumed", statement.span)
+            c.recorded.note_gap(f"{held}: {c.counters.start} was assumed", statement.span)
             counted |= taint.COUNTED
         for j, lane in enumerate(lanes.tolist()):
             one = np.array([lane])
             old, q = c.store.load(address[j : j + 1], size, one)
-            forced = c.forced.take(lane, len(c.trace.code[lane]) - 1)
+            forced = c.forced.take(lane, len(c.recorded.code[lane]) - 1)
             if forced is not None:
                 old = np.array([forced], np.uint64)
             new, r = _updated_value(op, int(old[0]), [int(v[j]) for v, _ in given], 8 * size)
             if op.op == "cas":
-                c.trace.record_swap(lane, at)
+                c.recorded.record_swap(lane, at)
             if bound and not q[0]:
-                c.trace.returned[lane, len(c.trace.code[lane]) - 1] = Observation(int(address[j]), int(old[0]))
+                c.recorded.returned[lane, len(c.recorded.code[lane]) - 1] = Observation(int(address[j]), int(old[0]))
             elif bound:
-                c.trace.unknown_atomics.add(int(address[j]))
+                c.recorded.unknown_atomics.add(int(address[j]))
             elif not q[0] and any(row is not None for row in rows):
-                c.trace.has_unbound_values = True
+                c.recorded.has_unbound_values = True
             if not sure[j]:
                 known_operands = not any(x[j] for _, x in given)
                 c.counters.record_atomic(op, int(address[j]), size, held=not q[0], wanted=wanted, known=known_operands)
@@ -167,7 +167,7 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
         compare = wait.operator, Const(wait.right)
         new = np.array([lane not in c.lock_requests for lane in lanes.tolist()])
         if new.any():
-            c.trace.emit(
+            c.recorded.record(
                 (at, wait), [leaf[new] for leaf in leaves], lanes[new],
                 lambda v: ops.Await(
                     inner=replace(op, dst=OBSERVED, address=v[0], srcs=tuple(v[1:])), compare=compare, span=op.span,

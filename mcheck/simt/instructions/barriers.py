@@ -16,9 +16,9 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.isa.kinds import BARRIERS, CLUSTER_BARRIERS, COLLECTIVES, Kind
 from mcheck.simt.execution.cluster import AT_BARRIER, AT_CLUSTER_BARRIER, Cluster, Step
-from mcheck.simt.execution.compiler import SURE, Compiler, Fetch, register_maker
+from mcheck.simt.execution.compiler import SURE, Compiler, Fetch, compiles
 from mcheck.simt.execution.lanes import WARP, Mask, Quality, leader_lanes
-from mcheck.simt.instructions.memory_accesses import make_sender
+from mcheck.simt.instructions.memory_accesses import make_recorder
 
 FULL = 0xFFFFFFFF
 
@@ -26,7 +26,7 @@ FULL = 0xFFFFFFFF
 # --- barriers -------------------------------------------------------------------------------------------------
 
 
-@register_maker(*BARRIERS)
+@compiles(*BARRIERS)
 def barrier_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``bar``, ``barrier``, ``bar.warp.sync`` and ``barrier.cluster``."""
     if statement.kind in CLUSTER_BARRIERS:
@@ -39,10 +39,10 @@ def barrier_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> 
     wanted = reduces and k.is_needed(unit, statement)
     rows = k.destination_rows(unit, statement.operands[0]) if wanted else []
     given = k.fetch(unit, statement.operands[-1]) if wanted else None
-    send = make_sender(k, unit, statement, at, replace(op, dst=None, src=Const(0) if reduces else None))
+    record = make_recorder(k, unit, statement, at, replace(op, dst=None, src=Const(0) if reduces else None))
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
-        lanes, found = send(c, mask, {})
+        lanes, found = record(c, mask, {})
         if not found:
             return None
         number = np.zeros(mask.shape, np.int64)
@@ -73,11 +73,11 @@ def barrier_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> 
 def _cluster_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     op = operation_template(unit.function, statement)
     assert isinstance(op, ops.ClusterBarrier)
-    send = make_sender(k, unit, statement, at, op)
+    record = make_recorder(k, unit, statement, at, op)
     arrives = op.kind == "arrive"
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
-        send(c, mask, {})
+        record(c, mask, {})
         if arrives:
             c.arrived |= mask
             c.complete_cluster_barrier()
@@ -104,10 +104,10 @@ def _member_masks(fetch: Fetch, mask: Mask) -> Word:
 def _warp_sync_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     op = operation_template(unit.function, statement)
     fetch = k.fetch(unit, statement.operands[-1])
-    send = make_sender(k, unit, statement, at, op)
+    record = make_recorder(k, unit, statement, at, op)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
-        send(c, mask, {})
+        record(c, mask, {})
         return c.converge(mask, _member_masks(fetch, mask), "sync", _only_synchronise)
 
     return run
@@ -127,7 +127,7 @@ def _only_synchronise(_: Cluster, __: Mask) -> None:
     """The action of lanes that only synchronise."""
 
 
-@register_maker(*COLLECTIVES)
+@compiles(*COLLECTIVES)
 def collective_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of an instruction at which the lanes of a mask converge and exchange values (9.7.9.6, 9.7.13.9 to
     9.7.13.14).
@@ -137,7 +137,7 @@ def collective_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) 
         return k.forget_results(unit, statement)
     mask_of = k.fetch(unit, statement.operands[-1])
     bare = replace(op, dsts=(None, None), srcs=tuple(Const(0) for _ in op.srcs))
-    send = make_sender(k, unit, statement, at, bare)
+    record = make_recorder(k, unit, statement, at, bare)
     wanted = k.is_needed(unit, statement)
     rows = k.destination_rows(unit, statement.operands[0]) if wanted else []
     sources = [k.fetch(unit, o) for o in statement.operands[1:-1]] if wanted else []
@@ -172,7 +172,7 @@ def collective_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) 
             np.copyto(known[rows[1]], given[1][1] | given[2][1], where=mask)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
-        send(c, mask, {})
+        record(c, mask, {})
         return c.converge(mask, _member_masks(mask_of, mask), statement.opcode.text, exchange)
 
     return run

@@ -13,7 +13,7 @@ from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit, call_parts, possible_callees, resolve_function
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, Fetch, register_maker
+from mcheck.simt.execution.compiler import Compiler, Fetch, compiles
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.traps import ASSERT_FAIL, PRINTF
 
@@ -25,7 +25,7 @@ HARMLESS = frozenset((PRINTF, "malloc", "free"))
 """System functions without effects except their results."""
 
 
-@register_maker(Kind.CALL)
+@compiles(Kind.CALL)
 def call_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``call``: arguments are copied into the formal parameters, and results back when the function
     returns.
@@ -130,7 +130,7 @@ def _external_step(k: Compiler, unit: Unit, name: str, result: tuple[ptx.Operand
 
     def run(c: Cluster, mask: Mask) -> Mask:
         if name not in HARMLESS:
-            c.trace.note_gap(f"{name} is not in the module", c.span)
+            c.recorded.note_gap(f"{name} is not in the module", c.span)
         lanes = np.flatnonzero(mask)
         for spot in spots:
             if isinstance(spot, int):

@@ -10,7 +10,7 @@ from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit, branch_body
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Cluster, ReturnTo, Step
-from mcheck.simt.execution.compiler import Compiler, no_effect, register_maker, unsupported_step
+from mcheck.simt.execution.compiler import Compiler, compiles, no_effect, unsupported_step
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.traps import find_trap, pass_uncertain_trap
 
@@ -32,7 +32,7 @@ def return_or_exit(c: Cluster, mask: Mask) -> None:
         c.exit_lanes(gone)
 
 
-@register_maker(Kind.BRANCH)
+@compiles(Kind.BRANCH)
 def branch_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``bra``; a branch over arithmetic that nothing depends on has the same effect either way, so its
     guard is ignored.
@@ -76,7 +76,7 @@ def branch_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
     return run
 
 
-@register_maker(Kind.INDEXED_BRANCH)
+@compiles(Kind.INDEXED_BRANCH)
 def indexed_branch_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``brx.idx``."""
     k.block_starts.add(at + 1)
@@ -99,21 +99,21 @@ def indexed_branch_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: i
     return k.with_guard(unit, statement, run)
 
 
-@register_maker(Kind.RETURN)
+@compiles(Kind.RETURN)
 def return_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``ret``."""
     k.block_starts.add(at + 1)
     return k.with_guard(unit, statement, return_or_exit)
 
 
-@register_maker(Kind.EXIT)
+@compiles(Kind.EXIT)
 def exit_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``exit``."""
     k.block_starts.add(at + 1)
     return k.with_guard(unit, statement, lambda c, mask: c.exit_lanes(mask))
 
 
-@register_maker(Kind.TRAP)
+@compiles(Kind.TRAP)
 def trap_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``trap``, to which a failing assertion leads."""
     k.block_starts.add(at + 1)

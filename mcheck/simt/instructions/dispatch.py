@@ -14,7 +14,7 @@ from mcheck.frontend.ptx.lowering import operation_template
 from mcheck.frontend.ptx.reachability import reachable_places
 from mcheck.isa.kinds import JUMPS, Kind
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import MAKERS, Compiler, unsupported_step
+from mcheck.simt.execution.compiler import STEP_MAKERS, Compiler, unsupported_step
 from mcheck.simt.execution.end_checks import with_end_checks
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.instructions import (
@@ -31,7 +31,7 @@ from mcheck.simt.instructions import (
 )
 from mcheck.simt.instructions.computation import computation_step
 
-MODULES = (
+REGISTERING_MODULES = (
     memory_accesses,
     async_operations,
     atomics,
@@ -91,7 +91,7 @@ def compile_statement(k: Compiler, unit: Unit, statement: ptx.Statement, at: int
         return _illegal_step(k, unit, statement, at, wrong.to_error(statement))
     if statement.only_computes:
         return computation_step(k, unit, statement, at)
-    maker = MAKERS.get(statement.kind)
+    maker = STEP_MAKERS.get(statement.kind)
     try:
         if maker is None:
             operation_template(unit.function, statement)  # raises if it is not an instruction at all

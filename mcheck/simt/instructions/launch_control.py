@@ -14,7 +14,7 @@ from mcheck.ir.memory import SHARED_WINDOW
 from mcheck.isa.kinds import Kind
 from mcheck.semantics import mbarrier
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, register_maker
+from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.launch_answers import MAX_WON, following_clusters
 from mcheck.simt.instructions.memory_accesses import fetch_lanes, to_generic
@@ -23,7 +23,7 @@ SIZE = 16
 """Bytes of a response."""
 
 
-@register_maker(Kind.CANCEL_REQUEST)
+@compiles(Kind.CANCEL_REQUEST)
 def try_cancel_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``try_cancel``: the response is written through the async proxy and counts on the mbarrier, with
     multicast in every CTA of the cluster at the same place.
@@ -46,7 +46,7 @@ def try_cancel_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) 
             values.append(to_generic(value).tolist())
         if others_wait:
             said = f"clusterlaunchcontrol wins at most {MAX_WON} clusters, in the order of the grid"
-            c.trace.note_gap(said, statement.span)
+            c.recorded.note_gap(said, statement.span)
         ctas = c.lanes.cluster_size
         ranks = range(ctas) if everywhere else ()
         for lane, target, bar in zip(lanes.tolist(), *values, strict=True):
@@ -55,7 +55,7 @@ def try_cancel_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) 
                 src_space="global", cta_mask=Const((1 << ctas) - 1) if everywhere else None,
                 span=statement.span, text=statement.text, section="9.7.13.17",
             )  # fmt: skip
-            c.trace.append(c.trace.intern((at, target, bar), lambda op=op: op), [lane])  # type: ignore[misc]
+            c.recorded.append(c.recorded.intern((at, target, bar), lambda op=op: op), [lane])  # type: ignore[misc]
             answer = np.array([c.cancel_responses.next_response(), 0], np.uint64)
             for shift in (
                 [0] if not ranks else [(rank - int(c.lanes.cta[lane]) % ctas) * SHARED_WINDOW for rank in ranks]

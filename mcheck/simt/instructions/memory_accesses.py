@@ -24,10 +24,10 @@ from mcheck.isa.kinds import FENCES, GRID_DEPENDENCIES, Kind
 from mcheck.isa.opcode import READONLY, read_opcode
 from mcheck.semantics.tensor_map_values import decode
 from mcheck.simt.execution.cluster import Cluster, MissingParameter, Step
-from mcheck.simt.execution.compiler import Compiler, Fetch, no_effect, register_maker
+from mcheck.simt.execution.compiler import Compiler, Fetch, compiles, no_effect
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
 from mcheck.simt.execution.polling_loops import AwaitedValue, find_awaited, find_sign_tests, find_tests
-from mcheck.simt.execution.trace import decisive_operands, fill_operands
+from mcheck.simt.execution.recorded_operations import decisive_operands, fill_operands
 from mcheck.simt.execution.value_numbering import hash_number, number_warp
 from mcheck.simt.traces.dependent_grids import record_early_accesses
 
@@ -65,10 +65,10 @@ def visible_accesses(
             )  # fmt: skip
         unknown = (known & taint.UNKNOWN) != 0
         if unknown.any():
-            c.trace.note_gap("the address depends on data and was not followed", statement.span)
+            c.recorded.note_gap("the address depends on data and was not followed", statement.span)
             keep &= ~unknown
         if found & (taint.ORDER | taint.CONVERGED):
-            c.trace.note_order_dependence("an address depends on other threads", statement.span)
+            c.recorded.note_order_dependence("an address depends on other threads", statement.span)
             c.counters.decides_address = c.counters.decides_address or bool(found & taint.COUNTED)
     return address[keep], lanes[keep]
 
@@ -104,7 +104,7 @@ def _is_narrow(unit: Unit, name: str) -> bool:
 # --- ld and st -----------------------------------------------------------------------------------------------
 
 
-@register_maker(Kind.LOAD)
+@compiles(Kind.LOAD)
 def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``ld``: weak loads return the value in the order of this run."""
     if statement.opcode.has(READONLY):
@@ -147,7 +147,7 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
         if op is not None:
             c.check_assumed_failures(mask)
             if statement.opcode.has("nc"):  # PTX ISA 9.7.9.9: the memory is read only
-                c.trace.assumptions["no thread writes what ld.global.nc reads while the kernel runs"] = None
+                c.recorded.assumptions["no thread writes what ld.global.nc reads while the kernel runs"] = None
             whole = to_generic(address)
             found, those = visible_accesses(c, statement, whole, sure, lanes)
             if len(those):
@@ -155,12 +155,12 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
                     c.note_effect(mask)
                 proxy = "async" if c.tensor.holds_results(found) else op.proxy
                 if wait is not None:
-                    c.trace.emit(
+                    c.recorded.record(
                         (at, wait), [found], those, lambda v: _await_load(op, wait, v[0]), spread=False, again=True
                     )
                     those = those[:0]
             if len(those):
-                c.trace.emit(
+                c.recorded.record(
                     (at, proxy), [found], those, lambda v: replace(op, address=v[0], proxy=proxy),
                     spread=not strong, again=strong,
                 )  # fmt: skip
@@ -189,9 +189,9 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
             order = np.uint8(taint.ORDER) if _depends_on_order(c, op, wait) else np.uint8(0)
             known[row][lanes] = q | (sure & ~np.uint8(taint.MISSING)) | order
             if order and strong and followed and len(rows) == 1:
-                c.trace.record_loaded(lanes, address, value, (q & ~np.uint8(taint.ORDER)) == 0)
+                c.recorded.record_loaded(lanes, address, value, (q & ~np.uint8(taint.ORDER)) == 0)
             elif order:
-                c.trace.has_unbound_values = True
+                c.recorded.has_unbound_values = True
 
     return run
 
@@ -256,7 +256,7 @@ def _await_load(op: ops.Load, wait: AwaitedValue, address: Expr) -> ops.Op:
     return ops.Await(inner=load, compare=compare, span=op.span, text=op.text, section=op.section)
 
 
-@register_maker(Kind.STORE)
+@compiles(Kind.STORE)
 def store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``st``."""
     place, source = statement.operands[:2]
@@ -303,12 +303,12 @@ def store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
                 one = distinct_stores(c, statement, found, stored, those)
                 those, leaves = those[one], [leaf[one] for leaf in leaves]
             if len(those):
-                c.trace.emit(
+                c.recorded.record(
                     at, leaves, those,
                     lambda v: replace(op, address=v[0], srcs=tuple(v[1:]) or data), spread=op.sem == "weak",
                 )  # fmt: skip
             if not exact and op.sem != "weak" and len(given) == len(items) and len(those) == len(lanes):
-                c.trace.record_stored(lanes, given)
+                c.recorded.record_stored(lanes, given)
         if keeps and size > 8:
             given = [(np.zeros(len(lanes), np.uint64), np.full(len(lanes), taint.UNKNOWN_NAMELESS, np.uint8))] * 2
         for j, (value, q) in enumerate(given):
@@ -336,17 +336,16 @@ def distinct_stores(
         own = np.where(open_ != 0, lanes + 1, 0).astype(np.uint64)
         one = _first_of_each([address, cluster, own, *(v for v, _ in given)])
         if len(one) < len(lanes):
-            c.trace.assumptions[f"lanes that store one value to one place count as one store: {_quote(statement)}"] = (
-                None
-            )
+            said = f"lanes that store one value to one place count as one store: {_quote(statement)}"
+            c.recorded.assumptions[said] = None
     key = [address, (lanes // WARP).astype(np.uint64)]
     for value, q in given:
         key += [np.where(q == 0, value, np.uint64(0)), (q == 0).astype(np.uint64)]
     left = one[_first_of_each([word[one] for word in key])]
     if len(left) < len(one):
         said = f"if lanes of a warp store to one place at once, one of the stores takes effect: {_quote(statement)}"
-        c.trace.assumptions[said] = None
-    c.trace.has_conflicting_stores |= len(np.unique(address[left])) < len(left)
+        c.recorded.assumptions[said] = None
+    c.recorded.has_conflicting_stores |= len(np.unique(address[left])) < len(left)
     return left
 
 
@@ -363,7 +362,7 @@ def _quote(statement: ptx.Statement) -> str:
 # --- matrices -----------------------------------------------------------------------------------------------
 
 
-@register_maker(Kind.MATRIX_LOAD, Kind.MATRIX_STORE)
+@compiles(Kind.MATRIX_LOAD, Kind.MATRIX_STORE)
 def matrix_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``ldmatrix`` and ``stmatrix``: lane k accesses the row that its address names, as many lanes as there
     are rows (9.7.15.5.15, 9.7.15.5.16).
@@ -409,7 +408,7 @@ def matrix_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
                     address + np.uint64(8 * j), 8, lanes, hash_number(name + np.uint64(j))[lanes], state[lanes]
                 )
         if len(those):
-            c.trace.emit(at, [found], those, lambda v: made(v[0]), spread=True)
+            c.recorded.record(at, [found], those, lambda v: made(v[0]), spread=True)
         if opaque is not None:
             opaque(c, mask, address, lanes)
         return mask
@@ -450,26 +449,26 @@ def _loaded_names(k: Compiler, unit: Unit, statement: ptx.Statement) -> Callable
 # --- whatever the table has an operation for ------------------------------------------------------------------
 
 
-def emission_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, *, spread: bool = False) -> Step:
-    """The step of an instruction without a needed result: append its operation with the values of its operands."""
+def recording_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, *, spread: bool = False) -> Step:
+    """The step of an instruction without a needed result: record its operation with the values of its operands."""
     op = operation_template(unit.function, statement)
-    send = make_sender(k, unit, statement, at, op, spread=spread)
+    record = make_recorder(k, unit, statement, at, op, spread=spread)
 
     def run(c: Cluster, mask: Mask) -> Mask:
-        send(c, mask, {})
+        record(c, mask, {})
         return mask
 
     return run
 
 
 Operands = dict[str, list[Word]]
-"""The values of the operands that matter, by field; empty if nothing was emitted."""
+"""The values of the operands that matter, by field; empty if nothing was recorded."""
 
 
-def make_sender(
+def make_recorder(
     k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Op, *, spread: bool = False, once: bool = False
 ) -> Callable[[Cluster, Mask, dict[str, object]], tuple[Indices, Operands]]:
-    """A function that appends an operation to some lanes, with other fields set, and returns the lanes and their
+    """A function that records an operation of some lanes, with other fields set, and returns the lanes and their
     operands.
 
     ``once``: lanes of a warp with equal operands do it once. It is a copy from shared memory, where several have the
@@ -480,7 +479,7 @@ def make_sender(
     fetches = [fetch_expression(expr, k, unit) for _, expr in leaves]
     op = without_values(op)
 
-    def send(c: Cluster, mask: Mask, more: dict[str, object]) -> tuple[Indices, Operands]:
+    def record(c: Cluster, mask: Mask, more: dict[str, object]) -> tuple[Indices, Operands]:
         c.check_assumed_failures(mask)
         c.note_effect(mask)
         lanes = np.flatnonzero(mask)
@@ -499,12 +498,12 @@ def make_sender(
                 if name == "coords":
                     unplaced = True
                 elif _is_global_operand(op, name):
-                    c.trace.note_gap(
+                    c.recorded.note_gap(
                         "the address in global memory depends on data and was not followed", statement.span
                     )
                     value = np.where(sure & taint.UNKNOWN, c.unknown_addresses(name, len(value)), value)
                 elif isinstance(op, ops.CpAsync) and name in _NOTHING_READ:  # what is not read is zero: all is written
-                    c.trace.note_gap(
+                    c.recorded.note_gap(
                         "the size of the copy depends on data: its reads were not followed", statement.span
                     )
                     value = np.full_like(value, _NOTHING_READ[name])
@@ -512,30 +511,32 @@ def make_sender(
                     c.give_up(mask, f"the {name.replace('_', ' ')} depends on data")
                     return lanes, {}
             elif doubt & (taint.ORDER | taint.CONVERGED):
-                c.trace.note_order_dependence(f"the {name.replace('_', ' ')} depends on the order of threads", c.span)
+                what = f"the {name.replace('_', ' ')} depends on the order of threads"
+                c.recorded.note_order_dependence(what, c.span)
             if name in ADDRESSES:
                 value = to_generic(value)
             found.setdefault(name, []).append(value)
             flat.append(value)
         if unplaced:  # the image in shared memory is that of the tile at the origin
-            c.trace.note_gap("the coordinates depend on data: accesses of the tensor were not followed", statement.span)
+            c.recorded.note_gap(
+                "the coordinates depend on data: accesses of the tensor were not followed", statement.span
+            )
             more = {**more, "unplaced": True}
             flat = [np.zeros_like(v) if name == "coords" else v for name, v in zip(names, flat, strict=True)]
             found["coords"] = [np.zeros_like(v) for v in found["coords"]]
         if once and len(lanes) > 1:
             first = _first_of_each([(lanes // WARP).astype(np.uint64), *flat])
             if len(first) < len(lanes):
-                c.trace.assumptions[f"lanes of a warp that issue one copy count as one copy: {_quote(statement)}"] = (
-                    None
-                )
+                said = f"lanes of a warp that issue one copy count as one copy: {_quote(statement)}"
+                c.recorded.assumptions[said] = None
                 lanes, flat = lanes[first], [value[first] for value in flat]
                 found = {name: [value[first] for value in given] for name, given in found.items()}
         if isinstance(op, ops.TensorCopy) and not _has_tensor_map(c, statement, mask, found["tensor_map"][0]):
             return lanes, {}
-        c.trace.emit((at, *more.values()), flat, lanes, lambda v: fill_operands(op, v, **more), spread=spread)
+        c.recorded.record((at, *more.values()), flat, lanes, lambda v: fill_operands(op, v, **more), spread=spread)
         return lanes, found
 
-    return send
+    return record
 
 
 def _has_tensor_map(c: Cluster, statement: ptx.Statement, mask: Mask, places: Word) -> bool:
@@ -581,22 +582,22 @@ def without_values(op: ops.Op) -> ops.Op:
     return op
 
 
-@register_maker(*FENCES, Kind.FILL, Kind.MULTIMEM)
+@compiles(*FENCES, Kind.FILL, Kind.MULTIMEM)
 def fence_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of fences and other instructions without special handling."""
-    return emission_step(k, unit, statement, at)
+    return recording_step(k, unit, statement, at)
 
 
 OTHER_GRIDS = "only one grid is executed: the results of the preceding grid (griddepcontrol) are assumed to be there"
 
 
-@register_maker(*GRID_DEPENDENCIES)
+@compiles(*GRID_DEPENDENCIES)
 def other_grids_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     """The step of ``griddepcontrol``, which waits for or releases another grid, which is not followed."""
     waits = statement.kind is Kind.GRID_WAIT
 
     def step(c: Cluster, mask: Mask) -> Mask:
-        c.trace.assumptions[OTHER_GRIDS] = None
+        c.recorded.assumptions[OTHER_GRIDS] = None
         if waits:
             record_early_accesses(c, mask, statement)
         return mask
@@ -609,7 +610,7 @@ NO_EFFECT = frozenset((
 ))  # fmt: skip
 
 
-@register_maker(*NO_EFFECT)
+@compiles(*NO_EFFECT)
 def no_effect_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     """The step of an instruction without effect on memory or control."""
     return no_effect

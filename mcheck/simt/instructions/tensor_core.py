@@ -22,7 +22,7 @@ from mcheck.ir.memory import CELL, SHARED_BASE, SHARED_WINDOW, TENSOR_LANES
 from mcheck.isa.kinds import Kind
 from mcheck.semantics import mbarrier
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, Fetch, register_maker
+from mcheck.simt.execution.compiler import Compiler, Fetch, compiles
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.tensor_memory import COLUMN, Range, Rectangle
 from mcheck.simt.instructions.instruction_descriptors import Shape, copy_footprint, product_footprint
@@ -81,7 +81,7 @@ def _active_ctas(statement: ptx.Statement, cta: int) -> list[int]:
 # --- allocation -----------------------------------------------------------------------------------------------
 
 
-@register_maker(Kind.TMEM_ALLOCATION)
+@compiles(Kind.TMEM_ALLOCATION)
 def _alloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``alloc``: a lane of the warp writes the address to shared memory (9.7.16.7.1)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
@@ -101,7 +101,7 @@ def _alloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
                 return None
             address = to_generic(np.array([place], np.uint64))
             op = _core_op("alloc", [], [(int(address[0]), 4)], statement)
-            c.trace.append(c.trace.intern((at, place), lambda op=op: op), one)  # type: ignore[misc]
+            c.recorded.append(c.recorded.intern((at, place), lambda op=op: op), one)  # type: ignore[misc]
             c.tensor.result_words.add(int(address[0]))
             c.store.save(address, 4, one, np.array([first], np.uint64), np.zeros(1, np.uint8))
         return mask
@@ -111,9 +111,9 @@ def _alloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
 
 def _record_misuse(c: Cluster, code: str, problem: str, statement: ptx.Statement, lanes: Indices) -> None:
     """Record a violation in the order that is followed, if threads can have that order."""
-    if c.trace.order_is_possible:
+    if c.recorded.order_is_possible:
         op = replace(_core_op(statement.opcode.mode, [], [], statement), wrong=(code, problem))
-        c.trace.append(op, lanes)
+        c.recorded.append(op, lanes)
 
 
 def check_freed(c: Cluster) -> None:
@@ -122,14 +122,14 @@ def check_freed(c: Cluster) -> None:
     """
     for held in c.tensor.live_allocations():
         said = f"ends with {held.columns} columns of tensor memory still allocated"
-        if not c.trace.order_is_possible:
-            c.trace.note_gap(said, held.statement.span)
+        if not c.recorded.order_is_possible:
+            c.recorded.note_gap(said, held.statement.span)
             continue
         op = replace(_core_op("end", [], [], held.statement), wrong=("UB601", said), text="the end of the thread")
-        c.trace.append(op, [held.lane])
+        c.recorded.append(op, [held.lane])
 
 
-@register_maker(Kind.TMEM_RELEASE)
+@compiles(Kind.TMEM_RELEASE)
 def _dealloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``dealloc``: nothing may use the columns any more; modelled as a write to them (9.7.16.7.1)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
@@ -149,13 +149,13 @@ def _dealloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
                 rows = tuple((q + lane % WARP, q + lane % WARP + 1) for q in range(0, TENSOR_LANES, WARP))
                 writes = c.tensor.rectangle_cells(cta, address & COLUMN, Rectangle(rows, columns))
                 op = _core_op("dealloc", [], writes, statement)
-                c.trace.append(c.trace.intern((at, op.writes), lambda op=op: op), [lane])  # type: ignore[misc]
+                c.recorded.append(c.recorded.intern((at, op.writes), lambda op=op: op), [lane])  # type: ignore[misc]
         return mask
 
     return run
 
 
-@register_maker(Kind.TMEM_PERMIT)
+@compiles(Kind.TMEM_PERMIT)
 def _relinquish_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     def run(c: Cluster, mask: Mask) -> Mask:
         for cta in np.unique(c.lanes.cta[mask]).tolist():
@@ -171,7 +171,7 @@ _CELLS = {"32x32b": 1, "16x32bx2": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8}
 """By shape, columns for each repetition."""
 
 
-@register_maker(Kind.TMEM_LOAD, Kind.TMEM_STORE)
+@compiles(Kind.TMEM_LOAD, Kind.TMEM_STORE)
 def _move_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``ld`` and ``st``: a warp accesses rows of its quarter (9.7.16.8)."""
     loads = statement.kind is Kind.TMEM_LOAD
@@ -207,7 +207,7 @@ def _move_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
             row, quarter = (base >> 16) + number, lane % c.lanes.width // WARP % 4
             mine = row // WARP == quarter
             where.append(c.tensor.lane_cells(int(c.lanes.cta[lane]), row if mine else TENSOR_LANES, column, columns)[0])
-        c.trace.emit(at, [np.array(where, np.uint64)], lanes, lambda v: replace(op, address=v[0]), spread=True)
+        c.recorded.record(at, [np.array(where, np.uint64)], lanes, lambda v: replace(op, address=v[0]), spread=True)
         if opaque is not None:
             opaque(c, mask)
         return mask
@@ -221,7 +221,7 @@ def _split_distance(statement: ptx.Statement) -> int:
     return found[0] if found else 0
 
 
-@register_maker(Kind.TMEM_LOAD_WAIT, Kind.TMEM_STORE_WAIT)
+@compiles(Kind.TMEM_LOAD_WAIT, Kind.TMEM_STORE_WAIT)
 def _wait_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     family = "tcgen05.ld" if statement.kind is Kind.TMEM_LOAD_WAIT else "tcgen05.st"
     return _plain_step(
@@ -232,7 +232,7 @@ def _wait_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
     )
 
 
-@register_maker(Kind.TMEM_FENCE)
+@compiles(Kind.TMEM_FENCE)
 def _fence_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     """A release or an acquire of tensor memory (9.7.16.9)."""
     sem = "release" if statement.opcode.has("fence::before_thread_sync") else "acquire"
@@ -248,7 +248,7 @@ def _plain_step(op: ops.Op, at: int) -> Step:
     def run(c: Cluster, mask: Mask) -> Mask:
         c.check_assumed_failures(mask)
         c.note_effect(mask)
-        c.trace.append(c.trace.intern((at,), lambda: op), np.flatnonzero(mask))
+        c.recorded.append(c.recorded.intern((at,), lambda: op), np.flatnonzero(mask))
         return mask
 
     return run
@@ -259,14 +259,14 @@ def _plain_step(op: ops.Op, at: int) -> Step:
 
 def _issue(c: Cluster, at: int, key: tuple[object, ...], op: ops.TensorCore, lanes: Indices) -> None:
     """Append an operation; consecutive operations that a lane issues to its pipe become one."""
-    op = c.trace.intern((at, *key), lambda: op)  # type: ignore[assignment]
+    op = c.recorded.intern((at, *key), lambda: op)  # type: ignore[assignment]
     for lane in lanes.tolist():
-        code = c.trace.code[lane]
+        code = c.recorded.code[lane]
         last = code[-1] if code else None
         if isinstance(last, ops.TensorCore) and last.kind == op.kind == "mma":
-            code[-1] = c.trace.intern(("joined", id(last), id(op)), lambda last=last: _join_operations(last, op))  # type: ignore[misc]
+            code[-1] = c.recorded.intern(("joined", id(last), id(op)), lambda last=last: _join_operations(last, op))  # type: ignore[misc]
         else:
-            c.trace.append(op, [lane])
+            c.recorded.append(op, [lane])
 
 
 def _join_operations(first: ops.TensorCore, then: ops.TensorCore) -> ops.TensorCore:
@@ -277,7 +277,7 @@ def _join_operations(first: ops.TensorCore, then: ops.TensorCore) -> ops.TensorC
     return replace(first, reads=both("reads"), writes=both("writes"))
 
 
-@register_maker(Kind.TMEM_PRODUCT)
+@compiles(Kind.TMEM_PRODUCT)
 def _mma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``mma``: reads matrices in shared or tensor memory, accumulates in tensor memory (9.7.16.10)."""
     operands, opcode = list(statement.operands), statement.opcode
@@ -314,7 +314,7 @@ def _mma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
     return _piped_step(k, statement, at, fetches, made, "operand of the product")
 
 
-@register_maker(Kind.TMEM_COPY)
+@compiles(Kind.TMEM_COPY)
 def _copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``cp``: from shared to tensor memory (9.7.16.8.2)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
@@ -332,7 +332,7 @@ def _copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
     return _piped_step(k, statement, at, fetches, made, "operand of the copy")
 
 
-@register_maker(Kind.TMEM_SHIFT)
+@compiles(Kind.TMEM_SHIFT)
 def _shift_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``shift``: 32 bytes of each lane move to the lane below (9.7.16.8.3)."""
     fetches = [k.fetch(unit, statement.operands[0])]
@@ -363,7 +363,7 @@ def _piped_step(k: Compiler, statement: ptx.Statement, at: int, fetches: list[Fe
     return run
 
 
-@register_maker(Kind.TMEM_COMMIT)
+@compiles(Kind.TMEM_COMMIT)
 def _commit_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``commit``: an arrival on the mbarrier, or on those at its offset in each CTA of a mask (9.7.16.11)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
@@ -382,7 +382,7 @@ def _commit_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> 
                 text=statement.text,
                 section=SECTION,
             )
-            c.trace.append(c.trace.intern((at, *values, cta), lambda op=op: op), lanes)  # type: ignore[misc]
+            c.recorded.append(c.recorded.intern((at, *values, cta), lambda op=op: op), lanes)  # type: ignore[misc]
             ranks = [None] if targets is None else [r for r in range(16) if targets >> r & 1]
             for rank in ranks:
                 here = place if rank is None else c.lanes.in_rank(place, rank)

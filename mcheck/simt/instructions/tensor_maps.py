@@ -19,22 +19,22 @@ from mcheck.isa.kinds import Kind
 from mcheck.semantics.tensor_map_values import MAP_SIZE, replace_map_field
 from mcheck.semantics.undefined import Misuse
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, register_maker
+from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import WARP, Mask, leader_lanes
-from mcheck.simt.instructions.memory_accesses import fetch_lanes, make_sender, to_generic
+from mcheck.simt.instructions.memory_accesses import fetch_lanes, make_recorder, to_generic
 
 WORD = 8
 
 
-@register_maker(Kind.MAP_UPDATE)
+@compiles(Kind.MAP_UPDATE)
 def replace_field_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``tensormap.replace``: set one field of a map in shared or global memory."""
     op = operation_template(unit.function, statement)
     assert isinstance(op, ops.TensormapReplace)
-    send = make_sender(k, unit, statement, at, op)
+    record = make_recorder(k, unit, statement, at, op)
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
-        lanes, found = send(c, mask, {})
+        lanes, found = record(c, mask, {})
         if not found:
             return None
         for j in range(len(lanes)):
@@ -54,7 +54,7 @@ def replace_field_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: in
     return run
 
 
-@register_maker(Kind.MAP_PUBLICATION)
+@compiles(Kind.MAP_PUBLICATION)
 def publish_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``tensormap.cp_fenceproxy``: the warp copies the map and releases it to the tensormap proxy.
 
@@ -62,7 +62,7 @@ def publish_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> 
     """
     op = operation_template(unit.function, statement)
     assert isinstance(op, ops.TensormapCopyFence)
-    send = make_sender(k, unit, statement, at, op)
+    record = make_recorder(k, unit, statement, at, op)
     source = k.fetch(unit, statement.operands[1])
     read = ops.Load(
         dsts=(None,) * (MAP_SIZE // WORD), address=Const(0), type="b64", space="shared::cta",
@@ -74,7 +74,7 @@ def publish_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> 
         chosen = np.zeros_like(rows)
         chosen[np.arange(len(rows)), leader_lanes(rows, last=c.last_lane_leads)] = rows.any(axis=1)
         leads = chosen.reshape(-1)
-        lanes, found = send(c, leads, {})
+        lanes, found = record(c, leads, {})
         if not found:
             return None
         for j in range(len(lanes)):
@@ -85,7 +85,7 @@ def publish_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> 
         if len(others):
             address, _ = fetch_lanes(source, mask, others)
             places = [to_generic(address)]
-            c.trace.emit((at, "read"), places, others, lambda v: replace(read, address=v[0]), spread=True)
+            c.recorded.record((at, "read"), places, others, lambda v: replace(read, address=v[0]), spread=True)
         return mask
 
     return run

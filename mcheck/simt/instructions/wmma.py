@@ -18,7 +18,7 @@ from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import FRAGMENTS, Kind
 from mcheck.isa.opcode import GENERIC, Opcode
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.compiler import Compiler, register_maker
+from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.instructions.memory_accesses import fetch_lanes, to_generic, visible_accesses
 
@@ -42,7 +42,7 @@ def matrix_lines(opcode: Opcode) -> tuple[int, int, int]:
     return (height, width, bits) if opcode.has("row") else (width, height, bits)
 
 
-@register_maker(*FRAGMENTS)
+@compiles(*FRAGMENTS)
 def fragment_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``wmma.load`` and ``wmma.store``; ``wmma.mma`` only computes."""
     loads = statement.kind is Kind.FRAGMENT_LOAD
@@ -77,7 +77,7 @@ def fragment_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
         )
         for start, words in pieces if len(those) else ():
             where = found + np.uint64(start)
-            c.trace.emit((at, start), [where], those, lambda v, words=words: made(v[0], words), spread=True)  # type: ignore[misc]
+            c.recorded.record((at, start), [where], those, lambda v, words=words: made(v[0], words), spread=True)  # type: ignore[misc]
         if opaque is not None:
             opaque(c, mask)
         return mask

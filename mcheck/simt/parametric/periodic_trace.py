@@ -140,7 +140,7 @@ class PeriodFinder:
             small, large = LoopVisits(), LoopVisits()
             self.make_runner(low).run(self.way, small)
             cluster = self.make_runner(high).run(self.way, large)
-            for gap in cluster.trace.gaps.values():
+            for gap in cluster.recorded.gaps.values():
                 raise Aperiodic(gap.reason, gap.span)
             more = [len(v) - len(small.loops.get(k, ())) for k, v in large.loops.items()]
             if max(more, default=0) >= PROBE_ITERATIONS or high >= MAX_TRIED:
@@ -169,7 +169,7 @@ class PeriodFinder:
         known: dict[object, int] = {}
         for lane, (head, _, each) in heads.items():
             visits = after.loops[lane, head]
-            code = cluster.trace.code[lane]
+            code = cluster.recorded.code[lane]
             key = head, tuple(visits), tuple(map(id, code))
             if key not in known:
                 known[key] = self.find_period([tuple(map(self.operation_key, code[a:b])) for a, b in pairwise(visits)])

@@ -118,7 +118,7 @@ class ParameterWatch(GrowingAddresses):
         slopes[0] = _reduced(slopes[1] + step, self.widths)
         self.bad[unsteady, lane] = True
         self.part[lane] = INSIDE
-        self.trace_lengths[lane] = [len(c.trace.code[lane])]
+        self.trace_lengths[lane] = [len(c.recorded.code[lane])]
         self.entered[lane] = (
             slopes.copy(), self.bad[:, lane].copy(), c.lanes.values[:, lane].copy(), c.assumed_failures.get(lane),
             list(c.return_stacks[lane]),
@@ -137,15 +137,15 @@ class ParameterWatch(GrowingAddresses):
             raise Aperiodic("a poll in one iteration on which the next one depends", c.span)
         now[1] = 0
         self.part[lane] = AFTER
-        self.trace_lengths[lane].append(len(c.trace.code[lane]))
+        self.trace_lengths[lane].append(len(c.recorded.code[lane]))
 
     def check_result(self, c: Cluster) -> None:
         """Check the result of the execution; raises ``Aperiodic``."""
-        for gap in c.trace.gaps.values():
+        for gap in c.recorded.gaps.values():
             raise Aperiodic(gap.reason, gap.span)
         for span in c.chosen_spans.values():
             raise Aperiodic("control depends on data", span)
-        if c.trace.has_conflicting_stores:
+        if c.recorded.has_conflicting_stores:
             raise Aperiodic("stores of several lanes to one place")
         if (c.status != EXITED).any():
             raise Aperiodic("a wait that blocks forever")

@@ -44,14 +44,14 @@ def record_early_accesses(c: Cluster, mask: Mask, wait: ptx.Statement) -> None:
     """Record the accesses of these lanes before their wait, each pair of places in the code once."""
     seen: set[int] = set()
     for lane in np.flatnonzero(mask).tolist():
-        for op in c.trace.code[lane]:
+        for op in c.recorded.code[lane]:
             if id(op) in seen:
                 continue
             seen.add(id(op))
             for kind, address, size in _accesses(c, performed_operation(op), lane):
                 found = c.places.memory.find(address)
                 if found is not None and found.object.space == "global":
-                    c.trace.early_accesses.setdefault(
+                    c.recorded.early_accesses.setdefault(
                         (op.span, kind, wait.span), Early(lane, op, kind, address, size, wait)
                     )
                     break

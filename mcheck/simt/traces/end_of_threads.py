@@ -16,7 +16,7 @@ from mcheck.simt.execution.warp_convergence import SECTIONS
 
 def check_end(c: Cluster) -> None:
     """Check that all lanes have executed the same aligned instructions, and their early uses of registers."""
-    if not c.trace.order_is_possible or c.chosen_spans:
+    if not c.recorded.order_is_possible or c.chosen_spans:
         return
     for statement, lane in c.convergence.divergences():
         _append_violation(c, statement, "UB307", explain_divergent_wgmma(None), SECTIONS[statement.kind], lane)
@@ -30,4 +30,4 @@ def _append_violation(c: Cluster, statement: Statement, code: str, text: str, se
         kind="end", reads=(), writes=(), wrong=(code, text), span=statement.span, text="the end of the thread",
         section=section,
     )  # fmt: skip
-    c.trace.append(op, [lane])
+    c.recorded.append(op, [lane])

@@ -15,7 +15,7 @@ from itertools import permutations
 
 from mcheck.base.errors import Unsupported
 from mcheck.cat import parse_model
-from mcheck.cat.algebra.tape import TOTAL, Axiom, Tape, compile_model
+from mcheck.cat.algebra.tape import TOTAL, Tape, TapeCheck, compile_model
 from mcheck.engines.protocol.analysis.model_equivalence import is_equivalent
 from mcheck.engines.protocol.incremental.pairs import APART, bounds_of
 from mcheck.ir import ops
@@ -116,13 +116,13 @@ def _forbids_cycles(tape: Tape, texts: tuple[str, ...]) -> bool:
         (a.test, a.negated, a.role) == ("irreflexive", False, "forbid")
         and tape.code[a.node].op == "plus"
         and all(_includes_union(tape, tape.code[a.node].a, text) for text in texts)
-        for a in tape.axioms
+        for a in tape.checks
     )
 
 
 def _orders_rounds(tape: Tape, waits: list[str]) -> bool:
     """Return whether an axiom keeps the rounds of barriers in the order of po, rf and waits."""
-    for a in tape.axioms:
+    for a in tape.checks:
         i = tape.code[a.node]
         if (a.test, a.negated, a.role, i.op) != ("irreflexive", False, "forbid", "seq"):
             continue
@@ -176,10 +176,10 @@ def _granularity(op: ops.Op) -> int:
 
 
 def _has_axiom(tape: Tape, text: str) -> bool:
-    return any(_matches_form(tape, a, text) for a in tape.axioms)
+    return any(_matches_form(tape, a, text) for a in tape.checks)
 
 
-def _matches_form(tape: Tape, axiom: Axiom, text: str) -> bool:
+def _matches_form(tape: Tape, axiom: TapeCheck, text: str) -> bool:
     """Return whether an axiom has a form."""
     form, wanted = _compile_form(text)
     same = (axiom.test, axiom.negated, axiom.role) == (wanted.test, wanted.negated, wanted.role)
@@ -194,12 +194,12 @@ def _depends_on_threads(tape: Tape, n: int) -> bool:
     return tape.code[n].op == "base" and tape.code[n].name not in LOCATION_RELATIONS
 
 
-def _unknown_emptiness_axioms(tape: Tape, absent: frozenset[str]) -> Iterator[Axiom]:
+def _unknown_emptiness_axioms(tape: Tape, absent: frozenset[str]) -> Iterator[TapeCheck]:
     """Yield the emptiness axioms of other forms that can be violated.
 
     The engine tracks neither rf and co of weak accesses, nor the order of two of them that are not known to overlap.
     """
-    suspects = [a for a in tape.axioms if a.role != "flag" and a.test == "empty"]
+    suspects = [a for a in tape.checks if a.role != "flag" and a.test == "empty"]
     other = [a for a in suspects if not any(_matches_form(tape, a, form) for form in EMPTINESS_AXIOMS)]
     totals = [a for a in suspects if a.role == TOTAL and a not in other]
     bounds = bounds_of(tape, absent) if other or totals else []
@@ -209,10 +209,10 @@ def _unknown_emptiness_axioms(tape: Tape, absent: frozenset[str]) -> Iterator[Ax
 
 
 @cache
-def _compile_form(text: str) -> tuple[Tape, Axiom]:
+def _compile_form(text: str) -> tuple[Tape, TapeCheck]:
     said = re.sub(r"\bX\b", PLACEHOLDER, text)
     tape = compile_model(parse_model(f'"form"\n{said} as Form', "form.cat"))
-    return tape, tape.axioms[0]
+    return tape, tape.checks[0]
 
 
 def _matches(form: Tape, f: int, tape: Tape, n: int, bound: dict[str, frozenset[int]]) -> bool:

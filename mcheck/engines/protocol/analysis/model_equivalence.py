@@ -11,20 +11,20 @@ from functools import cache
 
 from mcheck.cat import load_model
 from mcheck.cat.algebra.compiled_models import once_per_tape, tape_of
-from mcheck.cat.algebra.tape import Axiom, Tape
+from mcheck.cat.algebra.tape import Tape, TapeCheck
 
 SHIPPED = ("ptx-9.0", "ptx-9.3", "ptx-9.5")
 OLDER = ("ptx-7.5", "ptx-6.0", "sc")
 """Older shipped models, with fewer axioms."""
 NO_ORDERS = frozenset(("Atomicity", "SingleCopyRead", "SingleCopyWrite", "Mbarrier", "Rounds", "NoThinAir"))
 """Axioms that do not constrain the orders of strong accesses."""
-Wanted = Callable[[Axiom], bool]
+Wanted = Callable[[TapeCheck], bool]
 
 
 def has_equivalent_checks(tape: Tape, wanted: Wanted = lambda _: True, names: tuple[str, ...] = SHIPPED) -> bool:
     """Return whether the ``wanted`` checks are those of a shipped model, one of ``names``."""
     for shipped in map(_shipped, names):
-        if (tape.code, tape.axioms) == (shipped.code, shipped.axioms):
+        if (tape.code, tape.checks) == (shipped.code, shipped.checks):
             return True
         forms: dict[object, int] = {}
         if _checks(tape, wanted, forms) == _checks(shipped, wanted, forms):
@@ -55,7 +55,7 @@ def has_equivalent_coherence(tape: Tape) -> bool:
     return has_equivalent_checks(tape, lambda a: a.name in ("ScPerLocation", "SC"), (*SHIPPED, *OLDER))
 
 
-def is_race_check(axiom: Axiom) -> bool:
+def is_race_check(axiom: TapeCheck) -> bool:
     """Return whether a check is an axiom or the definition of a race.
 
     These make the weak reads of race-free programs deterministic.
@@ -72,5 +72,5 @@ def _checks(tape: Tape, wanted: Wanted, forms: dict[object, int]) -> tuple[froze
         sides = tuple(numbers[x] for x in (i.a, i.b) if x >= 0)
         key = variables.get(n) or (i.op, i.name, tuple(sorted(sides)) if i.op in ("or", "and") else sides)
         numbers.append(forms.setdefault(key, len(forms)))
-    checks = ((a.name, a.test, a.negated, a.role, numbers[a.node]) for a in tape.axioms if wanted(a))
+    checks = ((a.name, a.test, a.negated, a.role, numbers[a.node]) for a in tape.checks if wanted(a))
     return frozenset(checks), [numbers[body] for group in groups for _, body in group]

@@ -57,7 +57,7 @@ from mcheck.ir.program import Program
 from mcheck.ir.type_sizes import type_size
 from mcheck.semantics.tensor_map_values import MAP_SIZE
 
-HANDLERS = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
+REGISTERING_MODULES = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
 """Imported for the operations that they register."""
 
 Footprint = tuple[Event, int, int, Lanes]

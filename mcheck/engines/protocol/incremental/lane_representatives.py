@@ -73,7 +73,7 @@ class LaneFacts:
 def lanes_are_representable(tape: Tape) -> bool:
     """Return whether one thread suffices for an agent whose events are in none of ``ABSENT_SETS``."""
     held = _find_lane_facts(tape)
-    return all(held[a.node].exact and not (a.role == "flag" and held[a.node].pairs & ACROSS) for a in tape.axioms)
+    return all(held[a.node].exact and not (a.role == "flag" and held[a.node].pairs & ACROSS) for a in tape.checks)
 
 
 def _find_lane_facts(tape: Tape) -> list[LaneFacts]:

@@ -37,7 +37,7 @@ class Rule:
 def find_order_rules(tape: Tape) -> tuple[Rule, ...]:
     """Return what the axioms of a model require of the order."""
     found: list[Rule] = []
-    for axiom in tape.axioms:
+    for axiom in tape.checks:
         node = tape.code[axiom.node]
         if axiom.role == "flag" or axiom.negated or axiom.test != "irreflexive" or node.op not in ("plus", "seq"):
             continue

@@ -15,7 +15,7 @@ from mcheck.cat.algebra.tape import Tape, union_operands
 def overwriting_relations(tape: Tape) -> tuple[int, ...]:
     """Return the relations from writes to the reads that cannot precede them."""
     found = []
-    for axiom in tape.axioms:
+    for axiom in tape.checks:
         node = tape.code[axiom.node]
         plain = axiom.role == "forbid" and axiom.test == "irreflexive" and axiom.monotone and not axiom.negated
         if plain and node.op == "seq" and any(_is_fr(tape, n) for n in union_operands(tape, node.a)):

@@ -389,7 +389,7 @@ def bounds_of(tape: Tape) -> tuple[int, ...]:
 def checks_of(tape: Tape) -> tuple[Check, ...]:
     """Return the checks of a model; raise ``Unsupported`` for one that cannot be evaluated incrementally."""
     found: list[Check] = []
-    for a in tape.axioms:
+    for a in tape.checks:
         if a.role == "flag":
             if a.test != "empty" or not a.negated:
                 raise Unsupported(f"the flag {a.name} of the model is not of the form `flag ~empty`")

@@ -8,7 +8,7 @@ from mcheck.base.budget import TimeOut
 from mcheck.base.errors import Unsupported
 from mcheck.base.progress import Level, note
 from mcheck.cat.tags import Tag
-from mcheck.effects.registry import PLANS
+from mcheck.effects.registry import EFFECTS
 from mcheck.engines.protocol.execution.machine import (
     EXECUTORS,
     Blocked,
@@ -42,7 +42,7 @@ from mcheck.events.emit import Stop
 from mcheck.events.event import Event
 from mcheck.ir.ops import Exit, Op
 
-MODULES = (
+REGISTERING_MODULES = (
     memory_accesses,
     async_operations,
     atomics,
@@ -178,9 +178,9 @@ def _replay(m: Machine) -> int:
 
 def executor_of(op: Op) -> Executor:
     """The function that executes an operation: its own, or else the one that issues asynchronous copies, if it has an
-    effect (``PLANS``).
+    effect (``EFFECTS``).
     """
-    doer = EXECUTORS.get(type(op)) or (async_operations.issue_operation if type(op) in PLANS else None)
+    doer = EXECUTORS.get(type(op)) or (async_operations.issue_operation if type(op) in EFFECTS else None)
     if doer is None:
         raise Unsupported(f"the protocol engine does not support {type(op).__name__}")
     return doer

@@ -34,7 +34,7 @@ def are_morally_strong(m: Machine, old: Record, new: Record) -> bool:
 
 def are_in_flight(m: Machine, old: Record, new: Record, flags: list[str]) -> bool:
     """Whether one of two morally strong accesses reads what the other one writes then, if the model flags that."""
-    flagged = any(axiom.name == IN_FLIGHT for axiom in m.setup.tape.axioms)
+    flagged = any(axiom.name == IN_FLIGHT for axiom in m.setup.tape.checks)
     return flagged and old.write != new.write and not ACCEPTED.issuperset(flags)
 
 

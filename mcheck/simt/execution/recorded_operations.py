@@ -1,4 +1,4 @@
-"""The trace: the operations of each lane that other lanes can observe, with numbers for operands."""
+"""The operations of each lane that other lanes can observe, as recorded, with numbers for operands."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ MAX_OPERATIONS = 12_000_000
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something that was not followed, or in one way only: ``reason`` is a clause, ``span`` its location. After a
-    ``complete`` gap nothing is known; other gaps bound the answer.
+    """Something that was not followed, or in one way only: ``reason`` is a clause, ``span`` its location. With
+    ``nothing_known`` nothing is known of what follows it; other gaps bound the answer.
     """
 
     reason: str
     span: Span | None
-    complete: bool = False
+    nothing_known: bool = False
 
 
 MAX_BOUND_VALUES = 16
@@ -41,7 +41,7 @@ MAX_BOUND_VALUES = 16
 
 
 @dataclass(slots=True)
-class Trace:
+class RecordedOperations:
     """``code`` has the operations of every lane in program order; equal operations are one object where they can be."""
 
     lanes: int
@@ -76,9 +76,9 @@ class Trace:
     def __post_init__(self) -> None:
         self.code = [[] for _ in range(self.lanes)]
 
-    def note_gap(self, reason: str, span: Span | None, *, complete: bool = False) -> None:
+    def note_gap(self, reason: str, span: Span | None, *, nothing_known: bool = False) -> None:
         """Record what was not followed."""
-        self.gaps.setdefault((reason, span), Gap(reason, span, complete))
+        self.gaps.setdefault((reason, span), Gap(reason, span, nothing_known))
 
     def note_order_dependence(self, what: str, span: Span | None) -> None:
         """Record that only the order of this run is followed where something depends on it."""
@@ -205,7 +205,7 @@ class Trace:
             found = self.interned[key] = make()
         return found
 
-    def emit(
+    def record(
         self, key: object, leaves: Sequence[NDArray[np.uint64]], lanes: NDArray[np.int64],
         make: Callable[[Sequence[Expr]], Op], *, spread: bool, again: bool = False,
     ) -> None:  # fmt: skip

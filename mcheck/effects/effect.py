@@ -1,4 +1,4 @@
-"""Plans: the records of an operation's effect."""
+"""The effect of an operation, as records."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Effect:
     """What the instruction does. With ``faults`` it is undefined, and the rest is what it would do all the same.
 
     ``accesses`` are those of a generic instruction or of wgmma, ``runs`` what an asynchronous copy moves (a tensor copy
     has a ``box`` instead, ``moved`` knows both); of a reduction a run is combined into its destination.
-    ``stores`` are for instructions without a handler of their own, which the plan says all of, and those on tensor
+    ``stores`` are for instructions without a handler of their own, which the effect says all of, and those on tensor
     memory.
     ``mbarrier`` is the object that an mbarrier instruction works on. ``result`` is the value that it computes.
     """

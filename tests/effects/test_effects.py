@@ -1,14 +1,14 @@
-"""Plans: what each instruction violates and touches for given operands, without any engine."""
+"""Effects: what each instruction violates and touches for given operands, without any engine."""
 
 from __future__ import annotations
 
 import pytest
 
 from mcheck.effects import async_copies
-from mcheck.effects.dispatch import plan, tensor_plan
+from mcheck.effects.dispatch import effect_of, tensor_copy_effect
+from mcheck.effects.effect import Access, Effect, Run, Signal
 from mcheck.effects.operands import evaluate_operands
-from mcheck.effects.plan import Access, Plan, Run, Signal
-from mcheck.effects.registry import PLANS
+from mcheck.effects.registry import EFFECTS
 from mcheck.effects.site import Layout, Objects, Site
 from mcheck.ir import ops
 from mcheck.ir.expr import Const, Expr, Reg
@@ -45,8 +45,8 @@ def number(expr: Expr) -> int:
     return expr.value
 
 
-def planned(op: Op) -> Plan:
-    return plan(op, evaluate_operands(op, number), SITE)
+def evaluated(op: Op) -> Effect:
+    return effect_of(op, evaluate_operands(op, number), SITE)
 
 
 def c(value: int | None) -> Const:
@@ -157,38 +157,38 @@ CHECKS: list[tuple[str, list[str], Op]] = [
 
 @pytest.mark.parametrize(("codes", "op"), [x[1:] for x in CHECKS], ids=[x[0] for x in CHECKS])
 def test_preconditions(codes: list[str], op: Op) -> None:
-    assert [fault.code for fault in planned(op).faults] == codes
+    assert [fault.code for fault in evaluated(op).faults] == codes
 
 
 def test_a_multicast_signals_every_destination() -> None:
     """Each CTA gets the bytes and, at the same place, a signal that tells of these."""
-    made = planned(bulk(S[0] + 64, G, 16, "shared::cluster", mask=3))
+    made = evaluated(bulk(S[0] + 64, G, 16, "shared::cluster", mask=3))
     assert made.runs == (Run(G, S[0] + 64, 16), Run(G, S[1] + 64, 16))
     assert made.signals == (Signal(S[0] + 8, 16, 0), Signal(S[1] + 8, 16, 1))
     assert [[async_copies.covers(s, r.dst) for r in made.runs] for s in made.signals] == [[True, False], [False, True]]
 
 
 def test_a_byte_mask_leaves_bytes_out() -> None:
-    made = planned(bulk(G, S[0], 32, "global", "shared::cta", mbar=None, byte_mask=0x00FF))
+    made = evaluated(bulk(G, S[0], 32, "global", "shared::cta", mbar=None, byte_mask=0x00FF))
     assert made.runs == (Run(S[0], G, 8), Run(S[0] + 16, G + 16, 8))
 
 
 def test_cp_async_fills_the_rest() -> None:
-    assert planned(cp_async(S[0], G, 8, 3)).runs == (Run(G, S[0], 3), Run(None, S[0] + 3, 5))
+    assert evaluated(cp_async(S[0], G, 8, 3)).runs == (Run(G, S[0], 3), Run(None, S[0] + 3, 5))
 
 
 def test_what_is_wrong_is_planned_as_far_as_it_can_be() -> None:
     """A misaligned copy still names its bytes; one that leaves its object moves nothing."""
-    assert planned(bulk(S[0] + 68, G)).runs == (Run(G, S[0] + 68, 16),)
-    assert planned(bulk(S[0] + 64, G + 256)).runs == ()
+    assert evaluated(bulk(S[0] + 68, G)).runs == (Run(G, S[0] + 68, 16),)
+    assert evaluated(bulk(S[0] + 64, G + 256)).runs == ()
 
 
 def test_mapa_gives_the_place_in_the_peer() -> None:
-    assert planned(ops.Alu(op="mapa", type="u64", dsts=(Reg("r"),), srcs=(c(S[0] + 4), Const(1)))).result == S[1] + 4
+    assert evaluated(ops.Alu(op="mapa", type="u64", dsts=(Reg("r"),), srcs=(c(S[0] + 4), Const(1)))).result == S[1] + 4
 
 
 def test_addresses_of_32_bits_are_offsets_into_the_window() -> None:
-    assert planned(load(S[0] - SHARED_BASE + 4, "shared::cta")).accesses == (Access(S[0] + 4, 4),)
+    assert evaluated(load(S[0] - SHARED_BASE + 4, "shared::cta")).accesses == (Access(S[0] + 4, 4),)
 
 
 @pytest.mark.parametrize(
@@ -228,30 +228,30 @@ TENSORS: list[tuple[str, list[str], ops.TensorCopy, TensorMapSpec | None]] = [
 
 @pytest.mark.parametrize(("codes", "op", "spec"), [x[1:] for x in TENSORS], ids=[x[0] for x in TENSORS])
 def test_tensor_preconditions(codes: list[str], op: ops.TensorCopy, spec: TensorMapSpec | None) -> None:
-    made = tensor_plan(op, evaluate_operands(op, number), SITE, spec)
+    made = tensor_copy_effect(op, evaluate_operands(op, number), SITE, spec)
     assert [fault.code for fault in made.faults] == codes
 
 
 def test_a_box_is_moved_row_by_row() -> None:
     op = tensor(S[0] + 128)
-    made = tensor_plan(op, evaluate_operands(op, number), SITE, SPEC)
+    made = tensor_copy_effect(op, evaluate_operands(op, number), SITE, SPEC)
     assert list(made.moved()) == [Run(G, S[0] + 128, 16), Run(G + 32, S[0] + 144, 16)]
     assert made.signals == (Signal(S[0] + 8, 32),)
 
 
 def test_every_operation_with_decisive_operands_has_a_plan() -> None:
-    """What must be known is there for a plan; groups only count."""
+    """What must be known is there for an effect; groups only count."""
     kinds = [kind for kind in vars(ops).values() if isinstance(kind, type) and issubclass(kind, Op)]
     decisive = {kind for kind in kinds if kind.decisive}
-    assert decisive - set(PLANS) == {ops.WaitGroup}
+    assert decisive - set(EFFECTS) == {ops.WaitGroup}
 
 
 def test_a_plan_can_be_all_that_an_instruction_needs() -> None:
-    """``st.bulk`` has no handler: the engines and ``exec`` follow its plan."""
+    """``st.bulk`` has no handler: the engines and ``exec`` follow its effect."""
     from mcheck.engines.concrete import execute
     from mcheck.events import emit
 
     for op in (ops.Fill, ops.Prefetch):
         assert op not in emit.HANDLERS
         assert op not in execute.HANDLERS
-        assert op in PLANS
+        assert op in EFFECTS
