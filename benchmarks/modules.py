@@ -1,10 +1,16 @@
 """The modules of ``tests/simt/corpus`` and their twins, each checked: what is found, at which line, how fast.
 
-    python -m benchmarks.modules [--only TEXT,…] [--timeout SECONDS] [--jobs N] [--wrong]
+    python -m benchmarks.modules [--only TEXT,…] [--timeout SECONDS] [-j N] [--wrong]
+    python -m benchmarks.modules --against PATH [--twins] [--repeat N] [--json FILE] [--only TEXT,…] …
 
 A row per module and per twin. A module is correct: an answer without an error is wanted, and its TOML says which. A
 twin is a module with one bug, made by an edit of its text: a finding of its kind (severity error or review) at one of
 its lines is wanted. Seconds are of the processor. Exit status 1 if a row is not as expected.
+
+``--against`` compares with another checkout (``git worktree add PATH COMMIT``) instead: verdicts, what holds for the
+whole launch, and the seconds beside those of before, for the modules of the corpus, those of ``benchmarks/modules``,
+and the launches of ``tests/simt/launch`` (``launch/…``); with ``--twins`` for those that have a bug, too. ``--json``
+writes the rows for programs. Exit status 1 if a launch whose CTAs keep apart takes more than 1.5 times what it took.
 """
 
 from __future__ import annotations
@@ -24,7 +30,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.checkouts import Question, compare_all
+from benchmarks.launch_corpus import read_answers
+
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "simt" / "corpus"
+PIPES = Path(__file__).resolve().parent / "modules"
 HEAD = f"{'module and twin':<66} {'expected':<16} {'verdict':<8} {'found':<24} {'line':<4} {'seconds':>7}"
 
 
@@ -110,6 +120,21 @@ def cases(folder: Path = FOLDER) -> Iterator[Case]:
             yield Case(path=module, name=twin["name"], edits=edits, kinds=kinds, at=tuple(twin["at"]))
 
 
+def questions(*, twins: bool) -> Iterator[Question]:
+    """What two checkouts are asked about: every module that has a launch."""
+    for case in cases():
+        if twins or not case.edits:
+            launch = case.path.with_suffix(".json").read_text(encoding="utf-8")
+            yield Question(label=case.label, module=case.text(), launch=launch)
+    for path in sorted(PIPES.glob("*.ptx")):
+        launch = path.with_suffix(".json").read_text(encoding="utf-8")
+        yield Question(label=f"modules/{path.stem}", module=path.read_text(encoding="utf-8"), launch=launch)
+    for answer in read_answers():
+        if twins or not answer.twin:
+            module, launch = (path.read_text(encoding="utf-8") for path in (answer.module, answer.launch))
+            yield Question(label=f"launch/{answer.label}", module=module, launch=launch)
+
+
 def check(case: Case, timeout: float | None) -> Checked:
     """The answer about a case, judged; without a limit of time it is found in this process."""
     from mcheck.ptx import check as ask
@@ -168,16 +193,28 @@ def row(checked: Checked) -> str:
     return f"{case.label:<66} {expected:<16} {checked.verdict:<8} {checked.found:<24} {end}"
 
 
+def _named(label: str, parts: Sequence[str]) -> bool:
+    return not parts or any(part in label for part in parts)
+
+
 def main() -> int:
     """Prints the table and the totals; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="parts of names, separated by commas")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds per module")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("-j", "--jobs", type=int, default=2)
     parser.add_argument("--wrong", action="store_true", help="print only rows that are not as expected")
+    parser.add_argument("--against", type=Path, metavar="PATH", help="compare with the mcheck of this checkout")
+    parser.add_argument("--twins", action="store_true", help="with --against: modules with a bug, too")
+    parser.add_argument("--repeat", type=int, default=1, help="with --against: runs of each, the least seconds count")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="with --against: write the rows here as well")
     options = parser.parse_args()
     parts = [part for part in options.only.split(",") if part]
-    chosen = [case for case in cases() if not parts or any(part in case.label for part in parts)]
+    if options.against is not None:
+        asked = [each for each in questions(twins=options.twins) if _named(each.label, parts)]
+        settings = {"timeout": options.timeout, "jobs": options.jobs, "repeat": options.repeat, "report": options.json}
+        return compare_all(asked, options.against, **settings)
+    chosen = [case for case in cases() if _named(case.label, parts)]
     if not chosen:
         print("no module has such a name")
         return 2

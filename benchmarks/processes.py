@@ -1,0 +1,39 @@
+"""A command run in a process of its own: its output, and its seconds of the processor."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+
+def run_process(
+    command: Sequence[str], limit: float, *, folder: Path | None = None, environment: Mapping[str, str] | None = None
+) -> tuple[str, float]:
+    """(standard output, seconds of the processor) of a command; no output if it takes ``limit`` seconds and is stopped.
+
+    The seconds are those of this command and of the processes that it waited for, whatever else runs.
+    """
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+        process = subprocess.Popen(
+            command, stdout=output, stderr=subprocess.DEVNULL, cwd=folder, env=environment, start_new_session=True
+        )
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+        timer = threading.Timer(limit, stop)
+        timer.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        timer.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        return "" if late.is_set() else output.read(), usage.ru_utime + usage.ru_stime
