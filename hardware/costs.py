@@ -69,11 +69,11 @@ class Bench:
         self.cycles = driver.allocate(8 * ROUNDS * self.most)
         self.done = driver.allocate(4096)
 
-    def time(self, case: Case, loaded: bool, timed: tuple[str, ...]) -> float:
+    def time(self, case: Case, loaded: bool, base: bool = False) -> float:
         """The median cycles of a round."""
         ctas = 4 * self.multiprocessors // 8 * 8 if loaded else case.cluster
         warps = max(case.warps, LOADERS) if loaded else case.warps
-        text = write_module(case, loaded, timed)
+        text = write_module(case, loaded, base)
         found: list[int] = []
         for _ in range(LAUNCHES):
             self.driver.call("cuMemsetD8_v2", c_uint64(self.done), c_ubyte(0), c_size_t(4096))
@@ -87,7 +87,7 @@ class Bench:
     def measure(self, case: Case) -> Measured:
         """The cycles of one execution, alone and under load."""
         alone, loaded = (
-            (self.time(case, load, case.body) - self.time(case, load, case.base)) / case.times for load in (False, True)
+            (self.time(case, load) - self.time(case, load, base=True)) / case.times for load in (False, True)
         )
         return Measured(case, alone, loaded)
 

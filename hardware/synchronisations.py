@@ -40,6 +40,8 @@ class Case:
     """How often a round executes it."""
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    awaited: bool = False
+    """Whether what stands around it does not end without it: the base then executes it untimed."""
 
     @property
     def cluster(self) -> int:
@@ -96,13 +98,16 @@ def _barriers() -> list[Case]:
             shown = name if warps == 4 else f"{name}, {warps} warps"
             cases.append(Case(shown, (f"{name} 1, {32 * warps};",), warps=warps))
     meet = ("@!%first bar.sync 1, 64;", "bar.sync 2, 64;")
-    cases += [_once(name, f"@%first {name} 1, 64;", after=meet, warps=2) for name in ("bar.arrive", "barrier.arrive")]
+    cases += [
+        _once(name, f"@%first {name} 1, 64;", after=meet, warps=2, awaited=True)
+        for name in ("bar.arrive", "barrier.arrive")
+    ]
     arrive, relaxed, wait = "barrier.cluster.arrive;", "barrier.cluster.arrive.relaxed;", "barrier.cluster.wait;"
     late = (arrive, "nanosleep.u32 4000;")
     cases += [
-        _once("barrier.cluster.arrive", arrive, after=(wait,), warps=4),
-        _once("barrier.cluster.arrive.relaxed", relaxed, after=(wait,), warps=4),
-        _once("barrier.cluster.wait", wait, before=late, warps=4),
+        _once("barrier.cluster.arrive", arrive, after=(wait,), warps=4, awaited=True),
+        _once("barrier.cluster.arrive.relaxed", relaxed, after=(wait,), warps=4, awaited=True),
+        _once("barrier.cluster.wait", wait, before=late, warps=4, awaited=True),
         Case("barrier.cluster.arrive + wait, 4 warps", (arrive, wait), warps=4),
         Case("barrier.cluster.arrive.relaxed + wait, 4 warps", (relaxed, wait), warps=4),
     ]
@@ -175,8 +180,10 @@ CASES = (
 )
 
 
-def write_module(case: Case, loaded: bool, timed: tuple[str, ...]) -> str:
-    """The kernel ``run(cycles, work, done, rounds)`` with ``timed`` in the place of the case's instructions."""
+def write_module(case: Case, loaded: bool, base: bool = False) -> str:
+    """The kernel ``run(cycles, work, done, rounds)`` that times a case, or its base."""
+    timed = case.base if base else case.body
+    after = (*case.body, *case.after) if base and case.awaited else case.after
     store = [] if not loaded else ["st.global.u32 [%mine + {at}], %k;", "st.shared.u32 [%own], %k;"]
     body = []
     for time in range(case.times):
@@ -208,7 +215,7 @@ def write_module(case: Case, loaded: bool, timed: tuple[str, ...]) -> str:
         lines += ["setp.ne.u32 %p, %lane, 0;", "@%p bra END;"]
     lines += [
         "setp.eq.u32 %first, %warp, 0;", "mov.u32 %k, 0;", "ROUND:", '.pragma "nounroll";', "setp.eq.u32 %once, %k, 0;",
-        *case.before, "mov.u64 %c0, %clock64;", *body, "mov.u64 %c1, %clock64;", *case.after,
+        *case.before, "mov.u64 %c0, %clock64;", *body, "mov.u64 %c1, %clock64;", *after,
         "sub.u64 %c1, %c1, %c0;", "setp.eq.u32 %p, %t, 0;", "@%p st.shared.u64 [%slot], %c1;",
         "add.u32 %slot, %slot, 8;", "add.u32 %k, %k, 1;", "setp.lt.u32 %p, %k, %rounds;", "@%p bra ROUND;",
         "setp.ne.u32 %p, %t, 0;", "@%p bra END;", "st.shared.u32 [%own], %sum;",
