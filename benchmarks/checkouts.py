@@ -107,7 +107,8 @@ def read_answer(output: str, seconds: float) -> Answered:
 
 def environment_of(checkout: Path) -> dict[str, str]:
     """The environment in which this Python imports the mcheck of a checkout."""
-    return {**os.environ, "PYTHONPATH": str(checkout), "PYTHONHASHSEED": "0"}
+    path = os.pathsep.join(filter(None, (str(checkout), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
 
 
 def prepare(checkout: Path) -> str | None:
