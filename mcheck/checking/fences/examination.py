@@ -14,6 +14,7 @@ from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.command import check_case
 from mcheck.checking.check.files import is_module
 from mcheck.checking.fences.candidates import apply_edits
+from mcheck.checking.fences.computation import computation_of, describe_changes
 from mcheck.checking.fences.costs import Costs, read_costs
 from mcheck.checking.fences.expectations import state_clean
 from mcheck.checking.fences.instructions import Instruction, find_module_instructions, find_test_instructions
@@ -238,7 +239,13 @@ def _find_repairs(first: Result, text: str, costs: Costs, clock: _Clock, most: f
     def explain(changed: str) -> Result | None:
         return answer(changed, Options())
 
-    return find_repairs(first, text, try_repair, explain, costs, clock.limits.trials)
+    before = computation_of(text, path)
+
+    def describe(changed: str) -> tuple[str, ...] | None:
+        after = None if before is None else computation_of(changed, path)
+        return None if before is None or after is None else describe_changes(before, after)
+
+    return find_repairs(first, text, try_repair, explain, describe, costs, clock.limits.trials)
 
 
 def _unmended(repairs: Repairs) -> str | None:
