@@ -43,7 +43,7 @@ BLOCK = re.compile(r"@[^{}|;]*\{")
 @dataclass(frozen=True, slots=True)
 class Examined:
     """A file with the verdict on it as it is; ``removals`` of a proved one, or why there are none, ``repairs`` of one
-    with findings, and its text.
+    with findings, its text, and what the check of it said.
     """
 
     path: str
@@ -52,6 +52,7 @@ class Examined:
     reason: str | None = None
     repairs: Repairs | None = None
     text: str = ""
+    result: Result | None = None
 
     @property
     def fixed(self) -> str | None:
@@ -98,20 +99,29 @@ def examine_text(
     path: str, text: str, costs: Costs | None, limits: Limits, options: Options | None = None
 ) -> Examined:  # fmt: skip
     """What ``examine`` says, of a text."""
-    clock, options = _Clock(limits, perf_counter(), process_time()), options or Options()
+    first, found = _examine_text(path, text, costs, limits, options or Options())
+    return replace(found, result=first)
+
+
+def _examine_text(
+    path: str, text: str, costs: Costs | None, limits: Limits, options: Options
+) -> tuple[Result, Examined]:  # fmt: skip
+    clock = _Clock(limits, perf_counter(), process_time())
     began = process_time()
     first = check_case(Case(path, text=text), clock.settings(None), options)
     each = max(LONGER * (process_time() - began), LEAST)
     table = costs or read_costs()
     if first.verdict is Verdict.PROVED:
         try:
-            return Examined(path, first.verdict, _find_removals(first, text, table, options, clock, each), text=text)
+            removals = _find_removals(first, text, table, options, clock, each)
+            return first, Examined(path, first.verdict, removals, text=text)
         except McheckError as error:
-            return Examined(path, first.verdict, None, error.message)
+            return first, Examined(path, first.verdict, None, error.message)
     if first.verdict is not Verdict.FINDING or is_module(path) or BLOCK.search(text) is None:
-        return Examined(path, first.verdict, None, first.reason or "only what is proved is examined: see mcheck check")
+        reason = first.reason or "only what is proved is examined: see mcheck check"
+        return first, Examined(path, first.verdict, None, reason)
     repairs = _find_repairs(first, text, table, clock, each)
-    return Examined(path, first.verdict, None, _unmended(repairs), repairs, text)
+    return first, Examined(path, first.verdict, None, _unmended(repairs), repairs, text)
 
 
 @dataclass(frozen=True, slots=True)
