@@ -108,7 +108,8 @@ def _repair(text: str, repair: Repair) -> dict[str, object]:
         "verdict": str(repair.verdict),
         "cost": repair.cost,
     }
-    return found | ({"findings": list(repair.reviews)} if repair.reviews else {})
+    found |= {"findings": list(repair.reviews)} if repair.reviews else {}
+    return found | ({"changes": list(repair.changes)} if repair.changes else {})
 
 
 def _change(change: LineChange) -> dict[str, object]:
@@ -123,11 +124,13 @@ def _repairs(text: str, repairs: Repairs) -> Iterator[str]:
     yield f"  {len(repairs.found)} repair{'s' * (len(repairs.found) != 1)} found, each proved; {programs}"
     for number, repair in enumerate(repairs.found, 1):
         left = f", with {', '.join(repair.reviews)} for review" if repair.reviews else ""
-        yield f"  repair {number}: {_edits(repair)}, cost {repair.cost:g}{left}"
+        yield f"  repair {number}: {count_edits(repair)}, cost {repair.cost:g}{left}"
+        yield from (f"    not only the order changes: {change}" for change in repair.changes)
         yield from (f"    {line}" for line in difference(text, repair.text))
 
 
-def _edits(repair: Repair) -> str:
+def count_edits(repair: Repair) -> str:
+    """How many edits a repair takes."""
     return "1 edit" if len(repair.edits) == 1 else f"{len(repair.edits)} edits"
 
 

@@ -61,20 +61,25 @@ class Findings:
 
 def document(results: list[Result], exit_status: int = 0) -> str:
     """The SARIF log of ``mcheck check``: a result per finding, suppressed if the file suppresses or expects it."""
-    files = [
-        Findings(
-            path=r.path, source=r.source, ok=r.status == "ok", expected=r.expected_kinds, found=r.findings,
-            suppressed=r.suppressed, known=r.known, program=r.program,
-        )
-        for r in results
-    ]  # fmt: skip
-    rules, found = convert_findings(files)
-    invocation: Object = {
+    rules, found = convert_findings(findings_of(r) for r in results)
+    return build_log(rules, describe_run(results, exit_status), [r.path for r in results], found)
+
+
+def findings_of(result: Result) -> Findings:
+    """The findings of the result of a file."""
+    return Findings(
+        path=result.path, source=result.source, ok=result.status == "ok", expected=result.expected_kinds,
+        found=result.findings, suppressed=result.suppressed, known=result.known, program=result.program,
+    )  # fmt: skip
+
+
+def describe_run(results: list[Result], exit_status: int) -> Object:
+    """The invocation: whether it went well, and what was not read or not checked."""
+    return {
         "executionSuccessful": not any(r.verdict is Verdict.ERROR for r in results),
         "exitCode": exit_status,
         "toolExecutionNotifications": [note for r in results for note in _notifications(r)],
     }
-    return build_log(rules, invocation, [r.path for r in results], found)
 
 
 def convert_findings(files: Iterable[Findings], first: int = 0) -> tuple[list[Object], list[Object]]:

@@ -12,8 +12,9 @@ import re
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.base.source_files import SourceText
+from mcheck.checking.fences.edits import replaced_lines
 from mcheck.findings.finding import Finding
-from mcheck.findings.repair import Insertion, parse_fix
+from mcheck.findings.repair import Edit, Insertion, parse_fix
 from mcheck.report.language_words import find_word, language_of
 from mcheck.report.source_text import count_shared_calls, place_shown
 
@@ -42,6 +43,20 @@ def find_source_edits(finding: Finding, texts: SourceText) -> tuple[SourceEdit, 
     places = {one.line: place_shown(one.source, shared, texts) for one in finding.lines}
     edits = [_edit(step, places.get(step.line), language, texts) for step in steps]
     return tuple(edit for edit in edits if edit is not None) if None not in edits else ()
+
+
+def repair_edits(before: str, after: str) -> tuple[Edit, ...]:
+    """The edits, line by line, that make the text of a repaired program of the text as it was."""
+    found = []
+    for each in replaced_lines(before, after):
+        common = min(len(each.old), len(each.new))
+        for number, old in enumerate(each.old):
+            new = each.new[number] if number < common else ""
+            found.append(Edit(each.first + number + 1, 0, new, len(old)))
+        rest = "".join(f"{line}\n" for line in each.new[common:])
+        if rest:
+            found.append(Edit(each.first + common + 1, 0, rest))
+    return tuple(found)
 
 
 def _edit(step: Insertion, place: Span | None, language: str, texts: SourceText) -> SourceEdit | None:

@@ -50,6 +50,15 @@ class LineChange:
     new: str
 
 
+@dataclass(frozen=True, slots=True)
+class LineReplacement:
+    """The lines ``old`` of a text, from the 0-based line ``first`` on, become ``new``."""
+
+    first: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+
 def apply_changes(text: str, changes: Iterable[Change]) -> str:
     """The text with these changes, which do not overlap."""
     for change in sorted(changes, key=lambda each: (each.start, each.end), reverse=True):
@@ -87,11 +96,17 @@ def remove(program: Outline, start: int, end: int) -> Change:
     return Change(start, end + (text[end : end + 1] == " "), "")
 
 
-def changed_lines(before: str, after: str) -> Iterator[LineChange]:
-    """What an editor has to do to the lines of the one text to get the other."""
+def replaced_lines(before: str, after: str) -> Iterator[LineReplacement]:
+    """The replacements of whole lines that make the one text of the other."""
     old, new = before.splitlines(), after.splitlines()
     for tag, first, last, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag != "equal":
-            for number, (one, other) in enumerate(zip_longest(old[first:last], new[start:end])):
-                line = min(first + number, last) + 1
-                yield LineChange(line, None if one is None else one.strip(), (other or "").strip())
+            yield LineReplacement(first, tuple(old[first:last]), tuple(new[start:end]))
+
+
+def changed_lines(before: str, after: str) -> Iterator[LineChange]:
+    """What an editor has to do to the lines of the one text to get the other."""
+    for each in replaced_lines(before, after):
+        for number, (one, other) in enumerate(zip_longest(each.old, each.new)):
+            line = min(each.first + number, each.first + len(each.old)) + 1
+            yield LineChange(line, None if one is None else one.strip(), (other or "").strip())

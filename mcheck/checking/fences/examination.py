@@ -14,6 +14,7 @@ from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.command import check_case
 from mcheck.checking.check.files import is_module
 from mcheck.checking.fences.candidates import apply_edits
+from mcheck.checking.fences.computation import computation_of, describe_changes
 from mcheck.checking.fences.costs import Costs, read_costs
 from mcheck.checking.fences.expectations import state_clean
 from mcheck.checking.fences.instructions import Instruction, find_module_instructions, find_test_instructions
@@ -42,7 +43,7 @@ BLOCK = re.compile(r"@[^{}|;]*\{")
 @dataclass(frozen=True, slots=True)
 class Examined:
     """A file with the verdict on it as it is; ``removals`` of a proved one, or why there are none, ``repairs`` of one
-    with findings, and its text.
+    with findings, its text, and what the check of it said.
     """
 
     path: str
@@ -51,6 +52,7 @@ class Examined:
     reason: str | None = None
     repairs: Repairs | None = None
     text: str = ""
+    result: Result | None = None
 
     @property
     def fixed(self) -> str | None:
@@ -97,20 +99,29 @@ def examine_text(
     path: str, text: str, costs: Costs | None, limits: Limits, options: Options | None = None
 ) -> Examined:  # fmt: skip
     """What ``examine`` says, of a text."""
-    clock, options = _Clock(limits, perf_counter(), process_time()), options or Options()
+    first, found = _examine_text(path, text, costs, limits, options or Options())
+    return replace(found, result=first)
+
+
+def _examine_text(
+    path: str, text: str, costs: Costs | None, limits: Limits, options: Options
+) -> tuple[Result, Examined]:  # fmt: skip
+    clock = _Clock(limits, perf_counter(), process_time())
     began = process_time()
     first = check_case(Case(path, text=text), clock.settings(None), options)
     each = max(LONGER * (process_time() - began), LEAST)
     table = costs or read_costs()
     if first.verdict is Verdict.PROVED:
         try:
-            return Examined(path, first.verdict, _find_removals(first, text, table, options, clock, each), text=text)
+            removals = _find_removals(first, text, table, options, clock, each)
+            return first, Examined(path, first.verdict, removals, text=text)
         except McheckError as error:
-            return Examined(path, first.verdict, None, error.message)
+            return first, Examined(path, first.verdict, None, error.message)
     if first.verdict is not Verdict.FINDING or is_module(path) or BLOCK.search(text) is None:
-        return Examined(path, first.verdict, None, first.reason or "only what is proved is examined: see mcheck check")
+        reason = first.reason or "only what is proved is examined: see mcheck check"
+        return first, Examined(path, first.verdict, None, reason)
     repairs = _find_repairs(first, text, table, clock, each)
-    return Examined(path, first.verdict, None, _unmended(repairs), repairs, text)
+    return first, Examined(path, first.verdict, None, _unmended(repairs), repairs, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +249,13 @@ def _find_repairs(first: Result, text: str, costs: Costs, clock: _Clock, most: f
     def explain(changed: str) -> Result | None:
         return answer(changed, Options())
 
-    return find_repairs(first, text, try_repair, explain, costs, clock.limits.trials)
+    before = computation_of(text, path)
+
+    def describe(changed: str) -> tuple[str, ...] | None:
+        after = None if before is None else computation_of(changed, path)
+        return None if before is None or after is None else describe_changes(before, after)
+
+    return find_repairs(first, text, try_repair, explain, describe, costs, clock.limits.trials)
 
 
 def _unmended(repairs: Repairs) -> str | None:

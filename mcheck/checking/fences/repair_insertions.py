@@ -43,6 +43,7 @@ def propose_insertions(program: Outline, facts: Facts) -> Iterator[Edit]:
     yield from _statements(program, facts, gaps)
     if not facts.only_proxies:
         yield from _copies(program, facts, gaps)
+        yield from _signals(program, facts, gaps)
         yield from _cluster_meetings(program)
         yield from _drains(program)
     yield from _meetings(program, gaps)
@@ -173,6 +174,33 @@ def _copies(program: Outline, facts: Facts, gaps: list[tuple[int, Gap]]) -> Iter
             if names & loops <= scope:
                 kind = "insert wait" if "await" in text else "insert arrival"
                 yield Edit((insert(program, gap, text),), kind, 25 + 4 * distance)
+
+
+def _signals(program: Outline, facts: Facts, gaps: list[tuple[int, Gap]]) -> Iterator[Edit]:
+    """Arrivals for the phases that threads wait for in vain, by roles that do not wait for them."""
+    if "deadlock" not in facts.kinds:
+        return
+    named = [name for _, name in facts.phases]
+    text = " ".join(each.instruction for each in program.statements)
+    named += [each for each in _INITIALISED.findall(text) if each in facts.objects]
+    near = {gap.at: distance for distance, gap in gaps}
+    for barrier in dict.fromkeys(named):
+        waits = {
+            each.role for each in program.statements if f"[{barrier}]" in each.instruction and "_wait" in each.text
+        }
+        for gap in program.gaps:
+            distance = near.get(gap.at, len(gap.blocks))
+            for number, code in enumerate(_arrivals(program, barrier) if gap.role not in waits else ()):
+                yield Edit((insert(program, gap, code),), "insert arrival", 3 + 2 * distance + number)
+
+
+def _arrivals(program: Outline, barrier: str) -> Iterator[str]:
+    """Arrivals at an mbarrier, in the own CTA or in another one."""
+    name, _, rank = barrier.partition("@")
+    yield f"mbarrier.arrive.shared::cta.b64 _, [{name}];"
+    if _several_ctas(program):
+        for other in (rank,) if rank else ("0", "1"):
+            yield f"mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{name}@{other}];"
 
 
 def _barriers(program: Outline, facts: Facts) -> Iterator[tuple[int | str, str]]:

@@ -20,6 +20,8 @@ _COPIED = re.compile(
     r"cp\.async\.bulk\.\S*mbarrier::complete_tx::bytes\S*\s.*\],\s*(?P<bytes>[^,\[\]{}]+),\s*\[(?P<base>\w+)"
 )
 _MBARRIER = re.compile(r"(?P<before>mbarrier\.\S+\s+(?:[^\[;]*,\s*)?)\[(?P<operand>[^;]*?)\](?=[,;])")
+_REMOTE = re.compile(r"^(mbarrier\.arrive)(?:\.release)?(?:\.cta)?\.shared(?:::cta)?(?=\.)")
+"""An arrival in the own CTA, which cannot name an mbarrier of another one."""
 _SCOPES = ("cta", "cluster", "gpu", "sys")
 _WIDER = re.compile(
     r"^((?:await )?(?:fence|ld|st|atom|red|mbarrier|multimem)\b[\w.]*?)\.(cta|cluster|gpu)(?=[.\s])(?!::)"
@@ -51,6 +53,7 @@ def propose_replacements(program: Outline, facts: Facts) -> Iterator[Edit]:
     """Replacements, each with its rank: first of what the findings name."""
     distances = _distances(program, facts)
     advised = tuple(step.code.partition(".")[0] for steps in facts.advice for step in steps)
+    stuck = facts.kinds == {"deadlock"}  # which no order ends: every write becomes visible at some time
     for number, statement in enumerate(program.statements):
         near = touches(statement, facts) or statement.instruction.startswith(advised)
         if not near and number not in distances:
@@ -59,12 +62,14 @@ def propose_replacements(program: Outline, facts: Facts) -> Iterator[Edit]:
         values = () if facts.only_proxies else _of_values(program, facts, statement)
         for value, (kind, text) in enumerate(values):
             yield Edit((replace_statement(statement, text),), kind, rank + value)
-        for place, changed in enumerate(_stronger(statement.instruction)):
+        stronger = () if stuck else _stronger(statement.instruction)
+        for place, changed in enumerate(stronger):
             yield Edit((replace_statement(statement, changed),), "order, scope or space", rank + place)
         if _is_synchronisation(statement):
             for edit in guard_edits(program, statement, facts):
                 yield Edit(edit.changes, edit.kind, rank + edit.rank)
-    yield from _wider_pairs(program, facts)
+    if not stuck:
+        yield from _wider_pairs(program, facts)
     yield from _sizes(program, facts)
 
 
@@ -110,7 +115,7 @@ def _of_values(program: Outline, facts: Facts, statement: Statement) -> Iterator
         for operand in _operands(program, found["operand"]):
             text = statement.instruction
             changed = text[: found.start("operand")] + operand + text[found.end("operand") :]
-            yield "mbarrier", changed
+            yield "mbarrier", _REMOTE.sub(r"\1.release.cluster.shared::cluster", changed) if "@" in operand else changed
 
 
 def _spell(program: Outline, value: int) -> Iterator[str]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
+from mcheck.checking.fences.computation import LESS
 from mcheck.checking.fences.costs import Costs
 from mcheck.checking.fences.edits import Edit, apply_changes
 from mcheck.checking.fences.finding_facts import identify
@@ -17,12 +18,16 @@ from mcheck.checking.run.result import Result
 
 Check = Callable[[str], Result | None]
 """The result of checking a text; none if no time is left."""
+Describe = Callable[[str], tuple[str, ...] | None]
+"""What a text computes otherwise than the program; none if that is unknown."""
 MOST_EDITS = 3
 ALTERNATIVES = 4
 MORE = 24
 """As many trials look for cheaper repairs, and for those of other kinds, once there is one."""
 BEAMS = (12, 4)
 """How many programs with one edit, and with two, are edited further."""
+WIDER = 3
+"""From so many times as many they are chosen."""
 SHARES = (0.45, 0.4, 0.15)
 """The parts of the trials for repairs by one edit, by two and by three."""
 
@@ -39,13 +44,20 @@ class Step:
 class Repair:
     """Edits after which the program is proved, in order, and the text that they leave.
 
-    ``reviews``: the codes of findings for review that leave a program proved, if it has some then.
+    ``reviews``: the codes of findings for review that leave a program proved, if it has some then. ``changes``: what
+    the program computes otherwise than before.
     """
 
     steps: tuple[Step, ...]
     text: str
     verdict: Verdict
     reviews: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is left to be looked at."""
+        return not self.reviews and not self.changes
 
     @property
     def edits(self) -> tuple[Edit, ...]:
@@ -65,7 +77,8 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Repairs:
-    """The repairs, those without any finding and the cheapest first.
+    """The repairs, those without any finding and the cheapest first; one that changes what is computed only if no other
+    is known.
 
     ``trials``: as many programs were checked; ``limit``: why not more were.
     """
@@ -93,18 +106,21 @@ class _Candidate:
     edit: Edit
 
 
-def find_repairs(first: Result, text: str, check: Check, explain: Check, costs: Costs, trials: int) -> Repairs:
+def find_repairs(
+    first: Result, text: str, check: Check, explain: Check, describe: Describe, costs: Costs, trials: int
+) -> Repairs:
     """The repairs with the fewest edits of a program whose check has findings.
 
-    ``check`` may stop at the first finding, ``explain`` lists all of them, with their fixes.
+    ``check`` may stop at the first finding, ``explain`` lists all of them, with their fixes; ``describe`` says what a
+    text computes otherwise.
     """
-    search = _Search(check, costs, trials)
+    search = _Search(check, describe, costs, trials)
     states = [_State((), text, first, 0)]
     for edits in range(MOST_EDITS):
         states = search.expand(states, SHARES[edits])
-        if search.repairs or search.limit is not None or not states:
+        if search.is_done or search.limit is not None or not states:
             break
-        best = sorted(states, key=_promise)[: BEAMS[edits]] if edits < len(BEAMS) else []
+        best = search.choose(states, BEAMS[edits]) if edits < len(BEAMS) else []
         states = [replace(state, result=explain(state.text) or state.result) for state in best]
     limit = search.limit or (f"--trials {trials} left others out" if search.left_out else None)
     return Repairs(tuple(search.cheapest()), search.used, limit)
@@ -123,8 +139,9 @@ def _contains(repair: Repair, other: Repair) -> bool:
 class _Search:
     """The trials of one program."""
 
-    def __init__(self, check: Check, costs: Costs, trials: int) -> None:
+    def __init__(self, check: Check, describe: Describe, costs: Costs, trials: int) -> None:
         self.check = check
+        self.describe = describe
         self.costs = costs
         self.trials = trials
         self.used = 0
@@ -153,8 +170,9 @@ class _Search:
             self.used += 1
             if result.verdict == Verdict.PROVED and not (result.suppressed or result.deselected):
                 reviews = tuple(sorted({str(finding.code) for finding in result.findings}))
-                self.repairs.append(Repair(steps, changed, result.verdict, reviews))
-                if not self.first and not reviews:
+                repair = Repair(steps, changed, result.verdict, reviews)
+                self.repairs.append(replace(repair, changes=self._changes(repair)))
+                if not self.first and self.repairs[-1].is_plain:
                     self.first = self.used
                     queue = deque(sorted(queue, key=lambda each: not self._is_cheaper(each)))
             elif not self.first and result.verdict == Verdict.FINDING:
@@ -163,10 +181,28 @@ class _Search:
         self.left_out = self.left_out or bool(queue)
         return out
 
+    def choose(self, states: list[_State], most: int) -> list[_State]:
+        """The states that are edited further: those first that compute what the program does."""
+        promising = sorted(states, key=_promise)[: WIDER * most]
+        return sorted(promising, key=lambda each: (bool(self.describe(each.text)), _promise(each)))[:most]
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is a repair that leaves what is computed."""
+        return any(not repair.changes for repair in self.repairs)
+
+    def _changes(self, repair: Repair) -> tuple[str, ...]:
+        """What a repair changes of what is computed; where that is unknown, the kinds of its edits decide."""
+        found = self.describe(repair.text)
+        if found is None:
+            return tuple(f"another {kind} may compute something else" for kind in repair.kind if kind in SIZES)
+        return found
+
     def cheapest(self) -> Iterator[Repair]:
         """The cheapest repair of each kind."""
         chosen: list[Repair] = []
-        for repair in sorted(self.repairs, key=lambda each: (bool(each.reviews), each.cost)):
+        usable = [repair for repair in self.repairs if not repair.changes] or self.repairs
+        for repair in sorted(usable, key=lambda each: (LESS in each.changes, bool(each.reviews), each.cost)):
             if len(chosen) < ALTERNATIVES and not any(_contains(repair, other) for other in chosen):
                 chosen.append(repair)
                 yield repair
@@ -184,19 +220,19 @@ class _Search:
     def _is_cheaper(self, candidate: _Candidate) -> bool:
         """Whether a candidate costs less than each repair that is known."""
         cost = sum(step.edit.cost for step in candidate.state.steps) + candidate.edit.cost
-        return all(cost < repair.cost for repair in self.repairs if not repair.reviews)
+        return all(cost < repair.cost for repair in self.repairs if repair.is_plain)
 
     def _is_worth(self, steps: tuple[Step, ...]) -> bool:
         """Whether a repair by these steps would be cheaper than those that are known, or of another kind."""
         cost = sum(step.edit.cost for step in steps)
         kind = tuple(sorted(step.edit.kind for step in steps))
-        cheapest = min((repair.cost for repair in self.repairs if not repair.reviews), default=None)
+        cheapest = min((repair.cost for repair in self.repairs if repair.is_plain), default=None)
         if cheapest is None or cost < cheapest:
             return True
         return (
             not SIZES & set(kind)
             and kind not in {repair.kind for repair in self.repairs}
-            and len(self.repairs) < ALTERNATIVES
+            and sum(not repair.changes for repair in self.repairs) < ALTERNATIVES
         )
 
 

@@ -25,7 +25,7 @@ STYLES = {"+": "green", "-": "red", "@": "cyan"}
 @click.argument("paths", nargs=-1, required=True, metavar="PATH... [-- PROGRAM ARGUMENT...]")
 @options.timeout
 @options.cpu_timeout
-@options.format_("text", "json")
+@options.format_("text", "json", "sarif")
 @click.option("--costs", metavar="FILE", help="Take the cycles of instructions from FILE (TOML), to order repairs.")
 @click.option(
     "--trials",
@@ -69,7 +69,7 @@ def command(
     from mcheck.checking.fences.examination import TRIALS, Limits
     from mcheck.checking.run.case import Options
     from mcheck.checking.run.pool import default_jobs
-    from mcheck.report import fences
+    from mcheck.report import fences, fences_sarif
     from mcheck.report.output import output, wants_color
     from mcheck.report.problems import show_warning
 
@@ -90,6 +90,8 @@ def command(
     with output(None) as stream:
         if form == "json":
             stream.write(fences.document(examined))
+        elif form == "sarif":
+            stream.write(fences_sarif.document(examined, _exit_status(examined)))
         else:
             coloured = wants_color(color, stream)
             for line in (line for each in examined for line in fences.lines(each)):
@@ -97,6 +99,10 @@ def command(
                 stream.write((click.style(line, fg=STYLES.get(mark)) if coloured and mark in STYLES else line) + "\n")
     if fix:
         _write(examined[0], str(target))
+    return _exit_status(examined)
+
+
+def _exit_status(examined: list[Examined]) -> int:
     verdicts = {str(each.verdict) for each in examined}
     return 2 if "error" in verdicts else 1 if "finding" in verdicts else 0 if verdicts <= {"proved"} else 3
 

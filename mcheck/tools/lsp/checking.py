@@ -73,8 +73,9 @@ class Checker:
         assert process.stdout is not None
         process.stdin.write(pack_message(job))
         limit = job.settings.timeout
-        # a run and a check, each within the limit; of a source one for each module, or each fix that is tried
-        checks = SOURCE_CHECKS if is_compiled(job.path) else 2
+        # a run and a check, each within the limit; of a source one for each module, or each fix that is tried; and the
+        # checks of a search for repairs
+        checks = SOURCE_CHECKS if is_compiled(job.path) or job.tries else 2
         patience = None if limit is None else checks * limit + GRACE + (START if self._fresh else 0.0)
         async with asyncio.timeout(patience):
             await process.stdin.drain()

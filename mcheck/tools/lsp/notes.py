@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from mcheck.base.errors import InternalError, McheckError, Span, Unsupported
@@ -21,6 +21,8 @@ from mcheck.report.finding import Bug, tell
 from mcheck.tools.lsp.corrections import find_correction
 from mcheck.tools.lsp.note import Note, note_severity
 
+MOST_TRIALS = 150
+"""Changed programs that are checked for a repair while someone types."""
 RELATED = 12
 """The maximum number of related places of a finding; a deadlock may have hundreds."""
 
@@ -28,7 +30,8 @@ RELATED = 12
 def compute_notes(text: str, path: str, settings: Settings, *, tries: bool = False) -> tuple[Note, ...]:
     """The notes about a model, a source, a PTX module with its launch, or a litmus test, by the suffix of the path.
 
-    ``tries``: of a source, also with edits that take a compiler to confirm.
+    ``tries``: also with edits that take further checks to confirm: of a source those that a compiler takes, of a
+    sketch the cheapest repair.
     """
     if is_compiled(path):
         from mcheck.tools.lsp.source_notes import compute_source_notes
@@ -41,7 +44,34 @@ def compute_notes(text: str, path: str, settings: Settings, *, tries: bool = Fal
         return tuple(_of_model(text, path))
     if is_module(path):
         return tuple(_of_module(text, path, settings))
-    return tuple(_of_test(text, path, settings))
+    found = tuple(_of_test(text, path, settings))
+    return tuple(_mended(found, text, path, settings)) if tries else found
+
+
+def may_be_mended(path: str, notes: Iterable[Note]) -> bool:
+    """Whether further checks may find an edit for one of the notes about a file."""
+    errors = [note for note in notes if note.severity == "error"]
+    if is_source(path):
+        return any(note.remedy for note in errors)
+    return path.endswith(".litmus") and any(_lacks_edits(note) for note in errors)
+
+
+def _lacks_edits(note: Note) -> bool:
+    return bool(note.remedy) and not note.edits
+
+
+def _mended(notes: Sequence[Note], text: str, path: str, settings: Settings) -> Iterator[Note]:
+    """The notes, those of findings without an edit with the cheapest repair of the sketch, if one is known in time."""
+    from mcheck.checking.fences.examination import Limits, examine_text
+    from mcheck.report.source_edits import repair_edits
+
+    limits = Limits(timeout=settings.timeout, processor_time=settings.processor_time, trials=MOST_TRIALS)
+    repairs = examine_text(path, text, None, limits).repairs
+    plain = [repair for repair in repairs.found if repair.is_plain] if repairs is not None else []
+    edits = repair_edits(text, plain[0].text) if plain else ()
+    for note in notes:
+        lacks = note.severity == "error" and _lacks_edits(note)
+        yield replace(note, edits=edits) if lacks and edits else note
 
 
 def is_compiled(path: str) -> bool:

@@ -15,7 +15,6 @@ from pygls.workspace import PositionCodec
 from mcheck import __version__
 from mcheck.base.errors import Span
 from mcheck.base.files import with_unix_lines
-from mcheck.checking.check.files import is_source
 from mcheck.checking.run.case import Settings
 from mcheck.findings.repair import Edit
 from mcheck.tools.lsp import hover
@@ -23,7 +22,7 @@ from mcheck.tools.lsp.checking import Checker
 from mcheck.tools.lsp.completion import complete
 from mcheck.tools.lsp.definition import CAT_NAME, definition_line, find_definition
 from mcheck.tools.lsp.note import Note
-from mcheck.tools.lsp.notes import is_compiled
+from mcheck.tools.lsp.notes import is_compiled, may_be_mended
 from mcheck.tools.lsp.symbols import Symbol, find_symbols, word_at
 from mcheck.tools.lsp.worker import Job
 
@@ -125,7 +124,7 @@ class Server(LanguageServer):
                 uri=uri, version=version, diagnostics=[self.to_diagnostic(uri, document, note) for note in found]
             )
         )
-        if is_source(document.path) and any(note.severity == "error" and note.remedy for note in found):
+        if may_be_mended(document.path, found):
             tried = await self.checker.check(Job(document.text, document.path, self.settings, tries=True))
             if self.open.get(uri) is document and document.version == version:
                 document.notes = tried

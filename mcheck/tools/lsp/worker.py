@@ -18,7 +18,7 @@ from mcheck.checking.run.pipes import HEADER, frame_message
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A text to check as the file at ``path``; ``tries``: with edits that take a compiler to confirm."""
+    """A text to check as the file at ``path``; ``tries``: with edits that take further checks to confirm."""
 
     text: str
     path: str
