@@ -129,7 +129,10 @@ def _mbarriers() -> list[Case]:
         _lane("mbarrier.inval after init", init, inval, base=(init,), key="mbarrier.inval"),
         _lane("mbarrier.arrive", "mbarrier.arrive.shared::cta.b64 _, [%bar];"),
         _lane("mbarrier.arrive.relaxed.cta", "mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [%bar];"),
-        _lane("mbarrier.arrive, cluster", "mbarrier.arrive.release.cluster.shared::cta.b64 _, [%bar];"),
+        _lane(
+            "mbarrier.arrive, cluster", "mbarrier.arrive.release.cluster.shared::cta.b64 _, [%bar];",
+            key="mbarrier.arrive.release.cluster",
+        ),
         _lane(
             "mbarrier.arrive, own CTA by mapa", "mapa.shared::cluster.u32 %there, %bar, %rank;",
             "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%there];",

@@ -118,7 +118,8 @@ def test_a_store_is_never_moved_behind_the_copy_that_reads_it() -> None:
 def test_other_costs_choose_another_repair() -> None:
     known = read_costs()
     fence = "fence.proxy.async"
-    dear = {**known.cycles, f"{fence}.shared::cta": 900.0, f"{fence}.shared::cluster": 900.0, f"{fence}.global": 900.0}
+    spaces = ("shared::cta", "shared::cluster", "global")
+    dear = {**known.cycles, **{f"{fence}.{space}": 10 * known.cycles[fence] for space in spaces}}
     path = KERNELS / "A05-same-thread-without-proxy-fence.litmus"
     found = examine_text(
         str(path), path.read_text(encoding="utf-8"), Costs(dear, known.wider, known.edit), Limits(timeout=60)

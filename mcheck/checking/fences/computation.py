@@ -22,9 +22,9 @@ from collections.abc import Iterator
 
 from mcheck.base.errors import McheckError
 from mcheck.base.records import dataclass
-from mcheck.effects.dispatch import plan
+from mcheck.effects.dispatch import effect_of
+from mcheck.effects.effect import Effect
 from mcheck.effects.operands import evaluate_operands
-from mcheck.effects.plan import Plan
 from mcheck.effects.site import Layout, Site
 from mcheck.engines.concrete.execute import handler_of
 from mcheck.engines.concrete.machine import Machine, Runner, machine
@@ -146,7 +146,7 @@ def _known(value: int | None) -> int:
 def _record(m: Machine, runner: Runner, op: Op, site: Site, found: _Thread) -> None:
     """Notes what an operation accesses, awaits or signals; what it loads is unknown, and a test of a phase succeeds."""
     facets = op.facets
-    made = plan(op, evaluate_operands(op, lambda expr: _known(m.value(runner, expr))), site)
+    made = effect_of(op, evaluate_operands(op, lambda expr: _known(m.value(runner, expr))), site)
     place = None if made.mbarrier is None else _place(m.layout, made.mbarrier)
     if place is not None and isinstance(op, ops.MbarrierWait) and op.parity is not None:
         found.waits.setdefault(place, set()).add(_known(m.value(runner, op.parity)) & 1)
@@ -165,7 +165,7 @@ def _record(m: Machine, runner: Runner, op: Op, site: Site, found: _Thread) -> N
         runner.registers[register] = 1 if isinstance(op, ops.MbarrierWait) else None
 
 
-def _accesses(layout: Layout, made: Plan) -> Iterator[tuple[object, ...]]:
+def _accesses(layout: Layout, made: Effect) -> Iterator[tuple[object, ...]]:
     for access in made.accesses:
         yield _place(layout, access.address), access.size
     for store in made.stores:
