@@ -26,7 +26,7 @@ FOLDER = ROOT / "litmus" / "kernels"
 TARGET = 30.0
 DEFAULT_MODEL = "ptx-9.0"
 ENGINES = {
-    "protocol": "mcheck.engines.protocol.exploration",
+    "protocol": "mcheck.engines.protocol.findings_answer",
     "explicit": "mcheck.engines.explicit.engine",
     "z3": "mcheck.engines.z3.engine",
 }

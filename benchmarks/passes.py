@@ -23,8 +23,8 @@ from mcheck.base.budget import Limit, TimeOut, processor_time
 from mcheck.base.errors import McheckError
 from mcheck.base.verdicts import Verdict
 from mcheck.cat import load_model
-from mcheck.engines.protocol.exploration import check
 from mcheck.engines.protocol.final_states import answer
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.passes import ALL_PASSES, Pass, Passes, find_pass
 from mcheck.frontend.litmus import parse
 from mcheck.ir.loop_unrolling import Aperiodic

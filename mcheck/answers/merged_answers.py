@@ -69,10 +69,10 @@ def explain_unproved(
 
 def merge_proved(given: Answer, answers: Sequence[Answer], executions: int, because: Reason) -> Answer:
     """The answer about all instances if each is covered; ``given`` is the answer about one of them."""
-    found = merge_findings(answers)
-    verdict, _ = verdict_of(found, covered=all(map(is_whole, answers)))
+    found, covered = merge_findings(answers), all(map(is_whole, answers))
+    verdict, _ = verdict_of(found, covered=covered)
     return replace(
-        given, verdict=verdict, findings=found, covered=True, executions=executions, reasons=(because,),
+        given, verdict=verdict, findings=found, covered=covered, executions=executions, reasons=(because,),
         cut=any(a.cut for a in answers),
     )  # fmt: skip
 

@@ -77,8 +77,9 @@ class Answer:
     plain.
 
     ``outcomes`` are sorted; ``complete``: they are all. ``covered``: no execution was left out that could add a
-    finding; the reasons name the bound, if there is one. ``undefined``: some execution has undefined behaviour, so
-    ``exists`` passes and every other condition fails. ``executions``: the number explored. ``forbidden_by``: the axioms
+    finding; the reasons name the bound, if there is one. Whoever makes an answer has to say so: without it nothing is
+    ``proved``. ``undefined``: some execution has undefined behaviour, so ``exists`` passes and every other condition
+    fails. ``executions``: the number explored. ``forbidden_by``: the axioms
     that some execution violates. ``chosen``: why this engine was selected. ``cut``: more time or memory might give
     more, as a reason with ``cut`` says; an engine whose time ends without such a reason sets it. ``covers``: given for
     a launch, ``launches`` for several in the order of the file. ``ends``: some execution is known to end; given for
@@ -91,7 +92,7 @@ class Answer:
     complete: bool = True
     undefined: bool = False
     findings: tuple[Finding, ...] = ()
-    covered: bool = True
+    covered: bool = False
     assumptions: tuple[str, ...] = ()
     executions: int = 0
     engine: str = "explicit"

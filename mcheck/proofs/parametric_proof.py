@@ -535,7 +535,7 @@ class _Prover:
         search.collect_findings(m)
         given = add_verdict(
             Answer(
-                verdict=Verdict.PASS, findings=search.sorted_findings(),
+                verdict=Verdict.PASS, findings=search.sorted_findings(), covered=True,  # it is the only execution
                 assumptions=(*assumptions(m.program), INTERLEAVING_ASSUMPTION), executions=1,
                 engine="protocol",
             )

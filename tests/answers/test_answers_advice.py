@@ -13,7 +13,7 @@ from mcheck.cat import load_model
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Question
 from mcheck.engines.explicit.engine import answer as enumerate_executions
-from mcheck.engines.protocol.exploration import answer as explore
+from mcheck.engines.protocol.findings_answer import answer as explore
 from mcheck.engines.z3.engine import answer as solve
 from mcheck.frontend.litmus import parse
 from mcheck.ir import ops

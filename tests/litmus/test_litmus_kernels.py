@@ -104,7 +104,7 @@ def test_the_protocol_engine_answers(row: object) -> None:
     """The finding is of the expected kind at the expected lines; patterns and twins are free of errors."""
     if (
         importlib.util.find_spec("mcheck.engines.protocol") is None
-        or importlib.util.find_spec("mcheck.engines.protocol.exploration") is None
+        or importlib.util.find_spec("mcheck.engines.protocol.findings_answer") is None
     ):
         pytest.skip("the protocol engine is not there")
     checked = benchmark().check(row, "protocol", 20.0)

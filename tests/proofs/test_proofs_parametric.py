@@ -9,7 +9,7 @@ import pytest
 
 from mcheck.base.budget import Limit
 from mcheck.cat import load_model
-from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.passes import passes_without
 from mcheck.frontend.litmus import parse
 from mcheck.ir.loop_unrolling import Aperiodic

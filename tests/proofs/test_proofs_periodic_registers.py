@@ -12,7 +12,7 @@ from mcheck.base.budget import Limit
 from mcheck.base.errors import InputError
 from mcheck.cat import load_model
 from mcheck.effects.operands import decisive_expressions
-from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.frontend.litmus import parse
 from mcheck.ir import ops
 from mcheck.ir.expr import Reg

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from benchmarks.any_number import sketch
 from mcheck.base.budget import Limit
 from mcheck.cat import load_model
-from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.state.cyclic_names import Ring, RotatedNames, Rotation
 from mcheck.frontend.litmus import parse
 from mcheck.ir.loop_unrolling import Aperiodic

@@ -393,7 +393,7 @@ def test_other_formats_hold_the_same_graph() -> None:
 
 def test_a_schedule_is_a_timeline_with_the_accesses_marked() -> None:
     """A finding of a kernel sketch: a lane per role, time downwards, what conflicts marked."""
-    from mcheck.engines.protocol.exploration import check
+    from mcheck.engines.protocol.findings_answer import check
     from mcheck.report.picture.timeline import draw_timeline
 
     program = load(str(LITMUS / "bulk" / "bulk-ring-one-slot-no-fence.litmus"))

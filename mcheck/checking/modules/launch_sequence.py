@@ -27,7 +27,7 @@ from mcheck.checking.policy.question import Question
 from mcheck.findings.finding import Finding
 from mcheck.frontend.ptx.launch import LaunchSequence
 from mcheck.frontend.ptx.module import Module
-from mcheck.simt.instructions.memory_accesses import OTHER_GRIDS
+from mcheck.simt.instructions.recording import OTHER_GRIDS
 from mcheck.simt.traces import dependent_grids
 
 MOST_REASONS = 4

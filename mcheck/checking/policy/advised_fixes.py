@@ -27,7 +27,7 @@ def add_tried_fixes(given: Answer, program: Program, model: Model, question: Que
     small = sum(len(t.code) for t in program.threads) <= SMALL
     if given.engine == "protocol" or not vague or not small or question.brief:
         return given
-    from mcheck.engines.protocol.exploration import answer
+    from mcheck.engines.protocol.findings_answer import answer
 
     told = answer(
         program, model, profile=question.profile, unroll=question.unroll, timeout=timeout, limit=FEW,

@@ -9,7 +9,8 @@ from mcheck.answers.final_states import terms_of
 from mcheck.answers.result import Answer
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
-from mcheck.engines.protocol import exploration, final_states
+from mcheck.engines.protocol import final_states, findings_answer
+from mcheck.engines.protocol.exploration import MAX_EXECUTIONS
 from mcheck.engines.protocol.passes import ALL_PASSES, Passes
 from mcheck.findings.finding import Finding
 from mcheck.ir.program import Program
@@ -40,13 +41,13 @@ def answer(
         return final_states.answer(
             program, model, unroll=unroll, timeout=timeout, profile=profile, witnesses=witnesses, passes=passes
         )
-    given = exploration.answer(
+    given = findings_answer.answer(
         program,
         model,
         unroll=unroll,
         timeout=timeout,
         profile=profile,
-        limit=limit or exploration.MAX_EXECUTIONS,
+        limit=limit or MAX_EXECUTIONS,
         thorough=thorough,
         excused=excused,
         brief=brief,

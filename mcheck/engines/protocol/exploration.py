@@ -10,41 +10,32 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import field, replace
-from itertools import permutations
 
 from mcheck.answers.merged_answers import Excused, is_counted_error
-from mcheck.answers.result import Answer
-from mcheck.answers.verdict_rules import INTERLEAVING_ASSUMPTION, add_verdict, assumptions, makes_undefined
 from mcheck.base.budget import Limit, TimeOut, processor_time
 from mcheck.base.errors import Unsupported
 from mcheck.base.progress import Level, note
-from mcheck.base.reasons import Cause, Reason, Reasons
+from mcheck.base.reasons import Cause, Reason
 from mcheck.base.records import dataclass
-from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.engines.protocol import commuting_arrivals, determined_waits, gc_control
 from mcheck.engines.protocol.analysis import sc_fences
-from mcheck.engines.protocol.analysis.delayed_waits import explain_delayed_waits
 from mcheck.engines.protocol.analysis.lane_groups import Partition, Split, partition_lanes
 from mcheck.engines.protocol.analysis.model_equivalence import is_equivalent
-from mcheck.engines.protocol.analysis.non_interleaving import find_non_interleaving
 from mcheck.engines.protocol.analysis.slicing import Watched
 from mcheck.engines.protocol.diagnosis.findings import build_finding, finding_key, repeats_deadlock
 from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import NewMbarrier, NewOrder, NewWord, Setup, prepare
 from mcheck.engines.protocol.fix_search.advice import find_fix
-from mcheck.engines.protocol.operations.mbarrier_waits import CURRENT_PHASE
+from mcheck.engines.protocol.next_prefixes import find_next_prefixes
 from mcheck.engines.protocol.operations.scheduler import execute
 from mcheck.engines.protocol.passes import ALL_PASSES, Pass, Passes
 from mcheck.engines.protocol.reduction import thread_symmetry
-from mcheck.engines.protocol.stale_tensormaps import has_one_map_write
 from mcheck.engines.protocol.state.problems import Problem
-from mcheck.engines.protocol.state.trace import PlannedStep, Prefix, Reversal, TraceEntry
+from mcheck.engines.protocol.state.trace import Prefix
 from mcheck.findings.finding import Finding
 from mcheck.findings.partial import tell
-from mcheck.ir import ops
 from mcheck.ir.program import Program
 
 MAX_EXECUTIONS = 2_000
@@ -293,7 +284,7 @@ class Search:
                 # Under a model that is not shipped another order may be needed from the start.
                 if not is_equivalent(setup.tape):
                     to_split |= machine.agents_to_split
-                    self._schedule(_find_next_prefixes(machine, self.answered_by_error), alike, planned, todo)
+                    self._schedule(find_next_prefixes(machine, self.answered_by_error), alike, planned, todo)
                 continue
             self.has_consistent_execution = True
             self.reaches_end = self.reaches_end or (
@@ -328,7 +319,7 @@ class Search:
             ):
                 self.executions += more
                 return to_split
-            alternatives = _find_next_prefixes(machine, self.answered_by_error)
+            alternatives = find_next_prefixes(machine, self.answered_by_error)
             alternatives += least
             if not alternatives:
                 continue
@@ -441,215 +432,3 @@ def _drop_duplicate_races(problems: list[Problem]) -> list[Problem]:
         or len({a.thread for a in p.accesses}) > 1
         or not all(a.thread in threads and a.instruction.startswith("cp.async.c") for a in p.accesses)
     ]
-
-
-def _find_next_prefixes(machine: Machine, one_per_statements: bool) -> list[Prefix]:
-    """The prefixes to run next: other choices, and reversals; with ``one_per_statements`` one reversal for each pair of
-    statements.
-    """
-    trace = machine.trace
-    held = _find_blocked_by_guess(machine)
-    if not machine.reversals and not held and not any(e.choices for e in trace):
-        return []
-    steps: list[PlannedStep] = [(e.actor, tuple(c for c, _ in e.choices)) for e in trace]
-    all_steps: list[PlannedStep] = []
-    begun: list[int] = []
-    """For each entry, the number of steps before it."""
-    for entry, step in zip(trace, steps, strict=True):
-        all_steps += entry.failed_steps
-        begun.append(len(all_steps))
-        all_steps.append(step)
-    out: list[Prefix] = []
-    for position, entry in held:
-        before = begun[position] - len(trace[position].failed_steps) if position < len(trace) else len(all_steps)
-        out.append((*all_steps[:before], *entry.failed_steps, (entry.actor, (1,))))
-    waiting: list[Prefix] = []
-    """Those in which a wait for an mbarrier goes on waiting: they come last, and so are run first. Perhaps it waits
-    forever.
-    """
-    for k, entry in enumerate(trace):
-        for j, (taken, of) in enumerate(entry.choices):
-            for other in range(taken + 1, of) if isinstance(of, int) else of:
-                ways = (*(c for c, _ in entry.choices[:j]), other)
-                into = waiting if other == CURRENT_PHASE and _awaits_phase(entry.op) else out
-                into.append((*all_steps[: begun[k]], (entry.actor, ways)))
-    place = {id(entry): k for k, entry in enumerate(trace)}
-    for earlier, ends, later in _one_per_pair(machine) if one_per_statements else machine.reversals:
-        machine.setup.check_deadline()
-        first = trace[earlier]
-        between = range(earlier + 1, min(later, len(trace)))
-        chosen = {k for e in ends if (k := place.get(id(e), -1)) in between}
-        free = {k for k in between if not _is_before(first, trace[k])}
-        needed = chosen | {k for k in free if any(e is not first and _is_before(trace[k], e) for e in ends)}
-        # Other steps that need not follow the first one may precede it: which of them do is part of the order.
-        for which in (needed,) if one_per_statements or needed == chosen | free else (needed, chosen | free):
-            tail = [steps[k] for k in sorted(which)]
-            if not chosen:
-                tail.append((ends[-1].actor, ()))
-            if first.guess is not None:  # the guess is why the two were not ordered
-                tail.append((first.actor, (first.guess,)))
-            elif any(e is first for e in ends):
-                tail.append(steps[earlier])
-            elif isinstance(ops.performed_operation(ends[-1].op), ops.MbarrierWait):
-                # A wait has no effect on other steps, so they are replayed unchanged.
-                tail += [(trace[k].actor, ()) for k in (earlier, *between) if k not in which]
-            out.append((*all_steps[: begun[earlier]], *tail))
-    return out + waiting
-
-
-def _awaits_phase(op: ops.Op) -> bool:
-    """Whether an operation waits until a phase of an mbarrier is over."""
-    return isinstance(op, ops.Await) and isinstance(ops.performed_operation(op), ops.MbarrierWait)
-
-
-def _find_blocked_by_guess(machine: Machine) -> list[tuple[int, TraceEntry]]:
-    """The steps at which agents wait forever because an unknown guard was assumed to hold; they might have continued. A
-    step that is executed in the end has this among its choices.
-    """
-    found = []
-    for agent in machine.agents:
-        held = machine.blocked_steps.get(agent.index) if agent.status == "blocked" else None
-        if held is None or held[1].op is not agent.code[agent.pc]:
-            continue
-        if held[1].guess is not None and held[1].choices[0] == (0, 2):
-            found.append(held)
-    return found
-
-
-def _one_per_pair(machine: Machine) -> list[Reversal]:
-    """The first reversal of each pair of statements."""
-    found: dict[object, Reversal] = {}
-    for reversal in machine.reversals:
-        first, ends = machine.trace[reversal[0]], reversal[1]
-        found.setdefault((first.op.span, ends[-1].op.span, any(e is first for e in ends)), reversal)
-    return list(found.values())
-
-
-def _is_before(a: TraceEntry, b: TraceEntry) -> bool:
-    """Whether step ``a`` precedes step ``b`` in time; an arrival does not follow what it waits for at its barrier."""
-    time = b.start_time or b.time
-    if a.signal >= 0:
-        return time[a.signal] > a.clock_bound
-    if a.agent == b.agent:
-        return a.step < b.step if b.signal < 0 else a.step <= b.step
-    return time[a.agent] >= a.step
-
-
-def answer(
-    program: Program,
-    model: Model,
-    *,
-    profile: str = "ptx",
-    unroll: int = 2,
-    timeout: float | None = None,
-    limit: int = MAX_EXECUTIONS,
-    thorough: bool = False,
-    brief: bool = False,
-    excused: Excused = None,
-    passes: Passes = ALL_PASSES,
-) -> Answer:
-    """Find the findings of a program, whatever its condition; never raises for a time-out or an unmodelled construct.
-
-    After the first error a little more is explored; with ``thorough`` everything, with ``brief`` nothing. ``excused``
-    errors do not count as the first one.
-    """
-    search = Search(program, model, profile, unroll, limit, thorough, brief, excused, passes)
-    cut = search.explore(timeout)
-    unknown = cut or search.not_followed_reason or (None if search.has_consistent_execution else NO_EXECUTION)
-    bound = search.bound_reason
-    if cut is None and search.setup is not None and bound is None and not search.answered_by_error:
-        more = (
-            search.reordering
-            or _explain_other_orders(search, search.setup)
-            or explain_delayed_waits(program, search.setup.sliced_registers)
-            or _explain_lost_updates(search)
-        )
-        bound = Reason(Cause.INTERLEAVINGS, more) if more is not None else _explain_stale_maps(search)
-    found = search.sorted_findings()
-    return Answer(
-        verdict=Verdict.PASS if unknown is None else Verdict.UNKNOWN,
-        complete=False,
-        undefined=any(map(makes_undefined, found)),
-        findings=found,
-        covered=unknown is None and bound is None and not search.branches and not search.answered_by_error,
-        assumptions=(*assumptions(program), *(() if search.stands_for_all else (INTERLEAVING_ASSUMPTION,))),
-        executions=search.executions,
-        engine="protocol",
-        reasons=tuple(r for r in (unknown or bound or (OTHER_BRANCHES if search.branches else None),) if r is not None),
-        branches=frozenset(search.branches),
-        ends=not search.no_execution_ends,
-        cut=search.fixes_cut,
-        all_executions=search.stands_for_all,
-    )
-
-
-def _explain_other_orders(search: Search, setup: Setup) -> str | None:
-    """Why there may be executions that no order of the steps shows; ``None`` also where one stands for them as well."""
-    if search.stands_for_all:
-        return None
-    found = find_non_interleaving(
-        search.program, setup.sliced_registers, setup.partition, setup.tape, search.ordered_words
-    )
-    if found is None or not setup.tracked_words or search.findings:
-        return found
-    with suppress(TimeOut):
-        search.stands_for_all, _ = determined_waits.find_least_execution(setup)
-        search.executions += 1
-    return None if search.stands_for_all else found
-
-
-OTHER_BRANCHES = Reason(Cause.BRANCHES, "one of several branches that depend on the order of threads")
-NO_EXECUTION = Reason(Cause.MODEL, "the protocol engine finds no execution that the model allows")
-
-
-def check(
-    program: Program,
-    model: Model,
-    *,
-    profile: str = "ptx",
-    unroll: int = 2,
-    timeout: float | None = None,
-    limit: int = MAX_EXECUTIONS,
-    thorough: bool = False,
-    passes: Passes = ALL_PASSES,
-) -> Answer:
-    """``answer`` with its verdict about findings."""
-    return add_verdict(
-        answer(
-            program, model, profile=profile, unroll=unroll, timeout=timeout, limit=limit, thorough=thorough,
-            passes=passes,
-        )
-    )  # fmt: skip
-
-
-def _explain_stale_maps(search: Search) -> Reason | None:
-    """Why a race on a tensor map leaves executions out: a copy may use either contents, and only the newer ones are
-    explored. The older ones may show nothing else.
-    """
-    raced = (a.proxy for f in search.findings.values() if f.kind == "race" for a in f.accesses)
-    if "tensormap" not in raced:
-        return None
-    because: Reasons = ()
-    if has_one_map_write(search.program):
-        other = Search(
-            search.program, search.model, search.profile, search.unroll, search.limit, thorough=True,
-            time_limit=search.time_limit, stale_maps=True, passes=search.passes,
-        )  # fmt: skip
-        late = search.time_limit.attempt(other.run)
-        more = late or other.not_followed_reason or other.bound_reason or other.reordering
-        if more is None and other.findings.keys() <= search.findings.keys():
-            return None
-        because = (late,) if late is not None else because
-    return Reason(
-        Cause.INTERLEAVINGS, "a copy may read a racing tensor map as it was before the write", because=because
-    )
-
-
-def _explain_lost_updates(search: Search) -> str | None:
-    """Why atomics that race with writes leave executions out: they are not atomic (8.10.3), and no interleaving shows
-    the updates that they lose.
-    """
-    pairs = [p for f in search.findings.values() if f.kind == "race" for p in permutations(f.accesses, 2)]
-    beside = {a.span for a, other in pairs if other.access == "write"}
-    atomics = {op.span for op in search.program.operations if isinstance(ops.performed_operation(op), ops.Atomic)}
-    return "atomics that race may lose updates" if beside & atomics - {None} else None

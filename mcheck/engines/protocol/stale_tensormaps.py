@@ -3,7 +3,7 @@
 An execution uses the map as written so far in the order of its steps, as if a fence were in between. Where the whole
 program reads a map once and writes it once, a copy can use at most two maps. Running every execution again with the
 maps as they were at the start then shows everything that the older map leads to
-(``mcheck.engines.protocol.exploration``).
+(``mcheck.engines.protocol.findings_answer``).
 """
 
 from __future__ import annotations

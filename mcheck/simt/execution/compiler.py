@@ -58,6 +58,8 @@ class Compiler:
     """Places where a run of steps begins: functions, labels, and what follows a branch."""
     mistakes: dict[int, InputError] = field(default_factory=dict)
     """Errors of statements that are not instructions, by place."""
+    not_followed: set[int] = field(default_factory=set)
+    """Places of statements whose steps report an error, or give up."""
     in_flight: frozenset[int] = field(init=False)
     """The rows of the registers that asynchronous instructions write."""
     path_condition: PathCondition = field(init=False)

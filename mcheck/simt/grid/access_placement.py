@@ -16,7 +16,7 @@ from mcheck.simt.grid.affine_forms import ALWAYS, NEVER, Conditions
 from mcheck.simt.grid.footprint import ANY, Footprint, Form
 from mcheck.simt.grid.space import Slopes, trim_slopes
 from mcheck.simt.grid.state import CoordinateState, Indices
-from mcheck.simt.instructions.memory_accesses import to_generic
+from mcheck.simt.instructions.access_operands import to_generic
 
 GLOBAL = GLOBAL_BASE + GAP
 """Parameters lie before it."""

@@ -34,7 +34,7 @@ from mcheck.simt.grid.recorded_accesses import Before
 from mcheck.simt.grid.state import Indices
 from mcheck.simt.grid.wait_order import AFTER, BEFORE, WaitOrder
 from mcheck.simt.grid.watched_execution import GridWatch
-from mcheck.simt.instructions.memory_accesses import fetch_lanes, to_generic
+from mcheck.simt.instructions.access_operands import fetch_lanes, to_generic
 from mcheck.simt.parametric.affine import Value
 
 FULL_WARP = 0xFFFFFFFF

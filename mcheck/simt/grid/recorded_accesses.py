@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mcheck.base.errors import InputError, Unsupported
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lowering import operation_template
@@ -16,12 +15,26 @@ from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.type_sizes import type_size
-from mcheck.isa.kinds import COPIES, REDUCTIONS, STORES, Kind
+from mcheck.isa.kinds import (
+    BARRIERS,
+    COLLECTIVES,
+    COPIES,
+    FENCES,
+    GRID_DEPENDENCIES,
+    JUMPS,
+    MBARRIERS,
+    PREFETCHES,
+    REDUCTIONS,
+    STORES,
+    TMEM,
+    WARPGROUP,
+    Kind,
+)
 from mcheck.isa.opcode import GENERIC
 from mcheck.semantics.tensor_map import bounding_box, element_size, is_im2col, step_bytes
 from mcheck.semantics.tensor_map_values import MAP_SIZE, decode
 from mcheck.simt.execution.cluster import Cluster
-from mcheck.simt.execution.compiler import Fetch
+from mcheck.simt.execution.compiler import STEP_MAKERS, Fetch
 from mcheck.simt.execution.lanes import WARP
 from mcheck.simt.grid.access_placement import AccessKind, AccessPlacement, group_by_slopes
 from mcheck.simt.grid.footprint import READ, REDUCE, UPDATE, WRITE, Form
@@ -33,6 +46,14 @@ Before = Callable[[Cluster, Indices], None]
 COPIED = 16
 LINE = 128
 """The bytes that ``discard`` destroys."""
+WITHOUT_GLOBAL_ACCESS = (
+    FENCES | GRID_DEPENDENCIES | PREFETCHES | MBARRIERS | WARPGROUP | BARRIERS | COLLECTIVES | JUMPS | TMEM
+) | {
+    Kind.MATRIX_LOAD, Kind.MATRIX_STORE, Kind.CANCEL_REQUEST,  # shared memory only
+    Kind.EVENT, Kind.BREAKPOINT, Kind.REGISTER_COUNT, Kind.SLEEP, Kind.CACHE_PRIORITY,
+    Kind.CALL,  # the instructions of the function are watched themselves
+}  # fmt: skip
+"""Kinds of instructions that access no global memory, or whose accesses the model does not have."""
 
 
 @dataclass(slots=True)
@@ -65,32 +86,34 @@ class AccessRecorder(AccessPlacement):
         return [row for row in rows if row in self.compiler.code.needed_rows]
 
     def watch_access(self, unit: Unit, statement: ptx.Statement) -> Before | None:
-        """The action before an instruction that may access global memory; ``None`` for others."""
-        try:
-            match statement.kind:
-                case Kind.LOAD:
-                    return self._load(unit, statement)
-                case Kind.STORE:
-                    return self._store(unit, statement)
-                case Kind.ATOMIC | Kind.REDUCTION:
-                    return self._atomic(unit, statement)
-                case kind if kind in COPIES:
-                    return self._copy(unit, statement)
-                case Kind.DISCARD:
-                    return self._plain(unit, statement, AccessKind(WRITE, LINE))
-                case Kind.FRAGMENT_LOAD | Kind.FRAGMENT_STORE:
-                    return self._matrix(unit, statement)
-                case Kind.MAP_UPDATE | Kind.MAP_PUBLICATION:
-                    return self._map(unit, statement)
-                case Kind.PROXY_FENCE if statement.address is not None:
-                    return self._plain(unit, statement, AccessKind(READ, 0, aligned=MAP_SIZE))
-                case Kind.MULTIMEM:
-                    return self._unknown_access(unit, statement)
-                case Kind.ASYNC_STORE | Kind.ASYNC_REDUCTION | Kind.FILL if statement.opcode.space != "shared":
-                    return self._unknown_access(unit, statement)
-        except (InputError, Unsupported, StopIteration, KeyError):
-            pass  # its step reports the error
-        return None
+        """The action before an instruction that may access global memory; ``None`` for others.
+
+        An instruction that is executed, and of a kind about which nothing is said here, may access any of it. Raises
+        for a statement of which no step can be made.
+        """
+        space = statement.opcode.space
+        match statement.kind:
+            case Kind.LOAD:
+                return self._load(unit, statement)
+            case Kind.STORE:
+                return self._store(unit, statement)
+            case Kind.ATOMIC | Kind.REDUCTION:
+                return self._atomic(unit, statement)
+            case kind if kind in COPIES:
+                return self._copy(unit, statement)
+            case Kind.DISCARD:
+                return self._plain(unit, statement, AccessKind(WRITE, LINE))
+            case Kind.FRAGMENT_LOAD | Kind.FRAGMENT_STORE:
+                return self._matrix(unit, statement)
+            case Kind.MAP_UPDATE | Kind.MAP_PUBLICATION:
+                return self._map(unit, statement)
+            case Kind.PROXY_FENCE if statement.address is not None:
+                return self._plain(unit, statement, AccessKind(READ, 0, aligned=MAP_SIZE))
+            case Kind.ASYNC_STORE | Kind.ASYNC_REDUCTION | Kind.FILL if space == "shared":
+                return None
+            case kind if kind in WITHOUT_GLOBAL_ACCESS or kind not in STEP_MAKERS:  # without a step, its lanes give up
+                return None
+        return self._unknown_access(unit, statement)
 
     # --- instructions ---------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mcheck.base.errors import Unsupported
+from mcheck.base.errors import InputError, Unsupported
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit, possible_callees
 from mcheck.frontend.ptx.instruction_forms import find_fault
@@ -82,7 +82,7 @@ class GridWatch(AccessRecorder):
         out = list(steps)
         for at, statement, unit in statements(compiler):
             self.footprint.may_signal |= may_signal(statement)
-            before = None if find_fault(statement) is not None else self._before(unit, statement)
+            before = None if find_fault(statement) is not None else self._before(unit, statement, at)
             guard = self._guard(unit, statement)
             if before is not None or guard is not None:
                 out[at] = self._watched(unit, statement, before, guard, steps[at])
@@ -151,7 +151,7 @@ class GridWatch(AccessRecorder):
             if both.any():
                 self.when.setdefault(row, np.zeros(self.compiler.lanes.count, np.int32))[lanes] = both
 
-    def _before(self, unit: Unit, statement: ptx.Statement) -> BeforeStep | None:
+    def _before(self, unit: Unit, statement: ptx.Statement, at: int) -> BeforeStep | None:
         kind = statement.kind
         used = {unit.frame + r.index for r in (*statement.uses, *statement.defs)}
         told = not COORDINATES.isdisjoint(special_registers(statement))
@@ -160,7 +160,12 @@ class GridWatch(AccessRecorder):
             return None
         if statement.only_computes:
             return self._computation(unit, statement) if concerned else None
-        touching = self.watch_access(unit, statement)
+        try:
+            touching = self.watch_access(unit, statement)
+        except (InputError, Unsupported, StopIteration, KeyError, ValueError):
+            if at not in self.compiler.not_followed:
+                raise
+            touching = None
         if touching is not None:
             return touching
         if not concerned:

@@ -23,15 +23,9 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.polling_loops import is_spin_loop
+from mcheck.simt.instructions.access_operands import Indices, fetch_lanes, to_generic
 from mcheck.simt.instructions.matrix_descriptors import described_matrices
-from mcheck.simt.instructions.memory_accesses import (
-    Indices,
-    Operands,
-    fetch_lanes,
-    make_recorder,
-    recording_step,
-    to_generic,
-)
+from mcheck.simt.instructions.recording import Operands, make_recorder, recording_step
 
 # --- mbarriers ------------------------------------------------------------------------------------------------
 

@@ -24,14 +24,14 @@ from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.forced_values import Observation
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
 from mcheck.simt.execution.polling_loops import AwaitedValue
-from mcheck.simt.instructions.memory_accesses import (
+from mcheck.simt.instructions.access_operands import (
     Indices,
     fetch_expression,
     fetch_lanes,
-    find_waits,
     to_generic,
     visible_accesses,
 )
+from mcheck.simt.instructions.memory_accesses import find_waits
 
 OBSERVED = Reg("taken")
 """The value returned by a compare-and-swap that is repeated until it succeeds."""

@@ -18,7 +18,7 @@ from mcheck.isa.kinds import BARRIERS, CLUSTER_BARRIERS, COLLECTIVES, Kind
 from mcheck.simt.execution.cluster import AT_BARRIER, AT_CLUSTER_BARRIER, Cluster, Step
 from mcheck.simt.execution.compiler import SURE, Compiler, Fetch, compiles
 from mcheck.simt.execution.lanes import WARP, Mask, Quality, leader_lanes
-from mcheck.simt.instructions.memory_accesses import make_recorder
+from mcheck.simt.instructions.recording import make_recorder
 
 FULL = 0xFFFFFFFF
 

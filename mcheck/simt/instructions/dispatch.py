@@ -25,6 +25,7 @@ from mcheck.simt.instructions import (
     control_flow,
     launch_control,
     memory_accesses,
+    recording,
     tensor_core,
     tensor_maps,
     wmma,
@@ -33,6 +34,7 @@ from mcheck.simt.instructions.computation import computation_step
 
 REGISTERING_MODULES = (
     memory_accesses,
+    recording,
     async_operations,
     atomics,
     calls,
@@ -95,11 +97,12 @@ def compile_statement(k: Compiler, unit: Unit, statement: ptx.Statement, at: int
     try:
         if maker is None:
             operation_template(unit.function, statement)  # raises if it is not an instruction at all
-            return unsupported_step(statement, f"'{statement.text}' is not followed")
+            raise Unsupported(f"'{statement.text}' is not followed")
         made = maker(k, unit, statement, at)
     except InputError as error:
         return _illegal_step(k, unit, statement, at, error)
     except Unsupported as error:
+        k.not_followed.add(at)
         return unsupported_step(statement, error.message)
     if statement.kind in OWN_GUARD:
         return made
@@ -110,6 +113,7 @@ def _illegal_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, er
     """The step of a statement that is not an instruction: an error where it is executed, reported with other reachable
     ones. In a module of a later PTX version than the tables, it may be a newer instruction, so it is not followed.
     """
+    k.not_followed.add(at)
     if k.module.ptx > TABLES_VERSION:
         known, written = ".".join(map(str, TABLES_VERSION)), k.module.version
         return unsupported_step(statement, f"{error.message} (up to PTX {known}; the module is of {written})")

@@ -17,7 +17,7 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.launch_answers import MAX_WON, following_clusters
-from mcheck.simt.instructions.memory_accesses import fetch_lanes, to_generic
+from mcheck.simt.instructions.access_operands import fetch_lanes, to_generic
 
 SIZE = 16
 """Bytes of a response."""

@@ -6,100 +6,32 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mcheck.base.errors import Unsupported
 from mcheck.frontend.ptx import lane_arithmetic, taint
 from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word, truncate
 from mcheck.frontend.ptx.lowering import operation_template
-from mcheck.frontend.ptx.memory_layout import GAP, LOCAL_BASE, PARAM_BASE
+from mcheck.frontend.ptx.memory_layout import PARAM_BASE
 from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir import ops
-from mcheck.ir.expr import Binary, Const, Expr, Name, Reg, Special, Unary
-from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
+from mcheck.ir.expr import Const, Expr, Reg
 from mcheck.ir.type_sizes import type_size
-from mcheck.isa.kinds import FENCES, GRID_DEPENDENCIES, Kind
+from mcheck.isa.kinds import Kind
 from mcheck.isa.opcode import READONLY, read_opcode
-from mcheck.semantics.tensor_map_values import decode
-from mcheck.simt.execution.cluster import Cluster, MissingParameter, Step
+from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, compiles, no_effect
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
 from mcheck.simt.execution.polling_loops import AwaitedValue, find_awaited, find_sign_tests, find_tests
-from mcheck.simt.execution.recorded_operations import decisive_operands, fill_operands
 from mcheck.simt.execution.value_numbering import hash_number, number_warp
-from mcheck.simt.traces.dependent_grids import record_early_accesses
-
-Indices = NDArray[np.int64]
-
-ROW = 16
-"""The bytes of a row of a matrix that ``ldmatrix`` and ``stmatrix`` move (9.7.14.5.15)."""
-
-
-def to_generic(address: Word) -> Word:
-    """Convert shared addresses to generic ones by adding their base."""
-    return np.where(address < GLOBAL_BASE, address + np.uint64(SHARED_BASE), address)
-
-
-def fetch_lanes(fetch: Fetch, mask: Mask, lanes: Indices) -> tuple[Word, Quality]:
-    """The values of an operand in some lanes."""
-    value, known = fetch()
-    return np.broadcast_to(value, mask.shape)[lanes], np.broadcast_to(known, mask.shape)[lanes]
-
-
-def visible_accesses(
-    c: Cluster, statement: ptx.Statement, address: Word, known: Quality, lanes: Indices
-) -> tuple[Word, Indices]:
-    """The accesses that other lanes can observe: those of shared and global memory whose address is known."""
-    found = int(np.bitwise_or.reduce(known)) if len(known) else 0
-    keep = (address < LOCAL_BASE) & ~((address >= PARAM_BASE) & (address < PARAM_BASE + GAP))
-    if found:
-        missing = ((known & taint.MISSING) != 0) & (
-            ((known & taint.UNKNOWN) != 0) | (address < GLOBAL_BASE) | (address >= SHARED_BASE)
-        )
-        if missing.any() and statement.opcode.space == "shared":
-            raise MissingParameter(
-                f"the address of '{statement.text}' depends on a parameter that the launch does not give",
-                statement.span, hint=c.explain_missing(statement),
-            )  # fmt: skip
-        unknown = (known & taint.UNKNOWN) != 0
-        if unknown.any():
-            c.recorded.note_gap("the address depends on data and was not followed", statement.span)
-            keep &= ~unknown
-        if found & (taint.ORDER | taint.CONVERGED):
-            c.recorded.note_order_dependence("an address depends on other threads", statement.span)
-            c.counters.decides_address = c.counters.decides_address or bool(found & taint.COUNTED)
-    return address[keep], lanes[keep]
-
-
-def fetch_expression(expr: Expr, k: Compiler, unit: Unit) -> Fetch:
-    """A function that reads an expression of the instruction table."""
-    match expr:
-        case Const(value):
-            return k.fetch(unit, ptx.Immediate(value))
-        case Reg(name):
-            return k.fetch(unit, next(r for r in unit.function.registers if r.name == name))
-        case Name(name):
-            return k.fetch(unit, ptx.Symbol(name))
-        case Special(name):
-            return k.fetch(unit, ptx.Special(name))
-        case Unary("!", inner):
-            found = fetch_expression(inner, k, unit)
-            return lambda: (np.uint64(1) - found()[0], found()[1])
-        case Unary("-", Const(value)):
-            return k.fetch(unit, ptx.Immediate(-value))
-        case Binary("+", left, Const(value)):
-            base, more = fetch_expression(left, k, unit), np.uint64(value & (1 << 64) - 1)
-            size = 32 if isinstance(left, Reg) and _is_narrow(unit, left.name) else 64
-            return lambda: (lane_arithmetic.truncate(base()[0] + more, size), base()[1])
-    raise Unsupported("an operand of this kind is not followed")
-
-
-def _is_narrow(unit: Unit, name: str) -> bool:
-    found = next(r for r in unit.function.registers if r.name == name)
-    return found.type.endswith("32")
-
+from mcheck.simt.instructions.access_operands import (
+    Indices,
+    fetch_lanes,
+    first_of_each,
+    quote_statement,
+    to_generic,
+    visible_accesses,
+)
 
 # --- ld and st -----------------------------------------------------------------------------------------------
 
@@ -334,29 +266,20 @@ def distinct_stores(
     if given:
         open_ = np.bitwise_or.reduce([q for _, q in given]) & ~np.uint8(taint.UNKNOWN)
         own = np.where(open_ != 0, lanes + 1, 0).astype(np.uint64)
-        one = _first_of_each([address, cluster, own, *(v for v, _ in given)])
+        one = first_of_each([address, cluster, own, *(v for v, _ in given)])
         if len(one) < len(lanes):
-            said = f"lanes that store one value to one place count as one store: {_quote(statement)}"
+            said = f"lanes that store one value to one place count as one store: {quote_statement(statement)}"
             c.recorded.assumptions[said] = None
     key = [address, (lanes // WARP).astype(np.uint64)]
     for value, q in given:
         key += [np.where(q == 0, value, np.uint64(0)), (q == 0).astype(np.uint64)]
-    left = one[_first_of_each([word[one] for word in key])]
+    left = one[first_of_each([word[one] for word in key])]
     if len(left) < len(one):
-        said = f"if lanes of a warp store to one place at once, one of the stores takes effect: {_quote(statement)}"
+        quoted = quote_statement(statement)
+        said = f"if lanes of a warp store to one place at once, one of the stores takes effect: {quoted}"
         c.recorded.assumptions[said] = None
     c.recorded.has_conflicting_stores |= len(np.unique(address[left])) < len(left)
     return left
-
-
-def _first_of_each(key: list[Word]) -> Indices:
-    """The first index of each distinct row of a table, given by columns."""
-    found: Indices = np.unique(np.stack(key), axis=1, return_index=True)[1]
-    return np.sort(found)
-
-
-def _quote(statement: ptx.Statement) -> str:
-    return f"'{statement.text}' (line {statement.span.line})"
 
 
 # --- matrices -----------------------------------------------------------------------------------------------
@@ -444,173 +367,3 @@ def _loaded_names(k: Compiler, unit: Unit, statement: ptx.Statement) -> Callable
             known[row][mask] = np.where(lost, taint.UNKNOWN_NAMELESS, taint.UNKNOWN)[mask]
 
     return run
-
-
-# --- whatever the table has an operation for ------------------------------------------------------------------
-
-
-def recording_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, *, spread: bool = False) -> Step:
-    """The step of an instruction without a needed result: record its operation with the values of its operands."""
-    op = operation_template(unit.function, statement)
-    record = make_recorder(k, unit, statement, at, op, spread=spread)
-
-    def run(c: Cluster, mask: Mask) -> Mask:
-        record(c, mask, {})
-        return mask
-
-    return run
-
-
-Operands = dict[str, list[Word]]
-"""The values of the operands that matter, by field; empty if nothing was recorded."""
-
-
-def make_recorder(
-    k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: ops.Op, *, spread: bool = False, once: bool = False
-) -> Callable[[Cluster, Mask, dict[str, object]], tuple[Indices, Operands]]:
-    """A function that records an operation of some lanes, with other fields set, and returns the lanes and their
-    operands.
-
-    ``once``: lanes of a warp with equal operands do it once. It is a copy from shared memory, where several have the
-    effect of one: CUTLASS lets a whole warp issue its tensor stores.
-    """
-    leaves = decisive_operands(op)
-    names = [name for name, _ in leaves]
-    fetches = [fetch_expression(expr, k, unit) for _, expr in leaves]
-    op = without_values(op)
-
-    def record(c: Cluster, mask: Mask, more: dict[str, object]) -> tuple[Indices, Operands]:
-        c.check_assumed_failures(mask)
-        c.note_effect(mask)
-        lanes = np.flatnonzero(mask)
-        found: Operands = {}
-        flat: list[Word] = []
-        unplaced = False
-        for name, fetch in zip(names, fetches, strict=True):
-            value, sure = fetch_lanes(fetch, mask, lanes)
-            doubt = int(np.bitwise_or.reduce(sure))
-            if doubt & taint.UNKNOWN:
-                if doubt & taint.MISSING:
-                    raise MissingParameter(
-                        f"'{statement.text}' depends on a parameter that the launch does not give",
-                        statement.span, hint=c.explain_missing(statement),
-                    )  # fmt: skip
-                if name == "coords":
-                    unplaced = True
-                elif _is_global_operand(op, name):
-                    c.recorded.note_gap(
-                        "the address in global memory depends on data and was not followed", statement.span
-                    )
-                    value = np.where(sure & taint.UNKNOWN, c.unknown_addresses(name, len(value)), value)
-                elif isinstance(op, ops.CpAsync) and name in _NOTHING_READ:  # what is not read is zero: all is written
-                    c.recorded.note_gap(
-                        "the size of the copy depends on data: its reads were not followed", statement.span
-                    )
-                    value = np.full_like(value, _NOTHING_READ[name])
-                else:
-                    c.give_up(mask, f"the {name.replace('_', ' ')} depends on data")
-                    return lanes, {}
-            elif doubt & (taint.ORDER | taint.CONVERGED):
-                what = f"the {name.replace('_', ' ')} depends on the order of threads"
-                c.recorded.note_order_dependence(what, c.span)
-            if name in ADDRESSES:
-                value = to_generic(value)
-            found.setdefault(name, []).append(value)
-            flat.append(value)
-        if unplaced:  # the image in shared memory is that of the tile at the origin
-            c.recorded.note_gap(
-                "the coordinates depend on data: accesses of the tensor were not followed", statement.span
-            )
-            more = {**more, "unplaced": True}
-            flat = [np.zeros_like(v) if name == "coords" else v for name, v in zip(names, flat, strict=True)]
-            found["coords"] = [np.zeros_like(v) for v in found["coords"]]
-        if once and len(lanes) > 1:
-            first = _first_of_each([(lanes // WARP).astype(np.uint64), *flat])
-            if len(first) < len(lanes):
-                said = f"lanes of a warp that issue one copy count as one copy: {_quote(statement)}"
-                c.recorded.assumptions[said] = None
-                lanes, flat = lanes[first], [value[first] for value in flat]
-                found = {name: [value[first] for value in given] for name, given in found.items()}
-        if isinstance(op, ops.TensorCopy) and not _has_tensor_map(c, statement, mask, found["tensor_map"][0]):
-            return lanes, {}
-        c.recorded.record((at, *more.values()), flat, lanes, lambda v: fill_operands(op, v, **more), spread=spread)
-        return lanes, found
-
-    return record
-
-
-def _has_tensor_map(c: Cluster, statement: ptx.Statement, mask: Mask, places: Word) -> bool:
-    """Whether a tensor copy can be followed as far as its map is concerned: a map that is a parameter must be given by
-    the launch.
-    """
-    for place in np.unique(places).tolist():
-        if not PARAM_BASE <= place < PARAM_BASE + GAP:
-            continue
-        contents = c.store.read_map(place)
-        if contents is None:
-            text = f"'{statement.text}' needs a tensor map that the launch does not give"
-            raise MissingParameter(text, statement.span, hint=c.explain_missing(statement))
-        if decode(contents) is None:
-            c.give_up(mask, "the launch gives the tensor map of the copy as bytes, not by its fields")
-            return False
-    return True
-
-
-_NOTHING_READ = {"src_size": 0, "ignore_src": 1}
-"""The operands of ``cp.async`` with which it reads nothing."""
-
-
-def _is_global_operand(op: ops.Op, name: str) -> bool:
-    """Whether an operand of a copy without a tensor map is an address in global memory."""
-    match op:
-        case ops.CpAsync():
-            return name == "src"
-        case ops.BulkCopy():
-            return (op.src_space if name == "src" else op.dst_space if name == "dst" else "") == "global"
-    return False
-
-
-ADDRESSES = frozenset(("address", "dst", "src", "mbar", "shared"))
-"""Operands that may be addresses in a shared window."""
-
-
-def without_values(op: ops.Op) -> ops.Op:
-    """The operation with unspecified stored or returned values."""
-    match op:
-        case ops.AsyncStore():
-            return replace(op, srcs=tuple(Reg("data") for _ in op.srcs))
-    return op
-
-
-@compiles(*FENCES, Kind.FILL, Kind.MULTIMEM)
-def fence_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """The step of fences and other instructions without special handling."""
-    return recording_step(k, unit, statement, at)
-
-
-OTHER_GRIDS = "only one grid is executed: the results of the preceding grid (griddepcontrol) are assumed to be there"
-
-
-@compiles(*GRID_DEPENDENCIES)
-def other_grids_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
-    """The step of ``griddepcontrol``, which waits for or releases another grid, which is not followed."""
-    waits = statement.kind is Kind.GRID_WAIT
-
-    def step(c: Cluster, mask: Mask) -> Mask:
-        c.recorded.assumptions[OTHER_GRIDS] = None
-        if waits:
-            record_early_accesses(c, mask, statement)
-        return mask
-
-    return step
-
-
-NO_EFFECT = frozenset((
-    Kind.SLEEP, Kind.REGISTER_COUNT, Kind.PREFETCH, Kind.EVENT, Kind.BREAKPOINT, Kind.CACHE_PRIORITY, Kind.DISCARD,
-))  # fmt: skip
-
-
-@compiles(*NO_EFFECT)
-def no_effect_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
-    """The step of an instruction without effect on memory or control."""
-    return no_effect

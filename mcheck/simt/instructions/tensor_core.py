@@ -25,8 +25,8 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, compiles
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.tensor_memory import COLUMN, Range, Rectangle
+from mcheck.simt.instructions.access_operands import Indices, fetch_lanes, to_generic
 from mcheck.simt.instructions.instruction_descriptors import Shape, copy_footprint, product_footprint
-from mcheck.simt.instructions.memory_accesses import Indices, fetch_lanes, to_generic
 
 SECTION = "9.7.16"
 

@@ -21,7 +21,8 @@ from mcheck.semantics.undefined import Misuse
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import WARP, Mask, leader_lanes
-from mcheck.simt.instructions.memory_accesses import fetch_lanes, make_recorder, to_generic
+from mcheck.simt.instructions.access_operands import fetch_lanes, to_generic
+from mcheck.simt.instructions.recording import make_recorder
 
 WORD = 8
 

@@ -20,7 +20,7 @@ from mcheck.isa.opcode import GENERIC, Opcode
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import WARP, Mask
-from mcheck.simt.instructions.memory_accesses import fetch_lanes, to_generic, visible_accesses
+from mcheck.simt.instructions.access_operands import fetch_lanes, to_generic, visible_accesses
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 _SMALL = {"s4": 4, "u4": 4, "b1": 1}

@@ -9,7 +9,7 @@ from mcheck.frontend.ptx.launch_reader import from_object
 from mcheck.frontend.ptx.launch_sequence_reader import build_launches
 from mcheck.frontend.ptx.module_copies import owner_of, with_copy, written_name
 from mcheck.frontend.ptx.reader import parse_module
-from tests.checking.modules.test_modules_launches import HEAD, READ, WRITE, checked, kernel, launch
+from tests.checking.modules.stream_kernels import HEAD, READ, WRITE, checked, kernel, launch
 
 ONE = {"grid": 1, "programmatic": False}
 ZERO = {"init": {"hex": "00000000"}}

@@ -1,8 +1,7 @@
-"""Several launches: their order in a stream, what programmatic dependent launch lets overlap, the joined answer."""
+"""Several launches: their order in a stream, and what programmatic dependent launch lets overlap."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,70 +11,21 @@ import pytest
 from mcheck.checking.check.modules import check_text
 from mcheck.checking.modules.launch_order import Conflict, StreamOrder
 from mcheck.checking.run.case import Options, Settings
-from mcheck.checking.run.result import Result
 from mcheck.frontend.ptx.launch_reader import from_object
-from mcheck.ptx import check
-from mcheck.tools.cli.main import main
-
-HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
-WAIT, TRIGGER, FENCE = "griddepcontrol.wait;", "griddepcontrol.launch_dependents;", "fence.acq_rel.gpu;"
-READ, WRITE = "ld.global.u32 %r4, [%rd3];", "st.global.u32 [%rd3], %r3;"
-BARRIER = "bar.sync 0;"
-
-
-def kernel(name: str, *lines: str, width: int = 32, regs: str = "") -> str:
-    """A kernel of which each thread has a word of ``x`` (at ``%rd3``) and one of ``y`` (at ``%rd5``); ``%r1`` is its
-    index in the CTA.
-    """
-    code = "\n".join(f"  {line}" for line in lines)
-    return f"""
-.visible .entry {name}(.param .u64 x, .param .u64 y)
-.reqntid {width}, 1, 1
-{{
-  .reg .b32 %r<8>;
-  .reg .b64 %rd<8>;
-  .reg .pred %p<4>;
-  {regs}
-  ld.param.u64 %rd1, [x];
-  ld.param.u64 %rd4, [y];
-  mov.u32 %r1, %tid.x;
-  mov.u32 %r2, %ctaid.x;
-  mad.lo.u32 %r3, %r2, {width}, %r1;
-  mul.wide.u32 %rd2, %r3, 4;
-  add.u64 %rd3, %rd1, %rd2;
-  add.u64 %rd5, %rd4, %rd2;
-{code}
-  ret;
-}}
-"""
-
-
-def launch(entry: str, x: Any = None, y: Any = None, *, programmatic: bool = True, **more: Any) -> dict[str, Any]:
-    """A launch of four CTAs whose parameters point to the buffers of those names, or of their own."""
-    given = {name: {"buffer": 4096 if on is None else on} for name, on in (("x", x), ("y", y))}
-    return {"entry": entry, "grid": 4, "params": given, "programmatic": programmatic, **more}
-
-
-def checked(module: str, *launches: dict[str, Any], target: str = "sm_90a", **buffers: Any) -> Result:
-    declared = {name: {"bytes": 4096, **buffers.get(name, {})} for name in ("a", "b", "c")}
-    given = from_object({"launches": list(launches), "buffers": declared})
-    return check_text(HEAD.replace("sm_90a", target) + module, "<ptx>", given, Settings(timeout=60), Options())
-
-
-def verdict_of(result: Result) -> str:
-    """The verdict, whose findings are races between launches and nothing else."""
-    races(result)
-    return result.verdict
-
-
-def races(result: Result) -> list[tuple[str, ...]]:
-    """The instructions of each race between launches, the later one first."""
-    assert all(f.code == "RACE012" for f in result.findings), result.findings
-    return [tuple(a.instruction + ";" for a in f.accesses) for f in result.findings]
-
-
-MAKE = kernel("make", TRIGGER, WRITE)
-
+from tests.checking.modules.stream_kernels import (
+    BARRIER,
+    FENCE,
+    MAKE,
+    READ,
+    TRIGGER,
+    WAIT,
+    WRITE,
+    checked,
+    kernel,
+    launch,
+    races,
+    verdict_of,
+)
 
 # --- two launches ---------------------------------------------------------------------------------------------
 
@@ -509,131 +459,3 @@ def test_a_kernel_of_nvcc(text: str, raced: set[str]) -> None:
     said = [f.message.removeprefix("launch 2 (dependent) ") for f in found.findings if f.code == "RACE012"]
     assert {" ".join(m.split()[:4]) for m in said if not m.startswith("launch 3")} == raced
     assert found.verdict == ("finding" if raced else "proved")
-
-
-# --- the joined answer ----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a module and its launches, which is the working directory."""
-    (tmp_path / "k.ptx").write_text(HEAD + MAKE + kernel("use", READ, WAIT))
-    launches = [launch("make", "a", programmatic=False), launch("use", "a")]
-    (tmp_path / "k.json").write_text(json.dumps({"launches": launches, "buffers": {"a": {"bytes": 512}}}))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.mark.usefixtures("folder")
-def test_the_command_and_its_report(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "k.ptx", "--format", "json"]) == 1
-    (found,) = json.loads(capsys.readouterr().out)["results"]
-    assert (found["name"], found["verdict"], found["executions"]) == ("make, use", "finding", 2)
-    assert found["covers"] == {"clusters": 8, "of": 8, "together": 1}
-    grid = {"clusters": 4, "of": 4, "together": 1}
-    assert found["launches"] == [
-        {"entry": "make", "gpu": 0, "verdict": "proved", "covers": grid},
-        {"entry": "use", "gpu": 0, "verdict": "proved", "covers": grid},
-    ]
-    (finding,) = found["findings"]
-    text = (HEAD + MAKE + kernel("use", READ, WAIT)).splitlines()
-    assert [text[a["line"] - 1].strip() for a in finding["accesses"]] == [READ, WRITE]
-
-
-@pytest.mark.usefixtures("folder")
-def test_what_wants_one_launch(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "k.ptx", "--launch", "k.json", "--grid", "4"]) == 2
-    assert "--grid would be of one launch, and the file has 2" in capsys.readouterr().err
-    assert main(["check", "k.ptx", "--emit-sketch", "k.litmus"]) == 2
-    assert "the file has 2 launches, one can be taken here" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("folder")
-def test_kept_answers_have_all_parts(capsys: pytest.CaptureFixture[str]) -> None:
-    said = []
-    for _ in range(2):
-        main(["check", "k.ptx", "--format", "json", "--cache", "kept"])
-        said.append({**json.loads(capsys.readouterr().out)["results"][0], "seconds": 0})
-    assert said[0] == said[1]
-
-
-def test_from_python(folder: Path) -> None:
-    given = json.loads((folder / "k.json").read_text())
-    assert [f.code for f in check(folder / "k.ptx", given).findings] == ["RACE012"]
-
-
-def test_the_parts_of_the_joined_answer() -> None:
-    module = MAKE + kernel("use", WAIT, READ)
-    found = checked(module, launch("make", "a", programmatic=False), launch("use", "a", "b", gpu=0))
-    assert found.name == "make, use"
-    assert found.assumptions[0].startswith("launch 1: entry make, grid 4, 1, 1")
-    assert found.assumptions[1].endswith("programmatic")
-    assert len(found.assumptions) == len(set(found.assumptions))
-
-
-def test_launches_that_are_alike_are_listed_once() -> None:
-    found = checked(MAKE, *[launch("make", "a", programmatic=False)] * 12)
-    (said,) = [text for text in found.assumptions if "entry make" in text]
-    assert said.startswith("launches 1, 2, 3, 4, 5, 6, 7, 8 and 4 more: entry make, grid 4, 1, 1")
-
-
-def test_a_finding_names_its_launch() -> None:
-    racy = kernel("racy", "st.global.u32 [%rd1], %r1;", width=64)
-    found = checked(
-        MAKE + racy, launch("make", "a", programmatic=False), *[launch("racy", "b", programmatic=False)] * 2
-    )
-    assert found.verdict == "finding"
-    assert found.findings[0].message.startswith("launches 2, 3 (racy): ")
-
-
-def test_grids_of_several_classes_are_compared_whole() -> None:
-    """The last CTA alone writes what the next launch reads early."""
-    last = kernel(
-        "make", TRIGGER, "setp.ne.u32 %p1, %r2, 3;", "@%p1 bra END;", "st.global.u32 [%rd3+512], %r3;", "END:"
-    )
-    found = checked(
-        last + kernel("use", "ld.global.u32 %r4, [%rd3+512];", WAIT), launch("make", "a"), launch("use", "a")
-    )
-    assert "RACE012" in {f.code for f in found.findings}
-    assert "CTA (3, 0, 0)" in next(f for f in found.findings if f.code == "RACE012").accesses[1].thread
-
-
-def test_a_launch_with_any_number_is_not_compared() -> None:
-    loop = kernel("make", TRIGGER, "ld.param.u64 %rd6, [y];", "LOOP:", WRITE, "sub.u64 %rd6, %rd6, 1;",
-                  "setp.gt.s64 %p1, %rd6, 0;", "@%p1 bra LOOP;")  # fmt: skip
-    first = {**launch("make", "a", programmatic=False), "params": {"x": {"buffer": "a"}, "y": "any"}}
-    found = checked(loop + kernel("use", READ, WAIT), first, launch("use", "a"))
-    assert found.verdict in ("bounded", "unknown")
-    assert "not all that launch 1 (make) accesses was compared with other launches: y may be any number" in str(
-        found.reason
-    )
-
-
-def test_launches_that_are_not_reached_in_time() -> None:
-    launches = [launch("make", "a", programmatic=False), launch("use", "a")]
-    given = from_object({"launches": launches, "buffers": {"a": {"bytes": 4096}}})
-    found = check_text(HEAD + MAKE + kernel("use", WAIT, READ), "<ptx>", given, Settings(timeout=1e-6), Options())
-    assert (found.verdict, found.findings, found.cut) == ("unknown", (), True)
-    assert found.covers is not None
-    assert (len(found.launches), found.covers.clusters, found.covers.total) == (1, 1, 8)
-
-
-FIRST = kernel("first", "st.global.u32 [%rd3], 1;")
-SECOND = kernel(
-    "second",
-    "ld.global.u32 %r4, [%rd3];",
-    "setp.eq.u32 %p1, %r4, 77;",
-    "@%p1 ld.global.u32 %r5, [%rd3+1048576];",
-)
-
-
-def test_contents_that_an_earlier_launch_leaves_are_not_any_contents() -> None:
-    launches = [launch("first", "a", programmatic=False), launch("second", "a", programmatic=False)]
-    found = checked(HEAD + FIRST + SECOND, *launches)
-    assert (found.verdict, found.findings) == ("unknown", ())
-    assert "what earlier launches leave in memory decides whether this is UB103" in str(found.reason)
-    alone = checked(HEAD + FIRST + SECOND, launches[1])
-    assert [f.code for f in alone.findings] == ["UB103"], "any contents"
-    always = SECOND.replace("@%p1 ", "")
-    found = checked(HEAD + FIRST + always, *launches)
-    assert [f.code for f in found.findings] == ["UB103"], "whatever is in memory"

@@ -23,7 +23,7 @@ from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.every_number import CheckedNumbers, Unproved, attempt_proof
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.checking.run.case import Case, Options, Settings
-from mcheck.engines.protocol import exploration
+from mcheck.engines.protocol import exploration, findings_answer
 from mcheck.engines.z3.engine import Z3Run
 from mcheck.findings.finding import Finding
 from mcheck.frontend.litmus import parse
@@ -153,13 +153,13 @@ def test_a_fix_that_the_time_left_no_room_for_cuts_the_answer(monkeypatch: pytes
     guarded = Path(__file__).parents[3] / "litmus/classic/MP+rlx+rlx+guarded.litmus"
     program, asked = parse(guarded.read_text(encoding="utf-8"), str(guarded)), Question(about=Completeness.FINDINGS)
     whole = ask(program, MODEL, asked, "z3")
-    explored = exploration.answer
+    explored = findings_answer.answer
 
     def late(*args: object, **named: object) -> Answer:
         given = explored(*args, **named)  # type: ignore[arg-type]
         return replace(given, verdict=Verdict.UNKNOWN, findings=(), reasons=(LATE,))
 
-    monkeypatch.setattr(exploration, "answer", late)
+    monkeypatch.setattr(findings_answer, "answer", late)
     cut = ask(program, MODEL, replace(asked, timeout=30.0), "z3")
     assert (whole.cut, cut.cut) == (False, True)
     assert whole.findings[0].missing != cut.findings[0].missing
@@ -260,7 +260,7 @@ def test_older_maps_that_there_was_no_time_for(monkeypatch: pytest.MonkeyPatch) 
         run(search)
 
     monkeypatch.setattr(exploration.Search, "run", late)
-    given = exploration.check(maps(), MODEL, timeout=60, thorough=True)
+    given = findings_answer.check(maps(), MODEL, timeout=60, thorough=True)
     assert given.cut
     assert "may read a racing tensor map as it was before the write (no answer within 60 s)" in (given.reason or "")
 

@@ -144,7 +144,8 @@ def test_a_second_attempt_is_for_those_that_ran_out_of_time(asked: Callable[...,
 
 
 def test_engines_that_differ_are_an_error() -> None:
-    clean, racy = Answer(verdict="proved", engine="z3"), Answer(verdict="finding", findings=(RACE,), engine="protocol")
+    clean = Answer(verdict="proved", covered=True, engine="z3")
+    racy = Answer(verdict="finding", covered=True, findings=(RACE,), engine="protocol")
     with pytest.raises(InternalError, match="protocol finds race, z3 finds nothing"):
         agreement.agree_on_findings([racy, clean])
     partly = replace(clean, covered=False, reasons=(timeout_reason(4),))
@@ -158,13 +159,13 @@ def test_engines_that_differ_are_an_error() -> None:
 @pytest.mark.parametrize(
     ("given", "verdict"),
     [
-        (Answer(verdict="pass"), "proved"),
-        (Answer(verdict="pass", findings=(NOTE,)), "proved"),
+        (Answer(verdict="pass", covered=True), "proved"),
+        (Answer(verdict="pass", covered=True, findings=(NOTE,)), "proved"),
         (Answer(verdict="pass", findings=(RACE,)), "finding"),
         (Answer(verdict="unknown", covered=False, findings=(RACE,), reasons=(timeout_reason(4),)), "finding"),
         (Answer(verdict="unknown", covered=False, reasons=(timeout_reason(4),)), "unknown"),
         (Answer(verdict="pass", covered=False, reasons=(Reason(Cause.BOUND, "2 rounds"),)), "bounded"),
-        (Answer(verdict="pass", covered=False), "unknown"),
+        (Answer(verdict="pass"), "unknown"),
     ],
 )
 def test_proved_needs_all_executions(given: Answer, verdict: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from mcheck.cat import load_model
 from mcheck.engines.explicit.engine import answer as explicit
-from mcheck.engines.protocol.exploration import check as protocol
+from mcheck.engines.protocol.findings_answer import check as protocol
 from mcheck.engines.z3.engine import answer as solver
 from mcheck.frontend.litmus import parse
 

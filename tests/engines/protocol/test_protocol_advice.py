@@ -8,7 +8,7 @@ from mcheck.cat import load_model
 from mcheck.checking.check.command import check_case
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.checking.run.inquiry import run_case
-from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.findings.finding import Finding
 from mcheck.findings.repair import apply_edits, make_edits
 from mcheck.frontend.litmus import parse

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcheck.cat import load_model
-from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.frontend.litmus import parse
 from mcheck.ir import ops
 from mcheck.ir.ops import Op

@@ -10,7 +10,7 @@ import pytest
 from mcheck.base import declared_state
 from mcheck.base.budget import Limit
 from mcheck.cat import load_model
-from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.incremental.state import State
 from mcheck.frontend.litmus import parse
 from mcheck.ir.loop_unrolling import Aperiodic

@@ -9,7 +9,7 @@ import pytest
 from mcheck.answers.result import Answer
 from mcheck.base.reasons import Cause
 from mcheck.cat import load_model
-from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.passes import passes_without
 from mcheck.frontend.litmus import parse
 from tests.engines.protocol.clusters_of_two import BOTH, OWN, READS, cluster

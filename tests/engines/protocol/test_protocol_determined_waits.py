@@ -11,7 +11,8 @@ from mcheck.base.budget import processor_time
 from mcheck.cat import load_model
 from mcheck.engines.explicit.engine import answer as enumerate_all
 from mcheck.engines.protocol.determined_waits import find_least_execution
-from mcheck.engines.protocol.exploration import Search, check
+from mcheck.engines.protocol.exploration import Search
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.passes import passes_without
 from mcheck.frontend.litmus import parse
 from mcheck.ir.program import Program

@@ -11,8 +11,9 @@ from mcheck.cat import load_model
 from mcheck.cat.algebra.compiled_models import tape_of
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
-from mcheck.engines.protocol.exploration import Search, check
+from mcheck.engines.protocol.exploration import Search
 from mcheck.engines.protocol.final_states import answer
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.incremental.overwritten import overwriting_relations
 from mcheck.engines.protocol.passes import passes_without
 from mcheck.frontend.litmus import parse

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mcheck.cat import load_model
-from mcheck.engines.protocol.exploration import Search, check
+from mcheck.engines.protocol.exploration import Search
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.frontend.litmus import parse
 
 SKETCH = """PTX guards

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcheck.cat import load_model
-from mcheck.engines.protocol.exploration import answer
+from mcheck.engines.protocol.findings_answer import answer
 from mcheck.frontend.litmus import parse
 
 LAGGARD = """PTX laggard

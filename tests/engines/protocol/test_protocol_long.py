@@ -8,7 +8,7 @@ from mcheck.answers.result import Answer
 from mcheck.cat import load_model
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
-from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.frontend.litmus import parse
 from mcheck.frontend.litmus.periodicity import LONG
 from mcheck.ir.program import Program

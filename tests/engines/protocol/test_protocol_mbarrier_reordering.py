@@ -8,8 +8,8 @@ import pytest
 
 from mcheck.cat import load_model
 from mcheck.engines.explicit.engine import answer
-from mcheck.engines.protocol.exploration import check
 from mcheck.engines.protocol.final_states import answer as states_of
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.frontend.litmus import parse
 from tests.fuzz.differential import run_engine
 

@@ -16,8 +16,8 @@ from mcheck.cat.pretty import show_model
 from mcheck.checking.check.agreement import engine_findings
 from mcheck.engines.protocol.analysis.axioms import check_axioms
 from mcheck.engines.protocol.analysis.model_equivalence import SHIPPED, has_equivalent_checks, is_race_check
-from mcheck.engines.protocol.exploration import check
 from mcheck.engines.protocol.final_states import answer
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.incremental.unsupported_checks import ASYNC_TAGS, find_unsupported_check, is_synchronous
 from mcheck.frontend.litmus import load, parse
 from mcheck.ir import ops

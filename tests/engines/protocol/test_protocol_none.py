@@ -7,7 +7,7 @@ import pytest
 from mcheck.cat import load_model, parse_model
 from mcheck.cat.ast import Model
 from mcheck.cat.pretty import show_statement
-from mcheck.engines.protocol.exploration import NO_EXECUTION, check
+from mcheck.engines.protocol.findings_answer import NO_EXECUTION, check
 from mcheck.frontend.litmus import parse
 
 TEXT = """PTX two

@@ -15,7 +15,8 @@ from mcheck.base.errors import InputError
 from mcheck.cat import load_model
 from mcheck.engines.protocol import final_states
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.exploration import Search, check
+from mcheck.engines.protocol.exploration import Search
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.passes import ALL_PASSES, Pass, Passes, find_pass, passes_without
 from mcheck.frontend.litmus import parse
 from mcheck.ir.program import Program

@@ -13,7 +13,7 @@ from mcheck.cat import load_model
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.every_n import check_every_number
 from mcheck.checking.policy.question import Completeness, Question
-from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.passes import passes_without
 from mcheck.engines.protocol.reduction.event_merging import merge_events
 from mcheck.frontend.litmus import parse

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcheck.cat import load_model
-from mcheck.engines.protocol.exploration import answer, check
+from mcheck.engines.protocol.findings_answer import answer, check
 from mcheck.frontend.litmus import load, parse
 from mcheck.ir import liveness
 from mcheck.ir.liveness import is_any_live, live_registers_at

@@ -7,7 +7,7 @@ import pytest
 from mcheck.base.budget import processor_time
 from mcheck.cat import load_model
 from mcheck.engines.protocol.analysis.shared_words import find_released_words
-from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.passes import passes_without
 from mcheck.frontend.litmus import parse
 

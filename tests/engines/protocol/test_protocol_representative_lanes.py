@@ -13,7 +13,7 @@ from mcheck.cat.algebra.compiled_models import tape_of
 from mcheck.cat.pretty import show_model
 from mcheck.engines.protocol.analysis.lane_groups import partition_lanes
 from mcheck.engines.protocol.execution.setup import Setup, prepare
-from mcheck.engines.protocol.exploration import answer
+from mcheck.engines.protocol.findings_answer import answer
 from mcheck.engines.protocol.incremental.lane_representatives import lanes_are_representable
 from mcheck.engines.protocol.passes import passes_without
 from mcheck.frontend.litmus import parse

@@ -6,7 +6,7 @@ import pytest
 
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model
-from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.frontend.litmus import parse
 
 LAST_BLOCK = """PTX last-block

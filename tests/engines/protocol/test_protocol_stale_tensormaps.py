@@ -6,7 +6,7 @@ import pytest
 
 from mcheck.cat import load_model
 from mcheck.checking.check.agreement import engine_findings
-from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.frontend.litmus import parse
 from mcheck.ir.program import Program
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model
-from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.frontend.litmus import load, parse
 
 BULK = Path(__file__).parents[3] / "litmus" / "bulk"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcheck.cat import load_model
-from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.findings.finding import Finding
 from mcheck.findings.trace import StepPart
 from mcheck.frontend.litmus import parse

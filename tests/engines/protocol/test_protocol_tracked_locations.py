@@ -10,8 +10,8 @@ from mcheck.cat import load_model
 from mcheck.cat.tags import Tag
 from mcheck.engines.explicit.engine import answer as enumerated
 from mcheck.engines.protocol.execution.machine import Machine
-from mcheck.engines.protocol.exploration import check
 from mcheck.engines.protocol.final_states import answer
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.operations import coherence_positions
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.events.event import Event

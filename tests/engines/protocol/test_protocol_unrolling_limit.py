@@ -9,7 +9,7 @@ import pytest
 from mcheck.base.budget import processor_time
 from mcheck.cat import load_model
 from mcheck.engines.protocol.execution.unrolling_limit import MAX_ENDLESS_ITERATIONS, MAX_ITERATIONS, max_iterations
-from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.frontend.litmus import parse
 
 TEXT = """PTX loop

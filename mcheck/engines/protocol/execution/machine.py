@@ -77,33 +77,6 @@ Snapshot = tuple[
 FlagHandler = Callable[["Machine", "Agent", Live, list[Flagged]], None]
 
 
-class Undefined(Exception):
-    """The execution ends here: a precondition is violated."""
-
-
-class Blocked(Exception):
-    """The agent cannot continue; ``blocked_on`` is what it waits for."""
-
-    def __init__(self, blocked_on: object) -> None:
-        super().__init__("blocked")
-        self.blocked_on = blocked_on
-
-
-Executor = Callable[["Machine", Agent, Op], None]
-EXECUTORS: dict[type[Op], Executor] = {}
-
-
-def executes(*kinds: type[Op]) -> Callable[[Executor], Executor]:
-    """Register the function that executes operations of these kinds."""
-
-    def register(executor: Executor) -> Executor:
-        for kind in kinds:
-            EXECUTORS[kind] = executor
-        return executor
-
-    return register
-
-
 class MbarrierObserver(Protocol):
     """An observer of the operations on mbarriers, which may hide some of them from all other threads."""
 

@@ -6,7 +6,8 @@ from mcheck.cat.tags import Tag
 from mcheck.effects.ranges import join_ranges
 from mcheck.effects.site import widened
 from mcheck.engines.protocol.analysis.lane_groups import Split
-from mcheck.engines.protocol.execution.machine import Machine, executes
+from mcheck.engines.protocol.execution.executors import executes
+from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.operations import aligned_instructions, tracked_locations
 from mcheck.engines.protocol.operations import wgmma as warps

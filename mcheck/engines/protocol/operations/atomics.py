@@ -11,7 +11,8 @@ from dataclasses import replace
 from mcheck.cat.tags import Tag
 from mcheck.effects.site import widened
 from mcheck.engines.protocol.analysis.shared_words import may_contain, word_of
-from mcheck.engines.protocol.execution.machine import Blocked, Machine, executes
+from mcheck.engines.protocol.execution.executors import Blocked, executes
+from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import MAX_STALE_WRITES
 from mcheck.engines.protocol.operations.coherence_positions import describe_latest, may_satisfy, split_coherence
 from mcheck.engines.protocol.operations.control_flow import evaluate_guard

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mcheck.engines.protocol.analysis.lane_groups import Split, may_group
-from mcheck.engines.protocol.execution.machine import Machine, executes
+from mcheck.engines.protocol.execution.executors import executes
+from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.unrolling_limit import (
     MAX_ENDLESS_ITERATIONS,
     describe_iterations,

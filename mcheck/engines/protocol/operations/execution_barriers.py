@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.analysis.lane_groups import Split
-from mcheck.engines.protocol.execution.machine import Blocked, Machine, Undefined, executes
+from mcheck.engines.protocol.execution.executors import Blocked, Undefined, executes
+from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.operations.aligned_instructions import find_divergence
 from mcheck.engines.protocol.operations.control_flow import evaluate_guard

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mcheck.cat.tags import Tag
-from mcheck.engines.protocol.execution.machine import Machine, executes
+from mcheck.engines.protocol.execution.executors import executes
+from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import to_mask
 from mcheck.engines.protocol.operations import mbarrier_reordering

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from mcheck.engines.protocol.analysis.lane_groups import Split
 from mcheck.engines.protocol.diagnosis.mbarrier_lifetime import suggest_single_init
-from mcheck.engines.protocol.execution.machine import Blocked, Machine, Undefined, executes
+from mcheck.engines.protocol.execution.executors import Blocked, Undefined, executes
+from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import NewMbarrier
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import to_mask

@@ -7,7 +7,8 @@ operation of the phase came last (``mcheck.engines.protocol.operations.last_of_p
 from __future__ import annotations
 
 from mcheck.engines.protocol.analysis.polling import is_redundant_poll
-from mcheck.engines.protocol.execution.machine import Blocked, Machine, executes
+from mcheck.engines.protocol.execution.executors import Blocked, executes
+from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.unrolling_limit import format_line
 from mcheck.engines.protocol.incremental.entries import Entry as Live
 from mcheck.engines.protocol.incremental.entries import to_mask

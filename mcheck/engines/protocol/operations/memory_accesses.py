@@ -5,7 +5,8 @@ from __future__ import annotations
 from mcheck.cat.tags import Tag
 from mcheck.effects.site import widened
 from mcheck.engines.protocol.analysis.polling import find_awaited_value
-from mcheck.engines.protocol.execution.machine import Machine, executes
+from mcheck.engines.protocol.execution.executors import executes
+from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import Footprint
 from mcheck.engines.protocol.operations import tracked_locations
 from mcheck.engines.protocol.operations.access_records import make_record

@@ -9,15 +9,8 @@ from mcheck.base.errors import Unsupported
 from mcheck.base.progress import Level, note
 from mcheck.cat.tags import Tag
 from mcheck.effects.registry import EFFECTS
-from mcheck.engines.protocol.execution.machine import (
-    EXECUTORS,
-    Blocked,
-    Executor,
-    Machine,
-    MbarrierObserver,
-    Undefined,
-    WaitObserver,
-)
+from mcheck.engines.protocol.execution.executors import EXECUTORS, Blocked, Executor, Undefined
+from mcheck.engines.protocol.execution.machine import Machine, MbarrierObserver, WaitObserver
 from mcheck.engines.protocol.execution.setup import Setup
 from mcheck.engines.protocol.execution.unrolling_limit import describe_longest_loop
 from mcheck.engines.protocol.operations import (

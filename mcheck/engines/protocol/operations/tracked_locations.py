@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.analysis.lane_groups import Split
-from mcheck.engines.protocol.execution.machine import Blocked, Machine
+from mcheck.engines.protocol.execution.executors import Blocked
+from mcheck.engines.protocol.execution.machine import Machine
 from mcheck.engines.protocol.execution.setup import Footprint, NewWord
 from mcheck.engines.protocol.operations import mbarrier_reordering
 from mcheck.engines.protocol.operations.access_records import make_record

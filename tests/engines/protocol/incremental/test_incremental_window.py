@@ -10,7 +10,7 @@ from mcheck.cat import load_model
 from mcheck.cat.algebra.compiled_models import tape_of
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.execution import machine
-from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.incremental import compilation as compiling
 from mcheck.engines.protocol.incremental.entries import Entry, bits
 from mcheck.engines.protocol.incremental.full_evaluation import evaluate
