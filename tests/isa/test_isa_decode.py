@@ -178,7 +178,12 @@ MEMORY: list[tuple[str, ops.Op]] = [
     (
         "multimem.ld_reduce.acquire.sys.global.add.u32 r0, [x]",
         ops.Load(
-            dsts=(R0,), address=X, type="u32", sem="acquire", scope="sys", space="global",
+            dsts=(R0,),
+            address=X,
+            type="u32",
+            sem="acquire",
+            scope="sys",
+            space="global",
             multimem=ops.Multimem(combine="add"),
         ),
     ),
@@ -199,14 +204,27 @@ MEMORY: list[tuple[str, ops.Op]] = [
     (
         "multimem.red.release.gpu.global.and.b32 [x], 1",
         ops.Atomic(
-            dst=None, op="and", address=X, srcs=(C(1),), type="b32", sem="release", space="global", is_red=True,
+            dst=None,
+            op="and",
+            address=X,
+            srcs=(C(1),),
+            type="b32",
+            sem="release",
+            space="global",
+            is_red=True,
             multimem=ops.Multimem(),
         ),
     ),
     (
         "multimem.red.add.v2.f16x2 [x], {r0, r1}",
         ops.Atomic(
-            dst=None, op="add", address=X, srcs=(R0, R1), type="f16", scope="sys", is_red=True,
+            dst=None,
+            op="add",
+            address=X,
+            srcs=(R0, R1),
+            type="f16",
+            scope="sys",
+            is_red=True,
             multimem=ops.Multimem(packed=2),
         ),
     ),
@@ -349,15 +367,20 @@ ASYNCHRONOUS: list[tuple[str, ops.Op]] = [
     ),
     (
         "multimem.cp.async.bulk.global.shared::cta.bulk_group [x], [y], 16",
-        ops.BulkCopy(
-            dst=X, src=Y, size=C(16), dst_space="global", src_space="shared::cta", multimem=ops.Multimem()
-        ),
+        ops.BulkCopy(dst=X, src=Y, size=C(16), dst_space="global", src_space="shared::cta", multimem=ops.Multimem()),
     ),
     (
         "multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [x], [y], 16",
         ops.BulkCopy(
-            dst=X, src=Y, size=C(16), dst_space="global", src_space="shared::cta", reduce="add", type="u32",
-            scope="sys", multimem=ops.Multimem(),
+            dst=X,
+            src=Y,
+            size=C(16),
+            dst_space="global",
+            src_space="shared::cta",
+            reduce="add",
+            type="u32",
+            scope="sys",
+            multimem=ops.Multimem(),
         ),
     ),
     (
