@@ -16,7 +16,7 @@ from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.type_sizes import type_size
-from mcheck.isa.kinds import COPIES, REDUCTIONS, STORES, Kind
+from mcheck.isa.kinds import COPIES, MULTIMEM, REDUCTIONS, STORES, Kind
 from mcheck.isa.opcode import GENERIC
 from mcheck.semantics.tensor_map import bounding_box, element_size, is_im2col, step_bytes
 from mcheck.semantics.tensor_map_values import MAP_SIZE, decode
@@ -74,6 +74,8 @@ class AccessRecorder(AccessPlacement):
                     return self._store(unit, statement)
                 case Kind.ATOMIC | Kind.REDUCTION:
                     return self._atomic(unit, statement)
+                case kind if kind in MULTIMEM:
+                    return self._unknown_access(unit, statement)
                 case kind if kind in COPIES:
                     return self._copy(unit, statement)
                 case Kind.DISCARD:
@@ -84,8 +86,6 @@ class AccessRecorder(AccessPlacement):
                     return self._map(unit, statement)
                 case Kind.PROXY_FENCE if statement.address is not None:
                     return self._plain(unit, statement, AccessKind(READ, 0, aligned=MAP_SIZE))
-                case Kind.MULTIMEM:
-                    return self._unknown_access(unit, statement)
                 case Kind.ASYNC_STORE | Kind.ASYNC_REDUCTION | Kind.FILL if statement.opcode.space != "shared":
                     return self._unknown_access(unit, statement)
         except (InputError, Unsupported, StopIteration, KeyError):

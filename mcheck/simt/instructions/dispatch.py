@@ -25,6 +25,7 @@ from mcheck.simt.instructions import (
     control_flow,
     launch_control,
     memory_accesses,
+    multimem,
     tensor_core,
     tensor_maps,
     wmma,
@@ -33,6 +34,7 @@ from mcheck.simt.instructions.computation import computation_step
 
 MODULES = (
     memory_accesses,
+    multimem,
     async_operations,
     atomics,
     calls,

@@ -581,7 +581,7 @@ def without_values(op: ops.Op) -> ops.Op:
     return op
 
 
-@register_maker(*FENCES, Kind.FILL, Kind.MULTIMEM)
+@register_maker(*FENCES, Kind.FILL)
 def fence_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of fences and other instructions without special handling."""
     return emission_step(k, unit, statement, at)
