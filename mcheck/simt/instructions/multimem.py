@@ -57,7 +57,7 @@ def by_mapping(
     c: Cluster, mask: Mask, statement: ptx.Statement, mappings: Sequence[Mapping], address: Word
 ) -> list[tuple[Mapping, Indices]] | None:
     """The mappings that addresses are in, each with the indices of its addresses; ``None``, and the lanes are not
-    followed, if the launch does not say what some address stands for.
+    followed, if the launch does not give a mapping for some address.
     """
     found: list[tuple[Mapping, Indices]] = []
     count = 0
@@ -69,8 +69,8 @@ def by_mapping(
     if count < len(address):
         c.give_up(
             mask,
-            f"'{statement.text}' needs a multicast mapping, and the launch does not say of which buffers its address is"
-            ' one: {"multicast": [...]} in a buffer of the launch file',
+            f"'{statement.text}' needs a multicast mapping, which the launch does not give: a buffer with"
+            ' {"multicast": [...]} in the launch file',
         )
         return None
     return found
