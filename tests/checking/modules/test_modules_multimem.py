@@ -10,6 +10,8 @@ from mcheck.checking.check.modules import check_text
 from mcheck.checking.run.case import Options, Settings
 from mcheck.checking.run.result import Result
 from mcheck.frontend.ptx.launch_reader import from_object
+from mcheck.frontend.ptx.launch_template import launch_template
+from mcheck.frontend.ptx.reader import parse_module
 from tests.checking.modules.test_modules_gpus import ONE, ZERO, receive, signal, spin
 from tests.checking.modules.test_modules_launches import HEAD, READ, WRITE, checked, kernel, launch
 
@@ -124,3 +126,27 @@ def test_bulk_copies() -> None:
     assert pair(reduced, reader, **wide).verdict == "proved"
     unnamed = pair(right, reader, m=wide["b"])
     assert '"multicast"' in str(unnamed.reason)
+
+
+def test_the_template_of_a_launch_names_the_field() -> None:
+    """Only where there are such instructions."""
+    written = launch_template(parse_module(NEWEST + kernel("send", ADD), "k.ptx"))
+    assert '"multicast"' in written
+    assert '"multicast"' not in launch_template(parse_module(NEWEST + kernel("send", READ), "k.ptx"))
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("multimem.st.async.release.sys.global.u32 [%rd4], 1;", "multimem.st.async"),
+        ("multimem.red.async.release.sys.global.add.u32 [%rd4], 1;", "multimem.red.async"),
+        ("ld.global.u32.proxy::readonly %r4, [%rd4];", "proxy::readonly"),
+        ("fence.alias.release.sync_restrict::read.sys;", "fence.alias.release"),
+        ("fabric.submit;", "'fabric'"),
+        ("mbarrier.init.layout::v1.shared::cta.b64 [%r1], 2;", "layout::v1"),
+    ],
+)
+def test_newer_forms_are_left_open_by_name(line: str, named: str) -> None:
+    found = checked(kernel("send", line), launch("send", "a", "b") | ONE, target="sm_100a")
+    assert (found.verdict, found.findings) == ("unknown", ())
+    assert named in str(found.reason)
