@@ -6,12 +6,17 @@ from typing import Any
 
 import pytest
 
+from mcheck.base.errors import Unsupported
 from mcheck.checking.check.modules import check_text
 from mcheck.checking.run.case import Options, Settings
 from mcheck.checking.run.result import Result
+from mcheck.effects.site import Objects
+from mcheck.frontend.litmus import parse
 from mcheck.frontend.ptx.launch_reader import from_object
 from mcheck.frontend.ptx.launch_template import launch_template
 from mcheck.frontend.ptx.reader import parse_module
+from mcheck.simt.sketches.objects import Declarations
+from mcheck.simt.sketches.spelling import Speller
 from tests.checking.modules.test_modules_gpus import ONE, ZERO, receive, signal, spin
 from tests.checking.modules.test_modules_launches import HEAD, READ, WRITE, checked, kernel, launch
 
@@ -150,3 +155,13 @@ def test_newer_forms_are_left_open_by_name(line: str, named: str) -> None:
     found = checked(kernel("send", line), launch("send", "a", "b") | ONE, target="sm_100a")
     assert (found.verdict, found.findings) == ("unknown", ())
     assert named in str(found.reason)
+
+
+def test_no_sketch_is_written_of_the_accesses_of_single_copies() -> None:
+    program = parse(
+        "PTX t\n{ x = 0; y = 0; m @ multimem aliases x, y; }\nP@cta 0 { multimem.st.u32 [m], 1; }\n", "t.litmus"
+    )
+    declared = Declarations(program, Objects(program.memory))
+    speller = Speller(declared, program.threads[0].place.cta, (0,))
+    with pytest.raises(Unsupported, match="not put together again"):
+        speller.statements(program.threads[0].code[0])
