@@ -12,7 +12,8 @@ PYODIDE ?= 314
 
 # litmus/kernels is left to `make kernels`: its sketches are too wide for the engines that enumerate whole executions.
 SUITES = litmus/atomics litmus/barriers litmus/bulk litmus/classic litmus/coherence litmus/cp-async litmus/fences \
-	litmus/liveness litmus/mbarrier litmus/proxies litmus/reduce litmus/scopes litmus/tensor litmus/undefined litmus/warps
+	litmus/liveness litmus/mbarrier litmus/multimem litmus/proxies litmus/reduce litmus/scopes litmus/tensor litmus/undefined \
+	litmus/warps
 
 help:
 	@echo "make run    run the litmus suites of this project   (ARGS='--model ptx-9.3' adds options)"

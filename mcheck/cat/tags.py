@@ -47,6 +47,7 @@ class Tag(StrEnum):
     CON = "CON", "accesses through the constant proxy, and its proxy fence", "8.6"
     ALIAS = "ALIAS", "fence.proxy.alias", "8.6"
     ASYNC = "ASYNC", "accesses through the async proxy, and fence.proxy.async", "8.6"
+    MULTIMEM = "MULTIMEM", "accesses by a multimem address", "8.2.3"
     TMAP = "TMAP", "accesses through the tensormap proxy, and fence.proxy.tensormap", "8.6"
     PROXYFENCE = "PROXYFENCE", "proxy fences", "8.6"
     # state spaces

@@ -144,7 +144,10 @@ def bulk_copy(op: ops.BulkCopy, o: Operands, site: Site) -> Effect:
             site.check_object_space(faults, source, op.src_space, "source")
     targets = copy_destinations(faults, site, dst, mask)
     for target in targets:
-        instance = site.locate(faults, target, max(size, 1))
+        if op.multimem is not None:
+            instance = site.locate_copy(faults, target, max(size, 1), op.multimem)
+        else:
+            instance = site.locate(faults, target, max(size, 1))
         complete = complete and instance is not None
         if instance is not None:
             site.check_object_space(faults, instance, op.dst_space, "destination")

@@ -26,7 +26,10 @@ def scalars(op: ops.Load | ops.Store | ops.Atomic, o: Operands, site: Site) -> E
     base, size = o.address("address"), type_size(op.type)
     count = len(op.dsts) if isinstance(op, ops.Load) else len(op.srcs) if isinstance(op, ops.Store) else 1
     faults = Faults()
-    instance = site.locate(faults, base, size * count)
+    if op.multimem is not None:
+        instance = site.locate_copy(faults, base, size * count, op.multimem)
+    else:
+        instance = site.locate(faults, base, size * count)
     if instance is None:
         return Effect(faults=faults.all())
     site.check_named_space(faults, instance, op.space)

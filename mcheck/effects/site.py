@@ -8,6 +8,7 @@ from dataclasses import field
 from mcheck.base.records import dataclass
 from mcheck.effects.effect import Effect, Faults
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, SHARED_WINDOW, Cta, Instance, MemoryMap
+from mcheck.ir.ops import Multimem
 from mcheck.ir.program import Place, Program
 
 
@@ -114,7 +115,25 @@ class Site:
         if instance.object.gpus is not None and self.cta.gpu not in instance.object.gpus:
             faults.add("UB108", f"{instance.label} is not visible to GPU {self.cta.gpu}")
             return None
+        if instance.object.copies:
+            faults.add("UB111", f"{instance.label} is a multimem address, which only multimem instructions access")
+            return None
         return instance
+
+    def locate_copy(self, faults: Faults, address: int, size: int, form: Multimem) -> Instance | None:
+        """The instance of the copy in which ``size`` bytes lie that an instruction accesses by a multimem address;
+        UB103 or UB111 if that is none. Which GPUs have access to the copy by its own address does not matter.
+        """
+        first = address - (form.distance or 0)
+        instance = self.at(first)
+        if instance is None or first + size > instance.base + instance.object.size:
+            where = self._beside(first) if instance is None else _inside(instance, first)
+            faults.add("UB103", f"an access of {size} bytes {where}")
+            return None
+        if not instance.object.copies or form.distance is None:
+            faults.add("UB111", f"{instance.label} is no multimem address")
+            return None
+        return self.at(address)
 
     def _beside(self, address: int) -> str:
         """What an access in no object does: said by the nearest object, if that is near enough to be meant."""

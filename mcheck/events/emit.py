@@ -226,7 +226,7 @@ class Emitter:
         """The states after ``op``, each one instruction further unless the thread ended."""
         handler = handler_of(op)
         state.instruction += 1
-        before = len(state.events)
+        before, order = len(state.events), state.order
         self.stopped = []
         try:
             out = handler(self, op, state)
@@ -235,9 +235,12 @@ class Emitter:
             state.misstep = stop.misstep
             state.ended = "undefined"
             out = [state]
+        form = ops.multimem_of(op)
         for s in out:
             if not s.ended:
                 s.pc += 1
+                if form is not None and form.more:  # the next access belongs to the same instruction
+                    s.order = order
         for s in self.stopped:
             s.truncate(before)
         return out + self.stopped
@@ -285,9 +288,13 @@ class Emitter:
             tags = (*tags, Tag.EARLIER)
         if proxy == "async" and instance.cta is not None:
             more["block"] = instance.cta.number
-        physical = instance.physical + (address - instance.base)
+        physical, virtual = instance.physical + (address - instance.base), address
+        form = ops.multimem_of(op)
+        if form is not None and instance.object.space == "global":  # not the source of a bulk copy
+            virtual -= form.distance or 0
+            tags = (*tags, Tag.MULTIMEM)
         return self.event(
-            state, op, tags, address=physical, virtual=address, size=size, value=value, scope=scope, **more
+            state, op, tags, address=physical, virtual=virtual, size=size, value=value, scope=scope, **more
         )
 
     def set_register(self, state: State, reg: Reg | None, value: Term) -> None:
@@ -392,7 +399,8 @@ def _atomic(e: Emitter, op: Op, state: State) -> list[State]:
     write_sem = "release" if op.sem in ("release", "acq_rel") else "relaxed"
     extra = (Tag.ATOM, Tag.RED) if op.is_red else (Tag.ATOM,)
     read = e.memory(state, op, Tag.R, base, size, read_sem, op.proxy, op.scope, addr=addr, extra=(*extra, Tag.RMW))
-    state.order += 1
+    if op.multimem is None:  # nothing orders the atomics of one instruction, so all their accesses have one place
+        state.order += 1
     old: Term = ("e", read.uid)
     e.set_register(state, op.dst, typed(op.type, old))
 

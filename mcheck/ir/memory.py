@@ -70,9 +70,10 @@ class MemObject:
 
     ``init`` is its initial content (``None``: unknown, as of ``.shared``), ``held`` the known parts of a content that
     is not known as a whole: bytes by their offset. ``dialect`` marks a location of the table dialect (32 bits).
-    ``alias_of`` and ``alias_proxy`` represent ``y @ generic aliases x``. ``gpus`` are those that may access it
-    (``None``: all). ``earlier_grid`` says what the grid in front, which may still run, does with it: ``writes`` or
-    ``reads``.
+    ``alias_of`` and ``alias_proxy`` represent ``y @ generic aliases x``. ``copies`` are the objects that have the bytes
+    of a multimem object, which stands for all of them: it is an alias of the first one. ``gpus`` are those that may
+    access it (``None``: all). ``earlier_grid`` says what the grid in front, which may still run, does with it:
+    ``writes`` or ``reads``.
     """
 
     name: str
@@ -88,6 +89,7 @@ class MemObject:
     dialect: bool = False
     alias_of: str | None = None
     alias_proxy: str | None = None
+    copies: tuple[str, ...] = ()
     gpus: frozenset[int] | None = None
     earlier_grid: str | None = None
     span: Span | None = field(default=None, compare=False)

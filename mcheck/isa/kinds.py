@@ -60,6 +60,7 @@ class Kind(Enum):
     FRAGMENT_STORE = auto()
     """``wmma.store``."""
     MULTIMEM = auto()
+    """``multimem.ld_reduce``, ``multimem.st`` and ``multimem.red``."""
     TEXTURE_LOAD = auto()
     SURFACE_LOAD = auto()
     SURFACE_STORE = auto()
@@ -75,6 +76,8 @@ class Kind(Enum):
     """``cp.async``."""
     BULK_COPY = auto()
     BULK_REDUCTION = auto()
+    MULTIMEM_COPY = auto()
+    """``multimem.cp.async.bulk`` and ``multimem.cp.reduce.async.bulk``."""
     TENSOR_COPY = auto()
     TENSOR_REDUCTION = auto()
     BULK_PREFETCH = auto()
@@ -147,12 +150,16 @@ COMPUTATIONS = ADDRESS_FUNCTIONS | {
 COLLECTIVES = frozenset((Kind.SHUFFLE, Kind.VOTE, Kind.MATCH, Kind.WARP_REDUCTION, Kind.ELECTION))
 STORES = frozenset((Kind.STORE, Kind.FILL, Kind.ASYNC_STORE))
 REDUCTIONS = frozenset((Kind.REDUCTION, Kind.ASYNC_REDUCTION))
+MULTIMEM = frozenset((Kind.MULTIMEM, Kind.MULTIMEM_COPY))
+"""Accesses of the copies that a multimem address stands for (PTX ISA 8.2.3)."""
 COPIES = frozenset((
-    Kind.ASYNC_COPY, Kind.BULK_COPY, Kind.BULK_REDUCTION, Kind.TENSOR_COPY, Kind.TENSOR_REDUCTION, Kind.COPY_GROUP,
-    Kind.COPY_ARRIVAL,
+    Kind.ASYNC_COPY, Kind.BULK_COPY, Kind.BULK_REDUCTION, Kind.TENSOR_COPY, Kind.TENSOR_REDUCTION, Kind.MULTIMEM_COPY,
+    Kind.COPY_GROUP, Kind.COPY_ARRIVAL,
 ))  # fmt: skip
 """Asynchronous copies, their groups and their arrivals; prefetches copy nothing that counts."""
-COPIES_BY_ADDRESS = frozenset((Kind.ASYNC_COPY, Kind.BULK_COPY, Kind.BULK_REDUCTION, Kind.BULK_PREFETCH))
+COPIES_BY_ADDRESS = frozenset((
+    Kind.ASYNC_COPY, Kind.BULK_COPY, Kind.BULK_REDUCTION, Kind.MULTIMEM_COPY, Kind.BULK_PREFETCH,
+))  # fmt: skip
 """Those that name no tensor map."""
 PREFETCHED_COPIES = frozenset((Kind.BULK_PREFETCH, Kind.TENSOR_PREFETCH))
 PREFETCHES = PREFETCHED_COPIES | {Kind.PREFETCH}

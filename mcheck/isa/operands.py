@@ -346,7 +346,7 @@ def width(type_name: str) -> int:
 
 _WIDTH = {"pred": 1, "bf16": 16, "f16": 16, "tf32": 32, "f16x2": 32, "bf16x2": 32, "s16x2": 32, "u16x2": 32} | {
     f"{kind}{bits}": bits for kind in "bus" for bits in (8, 16, 32, 64, 128)
-} | {"f32": 32, "f64": 64}  # fmt: skip
+} | {"f32": 32, "f64": 64} | {f"{kind}x{n}": 8 * n for kind in ("e4m3", "e5m2") for n in (2, 4)}  # fmt: skip
 
 
 _HALF = ("f16", "bf16", "f16x2", "bf16x2")

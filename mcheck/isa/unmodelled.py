@@ -39,7 +39,6 @@ ROWS = (
     Unmodelled("wmma.load", Kind.FRAGMENT_LOAD),
     Unmodelled("wmma.store", Kind.FRAGMENT_STORE),
     Unmodelled("ldu", Kind.LOAD, address=1),
-    Unmodelled("multimem", Kind.MULTIMEM),
     Unmodelled("suld", Kind.SURFACE_LOAD),
     Unmodelled("sust", Kind.SURFACE_STORE),
     Unmodelled("sured", Kind.SURFACE_REDUCTION),

@@ -15,7 +15,7 @@ from mcheck.frontend.ptx.reader import parse_module
 
 CODES = (
     [f"RACE{n:03}" for n in range(1, 15)]
-    + [f"UB{n}" for n in range(101, 111)]
+    + [f"UB{n}" for n in range(101, 112)]
     + [f"UB{n}" for n in range(201, 218) if n not in (209, 213)]
     + [f"UB{n}" for n in range(301, 308) if n != 303]
     + [f"UB{n}" for n in range(401, 406)]

@@ -175,6 +175,59 @@ MEMORY: list[tuple[str, ops.Op]] = [
             is_red=True,
         ),
     ),
+    (
+        "multimem.ld_reduce.acquire.sys.global.add.u32 r0, [x]",
+        ops.Load(
+            dsts=(R0,),
+            address=X,
+            type="u32",
+            sem="acquire",
+            scope="sys",
+            space="global",
+            multimem=ops.Multimem(combine="add"),
+        ),
+    ),
+    (
+        "multimem.ld_reduce.add.acc::f32.v2.f16x2 {r0, r1}, [x]",
+        ops.Load(dsts=(R0, R1), address=X, type="b32", multimem=ops.Multimem(combine="opaque", packed=2)),
+    ),
+    (
+        "multimem.st.release.gpu.global.b64 [x], rd0",
+        ops.Store(
+            address=X, srcs=(D0,), type="b64", sem="release", scope="gpu", space="global", multimem=ops.Multimem()
+        ),
+    ),
+    (
+        "multimem.st.v2.bf16x2 [x], {r0, r1}",
+        ops.Store(address=X, srcs=(R0, R1), type="b32", multimem=ops.Multimem(packed=2)),
+    ),
+    (
+        "multimem.red.release.gpu.global.and.b32 [x], 1",
+        ops.Atomic(
+            dst=None,
+            op="and",
+            address=X,
+            srcs=(C(1),),
+            type="b32",
+            sem="release",
+            space="global",
+            is_red=True,
+            multimem=ops.Multimem(),
+        ),
+    ),
+    (
+        "multimem.red.add.v2.f16x2 [x], {r0, r1}",
+        ops.Atomic(
+            dst=None,
+            op="add",
+            address=X,
+            srcs=(R0, R1),
+            type="f16",
+            scope="sys",
+            is_red=True,
+            multimem=ops.Multimem(packed=2),
+        ),
+    ),
 ]
 
 SYNCHRONISATION: list[tuple[str, ops.Op]] = [
@@ -310,6 +363,24 @@ ASYNCHRONOUS: list[tuple[str, ops.Op]] = [
         "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16 [x], [y], 16",
         ops.BulkCopy(
             dst=X, src=Y, size=C(16), dst_space="global", src_space="shared::cta", reduce="add", type="bf16", noftz=True
+        ),
+    ),
+    (
+        "multimem.cp.async.bulk.global.shared::cta.bulk_group [x], [y], 16",
+        ops.BulkCopy(dst=X, src=Y, size=C(16), dst_space="global", src_space="shared::cta", multimem=ops.Multimem()),
+    ),
+    (
+        "multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [x], [y], 16",
+        ops.BulkCopy(
+            dst=X,
+            src=Y,
+            size=C(16),
+            dst_space="global",
+            src_space="shared::cta",
+            reduce="add",
+            type="u32",
+            scope="sys",
+            multimem=ops.Multimem(),
         ),
     ),
     (
@@ -599,7 +670,9 @@ UNFOLLOWED = (
     "red.async.relaxed.gpu.add.u32 [x], r0",
     "fence.proxy.generic::fabric.alias.release.sys",
     "fence.alias.release.sync_restrict::read.sys",
-    "multimem.cp.async.bulk.global.shared::cta.bulk_group [x], [y], 16",
+    "multimem.st.async.release.sys.global.u32 [x], r0",
+    "multimem.red.async.release.sys.global.add.u32 [x], r0",
+    "multimem.cp.async.bulk.relaxed.sys.global.shared::cta.bulk_group.cp_mask.b128 [x], [y], 16, rs0",
     "fabric.submit",
 )
 """Forms of PTX 9.1 to 9.5 that are legal and have no model."""

@@ -11,7 +11,7 @@ from mcheck.base.errors import InputError
 from mcheck.frontend.litmus import parse
 
 LITMUS = Path(__file__).parents[2] / "litmus"
-SUITES = ("cp-async", "bulk", "reduce", "tensor", "mbarrier", "undefined")
+SUITES = ("cp-async", "bulk", "reduce", "tensor", "mbarrier", "multimem", "undefined")
 TABLE = (LITMUS / "COVERAGE.md").read_text(encoding="utf-8")
 ROWS = [[c.strip() for c in line.strip("|").split("|")] for line in TABLE.splitlines() if line.startswith("| ")]
 NAMES = {suite: {f.stem for f in (LITMUS / suite).glob("*.litmus")} for suite in SUITES}

@@ -76,8 +76,9 @@ def test_launches_fit_their_modules(answer: Answer) -> None:
         params = {}
         for name, value in launch["params"].items():
             if isinstance(value, dict) and isinstance(value.get("buffer"), str):
-                used.add(value["buffer"])
-                params[name] = {"buffer": buffers[value["buffer"]]["bytes"]}
+                copies = buffers[value["buffer"]].get("multicast", [])
+                used |= {value["buffer"], *copies}
+                params[name] = {"buffer": buffers[copies[0] if copies else value["buffer"]]["bytes"]}
             else:
                 params[name] = value
         allowed = {"cooperative", *(OF_SEVERAL_LAUNCHES if buffers else ())}

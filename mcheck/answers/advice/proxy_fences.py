@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mcheck.answers.advice.graph import ExecutionGraph, Step, line_of
 from mcheck.answers.advice.scope_mismatch import narrowest_common_scope, scope_of
+from mcheck.cat.tags import Tag
 from mcheck.findings import catalogue
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
@@ -101,6 +102,11 @@ def suggest_alias_fence(g: ExecutionGraph) -> str:
         return ""
     first, second = line_of(one.op), line_of(other.op)
     why = "they name the same memory by different addresses."
+    if Tag.MULTIMEM in one.tags | other.tags and not {Tag.WEAK} & (one.tags | other.tags):
+        return (
+            f"Signal at line {first} and wait at line {second} by one kind of address, both by the multimem address or "
+            "both by those of the copies: a release by the one does not synchronise with an acquire by the other (8.7)."
+        )
     if g.old.agent == g.new.agent:
         return f"Execute fence.proxy.alias after line {first}, before line {second}: {why}"
     return (

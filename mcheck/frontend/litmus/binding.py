@@ -27,6 +27,7 @@ from mcheck.ir.condition import Condition, Truth
 from mcheck.ir.def_use import read_registers, registers_of, written_registers
 from mcheck.ir.expr import Const, Expr, Name, Special
 from mcheck.ir.memory import SHARED_WINDOW, TENSOR_COLUMNS, MemoryMap
+from mcheck.ir.multimem import split_threads
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
 from mcheck.ir.resolve import Undefined, fold_expression
@@ -63,6 +64,7 @@ def _bound(
     memory = _memory(scope, initial, grid)
     addresses = Addresses(memory, grid.ctas)
     threads = settle_allocations(_threads(roles, grid, addresses, initial, scope.mistakes, counting, known), memory)
+    threads = split_threads(threads, memory)
     scope.mistakes.raise_all()
     texts = {
         role.name: frozenset(name for op in _operations(role.body) for name, _ in written_registers(op))

@@ -49,6 +49,7 @@ MESSAGES: dict[str, str] = {
     "LIT029": "{value} does not fit in {type}",
     "LIT030": "{name} must be declared before an alias refers to it",
     "LIT031": "unknown proxy {found}",
+    "LIT093": "{found} cannot be one of the copies that a multimem address stands for",
     "LIT032": "there is no thread {name}",
     # tensor maps
     "LIT033": "unknown tensor map field {found}",

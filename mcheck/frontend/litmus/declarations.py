@@ -1,7 +1,7 @@
 """The parser of the init block: PTX variables (PTX ISA 5.1, 5.4), locations of the table dialect, initial registers.
 
 The dialect's forms: ``x = 5``, ``x = y`` and ``x = &y`` (a copy of y's initial value), ``P0:r1 = 5``, ``P0:r1 = x``
-(a pointer), ``y @ surface aliases x``.
+(a pointer), ``y @ surface aliases x``, ``m @ multimem aliases x, y``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from mcheck.ir.memory import MemObject
 
 ANY = "any"
 PROXIES = ("generic", "texture", "surface", "constant")
+MULTIMEM = "multimem"
+"""What stands in the place of a proxy where a name means the bytes of several objects (PTX ISA 8.2.3)."""
 MAX_REGISTERS = 100_000
 
 
@@ -216,23 +218,51 @@ def _location(tokens: Tokens, scope: Scope, name: str, at: int, initial: Initial
 
 
 def _alias(tokens: Tokens, scope: Scope, name: str, at: int) -> None:
-    """``name @ proxy aliases target``."""
+    """``name @ proxy aliases target``, or ``name @ multimem aliases target, target``."""
     tokens.expect("@")
-    proxy = tokens.text
-    if proxy not in PROXIES:
+    proxy, kinds = tokens.text, (*PROXIES, MULTIMEM)
+    if proxy not in kinds:
         if tokens.kind != NAME:
-            raise tokens.unexpected("a proxy: " + ", ".join(PROXIES))
+            raise tokens.unexpected("a proxy: " + ", ".join(kinds))
         raise problem(
-            "LIT031", tokens.span(), found=f"'{proxy}'", expected="one of " + ", ".join(PROXIES),
-            hint=suggest(proxy, PROXIES),
+            "LIT031", tokens.span(), found=f"'{proxy}'", expected="one of " + ", ".join(kinds),
+            hint=suggest(proxy, kinds),
         )  # fmt: skip
     tokens.at += 1
     tokens.expect("aliases")
-    target_at = tokens.at
+    item = _target(tokens, scope)
+    copies: tuple[str, ...] = ()
+    if proxy == MULTIMEM:
+        proxy, copies = "generic", (item.name, *_further_copies(tokens, scope, item))
+    span = tokens.span(at)
+    scope.declare_object(
+        replace(item, name=name, alias_of=item.name, alias_proxy=proxy, copies=copies, span=span), span
+    )
+
+
+def _target(tokens: Tokens, scope: Scope) -> MemObject:
+    at = tokens.at
     target = tokens.name("the location that the alias refers to")
     item = scope.objects.get(target)
     if item is None:
         hint = suggest(target, scope.objects)
-        raise problem("LIT030", tokens.span(target_at), name=target, expected="a location declared before", hint=hint)
-    span = tokens.span(at)
-    scope.declare_object(replace(item, name=name, alias_of=target, alias_proxy=proxy, span=span), span)
+        raise problem("LIT030", tokens.span(at), name=target, expected="a location declared before", hint=hint)
+    return item
+
+
+def _further_copies(tokens: Tokens, scope: Scope, first: MemObject) -> list[str]:
+    """The other objects that a multimem object stands for: global memory of the same size, each once."""
+    found: list[MemObject] = [first]
+    at = tokens.at - 1
+    while True:
+        item = found[-1]
+        shared = any(item.name in other.copies for other in scope.objects.values())
+        if item.space != "global" or item.alias_of is not None or item.size != first.size or shared:
+            expected = f"a .global variable of {first.size} bytes that no other multimem variable stands for"
+            raise problem("LIT093", tokens.span(at), found=f"'{item.name}'", expected=expected)
+        if item.name in [other.name for other in found[:-1]]:
+            raise problem("LIT093", tokens.span(at), found=f"'{item.name}'", expected="each variable once")
+        if not tokens.accept(","):
+            return [other.name for other in found[1:]]
+        at = tokens.at
+        found.append(_target(tokens, scope))

@@ -94,7 +94,7 @@ def _callees(module: ptx.Module, function: ptx.Function) -> Iterator[str]:
 # --- registers ----------------------------------------------------------------------------------------------
 
 EXCHANGES = COLLECTIVES - {Kind.ELECTION}
-ACCESSES = REDUCTIONS | {Kind.LOAD, Kind.ATOMIC}
+ACCESSES = REDUCTIONS | {Kind.LOAD, Kind.ATOMIC, Kind.MULTIMEM}
 MATRICES = TMEM | WARPGROUP | FRAGMENTS | {Kind.MATRIX_LOAD, Kind.MATRIX_STORE}
 
 

@@ -25,7 +25,8 @@ class Buffer:
     ``initial`` are its first bytes; the contents after them are unknown. Among them are ``pointers``, by offset.
     ``maps`` are the tensor maps that lie in it, where a parameter points to them. ``declared``: a launch file declares
     it, on ``gpu``, so other launches may point to it too; ``peers`` are the other GPUs that may access it
-    (``None``: all).
+    (``None``: all). ``copies`` are the buffers of which it is the multicast mapping, whose addresses are multimem
+    addresses (PTX ISA 8.2.3).
     """
 
     name: str
@@ -37,6 +38,7 @@ class Buffer:
     pointers: tuple[tuple[int, Buffer], ...] = ()
     offset: int = 0
     peers: tuple[int, ...] | None = None
+    copies: tuple[Buffer, ...] = ()
 
     @property
     def gpus(self) -> frozenset[int] | None:
@@ -165,6 +167,7 @@ def reachable_buffers(place: Buffer | Map | AnyNumber) -> Iterator[Buffer]:
                 yield from reachable_buffers(held)
         case Buffer():
             yield replace(place, offset=0) if place.offset else place
+            yield from place.copies
             for _, target in place.pointers:
                 yield from reachable_buffers(target)
 

@@ -13,7 +13,7 @@ from mcheck.frontend.ptx.launch_reader import LaunchDescription, build_launch, r
 from mcheck.frontend.ptx.module import Module
 from mcheck.frontend.ptx.problems import problem
 
-BUFFER_FIELDS: Final = ("bytes", "gpu", "peers", "init")
+BUFFER_FIELDS: Final = ("bytes", "gpu", "peers", "init", "multicast")
 
 
 def build_launches(module: Module, given: LaunchDescription) -> Launch | LaunchSequence:
@@ -46,7 +46,37 @@ def _declare(name: str, nodes: Mapping[str, Node], declared: dict[str, Buffer], 
             _declare(wanted, nodes, declared, inside)
         return declared_pointer(node, declared)
 
-    declared[name] = _buffer(name, nodes[name], pointer)
+    def copy(node: Node) -> Buffer:
+        if not isinstance(node.value, str) or node.value not in nodes or node.value in inside:
+            hint = suggest(node.value, nodes) if isinstance(node.value, str) else None
+            node.fail("PTX103", what="copy", expected="the name of another declared buffer", hint=hint)
+        _declare(node.value, nodes, declared, inside)
+        return declared[node.value]
+
+    node = nodes[name]
+    if isinstance(node.value, dict) and "multicast" in node.value:
+        declared[name] = _multicast(name, node, copy, declared)
+    else:
+        declared[name] = _buffer(name, node, pointer)
+
+
+def _multicast(name: str, node: Node, copy: Callable[[Node], Buffer], declared: Mapping[str, Buffer]) -> Buffer:
+    """Read ``{"multicast": ["x0", "x1"]}``: a mapping of buffers of one size, of several GPUs."""
+    for key, item in node.items():
+        if key != "multicast":
+            item.fail_at_key("PTX104", name=key, expected="multicast alone: bytes and GPUs are those of the copies")
+    given = node.child("multicast")
+    if not isinstance(given.value, list) or not given.value:
+        given.fail("PTX103", what="list of copies", expected='the names of buffers, such as ["x0", "x1"]')
+    found: list[Buffer] = []
+    for k in range(len(given.value)):
+        one, at = copy(given.child(k)), given.child(k)
+        taken = one in found or any(one in other.copies for other in declared.values())
+        if one.copies or one.maps or one.size is None or one.size != (found[0].size if found else one.size) or taken:
+            expected = "buffers of one size that is known, each a copy of one mapping"
+            at.fail("PTX103", what="copy", expected=expected)
+        found.append(one)
+    return Buffer(name, found[0].size, declared=True, gpu=found[0].gpu, copies=tuple(found))
 
 
 def _buffer(name: str, node: Node, pointer: Callable[[Node, str], Buffer]) -> Buffer:

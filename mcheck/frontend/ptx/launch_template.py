@@ -10,6 +10,7 @@ from mcheck.frontend.ptx.launch_reader import needs_shared_size
 from mcheck.frontend.ptx.mangled_names import demangle
 from mcheck.frontend.ptx.module import Function, Module, Parameter
 from mcheck.frontend.ptx.source_signatures import shortest_name
+from mcheck.isa.kinds import MULTIMEM
 
 OPEN: Final = '"?"'
 _WIDEST: Final = 60
@@ -41,6 +42,8 @@ def _launch(module: Module, entry: Function) -> Iterator[str]:
     if not entry.parameters:
         yield ' "params": {}}'
         return
+    if any(statement.kind in MULTIMEM for function in module.functions.values() for statement in function.body):
+        yield ' // a multimem address points to a buffer with {"multicast": ["x0", "x1"]} under "buffers"'
     yield ' "params": {'
     types = _types(module, entry)
     for k, parameter in enumerate(entry.parameters):

@@ -308,7 +308,8 @@ def place_variables(
         offset = _place_arguments(b, buffers, entry, one, offset)
         if any(s.kind in TMEM for f in own for s in f.body):
             window.objects.append((_object(TENSOR_MEMORY, "tensor", TENSOR_SIZE, CELL), TENSOR_OFFSET))
-    instances = [Instance(item, at, at) for item, at in b.objects]
+    bases = {item.name: at for item, at in b.objects if not item.copies}
+    instances = [Instance(item, at, bases[item.copies[0]] if item.copies else at) for item, at in b.objects]
     executed = [owner for owner, one in owners.items() for _ in range(len(one.executed_clusters) * prod(one.cluster))]
     for cta, owner in zip(ctas, executed, strict=True):
         base = SHARED_BASE + cta.number * SHARED_WINDOW
@@ -404,7 +405,15 @@ def _place_argument(b: _Builder, buffers: dict[str, int], given: Argument, at: i
 
 def _place_buffer(b: _Builder, buffers: dict[str, int], buffer: Buffer) -> int:
     """The address of a buffer, allocated on first use."""
-    if buffer.name not in buffers:
+    if buffer.name not in buffers and buffer.copies:
+        for copy in buffer.copies:
+            _place_buffer(b, buffers, copy)
+        size = max(buffer.size or 0, 1)
+        at = buffers[buffer.name] = b.reserve(size, 512)
+        names = tuple(copy.name for copy in buffer.copies)
+        item = _object(buffer.name, "global", size, 256)
+        b.objects.append((replace(item, alias_of=names[0], alias_proxy="generic", copies=names), at))
+    elif buffer.name not in buffers:
         size = UNKNOWN_SIZE if buffer.size is None else max(buffer.size, 1)
         at = buffers[buffer.name] = b.reserve(size, 512)
         if buffer.maps:

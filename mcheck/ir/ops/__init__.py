@@ -45,10 +45,12 @@ from mcheck.ir.ops.memory import (
     Atomic,
     Fill,
     Load,
+    Multimem,
     ScalarAccess,
     ScalarRead,
     ScalarWrite,
     Store,
+    multimem_of,
 )
 from mcheck.ir.ops.operation import (
     Facets,
@@ -102,6 +104,7 @@ __all__ = [
     "MbarrierPending",
     "MbarrierTx",
     "MbarrierWait",
+    "Multimem",
     "Op",
     "Prefetch",
     "ProxyFence",
@@ -122,5 +125,6 @@ __all__ = [
     "Wgmma",
     "WgmmaFence",
     "mbarrier_of",
+    "multimem_of",
     "performed_operation",
 ]

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from mcheck.base.records import dataclass
 from mcheck.ir.expr import Expr
+from mcheck.ir.ops.memory import Multimem
 from mcheck.ir.ops.operation import Facets, Op
 
 
@@ -69,7 +70,8 @@ class BulkCopy(Op):
     ``%cluster_ctarank``; ``byte_mask`` a bit per byte of every 16-byte chunk. ``reduce`` is an ``Atomic``-like
     operation
     name (``add min max inc dec and or xor``) on elements of ``type``, relaxed at ``scope``, or at the model's. A copy
-    with a ``scope`` is strong: its reads and writes of elements of ``type`` are relaxed at it.
+    with a ``scope`` is strong: its reads and writes of elements of ``type`` are relaxed at it. ``multimem`` is that of
+    the destination.
     """
 
     facets: ClassVar[Facets] = Facets(
@@ -89,6 +91,7 @@ class BulkCopy(Op):
     type: str | None = None
     noftz: bool = False
     scope: str | None = None
+    multimem: Multimem | None = None
 
     @property
     def is_strong(self) -> bool:

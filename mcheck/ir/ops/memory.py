@@ -9,6 +9,25 @@ from mcheck.ir.expr import Expr, Reg
 from mcheck.ir.ops.operation import Facets, Op
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Multimem:
+    """How an operation accesses memory by a multimem address, which stands for bytes on several GPUs (PTX ISA 8.2.3).
+
+    An instruction is split into one operation for each copy (``mcheck.ir.multimem``): operation ``number`` of them
+    accesses the copy that lies ``distance`` bytes behind the multimem address, and ``more`` follow. They are one
+    instruction, so nothing orders them: they have one place in program order. ``combine`` is the operation of
+    ``multimem.ld_reduce``. ``distance`` is ``None`` where the instruction has not been split: its address is none of
+    several GPUs. Until then a vector of ``multimem.red`` has all elements in ``srcs``, and a register holds as many
+    values as are ``packed`` in it, each of which is accessed by itself (8.2.4, 8.2.5).
+    """
+
+    combine: str | None = None
+    packed: int = 1
+    distance: int | None = None
+    number: int = 0
+    more: bool = False
+
+
 class ScalarAccess(Op):
     """A thread's access to scalars of ``type``, which may be strong: synchronous, in program order."""
 
@@ -18,6 +37,7 @@ class ScalarAccess(Op):
     type: str
     sem: str
     scope: str | None
+    multimem: Multimem | None
 
 
 class ScalarRead(ScalarAccess):
@@ -53,6 +73,7 @@ class Load(ScalarRead):
     volatile: bool = False
     non_coherent: bool = False
     matrix_rows: int = 0
+    multimem: Multimem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +96,7 @@ class Store(ScalarWrite):
     proxy: str = "generic"
     volatile: bool = False
     matrix_rows: int = 0
+    multimem: Multimem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,3 +131,10 @@ class Atomic(ScalarRead, ScalarWrite):
     space: str = "generic"
     proxy: str = "generic"
     is_red: bool = False
+    multimem: Multimem | None = None
+
+
+def multimem_of(op: Op) -> Multimem | None:
+    """How an operation accesses memory by a multimem address; ``None`` if it does not."""
+    found: Multimem | None = getattr(op, "multimem", None)
+    return found

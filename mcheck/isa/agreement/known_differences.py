@@ -41,7 +41,7 @@ MEANT: tuple[Meant, ...] = (
     ),
     Meant(
         "table",
-        r"^cp\.(reduce\.)?async\.bulk",
+        r"^(multimem\.)?cp\.(reduce\.)?async\.bulk",
         r"unexpected value '\d+', expected to be (a )?multiple of 16",
         _RUN_TIME + "a size that is no multiple of 16",
     ),
@@ -62,6 +62,12 @@ MEANT: tuple[Meant, ...] = (
         r"\.(f16|bf16|f16x2|bf16x2|f32|f64)\b",
         r"Arguments mismatch",
         "a floating-point literal is held as its bits, so that a constant operand of a floating-point type may be one",
+    ),
+    Meant(
+        "table",
+        r"^multimem\.st\.async",
+        r"for( instruction)? 'cvt'",
+        "the assembler narrows a wider register by code that it does not have for all types",
     ),
     Meant(
         "table",

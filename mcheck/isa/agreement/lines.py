@@ -38,9 +38,9 @@ def prefix_for(type_name: str, wide: bool = False) -> str:
         return "p"
     if type_name in ("f32", "f64"):
         return {"f32": "ff", "f64": "fd"}[type_name]
-    if type_name in ("f16x2", "bf16x2", "tf32"):
+    if type_name in ("f16x2", "bf16x2", "tf32", "e4m3x4", "e5m2x4"):
         return "r"
-    bits = 16 if type_name in ("f16", "bf16") else int(type_name[1:] or 32)
+    bits = 16 if type_name in ("f16", "bf16", "e4m3x2", "e5m2x2") else int(type_name[1:] or 32)
     if bits == 8:
         return "rs" if wide else "r"
     return {16: "rs", 32: "r", 64: "rd", 128: "rq"}[bits]

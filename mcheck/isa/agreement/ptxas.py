@@ -67,10 +67,25 @@ def _ask(ptxas: Path, lines: Sequence[str], target: str) -> dict[int, str]:
         found = _ACCUSED.match(message)
         if found is not None and found[2] in ("error", "fatal"):
             accused.setdefault(int(found[1]) - offset - 1, found[3])
+    words = "\n".join(message for message in said.splitlines() if "; warning" not in message)
+    if not words.strip():  # it has crashed
+        return _find_crash(ptxas, lines, target)
     if not accused:
-        words = "\n".join(message for message in said.splitlines() if "; warning" not in message)
         raise InternalError(f"ptxas accuses no line: {words[:500]}")
     return accused
+
+
+def _find_crash(ptxas: Path, lines: Sequence[str], target: str) -> dict[int, str]:
+    """What is said of a half of the lines, if the assembler crashes on all of them: 13.5 does on ``_`` as an operand of
+    ``multimem.red``.
+    """
+    if len(lines) < 2:
+        return dict.fromkeys(range(len(lines)), "the assembler crashes")
+    middle = len(lines) // 2
+    first = {k: words for k, words in _ask(ptxas, lines[:middle], target).items() if k < middle}
+    if first:
+        return first
+    return {k + middle: words for k, words in _ask(ptxas, lines[middle:], target).items()}
 
 
 AT_ONCE = 500

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcheck.ir.expr import Const
-from mcheck.ir.ops import BulkCopy, Commit, Op, Prefetch, WaitGroup
+from mcheck.ir.ops import BulkCopy, Commit, Multimem, Op, Prefetch, WaitGroup
 from mcheck.isa.families.common import (
     CACHE_HINT,
     CACHE_POLICY,
@@ -76,6 +76,8 @@ REPORT = Slot(
 )
 """What a copy reports to an mbarrier of layout v1 (PTX ISA 9.4, 9.7.15.16.10)."""
 
+_CP_MASK = Slot("cp_mask", ("cp_mask",), optional=True, needs={"cp_mask": SM_100}, ptx={"cp_mask": "8.6"})
+_BYTE_MASK = Arg("byteMask", "src", "u16", when=is_given("cp_mask"))
 _IGNORE_OOB = Slot("ignore_oob", ("ignore_oob",), optional=True, ptx={"ignore_oob": "9.2"})
 _IGNORED = tuple(Arg(f"ignoreBytes{side}", "src", "u32", when=is_given("ignore_oob")) for side in ("Left", "Right"))
 
@@ -106,6 +108,7 @@ def _copy(match: Match) -> Op:
     q, args = match.q, match.args
     if not _is_modelled(match):
         return unsupported(match)
+    at_copies = match.family.kind is Kind.MULTIMEM_COPY
     return BulkCopy(
         dst=address(args["dstMem"]),
         src=address(args["srcMem"]),
@@ -118,7 +121,8 @@ def _copy(match: Match) -> Op:
         reduce=q.get("redOp"),
         type=q.get("type"),
         noftz="noftz" in q,
-        scope=q.get("scope"),
+        scope=q.get("scope", "sys" if at_copies and "redOp" in q else None),
+        multimem=Multimem() if at_copies else None,
         **match.common,
     )
 
@@ -182,9 +186,9 @@ def _directions(strong: bool) -> tuple[Variant, ...]:
                 space("src", "shared::cta"),
                 GROUP,
                 CACHE_HINT,
-                Slot("cp_mask", ("cp_mask",), optional=True, needs={"cp_mask": SM_100}, ptx={"cp_mask": "8.6"}),
+                _CP_MASK,
             ),
-            args=(_DST, _SRC, _SIZE, CACHE_POLICY, Arg("byteMask", "src", "u16", when=is_given("cp_mask"))),
+            args=(_DST, _SRC, _SIZE, CACHE_POLICY, _BYTE_MASK),
             lower=_copy,
             completion="bulk async-group",
         ),
@@ -201,6 +205,29 @@ BULK = Family(
     proxy="async",
     undefined=_UNDEFINED,
     variants=(*_directions(strong=False), *_directions(strong=True)),
+)
+
+_ADDRESSES = ("the destination is no multimem address", *_UNDEFINED)
+
+MULTIMEM_BULK = Family(
+    name="multimem.cp.async.bulk",
+    kind=Kind.MULTIMEM_COPY,
+    section="9.7.9.25.4.4",
+    title="bulk copy to the copies on several GPUs",
+    ptx="9.1",
+    needs=SM_90,
+    proxy="async",
+    completion="bulk async-group",
+    undefined=_ADDRESSES,
+    variants=tuple(
+        Variant(
+            name="strong, shared::cta to global" if rest else "shared::cta to global",
+            slots=(*order, space("dst", "global"), space("src", "shared::cta"), GROUP, _CP_MASK, *rest),
+            args=(_DST, _SRC, _SIZE, _BYTE_MASK),
+            lower=_copy,
+        )
+        for order, rest in (((_WEAK,), ()), ((_RELAXED, scope_slot()), (_B128,)))
+    ),
 )
 
 CLUSTER_REDUCTIONS: dict[str, tuple[str, ...]] = {
@@ -240,6 +267,28 @@ def _keeps_subnormals(q: Qualifiers) -> bool:
     return q["redOp"] == "add" and q["type"] in ("f16", "bf16", "f32")
 
 
+_GLOBAL_REDUCTION = (
+    Slot("redOp", tuple(GLOBAL_REDUCTIONS)),
+    Slot("noftz", ("noftz",), optional=True),
+    Slot("type", _types(GLOBAL_REDUCTIONS), kind="type"),
+)
+_GLOBAL_RULES = (
+    pairs("redOp", "type", GLOBAL_REDUCTIONS),
+    *require_scope_with_order(_OPTIONAL_RELAXED, _ANY_SCOPE),
+    Rule(
+        lambda q: _keeps_subnormals(q) or "noftz" not in q,
+        "noftz",
+        "'.noftz' goes with '.add' of '.f16', '.bf16' and '.f32', and only with those",
+        "no .noftz",
+    ),
+    Rule(
+        lambda q: "noftz" in q or q["type"] == "f32" or not _keeps_subnormals(q),
+        "noftz",
+        "'.add' of '.{type}' needs '.noftz'",
+        ".add.noftz",
+    ),
+)
+
 REDUCE = Family(
     name="cp.reduce.async.bulk",
     kind=Kind.BULK_REDUCTION,
@@ -278,29 +327,40 @@ REDUCE = Family(
                 space("src", "shared::cta"),
                 GROUP,
                 CACHE_HINT,
-                Slot("redOp", tuple(GLOBAL_REDUCTIONS)),
-                Slot("noftz", ("noftz",), optional=True),
-                Slot("type", _types(GLOBAL_REDUCTIONS), kind="type"),
+                *_GLOBAL_REDUCTION,
             ),
             args=(_DST, _SRC, _SIZE, CACHE_POLICY),
-            rules=(
-                pairs("redOp", "type", GLOBAL_REDUCTIONS),
-                *require_scope_with_order(_OPTIONAL_RELAXED, _ANY_SCOPE),
-                Rule(
-                    lambda q: _keeps_subnormals(q) or "noftz" not in q,
-                    "noftz",
-                    "'.noftz' goes with '.add' of '.f16', '.bf16' and '.f32', and only with those",
-                    "no .noftz",
-                ),
-                Rule(
-                    lambda q: "noftz" in q or q["type"] == "f32" or not _keeps_subnormals(q),
-                    "noftz",
-                    "'.add' of '.{type}' needs '.noftz'",
-                    ".add.noftz",
-                ),
-            ),
+            rules=_GLOBAL_RULES,
             lower=_copy,
             completion="bulk async-group",
+        ),
+    ),
+)
+
+
+MULTIMEM_REDUCE = Family(
+    name="multimem.cp.reduce.async.bulk",
+    kind=Kind.MULTIMEM_COPY,
+    section="9.7.9.25.4.5",
+    title="bulk reduction at the copies on several GPUs",
+    ptx="9.1",
+    needs=SM_90,
+    proxy="async",
+    completion="bulk async-group",
+    undefined=_ADDRESSES,
+    variants=(
+        Variant(
+            slots=(
+                _OPTIONAL_RELAXED,
+                _ANY_SCOPE,
+                space("dst", "global"),
+                space("src", "shared::cta"),
+                GROUP,
+                *_GLOBAL_REDUCTION,
+            ),
+            args=(_DST, _SRC, _SIZE),
+            rules=_GLOBAL_RULES,
+            lower=_copy,
         ),
     ),
 )
@@ -380,4 +440,4 @@ WAIT = Family(
     ),
 )
 
-FAMILIES = (BULK, REDUCE, PREFETCH, COMMIT, WAIT)
+FAMILIES = (BULK, MULTIMEM_BULK, REDUCE, MULTIMEM_REDUCE, PREFETCH, COMMIT, WAIT)

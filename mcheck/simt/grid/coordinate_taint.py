@@ -30,9 +30,9 @@ def special_registers(statement: ptx.Statement) -> Iterator[str]:
                 todo += [first, second]
 
 
-LOADING = frozenset((Kind.LOAD, Kind.MATRIX_LOAD, Kind.ATOMIC))
-STORING = STORES | REDUCTIONS | {Kind.MATRIX_STORE, Kind.ATOMIC}
-WRITING = MAP_EDITS | {Kind.MULTIMEM, Kind.CALL, Kind.DISCARD, Kind.SURFACE_STORE, Kind.SURFACE_REDUCTION}
+LOADING = frozenset((Kind.LOAD, Kind.MATRIX_LOAD, Kind.ATOMIC, Kind.MULTIMEM))
+STORING = STORES | REDUCTIONS | {Kind.MATRIX_STORE, Kind.ATOMIC, Kind.MULTIMEM}
+WRITING = MAP_EDITS | {Kind.CALL, Kind.DISCARD, Kind.SURFACE_STORE, Kind.SURFACE_REDUCTION}
 """They may write to global memory, whatever their operands."""
 
 

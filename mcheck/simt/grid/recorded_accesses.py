@@ -23,6 +23,7 @@ from mcheck.isa.kinds import (
     GRID_DEPENDENCIES,
     JUMPS,
     MBARRIERS,
+    MULTIMEM,
     PREFETCHES,
     REDUCTIONS,
     STORES,
@@ -99,6 +100,8 @@ class AccessRecorder(AccessPlacement):
                 return self._store(unit, statement)
             case Kind.ATOMIC | Kind.REDUCTION:
                 return self._atomic(unit, statement)
+            case kind if kind in MULTIMEM:
+                return self._unknown_access(unit, statement)
             case kind if kind in COPIES:
                 return self._copy(unit, statement)
             case Kind.DISCARD:

@@ -19,7 +19,7 @@ from mcheck.frontend.ptx.instruction_forms import find_fault
 from mcheck.frontend.ptx.lane_arithmetic import lane_function
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import operand_registers
-from mcheck.isa.kinds import COLLECTIVES, GRID_DEPENDENCIES, PREFETCHES, REDUCTIONS, STORES, Kind
+from mcheck.isa.kinds import COLLECTIVES, GRID_DEPENDENCIES, MULTIMEM, PREFETCHES, REDUCTIONS, STORES, Kind
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
@@ -38,7 +38,7 @@ IDLE = PREFETCHES | GRID_DEPENDENCIES | {
     Kind.SLEEP, Kind.REGISTER_COUNT, Kind.EVENT, Kind.BREAKPOINT, Kind.CACHE_PRIORITY,
 }  # fmt: skip
 """Instructions without effect on memory or control, whatever their operands."""
-SIGNALLING = frozenset((Kind.MULTIMEM, Kind.CALL, Kind.TRAP))
+SIGNALLING = MULTIMEM | {Kind.CALL, Kind.TRAP}
 """They may signal to other clusters, whatever their operands."""
 
 

@@ -14,7 +14,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const, Reg
 from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW
 from mcheck.ir.type_sizes import type_size
-from mcheck.isa.kinds import COPIES, MBARRIERS, PREFETCHED_COPIES, WARPGROUP, Kind
+from mcheck.isa.kinds import COPIES, MBARRIERS, MULTIMEM, PREFETCHED_COPIES, WARPGROUP, Kind
 from mcheck.semantics import mbarrier
 from mcheck.semantics.tensor_footprint import box_bytes
 from mcheck.semantics.tensor_map_values import decode
@@ -193,7 +193,7 @@ def _poll_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
 # --- copies ---------------------------------------------------------------------------------------------------
 
 
-@compiles(*COPIES, *PREFETCHED_COPIES)
+@compiles(*(COPIES - MULTIMEM), *PREFETCHED_COPIES)
 def copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of ``cp.async``, ``cp.async.bulk``, ``cp.reduce.async.bulk``, tensor copies, prefetches, groups."""
     if statement.kind in PREFETCHED_COPIES:

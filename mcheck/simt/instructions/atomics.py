@@ -136,7 +136,7 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
             forced = c.forced.take(lane, len(c.recorded.code[lane]) - 1)
             if forced is not None:
                 old = np.array([forced], np.uint64)
-            new, r = _updated_value(op, int(old[0]), [int(v[j]) for v, _ in given], 8 * size)
+            new, r = updated_value(op, int(old[0]), [int(v[j]) for v, _ in given], 8 * size)
             if op.op == "cas":
                 c.recorded.record_swap(lane, at)
             if bound and not q[0]:
@@ -239,7 +239,7 @@ def _scalar_operation(statement: ptx.Statement) -> tuple[ptx.Statement, int]:
     return scalar, count * (2 if kind.endswith("x2") else 1)
 
 
-def _updated_value(op: ops.Atomic, old: int, given: list[int], size: int) -> tuple[int, bool]:
+def updated_value(op: ops.Atomic, old: int, given: list[int], size: int) -> tuple[int, bool]:
     """The value that an atomic leaves, and whether it is unknown."""
     if op.type[0] == "f" or "x2" in op.type or op.type.startswith("bf"):
         return 0, True

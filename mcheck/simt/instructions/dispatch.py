@@ -25,6 +25,7 @@ from mcheck.simt.instructions import (
     control_flow,
     launch_control,
     memory_accesses,
+    multimem,
     recording,
     tensor_core,
     tensor_maps,
@@ -34,6 +35,7 @@ from mcheck.simt.instructions.computation import computation_step
 
 REGISTERING_MODULES = (
     memory_accesses,
+    multimem,
     recording,
     async_operations,
     atomics,

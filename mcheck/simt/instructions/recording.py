@@ -167,7 +167,7 @@ def without_values(op: ops.Op) -> ops.Op:
     return op
 
 
-@compiles(*FENCES, Kind.FILL, Kind.MULTIMEM)
+@compiles(*FENCES, Kind.FILL)
 def fence_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """The step of fences and other instructions without special handling."""
     return recording_step(k, unit, statement, at)

@@ -30,6 +30,7 @@ from mcheck.isa.kinds import (
     FRAGMENTS,
     GRID_DEPENDENCIES,
     MAP_EDITS,
+    MULTIMEM,
     TMEM,
     Kind,
 )
@@ -41,7 +42,7 @@ from mcheck.simt.parametric.affine import Value, logical_rule, rule_of, select_r
 from mcheck.simt.parametric.growing_addresses import GrowingAddresses
 from mcheck.simt.parametric.invariant_registers import AFTER, INSIDE, deciding_registers
 
-UNSUPPORTED = TMEM | MAP_EDITS | CANCELS | FRAGMENTS | {Kind.CALL, Kind.STACK, Kind.MULTIMEM}
+UNSUPPORTED = TMEM | MAP_EDITS | CANCELS | FRAGMENTS | MULTIMEM | {Kind.CALL, Kind.STACK}
 """Instructions whose effects on later ones are not analysed."""
 IGNORED = GRID_DEPENDENCIES | {
     Kind.SLEEP, Kind.REGISTER_COUNT, Kind.EVENT, Kind.BREAKPOINT, Kind.CACHE_PRIORITY, Kind.DISCARD,

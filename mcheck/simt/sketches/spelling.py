@@ -57,6 +57,8 @@ class Speller:
             return []
         if isinstance(inner, ops.Wgmma):
             return [self._product(inner, part) for part in _pairs(inner.reads)]
+        if ops.multimem_of(inner) is not None:
+            raise Unsupported("accesses of the copies of a multimem address are not put together again")
         made = Statement([], [], op.span)
         if isinstance(op, ops.Await):
             made.text.append("await ")

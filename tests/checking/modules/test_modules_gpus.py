@@ -144,17 +144,6 @@ def test_launches_of_different_shapes() -> None:
     assert {a.thread.partition(".")[0] for f in found.findings for a in f.accesses} == {"gpu0", "gpu1"}
 
 
-@pytest.mark.daily(one_of="heavy")
-def test_multimem_is_not_followed_and_named() -> None:
-    add = "multimem.red.release.sys.global.add.u32 [%rd4], 1;"
-    found = checked(
-        kernel("send", WRITE, add, width=1) + receive(), launch("send", "a", "b") | ONE,
-        launch("receive", "a", "b", gpu=1) | ONE, b=ZERO,
-    )  # fmt: skip
-    assert (found.verdict, found.findings) == ("unknown", ())
-    assert "multimem" in str(found.reason)
-
-
 # --- which of them there are at once --------------------------------------------------------------------------------
 
 

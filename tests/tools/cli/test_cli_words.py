@@ -17,7 +17,7 @@ RANGES = re.compile(r"\[\d+:\d+\]|\.\.\d+\)")
 UNSUPPORTED = """\
 PTX unsupported
 { .global .u32 x; }
-P@cta 0 { st.weak.u32 [x], 1; multimem.ld_reduce.weak.global.add.u32 r0, [x]; }
+P@cta 0 { st.weak.u32 [x], 1; multimem.st.async.release.sys.global.u32 [x], 1; }
 exists (P:r0 == 1)
 expect pass
 """

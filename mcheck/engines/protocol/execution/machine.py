@@ -60,7 +60,7 @@ from mcheck.findings.finding import Access
 from mcheck.ir.aligned_operations import Statement
 from mcheck.ir.expr import Expr
 from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW
-from mcheck.ir.ops import Op
+from mcheck.ir.ops import Op, multimem_of
 from mcheck.semantics.terms import Term, Uid, typed
 
 MAX_STEPS = 3_000_000
@@ -251,6 +251,9 @@ class Machine:
         ``ordered``: eight times the step of its agent, plus the part of that step.
         """
         if ordered:
+            form = multimem_of(event.op)
+            if form is not None:  # the accesses of one instruction have one place, that of the first of them
+                position = 8 * (position // 8 - form.number)
             before, at, here = self.program_order.get(thread, (0, -1, 0))
             if position > at:
                 before, at, here = before | here, position, 0

@@ -511,7 +511,9 @@ def _check_supported(program: Program, semantics: Semantics) -> None:
     ):
         raise Unsupported("the protocol engine does not support a compare-and-swap that stores the old value")
     aliases = [
-        (item.base, item.base + item.object.size) for item in program.memory.instances if item.base != item.physical
+        (item.base, item.base + item.object.size)
+        for item in program.memory.instances
+        if item.base != item.physical and not item.object.copies
     ]
     if aliases and any(points_into(op, aliases) for op in program.operations):
         raise Unsupported("the protocol engine does not support aliases")

@@ -151,5 +151,5 @@ declare_state(Masks, by_key=Attribute(SHALLOW, CACHE))
 
 KEYS = (
     "thread", "memory", "anywhere", "loc", "vloc", "footprint", "cta", "cluster", "gpu", "scope", "block", "object",
-    "instruction", "sort",
+    "instruction", "sort", "displaced",
 )  # fmt: skip

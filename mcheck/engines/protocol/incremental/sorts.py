@@ -170,6 +170,7 @@ class Sorts:
                 ("thread", thread), ("cta", cta.number), ("cluster", (cta.gpu, cta.cluster)), ("gpu", cta.gpu),
                 ("block", event.block), ("sort", sort), *((kind, key) for kind, key in some if key is not None),
                 *((("memory", None),) if event.size else ()),
+                *((("displaced", None),) if Tag.MULTIMEM in event.tags else ()),
             )  # fmt: skip
         return found
 

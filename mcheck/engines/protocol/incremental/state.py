@@ -5,6 +5,7 @@ from __future__ import annotations
 from mcheck.base.errors import Unsupported
 from mcheck.cat.algebra.compiled_models import once_per_tape
 from mcheck.cat.algebra.tape import Tape, dependencies
+from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.incremental import object_order as ahead
 from mcheck.engines.protocol.incremental import overwritten
 from mcheck.engines.protocol.incremental.compilation import Compiled, compile_tape
@@ -299,10 +300,20 @@ class State:
                 return self._of_threads(keyed["memory"].get(None)) if self.complete else 0
             return keyed["footprint"].get((event.address, event.size)) | anywhere
         if not entry.exact:
-            return self._of_threads(keyed["memory"].get(None)) if name == "vloc" else keyed["memory"].get(None)
+            if name != "vloc":
+                return keyed["memory"].get(None)
+            return self._of_threads(self._by_one_address(keyed["memory"].get(None), event))
         if name == "vloc":
-            return keyed["vloc"].get((event.address, event.virtual)) | anywhere | self.meets
+            alike = self._by_one_address(anywhere | self.meets, event)
+            return keyed["vloc"].get((event.address, event.virtual)) | alike
         return keyed["loc"].get(event.address) | anywhere | self.meets
+
+    def _by_one_address(self, events: int, event: Event) -> int:
+        """Of accesses to the same bytes, those by the same address: a byte has its own, and at most one of several
+        copies (PTX ISA 8.2.3).
+        """
+        displaced = self.keyed["displaced"].get(None)
+        return events & displaced if Tag.MULTIMEM in event.tags else events & ~displaced
 
     def _of_threads(self, events: int) -> int:
         """Return events without the initial writes."""
