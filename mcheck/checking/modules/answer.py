@@ -125,7 +125,7 @@ def follow_clusters(
         unknown = (error_reason(error),)
     if not (late or branches.incomplete or branches.pending):
         found = [(way, _without_branches(given)) for way, given in found]
-    if launch.is_sample:
+    if launch.is_sample and not alone:
         launched = Coverage(uncovered_grid(launch), ((None, OPEN),))
     waiting = frozenset[int]().union(*(waiting_clusters(way.program) for way, _ in found))
     joined = _joined(launch, found, unknown, launched)

@@ -22,6 +22,7 @@ from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, timeout_reason
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
+from mcheck.checking.modules.counted_grid import answer_counted
 from mcheck.checking.modules.grid_coverage import is_conflict
 from mcheck.checking.policy.question import Question
 from mcheck.findings import catalogue
@@ -34,6 +35,7 @@ from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.ir.program import Program
 from mcheck.isa.kinds import CANCELS
 from mcheck.simt.grid.grid_classes import Clash, Incomparable, find_clashes, find_classes, follow_each
+from mcheck.simt.grid.grid_counter import NotCounted
 
 MAX_TOGETHER = 8
 """Maximum number of clusters that are followed together."""
@@ -41,6 +43,8 @@ MAX_THREADS = 2048
 """Maximum number of threads of such clusters."""
 GROUP_SECONDS = 20.0
 """Maximum time for groups of clusters; half of what is left of a longer time limit."""
+COUNTED_SECONDS = 30.0
+"""Maximum time for the argument about clusters that count themselves; half of what is left of a longer time limit."""
 MAX_ASKED = 40
 """Maximum number of clusters of which each is asked about by itself."""
 FEW = 3
@@ -50,6 +54,7 @@ MAX_RESIDENT = 5
 NOT_RESIDENT = "DEAD007"
 BY_CLASSES = "one cluster of each of {} classes was checked; all of a class behave alike, and no two clusters conflict"
 OPEN = "clusters outside of this group may take part in what it does"
+NO_PAIR = "no pair of clusters stands for all of them"
 LATE = "it was not followed whether a cluster that another GPU waits for begins in time"
 SUBSETS = "it was not checked whether the clusters also end if only some of them are resident"
 
@@ -89,10 +94,28 @@ def answer_together(
         return first.answer
     share = max(GROUP_SECONDS, (limit.left() or 0) / 2)
     part = limit.part(share)
-    given = _answer_together(module, launch, first, follow, question, part)
+    given = _answer_from_classes(module, launch, first, follow, part)
+    counted = None if given is not None else _answer_counted(module, launch, follow, limit)
+    if isinstance(counted, Answer):
+        return counted
+    if given is None:
+        part = part if counted is None else limit.part(share)
+        given = _answer_together(launch, first, follow, question, part)
     if part.is_over() and not limit.is_over():
         given = replace(given, reasons=tuple(_name_share(r, share) for r in given.reasons))
-    return replace(given, cut=given.cut or (given is first.answer and part.is_over()))
+    given = replace(given, cut=given.cut or (given is first.answer and part.is_over()))
+    return given if counted is None else _with_reason(replace(given, cut=given.cut or counted.cut), counted)
+
+
+def _with_reason(given: Answer, why: Reason) -> Answer:
+    """The answer with one more reason why it is not about all clusters."""
+    return replace(
+        given,
+        reasons=tuple(
+            replace(r, because=(*r.because, why)) if r.cause is Cause.CLUSTERS and r.because else r
+            for r in given.reasons
+        ),
+    )
 
 
 def _name_share(reason: Reason, share: float) -> Reason:
@@ -102,16 +125,18 @@ def _name_share(reason: Reason, share: float) -> Reason:
     return Reason(Cause.TIME, f"following clusters together takes more than {share:.0f} s")
 
 
-def _answer_together(
-    module: Module, launch: Launch, first: Followed, follow: Follow, question: Question, limit: Limit
-) -> Answer:
-    if {reason.cause for reason in first.answer.reasons} == {Cause.CLUSTERS}:
-        try:
-            found = answer_by_classes(module, launch, first, follow, limit)
-        except (TimeOut, Unsupported, Incomparable):
-            found = None
-        if found is not None:
-            return found
+def _answer_from_classes(
+    module: Module, launch: Launch, first: Followed, follow: Follow, limit: Limit
+) -> Answer | None:
+    if {reason.cause for reason in first.answer.reasons} != {Cause.CLUSTERS}:
+        return None
+    try:
+        return answer_by_classes(module, launch, first, follow, limit)
+    except (TimeOut, Unsupported, Incomparable):
+        return None
+
+
+def _answer_together(launch: Launch, first: Followed, follow: Follow, question: Question, limit: Limit) -> Answer:
     for box in closed_boxes(launch):
         if limit.is_over():
             break
@@ -126,6 +151,30 @@ def _answer_together(
     group = follow(replace(launch, group=some), limit)
     assert group is not None
     return _better(first.answer, _explain(group.answer, first.answer))
+
+
+def _answer_counted(module: Module, launch: Launch, follow: Follow, limit: Limit) -> Answer | Reason | None:
+    """The answer of a large grid by the argument about clusters that count themselves, or why it does not apply, if
+    there is a counter at all.
+    """
+    if launch.beside or prod(launch.cluster_counts) <= MAX_TOGETHER:
+        return None
+
+    def follow_pair(pair: Launch, limit: Limit) -> Answer | None:
+        given = follow(pair, limit, apart=True)
+        if given is None or given.deadlocks:
+            return None
+        return replace(given.answer, assumptions=tuple(a for a in given.answer.assumptions if a != given.scope))
+
+    share = max(COUNTED_SECONDS, (limit.left() or 0) / 2)
+    try:
+        return answer_counted(module, launch, follow_pair, limit.part(share))
+    except NotCounted as error:
+        return Reason(Cause.GAP, f"{NO_PAIR}: {error.why}", span=error.span) if error.counter else None
+    except TimeOut:
+        return Reason(Cause.TIME, f"no pair of clusters was found to stand for all of them within {share:.0f} s")
+    except Unsupported:
+        return None
 
 
 def _explain(together: Answer, alone: Answer) -> Answer:

@@ -59,7 +59,7 @@ def _shared_buffers(memory: MemoryMap, different: Iterable[Op]) -> Iterator[int]
             yield from _base_of(memory, spec.global_address)
     for op in different:
         if not isinstance(op, ops.Atomic) or not _is_plain(op):
-            for number in _numbers_in(op):
+            for number in numbers_in(op):
                 yield from _base_of(memory, number)
             continue
         at, size = op.address.value, type_size(op.type)  # type: ignore[union-attr]
@@ -93,7 +93,7 @@ def _register_names(value: object) -> Iterator[str]:
             yield from registers_of(value)
 
 
-def _numbers_in(value: object) -> Iterator[int]:
+def numbers_in(value: object) -> Iterator[int]:
     """The numbers in an operation: the bases of all pointers."""
     match value:
         case Const(number):
@@ -102,7 +102,7 @@ def _numbers_in(value: object) -> Iterator[int]:
             yield from numbers
         case tuple():
             for item in value:
-                yield from _numbers_in(item)
+                yield from numbers_in(item)
         case Unary() | Binary() | Op():
             for f in fields(value):
-                yield from _numbers_in(getattr(value, f.name))
+                yield from numbers_in(getattr(value, f.name))

@@ -1,0 +1,189 @@
+"""Proofs for grids whose clusters count themselves: a last block that adds what all have left, a barrier of the grid.
+
+The clusters share one word, the counter. Each adds one to it, once. Either the cluster that draws the last number goes
+on and accesses what the others have left, or all wait until the counter has reached the number of clusters.
+
+*Conditions.* They are checked for every cluster of the grid, by executing each alone, twice: with the counter at its
+first value, and one below its final value.
+
+1. The initial value c of the counter is given. Each cluster does one ``atom`` or ``red`` on it, of one thread: ``add``
+   of 1, or ``inc`` with a limit that is not reached too early; at scope gpu or wider. So n clusters draw the numbers
+   c to c + n - 1, each one of them.
+2. Nothing else accesses the counter, except the thread of the last cluster that has drawn the last number, afterwards.
+   By coherence that comes after all the atomics. Or, if clusters wait, nothing but waits that c + n alone ends.
+3. Control and addresses depend on nothing that other clusters write, except on whether a number drawn is the last
+   one: the number is only compared, and the comparisons have one result for all other numbers. What the launch says of
+   the contents of memory that clusters write is forgotten.
+4. No two clusters conflict, except one that is last with one that is not; if clusters wait, any two may. What conflicts
+   are weak accesses through the generic proxy, beside those of the counter.
+5. Clusters that wait are promised to be resident: the launch is cooperative.
+
+*The argument.* Take an execution of the launch with a race between two clusters i and j, and leave out all events of
+the others, with the counter starting at c + n - 2. The result is an execution of i and j:
+
+* Their atomics are next to each other now. They draw c + n - 2 and c + n - 1, in the same order. If one has drawn the
+  last number, it has done so before; where none has, and clusters do not wait, the two do not conflict (4). All other
+  numbers lead to the same control (3). A wait ends when the counter is c + n, as before (2).
+* Loads whose store is left out read another one, or what was there at first: no control depends on that (3).
+* No order is added. An atomic of i that was observed by one of j through atomics of others (8.9.2; all are morally
+  strong, 1) is observed directly. Only the counter carries order between clusters (4). Order may have been lost, and
+  then the race is one all the more.
+
+So it is enough that no pair of clusters has an error, with the counter at c + n - 2. Two pairs whose executions have
+the same shapes order their accesses in the same ways: up to the places of weak accesses, and what they store, they have
+the same executions. So of all pairs those suffice in which each kind of conflict occurs: of these two shapes, threads,
+and segments of their code (``mcheck.simt.grid.counted_conflicts``). Within a cluster the same holds. Accesses are in
+bounds and aligned in all clusters.
+
+What is found in a pair is real: the other clusters may all have counted themselves before, and nobody waits for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+
+from mcheck.answers.result import Answer, Covers
+from mcheck.answers.verdict_rules import add_verdict
+from mcheck.base.budget import Limit
+from mcheck.base.progress import Level, note
+from mcheck.base.reasons import Cause, Reason, unique_reasons
+from mcheck.base.records import dataclass
+from mcheck.base.verdicts import Verdict
+from mcheck.frontend.ptx.launch import Launch
+from mcheck.frontend.ptx.module import Module
+from mcheck.ir.memory import Instance
+from mcheck.simt.grid.counted_clusters import Execution, clusters_of, execute_counted
+from mcheck.simt.grid.counted_conflicts import Pair, Side, check_apart, choose_pairs
+from mcheck.simt.grid.grid_counter import Counter, NotCounted, find_counter, with_count, without_contents
+
+LAST_GOES_ON = "all {} clusters count themselves in {}, and only the last one goes on; {}"
+ALL_WAIT = "all {} clusters count themselves in {}, and wait until all have; {}"
+TRIES = 3
+"""How often the contents of memory are forgotten that clusters turn out to write."""
+CLUSTER_SECONDS = 5.0
+"""Maximum time to execute one cluster: a loop may wait for others in a way that is not recognised."""
+
+FollowPair = Callable[[Launch, Limit], Answer | None]
+"""Follows the clusters of a launch together, whose others keep apart; ``None`` if some wait may be for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Representatives:
+    """A launch whose clusters count themselves, what it says of contents forgotten, and the pairs to follow."""
+
+    launch: Launch
+    counter: Counter
+    pairs: tuple[Pair, ...]
+    waits: bool
+
+
+def find_representatives(module: Module, launch: Launch, limit: Limit) -> Representatives:
+    """The pairs of clusters that stand for a grid. Raises ``NotCounted`` if a condition does not hold."""
+    counter = find_counter(module, launch, limit.part(CLUSTER_SECONDS))
+    for _ in range(TRIES):
+        try:
+            return _find_pairs(module, launch, counter, limit)
+        except _Written as found:
+            launch = without_contents(launch, found.written, counter)
+    raise NotCounted("contents that are given are written")
+
+
+class _Written(Exception):
+    """Clusters write bytes of which the launch gives the contents: buffers and offsets."""
+
+    def __init__(self, written: list[tuple[str, int]]) -> None:
+        super().__init__()
+        self.written = written
+
+
+def _find_pairs(module: Module, launch: Launch, counter: Counter, limit: Limit) -> Representatives:
+    clusters = clusters_of(launch)
+    shapes: dict[object, int] = {}
+    final = counter.first + len(clusters) - 1
+
+    def execute(number: int, drawn: int) -> Execution:
+        limit.check()
+        note(Level.CLUSTERS, f"cluster {number + 1} of {len(clusters)}")
+        within = limit.part(CLUSTER_SECONDS)
+        found = execute_counted(module, launch, clusters[number], counter, drawn, shapes, within)
+        written = _given_and_written(module, launch, counter, found)
+        if written:
+            raise _Written(written)
+        return found
+
+    numbers = range(1, len(clusters))
+    probe = execute(0, final)
+    if probe.waits and not launch.cooperative:
+        raise NotCounted("clusters wait for others that need not be resident")
+    before = None if probe.waits else Side([execute(k, counter.first) for k in range(len(clusters))])
+    if before is not None:
+        check_apart(before, counter, limit)
+    last = Side([probe, *(execute(k, final) for k in numbers)])
+    if any(one.waits is not probe.waits for side in (before, last) if side is not None for one in side.executions):
+        raise NotCounted("some clusters wait for the counter, others do not")
+    pairs = choose_pairs(before or last, last, counter, limit, waits=probe.waits)
+    return Representatives(launch, counter, tuple(pairs), probe.waits)
+
+
+def _given_and_written(module: Module, launch: Launch, counter: Counter, found: Execution) -> list[tuple[str, int]]:
+    """The writes of an execution, but for those of the counter, whose bytes the launch gives the contents of."""
+    accesses, out = found.accesses, dict[str, int]()
+    end = counter.address + counter.size
+    for instance in found.memory:
+        mine = accesses.writes & (accesses.starts >= instance.base)
+        mine &= accesses.starts < instance.base + instance.object.size
+        mine &= (accesses.starts >= end) | (accesses.ends <= counter.address)
+        if not mine.any():
+            continue
+        low = int(accesses.starts[mine].min()) - instance.base
+        if low < _bytes_given(module, launch, instance):
+            out[instance.object.name] = low
+    return list(out.items())
+
+
+def _bytes_given(module: Module, launch: Launch, instance: Instance) -> int:
+    """How many bytes of a memory object the launch, or the module, gives the contents of."""
+    name = instance.object.name
+    for buffer in launch.buffers:
+        if buffer.name == name:
+            return len(buffer.initial)
+    variable = module.variables.get(name)
+    if variable is not None and variable.initial is None and variable.space == "global":
+        return 0
+    raise NotCounted(f"clusters write {name}")
+
+
+def answer_counted(module: Module, launch: Launch, follow: FollowPair, limit: Limit) -> Answer | None:
+    """The answer about a grid whose clusters count themselves, if it is proved or a finding. Raises ``NotCounted`` if a
+    condition does not hold.
+    """
+    found = find_representatives(module, launch, limit)
+    total = prod(launch.cluster_counts)
+    given = with_count(found.launch, found.counter, found.counter.first + total - 2)
+    answers: list[Answer] = []
+    for number, pair in enumerate(found.pairs, 1):
+        note(Level.CLUSTERS, f"pair {number} of {len(found.pairs)} of clusters")
+        one = follow(replace(given, group=pair), limit)
+        if one is None or one.verdict not in (Verdict.PROVED, Verdict.FINDING):
+            return None
+        if any(f.severity == "error" for f in one.findings):
+            left = Reason(Cause.CLUSTERS, f"2 of {total} clusters of the grid were checked together")
+            return add_verdict(replace(one, covered=False, reasons=unique_reasons(one.reasons, (left,))))
+        answers.append(one)
+    said = (ALL_WAIT if found.waits else LAST_GOES_ON).format(total, found.counter.buffer, _pairs(len(answers)))
+    joined = replace(
+        answers[0],
+        findings=tuple(dict.fromkeys(f for one in answers for f in one.findings)),
+        executions=sum(one.executions for one in answers),
+        cut=any(one.cut for one in answers),
+        assumptions=tuple(dict.fromkeys((*(a for one in answers for a in one.assumptions), said))),
+        covers=Covers(clusters=total, total=total, together=2),
+    )
+    return add_verdict(joined)
+
+
+def _pairs(number: int) -> str:
+    pairs = "1 pair was followed" if number == 1 else f"{number} pairs were followed"
+    return f"{pairs}, in which every kind of conflict occurs"

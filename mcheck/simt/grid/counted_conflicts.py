@@ -1,0 +1,223 @@
+"""Conflicts between clusters that count themselves, and pairs of clusters that show every kind of them.
+
+A kind of conflict is told by the shapes of two executions, and by thread and segment of both accesses: accesses of one
+thread between two operations that may synchronise are ordered alike with all others. Whether a load is non-coherent
+counts, too, since no order helps such a one. Lanes of a warp may access a place as one: of their conflicts the places
+in the code count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcheck.base.budget import Limit
+from mcheck.base.errors import Span
+from mcheck.frontend.ptx.launch import Extent as Coordinates
+from mcheck.simt.execution.lanes import WARP
+from mcheck.simt.grid.counted_clusters import Execution, Numbers
+from mcheck.simt.grid.grid_counter import Counter, NotCounted
+
+MAX_MEETINGS = 1 << 23
+"""Maximum number of pairs of accesses of common bytes."""
+MAX_PAIRS = 8
+"""Maximum number of pairs of clusters."""
+ALL = -1
+"""The owner of an access that all clusters of a class make at the same place."""
+
+Kind = tuple[object, ...]
+Pair = tuple[Coordinates, Coordinates]
+
+
+@dataclass(slots=True)
+class Side:
+    """The executions of all clusters that are last, or of all that are not; ``kinds`` numbers their shapes."""
+
+    executions: list[Execution]
+    kinds: dict[object, int] = field(default_factory=dict)
+    members: dict[int, list[int]] = field(init=False)
+    """The executions of a shape, by their numbers."""
+
+    def __post_init__(self) -> None:
+        self.members = {}
+        for number, one in enumerate(self.executions):
+            self.members.setdefault(self.kind(one), []).append(number)
+
+    def kind(self, one: Execution) -> int:
+        """The number of the shape of an execution."""
+        return self.kinds.setdefault(one.shape, len(self.kinds))
+
+
+@dataclass(slots=True)
+class Table:
+    """Accesses of several executions, a row each. ``owners`` are the executions, or ``ALL``."""
+
+    starts: Numbers
+    ends: Numbers
+    kinds: Numbers
+    threads: Numbers
+    segments: Numbers
+    owners: Numbers
+    columns: Numbers
+    """The number of an access in its execution."""
+    writes: NDArray[np.bool_]
+    strong: NDArray[np.bool_]
+    non_coherent: NDArray[np.bool_]
+    counts: NDArray[np.bool_]
+
+
+def tabulate(side: Side, numbers: Iterable[int] | None = None) -> Table:
+    """The accesses of these executions; of all of a side those that a class makes at one place once."""
+    parts: list[tuple[NDArray[np.generic], ...]] = []
+    chosen = None if numbers is None else list(numbers)
+    for kind, members in side.members.items():
+        mine = members if chosen is None else [k for k in members if k in chosen]
+        if not mine:
+            continue
+        first = side.executions[mine[0]].accesses
+        count = len(first.starts)
+        starts = np.stack([side.executions[k].accesses.starts for k in mine])
+        size = first.ends - first.starts
+        same = (starts == starts[:1]).all(axis=0) & (len(mine) > 1)
+        everything = np.arange(count)
+        for owners, columns in [([ALL], everything[same]), (mine, everything[~same])]:
+            at = starts[: len(owners), columns].reshape(-1)
+            all_columns = np.tile(columns, len(owners))
+            parts.append((
+                at, at + size[all_columns], np.full(len(at), kind), first.threads[all_columns],
+                first.segments[all_columns], np.repeat(np.array(owners, np.int64), len(columns)), all_columns,
+                first.writes[all_columns], first.strong[all_columns], first.non_coherent[all_columns],
+                first.counts[all_columns],
+            ))  # fmt: skip
+    return Table(*(np.concatenate(found) for found in zip(*parts, strict=True)))
+
+
+def meetings(x: Table, y: Table, limit: Limit) -> tuple[Numbers, Numbers]:
+    """Pairs of rows, of ``x`` and of ``y``, with a common byte that one of them writes."""
+    order = np.argsort(y.starts, kind="stable")
+    starts, reach = y.starts[order], int((y.ends - y.starts).max(initial=1))
+    low = np.searchsorted(starts, x.starts - reach, side="right")
+    high = np.searchsorted(starts, x.ends, side="left")
+    counts = np.maximum(high - low, 0)
+    if int(counts.sum()) > MAX_MEETINGS:
+        raise NotCounted("there are too many accesses of common bytes")
+    limit.check()
+    mine = np.repeat(np.arange(len(x.starts)), counts)
+    within = np.arange(len(mine)) - np.repeat(np.cumsum(counts) - counts, counts)
+    theirs = order[np.repeat(low, counts) + within]
+    meet = (y.ends[theirs] > x.starts[mine]) & (x.writes[mine] | y.writes[theirs])
+    return mine[meet], theirs[meet]
+
+
+def between_clusters(x: Table, y: Table, counter: Counter, limit: Limit, *, waits: bool) -> tuple[Numbers, Numbers]:
+    """Those of different clusters, without the atomics that count, and the waits for them."""
+    mine, theirs = meetings(x, y, limit)
+    end = counter.address + counter.size
+    on_counter = (x.starts[mine] < end) & (x.ends[mine] > counter.address)
+    apart = (x.owners[mine] != y.owners[theirs]) | (x.owners[mine] == ALL)
+    kept = apart & ~(on_counter if waits else x.counts[mine] & y.counts[theirs])
+    mine, theirs, on_counter = mine[kept], theirs[kept], on_counter[kept]
+    if (~on_counter & (x.strong[mine] | y.strong[theirs])).any():
+        raise NotCounted("clusters also share words by strong accesses or atomics")
+    return mine, theirs
+
+
+def check_apart(side: Side, counter: Counter, limit: Limit) -> None:
+    """Check that no two clusters that are not last conflict. Raises ``NotCounted``."""
+    table = tabulate(side)
+    mine, _ = between_clusters(table, table, counter, limit, waits=False)
+    if len(mine):
+        raise NotCounted("two clusters conflict before the last one has counted itself", _span(side, table, mine[0]))
+
+
+def _span(side: Side, table: Table, row: int) -> Span | None:
+    kind, column = int(table.kinds[row]), int(table.columns[row])
+    return side.executions[side.members[kind][0]].accesses.spans[column]
+
+
+# --- pairs of clusters ----------------------------------------------------------------------------------------------
+
+
+def choose_pairs(before: Side, last: Side, counter: Counter, limit: Limit, *, waits: bool) -> list[Pair]:
+    """Pairs of clusters in which each kind of conflict occurs, between two clusters and within one. Raises
+    ``NotCounted``.
+    """
+    wanted: dict[Kind, Pair] = {}
+    x, y = tabulate(before), tabulate(last)
+    for kind, row, other in _kinds_between(x, y, counter, limit, waits=waits):
+        wanted[kind] = _witness(before, last, x, y, row, other)
+    for name, side in (("before", before), ("last", last)):
+        for number, one in enumerate(side.executions):
+            limit.check()
+            beside = side.executions[number - 1 if number else 1].cluster
+            for kind in _kinds_within(name, side, number, limit):
+                wanted.setdefault(kind, (one.cluster, beside))
+    places = {one.cluster: number for number, one in enumerate(before.executions)}
+    pairs: list[Pair] = []
+    while wanted:
+        if len(pairs) == MAX_PAIRS:
+            raise NotCounted(f"the conflicts of clusters are of more kinds than {MAX_PAIRS} pairs show")
+        pair = wanted[next(iter(wanted))]
+        pairs.append(pair)
+        first, second = places[pair[0]], places[pair[1]]
+        shown: set[Kind] = set()
+        for i, j in ((first, second), (second, first)):
+            mine, theirs = tabulate(before, [i]), tabulate(last, [j])
+            shown.update(kind for kind, _, _ in _kinds_between(mine, theirs, counter, limit, waits=waits))
+            for name, side in (("before", before), ("last", last)):
+                shown.update(_kinds_within(name, side, i, limit))
+        assert not shown.isdisjoint(wanted)
+        wanted = {kind: p for kind, p in wanted.items() if kind not in shown}
+    return pairs
+
+
+def _kinds_between(
+    x: Table, y: Table, counter: Counter, limit: Limit, *, waits: bool
+) -> Iterator[tuple[Kind, int, int]]:
+    """The kinds of conflicts of two clusters, each with the rows of one."""
+    mine, theirs = between_clusters(x, y, counter, limit, waits=waits)
+    yield from _distinct(x, mine, y, theirs)
+
+
+def _distinct(x: Table, mine: Numbers, y: Table, theirs: Numbers, *more: Numbers) -> Iterator[tuple[Kind, int, int]]:
+    columns: list[NDArray[np.generic]] = [*more]
+    for table, rows in ((x, mine), (y, theirs)):
+        columns += [table.kinds[rows], table.threads[rows], table.segments[rows], table.non_coherent[rows]]
+    found, first = np.unique(np.stack(columns, axis=1).astype(np.int64), axis=0, return_index=True)
+    for row, at in zip(found.tolist(), first.tolist(), strict=True):
+        yield tuple(row), int(mine[at]), int(theirs[at])
+
+
+def _kinds_within(name: str, side: Side, number: int, limit: Limit) -> Iterator[Kind]:
+    """The kinds of conflicts of threads of one cluster, and its shape."""
+    one = side.executions[number]
+    accesses = one.accesses
+    table = tabulate(side, [number])
+    mine, theirs = meetings(table, table, limit)
+    kept = (table.threads[mine] < table.threads[theirs]) & ~(table.strong[mine] & table.strong[theirs])
+    mine, theirs = mine[kept], theirs[kept]
+    lanes = one.lanes
+    near = lanes[table.threads[mine]] // WARP == lanes[table.threads[theirs]] // WARP
+    columns = table.columns[mine], table.columns[theirs]
+    places = [np.where(near, accesses.places[c], 0) for c in columns]
+    joint = near & (accesses.operations[columns[0]] == accesses.operations[columns[1]])
+    yield name, side.kind(one)
+    for kind, _, _ in _distinct(table, mine, table, theirs, *places, joint):
+        yield name, *kind
+
+
+def _witness(before: Side, last: Side, x: Table, y: Table, row: int, other: int) -> Pair:
+    """Two clusters of which one has the first row and the other one the second."""
+
+    def members(side: Side, table: Table, at: int) -> Sequence[int]:
+        owner = int(table.owners[at])
+        return side.members[int(table.kinds[at])] if owner == ALL else [owner]
+
+    for i in members(before, x, row)[:2]:
+        for j in members(last, y, other)[:2]:
+            if i != j:
+                return before.executions[i].cluster, last.executions[j].cluster
+    raise AssertionError("a conflict of two clusters has two")

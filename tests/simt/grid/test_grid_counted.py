@@ -1,0 +1,211 @@
+"""Grids whose clusters count themselves: what pairs of clusters say of all, and when they say nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.modules import cluster_groups
+from mcheck.ptx import check
+from tests.fuzz.last_blocks import BRANCH, Plan, answer_by_pairs, compare, generate, launch_of, read, write
+
+SECONDS = 60.0
+SEEDS = 60
+LARGE = 12
+STORE_BEHIND = "st.global.u32 [%a3], 0;"
+DRAW = "ld.relaxed.gpu.global.u32 %r6, [%a3];\nadd.u32 %r9, %r6, 1;\nst.relaxed.gpu.global.u32 [%a3], %r9;"
+RELEASE = "atom.release.gpu.global.add.u32 %r6, [%a3], 1;"
+
+
+def answer(plan: Plan) -> tuple[Verdict | None, str]:
+    """The answer that pairs give, or why they give none."""
+    found, why = answer_by_pairs(*read(plan), SECONDS)
+    return None if found is None else found.verdict, why
+
+
+RIGHT = {
+    "sum": Plan(),
+    "release": Plan(count=RELEASE, fence=""),
+    "a CTA that goes another way": Plan(count=RELEASE, unfenced="7"),
+    "contents that are given": Plan(given=True),
+    "inc": Plan(count="atom.relaxed.gpu.global.inc.u32 %r6, [%a3], %r4;"),
+    "number handed on": Plan(by_number=True),
+    "at least": Plan(ask="setp.ge.u32 %p, %r6, %r4;"),
+    "number and one": Plan(ask="add.u32 %r6, %r6, 1;\nsetp.eq.u32 %p, %r6, %r3;"),
+    "reset": Plan(resets=("st.relaxed.gpu.global.u32 [%a3], 0;",)),
+    "weak reset": Plan(count="atom.acq_rel.gpu.global.add.u32 %r6, [%a3], 1;", resets=(STORE_BEHIND,)),
+    "barrier of the grid": Plan(waits=True),
+    "wait by another comparison": Plan(waits=True, until="setp.ne.u32 %p, %r7, %r3;"),
+    "red": Plan(waits=True, count="red.relaxed.gpu.global.add.u32 [%a3], 1;"),
+}
+
+WRONG = {
+    "no fence": Plan(fence=""),
+    "fence of the CTA": Plan(fence="fence.acq_rel.cta;"),
+    "no fence in the last CTA of the grid": Plan(unfenced="%r4"),
+    "no fence in one CTA": Plan(unfenced="7"),
+    "no fence behind": Plan(fence_after=""),
+    "no barrier": Plan(barrier=False),
+    "a weak reset that nothing orders after the atomics": Plan(resets=(STORE_BEHIND,)),
+    "reset by another thread": Plan(tail=("setp.eq.u32 %q, %r2, 0;", f"@%q {STORE_BEHIND}"), fence_after=""),
+    "no fence before a wait": Plan(waits=True, fence=""),
+    "a wait without acquire": Plan(
+        waits=True, poll="ld.relaxed.gpu.global.u32 %r7, [%a3];", fence_after=""
+    ),
+}  # fmt: skip
+
+REFUSED = {
+    "a CTA that does not count itself": (Plan(skipped=1), "a cluster does not count itself exactly once"),
+    "an atomic of the CTA": (
+        Plan(count="atom.relaxed.cta.global.add.u32 %r6, [%a3], 1;"),
+        "the counter is accessed otherwise than by one atomic of each cluster",
+    ),
+    "steps of two": (
+        Plan(count="atom.relaxed.gpu.global.add.u32 %r6, [%a3], 2;"),
+        "the counter is accessed otherwise than by one atomic of each cluster",
+    ),
+    "a limit that is reached": (
+        Plan(count="atom.relaxed.gpu.global.inc.u32 %r6, [%a3], 1;"),
+        "the counter is accessed otherwise than by one atomic of each cluster",
+    ),
+    "two atomics": (Plan(counts_twice=True), "a cluster does not count itself exactly once"),
+    "a load and a store": (
+        Plan(count=DRAW),
+        "no cluster counts itself in a word whose initial value is given",
+    ),
+    "two counters": (
+        Plan(count="atom.relaxed.gpu.global.add.u32 %r6, [%a3], 1;\natom.relaxed.gpu.global.add.u32 %r6, [%a4], 1;"),
+        "control depends on values that other threads write",
+    ),
+    "a counter that starts at one": (
+        Plan(initial=1), "more is asked of the number drawn than whether it is the last",
+    ),
+    "a counter that overflows": (Plan(initial=0xFFFFFFFA), "the counter may overflow"),
+    "the last but one": (
+        Plan(ask="sub.u32 %r14, %r3, 2;\nsetp.eq.u32 %p, %r6, %r14;"),
+        "more is asked of the number drawn than whether it is the last",
+    ),
+    "each CTA asks for its own number": (
+        Plan(ask="setp.eq.u32 %p, %r6, %r1;"), "more is asked of the number drawn than whether it is the last",
+    ),
+    "the first": (
+        Plan(ask="setp.eq.u32 %p, %r6, 0;"), "more is asked of the number drawn than whether it is the last",
+    ),
+    "a ticket": (
+        Plan(by_number=True, more=("mul.wide.u32 %a9, %r6, 4;", "add.s64 %a9, %a9, %a2;", "st.global.u32 [%a9], 1;")),
+        "'mul.wide.u32 %a9, %r6, 4' uses the number that is drawn",
+    ),
+    "a number that is cut": (
+        Plan(ask="and.b32 %r6, %r6, 1;\nsetp.eq.u32 %p, %r6, 0;"),
+        "'and.b32 %r6, %r6, 1' uses the number that is drawn",
+    ),
+    "a reset too early": (
+        Plan(early=(STORE_BEHIND,)), "the counter is accessed otherwise than by one atomic of each cluster",
+    ),
+    "a reset by all": (
+        Plan(more=("st.relaxed.gpu.global.u32 [%a3], 0;",)),
+        "the counter is accessed otherwise than by one atomic of each cluster",
+    ),
+    "a strong reset by another thread": (
+        Plan(tail=("setp.ne.u32 %q, %r2, 0;", "@%q st.relaxed.gpu.global.u32 [%a3], 0;")),
+        "the counter is accessed otherwise than by one atomic of each cluster",
+    ),
+    "one element too far": (Plan(offset=4), "an access may leave its buffer"),
+    "tiles that overlap": (
+        Plan(store="st.global.u32 [%a6+4], 1;\nst.global.u32 [%a6], 1;", size=64),
+        "two clusters conflict before the last one has counted itself",
+    ),
+    "a word for all": (
+        Plan(store="st.global.u32 [%a1], 1;", threads=1),
+        "two clusters conflict before the last one has counted itself",
+    ),
+    "sums by atomics": (
+        Plan(store="red.global.add.u32 [%a1], 1;"), "clusters also share words by strong accesses or atomics",
+    ),
+    "a look at the data before": (
+        Plan(more=("ld.global.u32 %r17, [%a1];",)), "two clusters conflict before the last one has counted itself",
+    ),
+    "a look at one tile before": (
+        Plan(early=("ld.global.u32 %r15, [%a1+40];",)), "two clusters conflict before the last one has counted itself",
+    ),
+    "a branch on what is left": (Plan(tail=BRANCH, given=True), "control depends on data, or on the order of threads"),
+    "a wait without a promise": (
+        Plan(waits=True, cooperative=False), "clusters wait for others that need not be resident",
+    ),
+    "a wait that ends early": (
+        Plan(waits=True, until="setp.lt.u32 %p, %r7, %r4;"),
+        "the counter is accessed otherwise than by one atomic of each cluster",
+    ),
+    "a wait of the CTA": (
+        Plan(waits=True, poll="ld.acquire.cta.global.u32 %r7, [%a3];"),
+        "the counter is accessed otherwise than by one atomic of each cluster",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_pairs_prove_a_right_grid(name: str) -> None:
+    assert answer(replace(RIGHT[name], clusters=LARGE)) == (Verdict.PROVED, "")
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_pairs_find_the_error_of_a_wrong_grid(name: str) -> None:
+    assert answer(replace(WRONG[name], clusters=LARGE)) == (Verdict.FINDING, "")
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_pairs_say_nothing_where_a_condition_does_not_hold(name: str) -> None:
+    plan, why = REFUSED[name]
+    assert answer(replace(plan, clusters=LARGE, size=plan.size and 4 * LARGE * plan.threads + 4)) == (None, why)
+
+
+@pytest.mark.daily(days=12)
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_pairs_say_what_is_so_of_all_clusters(seed: int) -> None:
+    found = compare(generate(Random(seed)), seconds=8.0)
+    assert not found.wrong, (found.wrong, found.plan)
+
+
+def test_both_answers_about_a_small_grid_are_compared() -> None:
+    small = Plan(clusters=2, threads=1)
+    right, wrong = compare(small, SECONDS), compare(replace(small, fence=""), SECONDS)
+    assert right.pairs is not None
+    assert wrong.pairs is not None
+    assert (right.pairs.verdict, right.whole.verdict, right.wrong) == (Verdict.PROVED, Verdict.PROVED, "")
+    assert (wrong.pairs.verdict, wrong.whole.verdict, wrong.wrong) == (Verdict.FINDING, Verdict.FINDING, "")
+
+
+def test_a_large_grid_is_proved_for_the_launch() -> None:
+    plan = Plan(clusters=LARGE)
+    found = check(write(plan), launch_of(plan))
+    assert found.verdict == "proved"
+    assert (found.covers.clusters, found.covers.total, found.covers.together) == (LARGE, LARGE, 2)
+    said = f"all {LARGE} clusters count themselves in count, and only the last one goes on"
+    assert any(text.startswith(said) for text in found.assumptions)
+    assert not any("not to touch its memory" in text for text in found.assumptions)
+
+
+def test_the_race_of_a_pair_is_found_in_a_large_grid() -> None:
+    plan = Plan(clusters=LARGE, unfenced="7")
+    found = check(write(plan), launch_of(plan))
+    assert (found.verdict, [f.code for f in found.findings]) == ("finding", ["RACE001"])
+    assert any(a.thread.startswith("cta(7, 0, 0).") for a in found.findings[0].accesses)
+
+
+def test_the_answer_about_a_few_clusters_says_why_no_pair_stands_for_all() -> None:
+    plan = Plan(clusters=11, initial=1)
+    found = check(write(plan), launch_of(plan))
+    assert found.verdict == "bounded"
+    said = "no pair of clusters stands for all of them: more is asked of the number drawn than whether it is the last"
+    assert said in (found.reason or "")
+
+
+def test_an_argument_that_takes_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_groups, "COUNTED_SECONDS", 0.01)
+    plan = Plan(clusters=11, threads=1)
+    found = check(write(plan), launch_of(plan))
+    assert found.verdict == "bounded"
+    assert "no pair of clusters was found to stand for all of them within 0 s" in (found.reason or "")
