@@ -49,7 +49,9 @@ BROKEN = {
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_protocol_of_real_size_is_proved_from_two_executions(name: str) -> None:
     with processor_time():
-        given = check(parse(RIGHT[name], "right.litmus"), MODEL, timeout=SECONDS)
+        given = check(
+            parse(RIGHT[name], "right.litmus"), MODEL, timeout=SECONDS, passes=passes_without(("joint-arrivals",))
+        )
     assert (given.verdict, given.findings) == ("proved", ())
     assert given.executions == 2
 
