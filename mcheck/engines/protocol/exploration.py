@@ -227,7 +227,9 @@ class Search:
     def _is_proved_with_joint_arrivals(self, agents: int) -> bool:
         """Whether one execution in which lanes arrive together stands for all, with fewer agents than otherwise."""
         on = Pass.JOINT_ARRIVALS in self.passes and self.observed_registers is None and not self.stale_maps
-        if not on or not any(map(is_joint_arrival, self.program.operations)):
+        code = self.program.operations
+        waits = [op for op in code if isinstance(op, ops.Await) and isinstance(op.inner, ops.Load)]
+        if not on or not waits or any(op.followed for op in waits) or not any(map(is_joint_arrival, code)):
             return False
         joint = partition_lanes(self.program, self.passes, joint=True)
         if len(joint) == agents:
