@@ -36,6 +36,9 @@ lifetime) Y has not either. And every thread of Y ends: of the steps that it lac
 a wait, whose counter has all of O(a), and for n exactly no more; or whose flag holds what ends it, for what does not
 comes before in coherence order, or after the wait.
 
+The lanes of a warp that add to a counter by one instruction, or wait for it, may be one agent in X: an addition then
+stands for those of all lanes (``mcheck.engines.protocol.operations.joint_arrivals``).
+
 Nothing here is about orders of steps, so executions that no order shows (load buffering, 2+2W) are among Y. Of other
 words, the order of accesses is fixed in X, or they have additions that commute. That more order shows no more findings
 is a property of the shipped models; for other models this is not done.
@@ -77,10 +80,6 @@ class Wait:
     condition: tuple[str, str, int]
     observed: tuple[Write, ...]
 
-    def is_before(self, write: Write) -> bool:
-        """Whether it is ordered before a write."""
-        return write.time[self.agent] >= self.step
-
 
 @dataclass(slots=True)
 class FirstEnds:
@@ -98,13 +97,19 @@ class FirstEnds:
     """By the address of the word, the scopes of its accesses and the places of their threads."""
     plain: set[int] = field(default_factory=set)
     """The words with other accesses than strong writes and waits."""
+    joint: dict[tuple[int, int], int] = field(default_factory=dict)
+    """For each addition by the lanes of an agent together, as agent and step: which of the agent's steps all its lanes
+    have made before any of them adds.
+    """
+    joint_words: set[int] = field(default_factory=set)
+    """The words with such additions."""
     inapplicable: bool = False
     """Whether a value other than those that end waits may decide something, or a wait is more than a load."""
 
     def on_wait(self, m: Machine, agent: Agent, word: Word, index: int, condition: tuple[str, str, int]) -> None:
         """Record a wait that the write at ``index`` ends."""
         op = agent.code[agent.pc]
-        wanted = m.setup.sliced_registers[agent.threads[0]]
+        wanted = frozenset[str]().union(*(m.setup.sliced_registers[t] for t in agent.threads))
         if not isinstance(op, ops.Await) or op.followed or any(name in wanted for name, _ in written_registers(op)):
             self.inapplicable = True
         observed = tuple(find_observed_chain(word, index))
@@ -127,7 +132,15 @@ class FirstEnds:
     def on_write(self, m: Machine, agent: Agent, word: Word) -> None:
         """Record a write."""
         assert m.causality is not None
-        self.order.setdefault(word.address, WriteOrder()).add_write(agent, m.causality.known(agent))
+        self.order.setdefault(word.address, WriteOrder()).add_write(agent, m.causality.known_to_each_lane(agent))
+        if not agent.is_single_thread:
+            self.joint[agent.index, agent.step] = agent.time[agent.index]
+            self.joint_words.add(word.address)
+
+    def is_before(self, wait: Wait, write: Write) -> bool:
+        """Whether a wait, in every lane, is ordered before a write."""
+        together = self.joint.get((write.agent, write.step)) if wait.agent == write.agent else None
+        return (write.time[wait.agent] if together is None else together) >= wait.step
 
 
 def has_other_ways(m: Machine) -> bool:
@@ -163,14 +176,17 @@ def _leaves_no_other_way(m: Machine) -> bool:
 
 def _are_determined(m: Machine, seen: FirstEnds) -> bool:
     """Whether every word with waits is a counter or a flag whose waits cannot end otherwise."""
+    if not seen.joint_words <= seen.waits.keys():
+        return False
+    lanes = tuple(len(agent.threads) for agent in m.agents)
     for address, waits in seen.waits.items():
         word = m.tracked_words[address]
         if address in seen.plain or not _are_morally_strong(seen.accesses[address]):
             return False
         kinds = {w.kind for w in word.writes[1:]}
         determined = (
-            kinds <= {ADD} and _are_determined_by_number(word, waits, seen.order[address])
-        ) or (kinds <= {STORE} and all(_is_determined_by_store(word, wait) for wait in waits))  # fmt: skip
+            kinds <= {ADD} and _are_determined_by_number(word, waits, seen, lanes)
+        ) or (kinds <= {STORE} and all(_is_determined_by_store(word, wait, seen) for wait in waits))  # fmt: skip
         if not determined:
             return False
     return True
@@ -185,20 +201,25 @@ def _are_morally_strong(accesses: set[tuple[str, Placement]]) -> bool:
 # --- counters -----------------------------------------------------------------------------------------------------
 
 
-def _are_determined_by_number(word: Word, waits: list[Wait], order: WriteOrder) -> bool:
-    """Whether no wait for a counter can end without any of the additions that it has observed."""
+def _are_determined_by_number(word: Word, waits: list[Wait], seen: FirstEnds, lanes: tuple[int, ...]) -> bool:
+    """Whether no wait for a counter can end without any of the additions that it has observed; ``lanes`` are those of
+    each agent.
+    """
     values = [w.value for w in word.writes]
     known = [v for v in values if v is not None]
     most = 1 << 8 * word.size - 1
     if len(known) < len(values) or known != sorted(set(known)) or known[-1] >= most:
         return False  # unknown, a number that is not positive, or one that may have another sign
     steps = [now - before for before, now in pairwise(known)]
-    count = _Count(known[0], tuple(zip(word.writes[1:], steps, strict=True)), order)
+    count = _Count(known[0], tuple(zip(word.writes[1:], steps, strict=True)), seen, seen.order[word.address], lanes)
     for wait in waits:
         needed = _least_number(wait.condition, known[0])
         if needed is None or not 0 <= needed < most:
             return False
-        others = (d for d in wait.observed if d.agent >= 0 and not (d.agent == wait.agent and d.step < wait.step))
+        alone = lanes[wait.agent] == 1
+        others = (
+            d for d in wait.observed if d.agent >= 0 and not (alone and d.agent == wait.agent and d.step < wait.step)
+        )
         if any(count.without(d) >= needed for d in others):
             return False
         if wait.condition[1] == "==" and count.before(wait) > needed:
@@ -221,38 +242,54 @@ def _least_number(condition: tuple[str, str, int], initial: int) -> int | None:
 class _Count:
     """The number that additions to a word make."""
 
-    def __init__(self, initial: int, additions: tuple[tuple[Write, int], ...], order: WriteOrder) -> None:
-        self.initial, self.additions, self.order = initial, additions, order
+    def __init__(
+        self, initial: int, additions: tuple[tuple[Write, int], ...], seen: FirstEnds, order: WriteOrder,
+        lanes: tuple[int, ...],
+    ) -> None:  # fmt: skip
+        self.initial, self.additions, self.seen, self.order, self.lanes = initial, additions, seen, order, lanes
         self.known: dict[int, int] = {}
         by_agent: dict[int, list[tuple[Write, int]]] = {}
         for w, step in sorted(additions, key=lambda pair: pair[0].step):
             by_agent.setdefault(w.agent, []).append((w, step))
-        self.threads = []
-        """For each thread, its additions in program order with all that come before each, and the sums before each."""
-        for mine in by_agent.values():
+        self.threads: dict[int, tuple[list[int], list[int]]] = {}
+        """For each agent, its additions in program order with all that come before each, and the sums before each."""
+        for agent, mine in by_agent.items():
             sums = [0]
             for _, step in mine:
                 sums.append(sums[-1] + step)
-            self.threads.append(([order.up_to(w) for w, _ in mine], sums))
+            self.threads[agent] = [order.up_to(w) for w, _ in mine], sums
 
     def without(self, missing: Write) -> int:
-        """The most that it can be before an addition: all that need not come after it."""
+        """The most that it can be before an addition, or that of one lane: all that need not come after it."""
         place = self.order.places[missing.agent, missing.step]
         if place not in self.known:
             self.known[place] = self.initial + sum(
-                sums[bisect_left(mine, 1, key=lambda before: before >> place & 1)] for mine, sums in self.threads
+                self._other_lanes(missing, place)
+                if agent == missing.agent and self.lanes[agent] > 1
+                else sums[bisect_left(mine, 1, key=lambda before: before >> place & 1)]
+                for agent, (mine, sums) in self.threads.items()
             )
         return self.known[place]
 
+    def _other_lanes(self, missing: Write, place: int) -> int:
+        """What the lanes of an agent may add before one of them makes a ``missing`` addition."""
+        out = 0
+        for w, step in self.additions:
+            if w is missing:
+                out += step - step // self.lanes[missing.agent]
+            elif w.agent == missing.agent and not self.order.up_to(w) >> place & 1:
+                out += step
+        return out
+
     def before(self, wait: Wait) -> int:
         """The most that it can be before a wait has ended."""
-        return self.initial + sum(step for w, step in self.additions if not wait.is_before(w))
+        return self.initial + sum(step for w, step in self.additions if not self.seen.is_before(wait, w))
 
 
 # --- flags --------------------------------------------------------------------------------------------------------
 
 
-def _is_determined_by_store(word: Word, wait: Wait) -> bool:
+def _is_determined_by_store(word: Word, wait: Wait, seen: FirstEnds) -> bool:
     """Whether a wait for a flag can only return the store that it has returned, or a later one of the same thread that
     releases as much.
     """
@@ -261,7 +298,7 @@ def _is_determined_by_store(word: Word, wait: Wait) -> bool:
         return False
     place = word.writes.index(returned)
     for k, w in enumerate(word.writes):
-        if w is returned or wait.is_before(w):
+        if w is returned or seen.is_before(wait, w):
             continue
         if w.value is None:
             return False

@@ -21,7 +21,7 @@ from mcheck.base.records import dataclass
 from mcheck.cat.ast import Model
 from mcheck.engines.protocol import commuting_arrivals, determined_waits, gc_control
 from mcheck.engines.protocol.analysis import sc_fences
-from mcheck.engines.protocol.analysis.lane_groups import Partition, Split, partition_lanes
+from mcheck.engines.protocol.analysis.lane_groups import Partition, Split, is_joint_arrival, partition_lanes
 from mcheck.engines.protocol.analysis.model_equivalence import is_equivalent
 from mcheck.engines.protocol.analysis.slicing import Watched
 from mcheck.engines.protocol.diagnosis.findings import build_finding, finding_key, repeats_deadlock
@@ -36,6 +36,7 @@ from mcheck.engines.protocol.state.problems import Problem
 from mcheck.engines.protocol.state.trace import Prefix
 from mcheck.findings.finding import Finding
 from mcheck.findings.partial import tell
+from mcheck.ir import ops
 from mcheck.ir.program import Program
 
 MAX_EXECUTIONS = 2_000
@@ -177,6 +178,8 @@ class Search:
     def run(self) -> None:
         """Explore with the largest agents, then with smaller ones where lanes have to be distinguished."""
         agents = partition_lanes(self.program, self.passes)
+        if self._is_proved_with_joint_arrivals(len(agents)):
+            return
         while True:
             try:
                 self.setup = prepare(
@@ -212,6 +215,25 @@ class Search:
             for k in to_split:
                 group = self.setup.partition[k]
                 agents = self._split_partition(agents, [group[:1], group[1:]])
+
+    def _is_proved_with_joint_arrivals(self, agents: int) -> bool:
+        """Whether one execution in which lanes arrive together stands for all, with fewer agents than otherwise."""
+        on = Pass.JOINT_ARRIVALS in self.passes and self.observed_registers is None and not self.stale_maps
+        code = self.program.operations
+        waits = [op for op in code if isinstance(op, ops.Await) and isinstance(op.inner, ops.Load)]
+        if not on or not waits or any(op.followed for op in waits) or not any(map(is_joint_arrival, code)):
+            return False
+        joint = partition_lanes(self.program, self.passes, joint=True)
+        if len(joint) == agents:
+            return False
+        self.setup = prepare(
+            self.program, joint, self.model, self.profile, self.unroll, self.check_deadline, passes=self.passes
+        )
+        self.setup.follows_causality = is_equivalent(self.setup.tape)
+        self.stands_for_all, _ = determined_waits.find_least_execution(self.setup)
+        self.executions += self.stands_for_all
+        self.has_consistent_execution = self.reaches_end = self.stands_for_all
+        return self.stands_for_all
 
     def _needs_fence_orders(self) -> bool:
         """Whether racing accesses would have another code under an order of fence.sc that was not explored. Then a

@@ -162,6 +162,15 @@ class Pass(StrEnum):
         ),
     )
 
+    JOINT_ARRIVALS = (
+        "joint-arrivals",
+        _ENGINE + "operations.joint_arrivals",
+        (
+            "Where no wait can end without any of the additions that lanes make by one instruction, it observes all of "
+            "them or none, so the lanes arrive, and wait, in one step."
+        ),
+    )
+
     # --- events ---------------------------------------------------------------------------------------------------
 
     EVENT_MERGING = (

@@ -25,7 +25,7 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.loop_visits import statements
-from mcheck.simt.instructions.memory_accesses import to_generic
+from mcheck.simt.instructions.access_operands import to_generic
 
 Indices = NDArray[np.int64]
 SIGNED = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}

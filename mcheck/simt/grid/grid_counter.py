@@ -21,7 +21,7 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.loop_visits import statements, with_action
-from mcheck.simt.instructions.memory_accesses import to_generic
+from mcheck.simt.instructions.access_operands import to_generic
 from mcheck.simt.trace_extraction import follow_paths
 
 MAX_COUNTED = 160

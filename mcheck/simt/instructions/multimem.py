@@ -220,7 +220,9 @@ def multimem_copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: in
                 c.give_up(mask, f"the {name.replace('_', ' ')} depends on data")
                 return None
             if (sure & (taint.ORDER | taint.CONVERGED)).any():
-                c.recorded.note_order_dependence(f"the {name.replace('_', ' ')} depends on the order of threads", c.span)
+                c.recorded.note_order_dependence(
+                    f"the {name.replace('_', ' ')} depends on the order of threads", c.span
+                )
             flat.append(to_generic(value) if name in ("dst", "src") else value)
         placed = by_mapping(c, mask, statement, mappings, flat[to])
         if placed is None:

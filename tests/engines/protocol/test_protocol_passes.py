@@ -187,6 +187,17 @@ KERNELS = {
     Pass.EQUIVALENT_EXECUTIONS: (text_of("bytes-after-the-phase-of-what-is-invalidated"),),
     Pass.COMMUTING_ARRIVALS: (cluster(3, 2, before=(READS, READS)),),
     Pass.DETERMINED_WAITS: (grid_barrier(2, 1), exchange_of_flags(2, 2)),
+    Pass.JOINT_ARRIVALS: (
+        """PTX barrier-of-all-lanes
+        { .global .u32 c = 0; .global .u32 d[4]; }
+        t@cta 0..2, warp 0, lane 0..2 {
+          st.global.u32 [d + 4*(2*%ctaid.x + %laneid)], 1;
+          red.release.gpu.global.add.u32 [c], 1;
+          await ld.acquire.gpu.global.u32 r0, [c] >= 4;
+          ld.global.u32 r1, [d + 4*((2*%ctaid.x + %laneid + 3) % 4)];
+        }
+        """,
+    ),
     Pass.EVENT_MERGING: (ring(24, 2, 1), ring(24, 2, 1).replace("src + 1024*k]", "src + 1024*(k + k/23)]")),
     Pass.COMPLETION_CLASSES: (RIGHT["arrives"].replace("N = any", "N = 24"),),
 }

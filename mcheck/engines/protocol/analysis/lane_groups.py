@@ -16,6 +16,7 @@ from mcheck.engines.protocol.analysis import sc_fences
 from mcheck.engines.protocol.passes import ALL_PASSES, Pass, Passes
 from mcheck.ir import ops
 from mcheck.ir.def_use import registers_of
+from mcheck.ir.expr import Const, Reg
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program, Thread
 from mcheck.ir.resolve import expressions
@@ -52,13 +53,15 @@ GROUPABLE = (
 """Operations that an agent of several lanes may execute; a thread with any other one is an agent by itself."""
 
 
-def partition_lanes(program: Program, passes: Passes = ALL_PASSES) -> Partition:
-    """Return the largest agents: neighbours in a warp whose code has the same shape."""
+def partition_lanes(program: Program, passes: Passes = ALL_PASSES, *, joint: bool = False) -> Partition:
+    """Return the largest agents: neighbours in a warp whose code has the same shape. With ``joint``, lanes that arrive
+    at a counter, or wait for it, are one agent as well (``mcheck.engines.protocol.operations.joint_arrivals``).
+    """
     if Pass.LANE_GROUPS not in passes:
         return tuple((thread.index,) for thread in program.threads)
     found: list[list[int]] = []
     where: dict[tuple[int, int, str], list[list[int]]] = {}
-    mergeable, alike = _find_mergeable(program, passes), CodeComparison()
+    mergeable, alike = _find_mergeable(program, passes, joint=joint), CodeComparison()
     for thread in program.threads:
         place = (thread.place.cta.number, thread.place.warp, thread.role)
         groups = where.setdefault(place, [])
@@ -109,12 +112,16 @@ class Mergeable:
         )
 
 
-def _find_mergeable(program: Program, passes: Passes) -> Mergeable:
+def _find_mergeable(program: Program, passes: Passes, *, joint: bool) -> Mergeable:
     decides = sc_fences.sc_order_matters if Pass.SC_FENCE_ORDER in passes else sc_fences.has_sc_fence
     ordered = decides(program)  # whether the fence.sc of different lanes are told apart
     code = program.operations
     return Mergeable(
-        frozenset(id(op) for op in code if op.guard is None and not may_group(op, ordered)),
+        frozenset(
+            id(op)
+            for op in code
+            if op.guard is None and not may_group(op, ordered) and not (joint and is_joint_arrival(op))
+        ),
         {id(op): op.state.name for op in code if isinstance(op, ops.MbarrierArrive) and op.state is not None},
         bool(terms_of(program.condition)),
     )
@@ -156,6 +163,18 @@ def may_group(op: Op, ordered: bool) -> bool:
     if isinstance(op, ops.Fence):
         return op.sem != "sc" or not ordered
     return True
+
+
+def is_joint_arrival(op: Op) -> bool:
+    """Return whether an operation adds to one word in all lanes, or waits for one."""
+    inner = ops.performed_operation(op)
+    if not isinstance(inner, ops.Load | ops.Atomic) or not isinstance(inner.address, Const):
+        return False
+    if isinstance(inner, ops.Load):
+        awaited = isinstance(op, ops.Await) and op.compare is not None and isinstance(op.compare[1], Const | Reg)
+        return awaited and inner.sem != "weak" and not inner.volatile and len(inner.dsts) == 1
+    plain = isinstance(op, ops.Atomic) and inner.proxy == "generic" and isinstance(inner.srcs[0], Const | Reg)
+    return plain and inner.op == "add" and inner.type[0] in "us"
 
 
 def _equal_up_to_addresses(x: Op, y: Op) -> bool:

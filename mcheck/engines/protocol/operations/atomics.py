@@ -6,9 +6,6 @@ Every remaining position is explored.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from mcheck.cat.tags import Tag
 from mcheck.effects.site import widened
 from mcheck.engines.protocol.analysis.shared_words import may_contain, word_of
 from mcheck.engines.protocol.execution.executors import Blocked, executes
@@ -17,6 +14,7 @@ from mcheck.engines.protocol.execution.setup import MAX_STALE_WRITES
 from mcheck.engines.protocol.operations.coherence_positions import describe_latest, may_satisfy, split_coherence
 from mcheck.engines.protocol.operations.control_flow import evaluate_guard
 from mcheck.engines.protocol.operations.earlier_reads import check_earlier_read
+from mcheck.engines.protocol.operations.joint_arrivals import arrive_together
 from mcheck.engines.protocol.operations.mbarrier_waits import wait_on_mbarrier
 from mcheck.engines.protocol.operations.races import is_commutative
 from mcheck.engines.protocol.operations.tracked_locations import (
@@ -30,6 +28,7 @@ from mcheck.engines.protocol.operations.tracked_locations import (
     may_fail,
     note_dependent_operations,
     note_observation,
+    without_acquire,
     word_at,
 )
 from mcheck.engines.protocol.passes import Pass
@@ -60,6 +59,9 @@ def _execute_atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str
     """Execute an atomic; with ``compare`` an awaited one, which blocks until its result satisfies it."""
     base, size = m.known_value(agent, op.address), type_size(op.type)
     assert base is not None
+    if not agent.is_single_thread:
+        arrive_together(m, agent, op, base)
+        return
     operands = [m.evaluate(agent, 0, s) for s in op.srcs]  # before the destination is set, which may be one of them
     names = [n for src in op.srcs for n in registers_of(src)]
     data_from = m.find_sources(agent, 0, names)
@@ -68,7 +70,7 @@ def _execute_atomic(m: Machine, agent: Agent, op: ops.Atomic, compare: tuple[str
     values = [v if isinstance(v, int) else None for v in operands]
     kind = "atomic" if compare is not None else _commutation_kind(m, agent, op, values)
     if m.waits is not None and kind != "atomic":
-        read_event = _without_acquire(read_event)
+        read_event = without_acquire(read_event)
     edges = {"addr": m.find_sources(agent, 0, registers_of(op.address))}
     ways = _find_readable_writes(m, agent, op, word, read_event, write_event, edges, values, kind, compare)
     index = ways[choose_write(m, word, ways)]
@@ -204,11 +206,6 @@ def _may_be_released(m: Machine, word: int) -> bool:
     """Whether an acquire of a word may synchronise with anything."""
     released = m.setup.released_words
     return released is None or may_contain(word, set(released))
-
-
-def _without_acquire(event: Event) -> Event:
-    """The read of an atomic that synchronises with nothing, as that of ``red`` does (8.8)."""
-    return replace(event, tags=(event.tags - {Tag.ACQ, Tag.ACQ_REL, Tag.SC}) | {Tag.RLX, Tag.RED})
 
 
 @executes(ops.Await)

@@ -8,6 +8,7 @@ execution with the two reversed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.analysis.lane_groups import Split
@@ -96,7 +97,7 @@ def record_async_write(m: Machine, event: Event) -> None:
             else:
                 m.inexact_reason = COPIED_OVER
             word.version += 1
-            _wake(m, word)
+            wake(m, word)
 
 
 def set_value_between(m: Machine, event: Event) -> bool:
@@ -125,10 +126,10 @@ def record_partial_write(m: Machine, agent: Agent, address: int, size: int) -> N
                 Write(agent.index, agent.step, m.memory.load(word.address, word.size), agent.current_time())
             )
             word.version += 1
-            _wake(m, word)
+            wake(m, word)
 
 
-def _wake(m: Machine, word: Word) -> None:
+def wake(m: Machine, word: Word) -> None:
     """Wake the agents that wait for a word."""
     for agent in m.agents:
         if agent.status == "blocked" and (agent.blocked_on is word or isinstance(agent.blocked_on, list)):
@@ -331,8 +332,10 @@ def load_word(m: Machine, agent: Agent, op: ops.Load, compare: tuple[str, int] |
         if compare is not None and k == 0:
             m.add_dependency(agent, record.entries)
         if reg is not None:
-            m.set_register(agent, 0, reg.name, op.type, value)
-            agent.sources[0][reg.name] = record.event_set
+            for lane in range(len(agent.lanes)):
+                m.set_register(agent, lane, reg.name, op.type, value)
+            for lane, entry in enumerate(record.entries):
+                agent.sources[lane][reg.name] = entry.bit
 
 
 def load_if_tracked(m: Machine, agent: Agent, op: ops.Load, found: list[Footprint]) -> bool:
@@ -394,6 +397,11 @@ def _require_single_thread(agent: Agent) -> None:
         raise Split([(t,) for t in agent.threads])
 
 
+def without_acquire(event: Event) -> Event:
+    """The read of an atomic that synchronises with nothing, as that of ``red`` does (8.8)."""
+    return replace(event, tags=(event.tags - {Tag.ACQ, Tag.ACQ_REL, Tag.SC}) | {Tag.RLX, Tag.RED})
+
+
 # --- writes -----------------------------------------------------------------------------------------------------
 
 
@@ -426,7 +434,7 @@ def enter_write(
     word.version += 1
     if at == len(word.writes) - 1 and kind != ASYNC_WRITE:
         m.memory.store(event.address, event.size, value)
-    _wake(m, word)
+    wake(m, word)
     return written, record
 
 

@@ -36,8 +36,10 @@ def find_pinned_events(m: Machine, known: CompletionClasses) -> int:
             out |= arrivals
     for signal in m.signals.values():
         out |= to_mask(signal.issues)
+    kept = m.setup.max_stale_writes + SPARE_WRITES
     for word in m.tracked_words.values():
-        for written in word.writes[-m.setup.max_stale_writes - SPARE_WRITES :]:
+        # A wait that returns the first write that ends it may return any (``determined_waits``).
+        for written in word.writes[-kept:] if m.waits is None else word.writes:
             out |= written.event_set
     for history in m.histories.values():
         for cell in history.cells:

@@ -46,6 +46,12 @@ class Causality:
         time = self.times.get(agent.index) or [0] * len(agent.time)
         return [*time[: agent.index], agent.step, *time[agent.index + 1 :]]
 
+    def known_to_each_lane(self, agent: Agent) -> Vector:
+        """What is ordered before the present step of each lane of an agent: of the steps of other lanes of the agent
+        only those that synchronisation has ordered.
+        """
+        return self.known(agent) if agent.is_single_thread else self.times.get(agent.index) or [0] * len(agent.time)
+
     def add_release(self, agent: Agent, event: Event) -> None:
         """Add a write, which may release."""
         found = list(self.fences.get(agent.index, {}).values())
@@ -81,7 +87,7 @@ class Causality:
             self.times[agent.index] = time
 
     def _acquire(self, agent: Agent, event: Event, releases: Sequence[Release]) -> None:
-        time = self.known(agent)
+        time = self.known_to_each_lane(agent)
         for head in releases:
             if scopes_are_mutual(head.scope, head.place, event.scope or "sys", agent.placement):
                 time = join_clocks(time, head.time)
