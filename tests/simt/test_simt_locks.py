@@ -66,7 +66,7 @@ def codes(found: Answer) -> set[str]:
     return {f.code for f in found.findings}
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [
@@ -151,7 +151,7 @@ DONE:
 """As Triton has it: one thread tries, the others hear whether it has succeeded."""
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [
@@ -175,7 +175,7 @@ SEVERAL = SUM.replace("setp.ne.u32 %p1, %r1, 0;", "setp.gt.u32 %p1, %r1, 1;").re
 """A lock and a sum for each of two lanes of every CTA."""
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [

@@ -103,7 +103,7 @@ LATE = {
 }
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("kinds", LATE.values(), ids=LATE)
 def test_what_shows_beyond_the_numbers_that_are_tried_is_not_proved(kinds: dict[str, str]) -> None:
     found = checked(ring(**kinds))

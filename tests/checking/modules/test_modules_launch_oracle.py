@@ -100,7 +100,7 @@ def answers(seed: int) -> tuple[str, bool]:
     return found.verdict, bool(same.findings)
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_sketch_has_the_same_answer(seed: int) -> None:
     verdict, race = answers(seed)

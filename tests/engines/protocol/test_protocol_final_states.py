@@ -252,7 +252,7 @@ def test_the_suites(first: int, all_tests: bool, enumerated: Callable[[Path], An
 PARTS = 12
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_programs(part: int, all_tests: bool) -> None:
     """The same states, wherever the protocol engine says that it has them all; none too many where it does not."""

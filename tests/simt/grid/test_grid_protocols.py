@@ -41,14 +41,14 @@ def handed_over(sem: str) -> Grid:
     return make_grid([first, second], 1, cooperative=False)
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_grid_has_the_errors_of_its_threads(seed: int) -> None:
     found = compare(generate(Random(seed)))
     assert not found.what, report(found)
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_launches_on_two_gpus_have_the_errors_of_their_threads(seed: int) -> None:
     found = compare(generate(Random(seed), gpus=2))

@@ -25,7 +25,7 @@ def test_the_inputs_are_of_all_kinds() -> None:
     assert {"statements", "meaning", "bytes", "modules", "models"} <= {make(number).kind for number in range(40)}
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("kind", ["alphabet", "array", "cache", "pipe", "table"])
 def test_inputs_of_each_kind(kind: str, tmp_path: Path) -> None:
     make = abuse.Maker(7)

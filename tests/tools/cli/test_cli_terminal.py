@@ -62,7 +62,7 @@ def on_terminal(columns: int, *arguments: str, until: Sequence[str] = (), **envi
     return out.decode().replace("\r\n", "\n")
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("columns", [40, 60, 80, 120, 200])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_everything_fits_the_terminal(command: str, columns: int) -> None:
