@@ -46,6 +46,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_protocol_of_real_size_is_proved_from_two_executions(name: str) -> None:
     with processor_time():

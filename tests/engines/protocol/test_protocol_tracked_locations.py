@@ -30,6 +30,7 @@ b@cta 0, warp 1, lane 0 {{
 """
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("other", ["st.relaxed.gpu.u32 [x], 99;", ".reg .b32 r; atom.relaxed.gpu.exch.b32 r, [x], 99;"])
 @pytest.mark.parametrize(("count", "verdict"), [(4, "proved"), (16, "bounded")])
 def test_a_write_that_may_stand_before_many(other: str, count: int, verdict: str) -> None:
@@ -81,6 +82,7 @@ def test_a_crowd_that_waits_asks_only_about_values_that_would_end_the_wait(monke
     assert {f.code for f in check(wrong, model).findings} == {"RACE001"}
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("asked", ["== 0", "!= 0", "< 3", "> 1", "== 2"])
 def test_waits_see_the_states_that_all_executions_show(asked: str) -> None:
     text = TEXT.format(
@@ -118,6 +120,7 @@ STATES = {
 }
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize(("one", "two", "values"), STATES.values(), ids=STATES)
 def test_what_may_change_places_does(one: str, two: str, values: set[int]) -> None:
     text = f"PTX t\n{{ .global .u32 x; }}\na@cta 0 {{ {one} }}\nb@cta 1 {{ {two} }}\nlocations [x;]\n"
@@ -153,6 +156,7 @@ b@cta 1 {{ {own}; await ld.acquire.gpu.global.{kind} r1, [f] {compare}; ld.globa
 ADD = "red.release.gpu.global.add.u32 [f], {}"
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize(
     ("first", "one", "own", "kind", "compare", "verdict"),
     [
