@@ -331,6 +331,7 @@ AGAIN:
 """
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize(
     ("first", "failed", "verdict"),
     [

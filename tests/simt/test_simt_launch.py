@@ -108,7 +108,7 @@ def test_kernels_that_keep_apart_answer_as_they_say(answer: Answer) -> None:
         assert agrees(answer, found)
 
 
-@pytest.mark.daily(days=24)
+@pytest.mark.daily(days=48)
 @pytest.mark.parametrize("answer", ANSWERED, ids=lambda answer: answer.label)
 def test_protocols_answer_as_they_say(answer: Answer) -> None:
     found = check(answer.module, answer.description(), timeout=100)

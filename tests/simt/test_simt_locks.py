@@ -95,6 +95,7 @@ def test_a_sum_under_a_lock(old: str, new: str, wanted: str) -> None:
     assert (codes(found) & set(wanted.split())) if wanted else found.verdict == "proved", (found.verdict, found.reason)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("ctas", [1, 3])
 def test_lanes_of_a_warp_and_ctas_take_turns(ctas: int) -> None:
     text = SUM.replace("setp.ne.u32 %p1, %r1, 0;", "setp.gt.u32 %p1, %r1, 1;")
