@@ -108,6 +108,7 @@ def test_the_sketch_has_the_same_answer(seed: int) -> None:
         assert (verdict == "finding") == race
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_all_answers_are_seen(all_tests: bool) -> None:
     seeds = SEEDS if all_tests else SEEDS[:12]
     seen = Counter(map(answers, seeds))

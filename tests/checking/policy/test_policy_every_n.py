@@ -87,7 +87,7 @@ def test_the_smallest_number_is_named(
 @pytest.mark.parametrize(
     ("guard", "smallest"),
     [
-        pytest.param("k == 302", 303, marks=pytest.mark.daily(one_of="heavy")),
+        pytest.param("k == 302", 303, marks=pytest.mark.daily(days=4, least=0)),
         pytest.param("3*k == 3000", 1001, marks=pytest.mark.slow),
         pytest.param("k >= 1020", 1021, marks=pytest.mark.slow),
         pytest.param("k >> 8 == 3", 769, marks=pytest.mark.slow),
