@@ -396,7 +396,7 @@ def test_the_command(mcheck: Callable, litmus: Callable, cache: Path) -> None:
     assert ": 0 answers, 0.0 KiB, 2 removed" in mcheck("cache", cache, "--clear").out
 
 
-@pytest.mark.daily(one_of="heavy")
+@pytest.mark.daily(days=4, least=0)
 def test_many_processes(tmp_path: Path, all_tests: bool) -> None:
     """The benchmark's crowd, for a moment."""
     assert crowd(tmp_path, processes=3, seconds=2.0 if all_tests else 1.0) == []
