@@ -127,7 +127,7 @@ def test_violations(fewer: bool, first: dict, second: dict, wrong: bool) -> None
     assert bool(violations(Pair(EMPTY, EMPTY, fewer=fewer), answered(**first), answered(**second))) == wrong
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("first", range(len(edited_models.BASES)), ids=edited_models.BASES)
 def test_edited_models_are_followed_by_z3(first: int, all_tests: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not all_tests:
@@ -141,6 +141,7 @@ def test_edited_models_are_followed_by_z3(first: int, all_tests: bool, monkeypat
     assert record.counts["tests"]["changed by the edit"] > 0
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_every_edit_is_a_model_and_most_are_others() -> None:
     base = load_model("ptx-9.0")
     changed = 0
