@@ -137,6 +137,7 @@ OPCODES = (
 )  # fmt: skip
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("name", OPCODES)
 def test_what_is_said_of_results_holds_for_every_number(name: str) -> None:
     """Slopes of results, against the results for other numbers, of random operands."""

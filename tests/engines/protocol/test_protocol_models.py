@@ -454,6 +454,7 @@ P1@cta 1 { ld.global.u32 r0, [x]; st.global.u32 [y], 1; }
 """
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("old", "new", "name"),
     [

@@ -80,6 +80,7 @@ def test_a_pipe_is_read_once(mcheck: Callable, tmp_path: Path) -> None:
     assert done.status == 0
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_slow_model_takes_the_time_of_its_test(mcheck: Callable, litmus: Callable, tmp_path: Path) -> None:
     (tmp_path / "slow.cat").write_text(MODEL)
     path = litmus("slow", text=CLEAN.replace("{ x", "model slow.cat\n{ x"))
@@ -91,6 +92,7 @@ def test_a_slow_model_takes_the_time_of_its_test(mcheck: Callable, litmus: Calla
     assert max(seconds[1:]) < seconds[0] + 2
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("command", ["run", "doc"])
 def test_a_locked_cache_is_waited_for_within_the_limit(
     mcheck: Callable, litmus: Callable, tmp_path: Path, command: str
@@ -204,6 +206,7 @@ def test_what_the_key_was_made_of_is_compared_too(mcheck: Callable, litmus: Call
     assert mcheck("check", tmp_path / "racy.litmus", "--cache", cache).status == 1
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("row", ["text", "null", "number", "long", "days"])
 def test_rows_of_other_types(mcheck: Callable, litmus: Callable, tmp_path: Path, row: str) -> None:
     cache = tmp_path / "c"

@@ -136,6 +136,7 @@ def test_a_race_is_shown_explained_and_mended() -> None:
     talk(scenario)
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_module_is_checked_with_the_launch_beside_it(tmp_path: Path) -> None:
     text = (ROOT / "tests" / "simt" / "hand_over.ptx").read_text(encoding="utf-8")
     racy = text.replace("\tfence.proxy.async.shared::cta;\n", "")
@@ -369,6 +370,7 @@ def test_a_cuda_source_is_checked_where_it_lies_and_mended(tmp_path: Path) -> No
     talk(scenario, "--timeout", "60")
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_python_source_has_the_findings_of_the_modules_beside_it(tmp_path: Path) -> None:
     text = (ROOT / "tests" / "simt" / "hand_over.ptx").read_text(encoding="utf-8")
     path = tmp_path / "hand_over.py"
