@@ -161,7 +161,7 @@ def test_a_file_that_is_edited_meanwhile(
     assert len(calls) == 1, "the answer was about the new text and is not kept under the old one"
 
 
-@pytest.mark.daily(one_of="heavy")
+@pytest.mark.daily(days=4, least=0)
 def test_pages_are_kept(mcheck: Callable, litmus: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = litmus("a")
     cache = tmp_path / "cache"
@@ -300,7 +300,7 @@ def test_no_field_holds_what_it_cannot(value: object) -> None:
         assert packing.unpack(Result, packing.pack(found, "a.litmus"), "a.litmus") == found
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=8, least=0)
 @pytest.mark.parametrize(
     "text",
     [
