@@ -152,7 +152,7 @@ DONE:
 """As Triton has it: one thread tries, the others hear whether it has succeeded."""
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [
@@ -176,7 +176,7 @@ SEVERAL = SUM.replace("setp.ne.u32 %p1, %r1, 0;", "setp.gt.u32 %p1, %r1, 1;").re
 """A lock and a sum for each of two lanes of every CTA."""
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [

@@ -62,7 +62,7 @@ def test_additions_behind_a_counter_are_read_in_one_execution() -> None:
     assert (given.verdict, given.findings, given.executions) == ("proved", (), 1)
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_twin_is_found(name: str) -> None:
     text, codes = BROKEN[name]

@@ -67,7 +67,7 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_found(name: str) -> None:
     text, code = WRONG[name]

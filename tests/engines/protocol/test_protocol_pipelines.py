@@ -33,7 +33,7 @@ def full(program: Program, number: int, *without: str) -> Answer:
     return check(program.instance(number), MODEL, passes=passes_without(without))
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_is_right_is_proved_as_full_runs_say_for_three_periods_more(name: str) -> None:
     program = family(RIGHT[name])

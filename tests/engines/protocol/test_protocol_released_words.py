@@ -57,7 +57,7 @@ def test_released_are_words_of_a_release_or_behind_a_fence(code: str, many: int 
     assert words(code) == many
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=6, least=0)
 @pytest.mark.parametrize("before", ["", "fence.acq_rel.gpu;"])
 def test_the_answer_is_that_of_all_orders(before: str) -> None:
     program = parse(last_block(before, 2), "last.litmus")
