@@ -21,7 +21,7 @@ def test_of_every_day(): pass
 @pytest.mark.slow
 def test_of_the_night(): assert False
 
-@pytest.mark.daily
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("k", range(10))
 def test_of_some_days(k): pass
 
@@ -138,20 +138,33 @@ def quick(items: list[Item], day: str) -> set[str]:
     return {item.nodeid for item in tiers.of_the_day(items, day)}  # type: ignore[arg-type, attr-defined]
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 97])
+@pytest.mark.parametrize("number", [1, 2, 11, 12, 13, 97])
 def test_some_days_in_a_row_run_every_case(number: int) -> None:
     cases = [Item(f"test_a.py::test_f[{k}]", daily=pytest.mark.daily.mark) for k in range(number)]
+    shares = [quick(cases, day) for day in DAYS]
+    assert all(number // 12 <= len(share) <= number // 12 + 1 and share for share in shares)
+    assert set().union(*shares) == {case.nodeid for case in cases}
+
+
+@pytest.mark.parametrize("number", [1, 3, 4, 50])
+def test_a_function_may_take_another_number_of_days(number: int) -> None:
+    cases = [Item(f"test_a.py::test_f[{k}]", daily=pytest.mark.daily(days=4).mark) for k in range(number)]
     shares = [quick(cases, day) for day in DAYS]
     assert all(number // 4 <= len(share) <= number // 4 + 1 and share for share in shares)
     assert all(set().union(*shares[k : k + 4]) == {case.nodeid for case in cases} for k in range(8))
 
 
-@pytest.mark.parametrize("number", [1, 11, 12, 50])
-def test_a_function_may_take_more_days(number: int) -> None:
-    cases = [Item(f"test_a.py::test_f[{k}]", daily=pytest.mark.daily(days=12).mark) for k in range(number)]
+@pytest.mark.parametrize("number", [1, 5, 12, 30])
+def test_where_no_case_has_to_run_each_has_its_day(number: int) -> None:
+    cases = [Item(f"test_a.py::test_f[{k}]", daily=pytest.mark.daily(least=0).mark) for k in range(number)]
     shares = [quick(cases, day) for day in DAYS]
-    assert all(number // 12 <= len(share) <= number // 12 + 1 and share for share in shares)
-    assert set().union(*shares) == {case.nodeid for case in cases}
+    assert sorted(name for share in shares for name in share) == sorted(case.nodeid for case in cases)
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_functions_of_which_none_has_to_run_do_not_rest_on_the_same_days() -> None:
+    tests = [Item(f"test_a.py::test_{k}", daily=pytest.mark.daily(days=4, least=0).mark) for k in range(100)]
+    assert all(len(quick(tests, day)) > 10 for day in DAYS)
 
 
 def test_of_each_group_one_case_runs() -> None:

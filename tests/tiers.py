@@ -1,9 +1,9 @@
 """Which tests run: all of them, or the quick tier, which is what ``make test`` has time for.
 
-The quick tier leaves out the ``slow`` tests. Of the ``daily`` ones it takes a share, another one each day: a quarter of
-a function's cases, with ``daily(days=12)`` a twelfth, or one test of each group of a file (``daily(one_of="group")``).
-So every case runs in as many days in a row as there are shares. ``--day`` takes the share of another day, as a failure
-of that day wants it.
+The quick tier leaves out the ``slow`` tests. Of the ``daily`` ones it takes a share, another one each day: a twelfth of
+a function's cases but at least one, with ``daily(days=24)`` a 24th, with ``daily(least=0)`` none on a day when it is no
+case's turn, or one test of each group of a file (``daily(one_of="group")``). So every case runs in as many days in a
+row as there are shares. ``--day`` takes the share of another day, as a failure of that day wants it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 
 from tests.processor import spent
 
-SHARES = 4
+SHARES = 12
 """Days in which all cases of a daily function run, unless it says another number."""
 
 left_out = pytest.StashKey[int]()
@@ -52,7 +52,7 @@ def of_the_day(items: Sequence[pytest.Item], day: str) -> list[pytest.Item]:
     """The tests that are in the quick tier on a day, in their order."""
     number = dt.date.fromisoformat(day).toordinal()
     chosen: set[pytest.Item] = set()
-    groups: defaultdict[tuple[str, str | None, int], list[pytest.Item]] = defaultdict(list)
+    groups: defaultdict[tuple[str, str | None, int, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
         daily = item.get_closest_marker("daily")
         if item.get_closest_marker("slow") is not None:
@@ -60,14 +60,15 @@ def of_the_day(items: Sequence[pytest.Item], day: str) -> list[pytest.Item]:
         if daily is None:
             chosen.add(item)
         else:
-            days = daily.kwargs.get("days", SHARES)
+            days, least = daily.kwargs.get("days", SHARES), daily.kwargs.get("least", 1)
             group = daily.kwargs.get("one_of")
             where = item.nodeid.partition("[" if group is None else "::")[0]
-            groups[where, group, days].append(item)
-    for (_, group, days), cases in groups.items():
-        shares = min(days, len(cases)) if group is None else len(cases)
+            groups[where, group, days, least].append(item)
+    for (where, group, days, least), cases in groups.items():
+        shares = len(cases) if group is not None else min(days, len(cases)) if least else days
+        first = number if least else number + zlib.crc32(where.encode())  # not all of those that rest on one day
         cases.sort(key=lambda item: (zlib.crc32(item.nodeid.encode()), item.nodeid))  # neighbours resemble each other
-        chosen.update(cases[number % shares :: shares])
+        chosen.update(cases[first % shares :: shares])
     return [item for item in items if item in chosen]
 
 

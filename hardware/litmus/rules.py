@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -116,6 +117,7 @@ RULES = (
 )  # fmt: skip
 
 
+@cache
 def tables() -> dict[str, str]:
     """The tables by name."""
     runs, found = load(observation_file())

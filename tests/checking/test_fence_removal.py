@@ -216,6 +216,7 @@ def test_the_enumerating_engines_say_the_same_of_the_edited_programs(idiom: str)
                 assert told.codes & {*each.codes} or told.causes & {*each.codes}, (engine, each)
 
 
+@pytest.mark.daily(days=4, least=0)
 @pytest.mark.parametrize(
     "name",
     [

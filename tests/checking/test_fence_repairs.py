@@ -52,6 +52,7 @@ def compare(name: str) -> None:
     assert same or name in DATA["other"] or name in DATA["dearer"]
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("name", QUICK)
 def test_a_bug_is_mended_as_its_twin_is(name: str) -> None:
     compare(name)
@@ -92,6 +93,7 @@ expect %s
 """
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_repair_gives_the_expected_verdict_of_a_condition() -> None:
     limits = Limits(timeout=60, processor_time=True, trials=100)
     right = examine_text("c.litmus", CONDITION % (1, "pass"), read_costs(), limits)

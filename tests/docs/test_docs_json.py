@@ -72,7 +72,7 @@ COMMANDS = (
     ("fences", "wrong.litmus"), ("fences", "proved.litmus"), ("fences", "late.litmus"),
     ("outcomes", "wrong.litmus"), ("exec", "wrong.litmus"),
     ("outcomes", str(ROOT / "litmus/classic/MP+rel+acq.litmus"), "--forbidden"),
-    ("compare", "sc", "ptx-9.0", str(ROOT / "litmus" / "classic")),
+    ("compare", "sc", "ptx-9.0", *(str(ROOT / f"litmus/classic/{test}.litmus") for test in ("SB.sc", "SB+rlx+rlx"))),
     ("generate", "--edges", "classic", "--size", "4", "--limit", "9"),
     ("generate", "--edges", "classic", "--size", "4", "--limit", "3", "--differs", "sc", "ptx-9.0"),
 )  # fmt: skip

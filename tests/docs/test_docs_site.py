@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily(days=4, least=0)
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     for package in ("mkdocs", "mkdocstrings_handlers.python"):
         pytest.importorskip(package)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,7 +11,7 @@ from random import Random
 
 import pytest
 
-from benchmarks.mutants import TABLE, Mutant, by_tests, mutants, planted
+from benchmarks.mutants import TABLE, mutants
 from mcheck.base.errors import InputError
 from mcheck.cat import load_model, parse_model
 from mcheck.cat.pretty import show_model
@@ -126,7 +127,7 @@ def test_violations(fewer: bool, first: dict, second: dict, wrong: bool) -> None
     assert bool(violations(Pair(EMPTY, EMPTY, fewer=fewer), answered(**first), answered(**second))) == wrong
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("first", range(len(edited_models.BASES)), ids=edited_models.BASES)
 def test_edited_models_are_followed_by_z3(first: int, all_tests: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not all_tests:
@@ -140,6 +141,7 @@ def test_edited_models_are_followed_by_z3(first: int, all_tests: bool, monkeypat
     assert record.counts["tests"]["changed by the edit"] > 0
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_every_edit_is_a_model_and_most_are_others() -> None:
     base = load_model("ptx-9.0")
     changed = 0
@@ -199,12 +201,39 @@ def test_every_mutant_fits_the_code(rows: Path, least: int) -> None:
     assert len(mutants(rows)) >= least
 
 
+BUGS = """
+[net]
+tests = ["tests/fuzz_tests/test_fuzz_draft.py::test_statements_and_blocks", "tests/docs/test_docs_coverage.py"]
+engines = "explicit,z3"
+programs = 0
+
+[[mutant]]
+name = "blocks have no end"
+file = "tests/fuzz/draft.py"
+old = "found.append((start, k + 1))"
+new = "pass"
+
+[[mutant]]
+name = "another word"
+file = "tests/fuzz/draft.py"
+old = "Drafts: litmus tests"
+new = "Drafts: tests"
+"""
+
+
 @pytest.mark.daily(one_of="processes")
-def test_a_mutant_is_planted_and_noticed() -> None:
-    """The runner on a mutant of the testing package itself, which its tests notice; without it they pass."""
-    bug = Mutant("blocks have no end", "tests/fuzz/draft.py", "found.append((start, k + 1))", "pass")
-    tests = ["tests/fuzz_tests/test_fuzz_draft.py::test_statements_and_blocks"]
-    with planted(bug) as copy:
-        assert by_tests(copy, tests) == tests
-    with planted(None) as copy:
-        assert by_tests(copy, tests) == []
+def test_mutants_are_planted_and_noticed(tmp_path: Path) -> None:
+    """The first by a test, side by side with the second, which is none; what fails in any copy notices neither."""
+    (tmp_path / "bugs.toml").write_text(BUGS, encoding="utf-8")
+    kept = tmp_path / "noticed.json"
+    command = ["benchmarks.mutants", "--table", str(tmp_path / "bugs.toml"), "-j", "2", "--json", str(kept)]
+    done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 1, done.stderr
+    without, first, second, count = done.stdout.splitlines()
+    assert without.startswith("without a mutant: tests/docs/")
+    noticed = "tests/fuzz_tests/test_fuzz_draft.py::test_statements_and_blocks"
+    assert first.endswith(f"blocks have no end (tests/fuzz/draft.py): {noticed}")
+    assert second.endswith("another word (tests/fuzz/draft.py): NOT NOTICED")
+    assert count == "2 mutants, 1 not noticed"
+    rows = json.loads(kept.read_text(encoding="utf-8"))["mutants"]
+    assert [(row["name"], row["noticed"]) for row in rows] == [("blocks have no end", [noticed]), ("another word", [])]

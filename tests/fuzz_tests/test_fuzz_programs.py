@@ -96,6 +96,7 @@ def test_the_same_source_gives_the_same_program() -> None:
     assert len({program(Random(f"1:{k}")) for k in range(50)}) > 45
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_programs_are_nearly_right(all_tests: bool) -> None:
     """Neither nearly all racy nor nearly all clean, and quick."""
     clean = wrong = 0
@@ -123,6 +124,7 @@ def usual_families() -> frozenset[str]:
     return frozenset(draft(Random(f"usual:{k}")).name for k in range(PER_FAMILY))
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("family", ASKED_FOR)
 def test_what_nobody_asked_for_is_in_no_other_count(family: str) -> None:
     """Item k of a seed is what it was before there was the family."""

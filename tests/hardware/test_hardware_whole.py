@@ -53,7 +53,7 @@ def alone() -> tuple[tuple[str, Program, Kernel], ...]:
     return tuple(found)
 
 
-@pytest.mark.daily(one_of="the suites")
+@pytest.mark.daily(least=0)
 def test_the_suites_have_many_of_them() -> None:
     stems = {Path(name).stem for name, _, _ in alone()}
     assert len(stems) > 80
@@ -65,7 +65,7 @@ def test_a_product_without_its_fence_is_not_what_the_chip_would_run() -> None:
         whole(the("warps/warps-wgmma-store-without-fence"), "t")
 
 
-@pytest.mark.daily(one_of="the suites")
+@pytest.mark.daily(least=0)
 def test_all_of_them_assemble(assembler: Assembler) -> None:
     status, said = assembler.assemble(module([made.text for _, _, made in alone()]), "-arch", "sm_90a", "-O1")
     assert status == 0, said
@@ -84,7 +84,7 @@ def _of(value: Any, thread: int) -> Any:
     return value
 
 
-@pytest.mark.daily(one_of="the suites")
+@pytest.mark.daily(least=0)
 def test_a_stream_holds_the_code_of_each_of_its_threads() -> None:
     for name, program, _ in alone():
         for stream in streams(program):
@@ -169,7 +169,7 @@ def _rows() -> Iterator[dict[str, Any]]:
         yield entry(program, number)[1]
 
 
-@pytest.mark.daily(one_of="the suites")
+@pytest.mark.daily(least=0)
 def test_launches_fit() -> None:
     for row in _rows():
         assert presets_of(row) == WHOLE
@@ -183,7 +183,7 @@ def test_launches_fit() -> None:
             assert sum(o["stride"] for o in row["objects"]) * g.instances <= 1 << 28
 
 
-@pytest.mark.daily(one_of="the suites")
+@pytest.mark.daily(least=0)
 def test_every_thread_has_a_place_of_its_own() -> None:
     for name, program, made in alone():
         size = 32 * made.layout["warps"] * made.layout["ctas"]

@@ -21,6 +21,7 @@ def corpus(name: str) -> Any:
     return {key: value for key, value in found.items() if key != "block"}  # the module states it
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_launch_has_the_maps_of_the_atoms() -> None:
     tensor = Tensor(shape=(512, 128), dtype="fp32")
     atom = Map(tensor=tensor, box=(64, 32))

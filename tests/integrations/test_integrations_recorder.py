@@ -167,6 +167,7 @@ int main(void) {
 """
 
 
+@pytest.mark.daily(days=4, least=0)
 @compiled
 def test_a_launch_whose_maps_are_encoded_anew_is_written_once(tmp_path: Path) -> None:
     """In a block of other bytes as well, and wherever the buffers lie; so many maps as a program likes."""
@@ -207,6 +208,7 @@ int main(void) {
 """
 
 
+@pytest.mark.daily(days=4, least=0)
 @compiled
 def test_a_program_that_opens_the_driver_by_itself_finds_it(tmp_path: Path) -> None:
     """By the names of the driver's functions alone, none of which everybody sees."""
@@ -256,12 +258,14 @@ def test_a_program_of_nvcc_is_linked_as_the_documentation_says(tmp_path: Path) -
     assert json.loads(found.read_text(encoding="utf-8"))["params"] == {"0": {"buffer": 4096}, "1": {"hex": "00000040"}}
 
 
+@pytest.mark.daily(days=4, least=0)
 @compiled
 def test_properties_of_the_device_and_of_functions_as_cuda_13_and_12_lay_them_out(tmp_path: Path) -> None:
     """And no byte behind the structure is written."""
     assert ran(tmp_path, DEVICE, MCHECK_ARCH="100").stdout == "10 0 132 -1 10 0 132 -1 1024 100 232448"
 
 
+@pytest.mark.daily(days=4, least=0)
 @compiled
 def test_an_entry_that_no_module_has_is_said(tmp_path: Path) -> None:
     done = ran(tmp_path, HOST, "-DREPEATED=1", MCHECK_PTX="missing.ptx")

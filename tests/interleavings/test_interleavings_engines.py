@@ -95,6 +95,7 @@ def once_differed() -> tuple[tuple[Path, Program, Found, EngineAnswer], ...]:
     return tuple((path, read, found, run_engine("explicit", read, model, 20)) for path, read, found in covered(CASES))
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_what_engines_once_differed_on() -> None:
     """All engines say one thing of these; ``test_agreement_cases.py`` sees to it."""
     for path, read, found, heard in once_differed():

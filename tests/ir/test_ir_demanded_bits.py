@@ -53,6 +53,7 @@ def questions(draw: st.DrawFn) -> Expr:
     return Binary("&", left, Const(draw(st.integers(1, 15)))) if draw(st.booleans()) else left
 
 
+@pytest.mark.daily(days=4, least=0)
 @settings(max_examples=400, deadline=None)
 @given(st.lists(computations(), max_size=5), questions(), st.data())
 def test_other_bits_make_no_difference(code: list[ops.Alu], question: Expr, data: st.DataObject) -> None:

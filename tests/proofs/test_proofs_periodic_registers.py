@@ -78,7 +78,7 @@ def test_threads_and_numbers_share_what_is_the_same() -> None:
     assert all(map(is_, waits, others))
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("text", COUNTED)
 def test_with_registers_as_with_rounds(text: str) -> None:
     given = proof(text)
@@ -86,7 +86,7 @@ def test_with_registers_as_with_rounds(text: str) -> None:
     assert given.turns or given.period > 1
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("item", range(24))
 def test_the_same_is_found(item: int) -> None:
     """Of sketches with random mistakes, the computation of stages included."""

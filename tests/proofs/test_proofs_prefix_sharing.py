@@ -86,7 +86,7 @@ SHARED = {
 }  # fmt: skip
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("text", SHARED.values(), ids=SHARED)
 def test_an_execution_that_parts_late_is_that_from_the_beginning(text: str) -> None:
     setup = family(text)

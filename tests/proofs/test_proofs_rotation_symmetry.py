@@ -175,7 +175,7 @@ FIXED = {
 }  # fmt: skip
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("name", FIXED)
 def test_what_does_not_go_round_with_the_others_is_no_turn(name: str, seen: Seen) -> None:
     text = FIXED[name]
@@ -211,7 +211,7 @@ def test_an_access_over_the_end_of_a_stage_is_followed_without_a_turn(seen: Seen
 # --- against other judges ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("stages", [1, 2, 3])
 @pytest.mark.parametrize("text", [ring(), GUARDED["guards"]], ids=["ring", "guards"])
 def test_full_runs_say_the_same_for_two_periods_more(text: str, stages: int) -> None:
@@ -223,7 +223,7 @@ def test_full_runs_say_the_same_for_two_periods_more(text: str, stages: int) -> 
         assert (found.verdict, found.executions) == ("proved", 1), number
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("item", [7, 8, 20, 25, 26, 27, 28, 33, 35, 51])  # those of a seed that are proved
 def test_what_a_turn_proves_of_sketches_with_mistakes_is_so(item: int) -> None:
     program = parse(sketch(Random(f"turning-{item}")), "any.litmus", every=True)

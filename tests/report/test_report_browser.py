@@ -114,6 +114,7 @@ def address(tmp_path: Path) -> Iterator[str]:
     thread.join()
 
 
+@pytest.mark.daily(days=4, least=0)
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed (Debian: apt-get install chromium)")
 def test_a_walk_through_the_site(address: str, tmp_path: Path) -> None:
     assert BROWSER is not None

@@ -113,6 +113,7 @@ def test_a_line_for_each_bug() -> None:
     )
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_groups_in_json() -> None:
     result = answer(SHOWN[1])
     document = json.loads(checked.document("m", "ptx", [result], summarize([result])))["results"][0]
@@ -206,7 +207,7 @@ def test_figures_are_those_of_the_page_about_hopper() -> None:
         assert f": 0 of {none[1]}" in page
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize(
     ("label", "fix"),
     [

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from mcheck.checking.fences.examination import Limits, examine
 from mcheck.report.fences import document, lines
 
@@ -31,6 +33,7 @@ def test_what_is_not_examined_says_why(tmp_path: Path) -> None:
     assert any("not examined" in line for line in lines(examined))
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_copies_of_a_line_of_the_source_are_one_entry_with_the_line() -> None:
     examined = examine(str(MODULE), Limits(timeout=60))
     (entry,) = json.loads(document([examined]))["results"]

@@ -252,6 +252,7 @@ def test_a_race_marks_its_two_accesses() -> None:
         assert sum(box.marked for box in execution.boxes) == len(finding.accesses) == 2
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_the_same_bytes_under_every_hash_seed() -> None:
     program = (
         "from pathlib import Path\n"

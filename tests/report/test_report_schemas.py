@@ -121,7 +121,7 @@ def test_the_schemas_reject() -> None:
         assert not schema.validate(etree.fromstring("<testsuites><testsuite/></testsuites>"))
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=4, least=0)
 @pytest.mark.parametrize("profile", ["strict", "permissive"])
 def test_every_code(report: Callable, profile: str) -> None:
     entries = [entry for entry in catalogue.all() if not entry.is_module_only]
@@ -229,7 +229,7 @@ def test_a_path_outside_the_folder(report: Callable, tmp_path: Path, monkeypatch
     assert run["artifacts"][0]["location"] == {"uri": "a%20b.litmus", "uriBaseId": "%SRCROOT%"}
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("suite", ["barriers", "tensor"])
 @pytest.mark.parametrize("command", ["run", "check"])
 def test_the_suites(report: Callable, command: str, suite: str) -> None:

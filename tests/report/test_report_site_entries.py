@@ -145,6 +145,7 @@ def test_modules_in_markdown_and_in_a_table(folder: Path, tmp_path: Path) -> Non
     assert r"\texttt{raced.ptx} &  & finding & -- & RACE004 \\" in table.read_text()
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_sketch_with_any_number_of_rounds_has_the_answer_of_check(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

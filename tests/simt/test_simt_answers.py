@@ -19,9 +19,9 @@ LARGE = (
 
 
 def case_of_a_day(case: Case) -> object:
-    """Every day all modules and a twin of each kernel, and of the large ones two modules and two twins."""
+    """Every day all modules and a twin of each kernel, and of the large ones a module and a twin."""
     name, what = case.path.stem, "twin" if case.edits else "module"
-    group = f"large {what} {LARGE.index(name) % 2}" if name in LARGE else name if case.edits else None
+    group = f"large {what}" if name in LARGE else name if case.edits else None
     return pytest.param(case, marks=pytest.mark.daily(one_of=group) if group else (), id=case.label)
 
 

@@ -290,7 +290,7 @@ def test_what_each_iteration_computes_anew_is_not_left_behind() -> None:
     assert not is_spin_loop(clocked, at)
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=8, least=0)
 @pytest.mark.parametrize("poll", [TRY_WAIT, TEST_FLAG])
 def test_a_store_after_failed_polls_is_not_overlooked(poll: str) -> None:
     """Three threads store to one word if their first poll failed, as it may."""
@@ -331,6 +331,7 @@ AGAIN:
 """
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize(
     ("first", "failed", "verdict"),
     [

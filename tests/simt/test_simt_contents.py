@@ -107,6 +107,7 @@ MET:
 """
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_cooperative_groups_count_in_the_system_s_part_of_shared_memory() -> None:
     """Two warps meet as a tile of 64 threads does: a bit of a word each, and who is last takes both away."""
     found = check(TWO_WARPS, {"grid": 1})

@@ -45,7 +45,7 @@ def ask(count: str, use: str, *, grid: int = 1, threads: int = 64, size: int | N
     return answer_launch(read, build_launch(read, from_object(given)), load_model("ptx-9.0"), question)
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=4, least=0)
 @pytest.mark.parametrize("grid", [1, 4])
 def test_one_thread_is_the_last(grid: int) -> None:
     found = ask(LAST, "st.global.u32 [%rd1], %r2;", grid=grid)
@@ -70,6 +70,7 @@ def test_the_last_thread_of_the_grid_may_be_one_of_this_cluster() -> None:
     assert not ask(count, "st.global.u32 [%rd1], %r2;", grid=4).findings
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("test", ["rem.u32 %r3, %r3, 64; setp.ne.u32 %p1, %r3, 63;", "setp.lt.u32 %p1, %r3, 63;"])
 def test_what_is_computed_of_the_number_is_that_of_one_thread(test: str) -> None:
     found = ask(f"atom.global.add.u32 %r3, [count], 1; {test}", "st.global.u32 [%rd1], %r2;", grid=2)
@@ -88,6 +89,7 @@ def test_places_that_are_counted_are_places_of_their_own() -> None:
     assert {f.code for f in ask(shared, use).findings} == {"RACE001"}
 
 
+@pytest.mark.daily(one_of="heavy")
 @pytest.mark.parametrize(("grid", "code"), [(4, None), (1, "DEAD004")])
 def test_who_waits_for_a_counter_waits_for_other_clusters_too(
     grid: int, code: str | None, all_tests: bool, monkeypatch: pytest.MonkeyPatch

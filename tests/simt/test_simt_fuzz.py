@@ -42,7 +42,7 @@ LONG = {
 }
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=8, least=0)
 @pytest.mark.parametrize("first", range(0, 152, 38))
 def test_nothing_crashes(first: int) -> None:
     found = fuzz.run(38, seed=3, first=first, largest=6000)
@@ -100,6 +100,7 @@ def test_time_that_others_have_the_processor_is_not_counted(monkeypatch: pytest.
 def test_a_process_that_takes_too_much_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     text, launch = fuzz.modules(2000)[0]
     settings = Settings(profile="ptx", timeout=0.2, memory=fuzz.MEMORY)
+    monkeypatch.setattr(fuzz, "GRACE", 0.2)
 
     def forgets_the_time(*_: object) -> Result:
         while time.process_time() < until:

@@ -99,7 +99,7 @@ def test_modules_are_small_and_carry_nothing_of_the_machine_they_were_built_on(p
     assert text.splitlines()[0].endswith(f"TWIN={twin}")
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("answer", APART, ids=lambda answer: answer.label)
 def test_kernels_that_keep_apart_answer_as_they_say(answer: Answer) -> None:
     found = check(answer.module, answer.description())
@@ -109,7 +109,7 @@ def test_kernels_that_keep_apart_answer_as_they_say(answer: Answer) -> None:
         assert agrees(answer, found)
 
 
-@pytest.mark.daily(days=24)
+@pytest.mark.daily(days=48)
 @pytest.mark.parametrize("answer", ANSWERED, ids=lambda answer: answer.label)
 def test_protocols_answer_as_they_say(answer: Answer) -> None:
     found = check(answer.module, answer.description(), timeout=100)

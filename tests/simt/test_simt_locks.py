@@ -66,7 +66,7 @@ def codes(found: Answer) -> set[str]:
     return {f.code for f in found.findings}
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [
@@ -95,6 +95,7 @@ def test_a_sum_under_a_lock(old: str, new: str, wanted: str) -> None:
     assert (codes(found) & set(wanted.split())) if wanted else found.verdict == "proved", (found.verdict, found.reason)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("ctas", [1, 3])
 def test_lanes_of_a_warp_and_ctas_take_turns(ctas: int) -> None:
     text = SUM.replace("setp.ne.u32 %p1, %r1, 0;", "setp.gt.u32 %p1, %r1, 1;")
@@ -151,7 +152,7 @@ DONE:
 """As Triton has it: one thread tries, the others hear whether it has succeeded."""
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [
@@ -175,7 +176,7 @@ SEVERAL = SUM.replace("setp.ne.u32 %p1, %r1, 0;", "setp.gt.u32 %p1, %r1, 1;").re
 """A lock and a sum for each of two lanes of every CTA."""
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize(
     ("old", "new", "wanted"),
     [

@@ -136,7 +136,7 @@ def ask(body: str, *, ctas: int = 2) -> Answer:
     return check(HEAD + body + "$END:\n	ret;\n}\n", given, timeout=60)
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize(
     ("body", "verdict"),
     [

@@ -46,7 +46,7 @@ def test_words_of_one_thread_are_not_followed(again: str) -> None:
     assert ask(again) == ("proved", frozenset(), 0)
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=4, least=0)
 @pytest.mark.parametrize(
     ("again", "code"),
     [

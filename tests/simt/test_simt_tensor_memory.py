@@ -145,7 +145,7 @@ FREED = "  tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64
 ENDED = "  tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r7];\n"
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize(
     ("old", "new", "kind", "at"),
     [
@@ -416,7 +416,7 @@ def test_a_product_of_two_ctas_is_proved() -> None:
     assert found.verdict == "proved", (found.reason, found.findings)
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize(
     ("old", "new", "kind", "at"),
     [

@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from benchmarks.modules import FOLDER
 from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.policy.ask import ask
@@ -37,6 +39,7 @@ def bytes_read(code: tuple[ops.Op, ...]) -> set[int]:
     }
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_they_read_the_same() -> None:
     """All else stays, and in its place; a run of wgmma is one that reads what all of them read."""
     program = followed(TILE.read_text(encoding="utf-8")).program

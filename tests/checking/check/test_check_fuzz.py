@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=8, least=0)
 @pytest.mark.parametrize("first", range(0, 200, 50))
 def test_nothing_crashes(first: int) -> None:
     spec = importlib.util.spec_from_file_location("check_fuzz", Path(__file__).with_name("fuzz.py"))

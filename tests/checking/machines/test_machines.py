@@ -121,6 +121,7 @@ def test_another_version_is_told(litmus: Callable) -> None:
 # --- what dies ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_test_that_kills_twice_is_given_up(litmus: Callable, tmp_path: Path) -> None:
     paths = [litmus(name) for name in ("a", "falls", "b", "stumbles", "c")]
     said = results(work(pickle.dumps(parcel(paths, task=crashing_tasks.falls)), always))

@@ -34,6 +34,7 @@ def proved(**kinds: Any) -> Result:
 # --- proofs -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_a_ring_is_proved_for_every_number() -> None:
     found = proved()
     assert found.verdict == "proved", found.reason
@@ -103,7 +104,7 @@ LATE = {
 }
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("kinds", LATE.values(), ids=LATE)
 def test_what_shows_beyond_the_numbers_that_are_tried_is_not_proved(kinds: dict[str, str]) -> None:
     found = checked(ring(**kinds))
@@ -121,6 +122,7 @@ def test_a_buffer_that_does_not_grow_with_the_rounds() -> None:
     assert all(f.message.endswith(", with rounds = 11") for f in found.findings)
 
 
+@pytest.mark.daily(one_of="heavy")
 def test_engines_that_look_at_single_numbers(all_tests: bool) -> None:
     found = ptx.check(ring(), LAUNCH, engine="explicit", timeout=5 if all_tests else 1)
     assert found.verdict == "unknown"
@@ -135,6 +137,7 @@ OPCODES = (
 )  # fmt: skip
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("name", OPCODES)
 def test_what_is_said_of_results_holds_for_every_number(name: str) -> None:
     """Slopes of results, against the results for other numbers, of random operands."""

@@ -34,6 +34,7 @@ def fix(name: str) -> tuple[str, int]:
     return found.missing, line
 
 
+@pytest.mark.daily(days=6, least=0)
 @pytest.mark.parametrize("name", TRIED)
 def test_the_fix_is_tried(name: str) -> None:
     missing, line = fix(name)

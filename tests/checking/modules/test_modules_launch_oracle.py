@@ -100,7 +100,7 @@ def answers(seed: int) -> tuple[str, bool]:
     return found.verdict, bool(same.findings)
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_sketch_has_the_same_answer(seed: int) -> None:
     verdict, race = answers(seed)
@@ -108,6 +108,7 @@ def test_the_sketch_has_the_same_answer(seed: int) -> None:
         assert (verdict == "finding") == race
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_all_answers_are_seen(all_tests: bool) -> None:
     seeds = SEEDS if all_tests else SEEDS[:12]
     seen = Counter(map(answers, seeds))

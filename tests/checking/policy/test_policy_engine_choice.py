@@ -126,6 +126,7 @@ def test_a_litmus_test_that_the_kernel_engine_is_slow_with_is_looked_at_by_the_o
     assert names == ["protocol", "explicit", "protocol"]
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_spin_on_contents_that_nobody_knows_has_an_answer() -> None:
     """The protocol engine follows it round by round."""
     text = "PTX spin\n{ .shared .u32 s; }\nP@cta 0 { L: ld.shared.u32 r0, [s]; if (r0 == 1) { bra L; } }\n"
@@ -182,6 +183,7 @@ P@cta 0..2, warp 0, lane 0 {
 """
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(("many", "engine"), [("2*(k + 1)", "protocol"), ("k + 1", "explicit")])
 def test_an_answer_about_every_execution_of_the_model_settles_a_litmus_test(many: str, engine: str) -> None:
     """Where orders of the steps are all that was followed, the executions are enumerated too."""

@@ -42,6 +42,7 @@ def test_sizes_without_an_error_are_a_bound(monkeypatch: pytest.MonkeyPatch) -> 
     assert format_reasons(found.reasons) == "explored up to G = 3: that more threads do what these do is not proved"
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_the_smallest_size_with_an_error_is_told() -> None:
     found = about(LAST_BLOCK.format(order="relaxed"))
     assert found.verdict == "finding"

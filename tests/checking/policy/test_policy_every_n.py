@@ -87,7 +87,7 @@ def test_the_smallest_number_is_named(
 @pytest.mark.parametrize(
     ("guard", "smallest"),
     [
-        pytest.param("k == 302", 303, marks=pytest.mark.daily(one_of="heavy")),
+        pytest.param("k == 302", 303, marks=pytest.mark.daily(days=4, least=0)),
         pytest.param("3*k == 3000", 1001, marks=pytest.mark.slow),
         pytest.param("k >= 1020", 1021, marks=pytest.mark.slow),
         pytest.param("k >> 8 == 3", 769, marks=pytest.mark.slow),
@@ -312,7 +312,7 @@ def test_what_takes_long_is_not_followed_by_what_takes_longer(monkeypatch: pytes
     assert "N = 0 to 8, 12, 18" in (given.reason or "")
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=6, least=0)
 @pytest.mark.parametrize(("condition", "number"), [("k == 2000", 2001), ("N == 2000", 2000), ("k >= 2003", 2004)])
 def test_a_number_at_which_something_turns_is_looked_at(
     condition: str, number: int, monkeypatch: pytest.MonkeyPatch

@@ -55,7 +55,7 @@ def compared(program: Program, found: Answer, seeds: range) -> bool:
     return some
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("suite", SUITES)
 def test_suites(suite: str, enumerated: Callable[[Path], Answer]) -> None:
     files = sorted((LITMUS / suite).glob("*.litmus"))
@@ -63,7 +63,7 @@ def test_suites(suite: str, enumerated: Callable[[Path], Answer]) -> None:
     assert count > len(files) / 4
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("part", range(4))
 def test_random_programs(part: int) -> None:
     programs = [litmus.parse(random_program(Random(k)), "random.litmus") for k in range(part, 150, 4)]

@@ -297,6 +297,7 @@ def test_exited_threads_are_not_waited_for() -> None:
     assert done["memory"]["x"] == "01000000"
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_every_shipped_test_runs_to_an_end() -> None:
     """No crash, and no deadlock or undefined behaviour in a test that is expected to be clean."""
     count = 0

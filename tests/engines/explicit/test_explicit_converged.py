@@ -42,7 +42,7 @@ def codes(program: Program, engine: object) -> set[str]:
     return {f.code for f in found.findings if f.severity == "error"}
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=6, least=0)
 @pytest.mark.parametrize("engine", [explicit, solver], ids=["explicit", "z3"])
 def test_no_lane_falls_behind(engine: object) -> None:
     program = load(str(LATE))

@@ -39,6 +39,7 @@ def test_allowed_and_forbidden_executions_of_message_passing() -> None:
         assert {g.nodes[n]["thread"] for n in g} == {"", "P", "Q"}
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("suite", ["mbarrier", "fences", "bulk", "coherence"])
 def test_the_cycle_of_a_forbidden_execution_is_there(suite: str) -> None:
     shown = 0
@@ -69,6 +70,7 @@ exists (P:r0 == 0 /\\ Q:r0 == 0)
     assert not alike(by_state[0, 0], by_state[1, 1])
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("seed", range(20))
 def test_cheapest_paths_and_cycles(seed: int) -> None:
     """Against all walks of few edges."""

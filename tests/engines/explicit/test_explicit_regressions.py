@@ -265,6 +265,7 @@ for path in sys.argv[1:]:
 """
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_the_answer_does_not_depend_on_hash_seeds() -> None:
     paths = [str(p) for p in sorted(Path("litmus").rglob("*.litmus"))[::40] if p.parent.name != "kernels"]
     assert paths

@@ -97,7 +97,7 @@ def last_block(*, sem: str = "relaxed", first: str = "", second: str = "", third
     return text.replace("SECOND", second).replace("THIRD", third)
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=6, least=0)
 @pytest.mark.parametrize(("second", "third"), [("", ""), ("", FENCE), (FENCE, "")], ids=["none", "all", "zero"])
 def test_thread_zero_hands_on_what_its_block_has_done(second: str, third: str) -> None:
     found = errors(text := last_block(second=second, third=third))
@@ -174,6 +174,7 @@ io@cta 0, warp 2 {
 """
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_warp_that_arrives_again_before_the_round_is_over() -> None:
     found = errors(AHEAD.replace("NUMBER", "1"))
     assert found

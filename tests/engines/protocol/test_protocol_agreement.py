@@ -25,7 +25,7 @@ ALONGSIDE = {
 }
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("suite", sorted(p.name for p in LITMUS.iterdir() if p.is_dir() and any(p.rglob("*.litmus"))))
 def test_the_suites_hold(suite: str, all_tests: bool) -> None:
     wrong, answered, timeout = [], 0, 8 if all_tests else 2
@@ -52,7 +52,7 @@ def test_the_catalogue(entry: Entry) -> None:
 
 
 @pytest.mark.daily
-@pytest.mark.parametrize("first", range(3))
+@pytest.mark.parametrize("first", range(12))
 def test_random_programs(first: int, all_tests: bool) -> None:
     """The engines find the same kinds: races, undefined behaviour and deadlocks, for review or worse.
 
@@ -61,7 +61,7 @@ def test_random_programs(first: int, all_tests: bool) -> None:
     observes none.
     """
     compared, timeout = 0, 4 if all_tests else 1
-    for k in range(first, 80, 3):
+    for k in range(first, 84, 12):
         test = parse(themed(Random(f"1:{k}")).text(), f"random-{k}")
         model = load_model(test.model or "ptx-9.0")
         with processor_time():
@@ -70,4 +70,4 @@ def test_random_programs(first: int, all_tests: bool) -> None:
             compared += 1
             assert here.kinds == there.kinds, (k, here.codes, there.codes)
             assert here.causes == there.causes, (k, here.codes, there.codes)
-    assert compared > 20
+    assert compared > 4

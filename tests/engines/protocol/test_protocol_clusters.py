@@ -51,6 +51,7 @@ def test_what_is_proved_of_a_cluster_holds_of_every_number(seed: int) -> None:
     assert set(answers(cluster(Random(seed)), numbers).values()) == {(verdict, 1)}
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_most_right_clusters_are_proved() -> None:
     assert sum(proof(cluster(Random(seed))) is not None for seed in range(8)) >= 5
 

@@ -34,6 +34,7 @@ def test_an_asymmetric_cluster_is_proved_from_one_execution() -> None:
     assert many.executions <= few.executions + 2
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("stages", [1, 2])
 def test_all_executions_of_a_small_cluster_say_the_same(stages: int) -> None:
     """The orders that are left out are there, and clean."""
@@ -110,6 +111,7 @@ tma@cluster 0, cta 0..2, warp 4, lane 0 {
 """
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_releases_by_lanes_are_answered_from_one_execution() -> None:
     """A warp waits for the wgmma of the others, which orders no memory, so an arrival may take effect late: the answer
     is bounded. Other orders of the steps have nothing to add to that.
@@ -122,6 +124,7 @@ def test_releases_by_lanes_are_answered_from_one_execution() -> None:
     assert "may take effect after" in few.reasons[0].what
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("among", ["st.shared.u32 [own[k]], 1;", "ld.shared.u32 r0, [own[k]];"])
 def test_an_access_between_the_first_releases_is_found(among: str) -> None:
     """The stage is filled once the quick consumer has released it twice, while the slow one still uses it."""
@@ -227,6 +230,7 @@ def drawn(seed: int) -> str:
     )
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("seed", range(12))
 def test_clusters_that_differ_a_little_are_answered_alike(seed: int) -> None:
     """With the reduction and without it; what is proved with it has no finding without it."""

@@ -47,6 +47,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_protocol_of_real_size_is_proved_from_two_executions(name: str) -> None:
     with processor_time():
@@ -64,7 +65,7 @@ def test_additions_behind_a_counter_are_read_in_one_execution() -> None:
     assert (given.verdict, given.findings, given.executions) == ("proved", (), 1)
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_twin_is_found(name: str) -> None:
     text, codes = BROKEN[name]

@@ -77,7 +77,7 @@ LONG = 10.0
 """The same where all tests run."""
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("part", range(4))
 @settings(max_examples=20, deadline=None)
 @given(given=meetings())

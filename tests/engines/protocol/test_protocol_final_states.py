@@ -136,6 +136,7 @@ forall (d == 2)
 """
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("take", ["cas.b32 r0, [lock], 0, 1", "exch.b32 r0, [lock], 1"])
 def test_spin_locks(take: str) -> None:
     given = ask(LOCK.replace("ACQUIRE", "acquire").replace("TAKE", take))
@@ -230,7 +231,7 @@ def test_load_buffering_through_what_orders_no_memory(text: str, states_of_all: 
     assert len(states(enumerate_all(parse(text, "buffered"), load_model("ptx-9.0")))) == states_of_all
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=8, least=0)
 @pytest.mark.parametrize("first", range(0, 20, 5))
 def test_the_suites(first: int, all_tests: bool, enumerated: Callable[[Path], Answer]) -> None:
     """Every fifth test: ``python -m benchmarks.agreement litmus`` compares all, and Z3 as well."""
@@ -252,7 +253,7 @@ def test_the_suites(first: int, all_tests: bool, enumerated: Callable[[Path], An
 PARTS = 12
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_programs(part: int, all_tests: bool) -> None:
     """The same states, wherever the protocol engine says that it has them all; none too many where it does not."""

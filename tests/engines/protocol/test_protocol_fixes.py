@@ -45,7 +45,7 @@ def test_many_findings_name_instruction_and_place() -> None:
     assert len(set(BUGS) - WITHOUT) >= 30
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("name", BUGS)
 def test_the_remedy_mends_the_sketch(name: str) -> None:
     text = (KERNELS / name).read_text(encoding="utf-8")

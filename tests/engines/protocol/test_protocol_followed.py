@@ -68,7 +68,7 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_found(name: str) -> None:
     text, code = WRONG[name]
@@ -119,7 +119,7 @@ readers@cta 0, warp 0 {{
 """
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=4, least=0)
 @pytest.mark.parametrize("load", [".u32", ".relaxed.gpu.u32"])
 def test_lanes_that_may_read_several_writes_part(load: str) -> None:
     found = check(parse(LANES.format(load), "lanes.litmus"), MODEL, timeout=60)

@@ -27,6 +27,7 @@ b@cta 0, warp 1, lane 0 {{
 """
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize(
     ("compared", "guarded", "verdict"),
     [
@@ -63,6 +64,7 @@ epi@cta 0, warp 0..4 {{
 FENCE = "fence.proxy.async.shared::cta;"
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize(
     ("lead", "fence", "agents", "codes"),
     [

@@ -38,6 +38,7 @@ def test_a_large_number_costs_a_period(name: str) -> None:
     assert "the state repeats every" in given.reason
 
 
+@pytest.mark.daily(days=6, least=0)
 @pytest.mark.parametrize(("name", "more"), [("ring", 0), ("guards", 5), ("gemm", 1)])
 def test_the_whole_program_says_the_same(name: str, more: int) -> None:
     text = REPEATING[name].replace("N = any", f"N = {LONG + more}")
@@ -59,6 +60,7 @@ def test_what_is_left_out_is_in_the_middle() -> None:
     assert fewer.code[: begins[16]] == whole[0][: begins[16]]
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("name", ["bytes-in-a-round", "a-fence-that-ends", "bytes-by-a-quotient", "a-source-that-ends"])
 def test_what_shows_late_is_found(name: str) -> None:
     program = long(LATE[name], LONG + 1)
@@ -66,6 +68,7 @@ def test_what_shows_late_is_found(name: str) -> None:
     assert asked(program).verdict == "finding"
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_what_the_last_rounds_do_is_that_of_the_number() -> None:
     """A wait behind the loop for a phase that has come with every second number alone."""
     waits = "  await mbarrier.try_wait.parity.shared::cta.b64 [full[0]], 0;\n}\nconsumer"

@@ -118,6 +118,7 @@ COPY = """mbarrier.init.shared::cta.b64 [bar], 1; mbarrier.arrive.expect_tx.shar
   await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;"""
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize(
     ("lanes", "more", "codes"),
     [(", warp 0, lane 0..2", "", {"RACE001"}), ("", COPY, {"RACE001", "RACE003"})],
@@ -430,6 +431,7 @@ def test_a_model_where_arrivals_fall_into_any_round_is_refused(old: str, new: st
         check_axioms(test, compile_model(model))
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("part", ["phase", "barrier", "meet", "rounds", "po & (_ * EXIT)", "exited", "commits"])
 def test_what_nothing_in_a_program_waits_for_need_not_be_in_the_axiom(part: str) -> None:
     parts = ["phase", "phase-order \\ (INIT * _)", "barrier", "meet", "rounds", "po & (_ * EXIT)", "exited", "commits"]
@@ -452,6 +454,7 @@ P1@cta 1 { ld.global.u32 r0, [x]; st.global.u32 [y], 1; }
 """
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(
     ("old", "new", "name"),
     [

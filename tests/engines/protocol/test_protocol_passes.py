@@ -243,7 +243,7 @@ def with_all_passes(path: Path, asked: Callable[[Program, Passes], object]) -> o
     return asked(parse(path.read_text(encoding="utf-8"), path.name), ALL_PASSES)
 
 
-@pytest.mark.daily(days=24)
+@pytest.mark.daily(days=72)
 @pytest.mark.parametrize("part", range(3))
 @pytest.mark.parametrize("one", IN_ENGINE)
 def test_without_a_pass_small_programs_have_the_same_answers(one: Pass, part: int) -> None:

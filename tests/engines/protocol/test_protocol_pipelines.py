@@ -33,7 +33,7 @@ def full(program: Program, number: int, *without: str) -> Answer:
     return check(program.instance(number), MODEL, passes=passes_without(without))
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_is_right_is_proved_as_full_runs_say_for_three_periods_more(name: str) -> None:
     program = family(RIGHT[name])
@@ -45,7 +45,7 @@ def test_what_is_right_is_proved_as_full_runs_say_for_three_periods_more(name: s
         assert (found.verdict, found.executions) == ("proved", 1), number
 
 
-@pytest.mark.daily(days=24)
+@pytest.mark.daily(days=48, least=0)
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_found_with_the_number_that_full_runs_show_it_with(name: str) -> None:
     program = family(WRONG[name])
@@ -64,7 +64,7 @@ def test_bulk_stores_that_nobody_waits_for_are_proved_with_what_is_for_review() 
     assert [f.code for f in given.answer.findings] == ["UB501"]
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=8, least=0)
 @pytest.mark.parametrize("name", ["stores-and-reads", "arrives", "few-groups-at-the-end", "one-store-too-many-is-read"])
 def test_what_is_forgotten_of_copies_in_flight_changes_no_answer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program = family({**RIGHT, **WRONG}[name])
@@ -108,14 +108,18 @@ OF_EVERY_DAY = {"as-many-as-are-deep", "what-is-in-no-group-yet"}
 """The cases that notice if copies become one whose groups a wait tells apart, or one of whose groups is open."""
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in OF_EVERY_DAY else pytest.mark.daily) for n in ENDED])
-def test_a_wait_ends_its_groups_alone_whatever_is_forgotten(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in OF_EVERY_DAY else pytest.mark.daily(least=0)) for n in ENDED]
+)
+def test_a_wait_ends_its_groups_alone_whatever_is_forgotten(
+    name: str, all_tests: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     commit, wait, over = ENDED[name]
     monkeypatch.setattr("mcheck.engines.protocol.operations.races.merge_events", partial(merge_events, every=True))
     monkeypatch.setattr("mcheck.engines.protocol.execution.machine.MERGE_THRESHOLD", 0)
     monkeypatch.setattr("mcheck.engines.protocol.reduction.event_merging.MERGE_THRESHOLD", 0)
     monkeypatch.setattr("mcheck.engines.protocol.reduction.event_merging.GROWTH_FACTOR", 0)
-    for place in range(7):
+    for place in range(7) if all_tests else (over - 1, over, 6):
         program = parse(COPIES.format(commit=commit, wait=wait, place=place), "copies.litmus")
         expected = {"RACE003"} if place >= over else set[str]()
         for engine in ("explicit", "protocol"):

@@ -84,7 +84,7 @@ def test_faults_of_rings_are_found_alike(fault: tuple[str, ...]) -> None:
     assert one == two
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("seed", range(24))
 def test_what_is_wrong_with_kernels_is_found_alike(seed: int) -> None:
     """A kernel of the index with a statement taken out, or two that have changed places."""

@@ -83,6 +83,7 @@ def test_a_deadlock_says_who_waits_for_what() -> None:
     assert "full[0]" in deadlock.message
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_time_grows_with_the_rounds() -> None:
     few, many = (checked(ring(rounds, 4, 4)) for rounds in (8, 64))
     assert few.executions == many.executions == 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model
 from mcheck.engines.protocol.findings_answer import check
@@ -17,6 +19,7 @@ def asked(name: str) -> Answer:
     return check(program, load_model(program.model or "ptx-9.0"))
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_copies_that_the_model_orders_are_proved() -> None:
     for name in (
         "bulk-strong-refill-after-read-wait",

@@ -30,6 +30,7 @@ RELAXED = "st.relaxed.gpu.global.u32 [f], 1;"
 SEEN = "ld.relaxed.gpu.global.u32 r0, [f];"
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize(
     ("give", "after", "take", "then", "told"),
     [
@@ -214,6 +215,7 @@ A@cta 0, warp 0, lane 0 {
 UNCOMMITTED = WGMMA.replace("commit_group", "wait_group").replace("aligned;\n  st", "aligned 0;\n  st")
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("text", [REDUCED, UNCOMMITTED], ids=["reads-of-a-reduction", "wgmma-without-a-commit"])
 def test_the_wait_that_is_named_mends_it(text: str) -> None:
     """A reduction reads what it changes, which ``.read`` does not wait for (9.7.9.25.6.2); a group has to be closed."""

@@ -30,6 +30,7 @@ b@cta 0, warp 1, lane 0 {{
 """
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("other", ["st.relaxed.gpu.u32 [x], 99;", ".reg .b32 r; atom.relaxed.gpu.exch.b32 r, [x], 99;"])
 @pytest.mark.parametrize(("count", "verdict"), [(4, "proved"), (16, "bounded")])
 def test_a_write_that_may_stand_before_many(other: str, count: int, verdict: str) -> None:
@@ -153,6 +154,7 @@ b@cta 1 {{ {own}; await ld.acquire.gpu.global.{kind} r1, [f] {compare}; ld.globa
 ADD = "red.release.gpu.global.add.u32 [f], {}"
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize(
     ("first", "one", "own", "kind", "compare", "verdict"),
     [

@@ -45,6 +45,7 @@ def checked(text: str) -> Answer:
     return check(parse(text, "warpgroup.litmus"), load_model("ptx-9.0"), timeout=60)
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("lane", [0, 17, 31])
 def test_an_elected_lane_releases_what_its_warp_has_waited_for(lane: int) -> None:
     assert checked(RING.format(wait="wgmma.wait_group.sync.aligned 0;", lane=lane)).verdict == "proved"
@@ -72,6 +73,7 @@ math@cta 0, warp 0 {{
 """
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("role", ["", "if (%laneid == 3) { mov.u32 r0, 1; nanosleep.u32 5; }"])
 @pytest.mark.parametrize(
     ("fence", "codes"), [("fence.proxy.async;", {"RACE001"}), ("", {"RACE001", "RACE004"})], ids=["fenced", "bare"]

@@ -89,7 +89,7 @@ def test_branches_as_the_exhaustive_engine_has_them(threads: int, ifs: int) -> N
     assert told(solved(program, model)) == told(explicit(program, model))
 
 
-@pytest.mark.daily
+@pytest.mark.daily(least=0)
 @pytest.mark.parametrize("seed", range(5, 9))
 def test_together_or_one_by_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Random programs with branches: one formula for all combinations says what a formula for each says."""

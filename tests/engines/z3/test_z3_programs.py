@@ -7,6 +7,8 @@ from collections import Counter
 from itertools import islice, product
 from random import Random
 
+import pytest
+
 from mcheck.base.budget import Limit
 from mcheck.base.errors import Unsupported
 from mcheck.cat import load_model
@@ -24,6 +26,7 @@ NESTED = re.compile(r"if \([^\n]*\{\n(?:(?!  \}).*\n)*  if \(")
 TOKEN = re.compile(r"(?:test|try)_wait\.shared::cta\.b64 (?:%p\d+, )?\[bar\], %rd")
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_the_generator_reaches_what_the_engines_do() -> None:
     """Phases that come round again, tokens, partial rounds, branches in branches, locks, one formula for several paths
     and paths that need one each.

@@ -74,6 +74,7 @@ def ran(folder: Path, cache: Path, main: str, head: str = HEAD + STUBS, *flags: 
     return run_program([str(folder / "host")], cache, shown=False)
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_static_runtime_is_replaced(tmp_path: Path, cache: Path) -> None:
     main = """
     start();

@@ -73,6 +73,7 @@ REPEATED: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("name", REPEATED)
 def test_repetition_costs_its_length(name: str) -> None:
     assert seconds(REPEATED[name](SIZE)) < SECONDS

@@ -23,7 +23,7 @@ from tests.fuzz.affine_grids import (
 SEEDS = 24
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_random_kernels_are_answered_as_their_accesses_say(seed: int) -> None:
     kernel = generate(Random(f"tests/{seed}"))

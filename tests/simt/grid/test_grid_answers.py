@@ -86,6 +86,7 @@ ANSWERS = {
 }
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("name", OPEN)
 def test_what_one_cluster_does_not_show_is_answered_by_others_or_bounded(
     name: str, all_tests: bool, monkeypatch: pytest.MonkeyPatch

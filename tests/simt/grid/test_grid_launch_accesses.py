@@ -50,7 +50,7 @@ def touched(found: LaunchFootprint) -> dict[str, set[tuple[str, int]]]:
     return out
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_clusters_together(seed: int) -> None:
     module, launch = kernel(seed)

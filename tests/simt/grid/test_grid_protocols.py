@@ -41,14 +41,14 @@ def handed_over(sem: str) -> Grid:
     return make_grid([first, second], 1, cooperative=False)
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_grid_has_the_errors_of_its_threads(seed: int) -> None:
     found = compare(generate(Random(seed)))
     assert not found.what, report(found)
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_launches_on_two_gpus_have_the_errors_of_their_threads(seed: int) -> None:
     found = compare(generate(Random(seed), gpus=2))
@@ -95,7 +95,7 @@ def test_what_is_said_of_ctas_that_are_not_resident_is_compared() -> None:
     assert contradict_residency(handed_over("release"), found.module) == "invented: not resident"
 
 
-@pytest.mark.daily
+@pytest.mark.daily(one_of="promises")
 @pytest.mark.parametrize(("first", "kinds"), [("st.global.u32 [d], 1;", frozenset({"race"})), ("", frozenset())])
 def test_blocks_and_waits_are_the_same_in_both_forms(first: str, kinds: frozenset[str]) -> None:
     found = compare(make_grid([(first, *BLOCKS[1:]) if first else BLOCKS[1:], BLOCKS], 1, cooperative=True), 30.0)

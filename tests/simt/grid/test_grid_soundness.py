@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -45,6 +46,7 @@ def test_clusters_of_a_class_access_what_is_said_of_them(seed: int) -> None:
     look(seed)
 
 
+@cache
 def look(seed: int) -> tuple[bool, bool]:
     """Whether a kernel is said to be the same in all clusters, and whether they are apart."""
     read, given = kernel(seed)
@@ -86,6 +88,7 @@ def look(seed: int) -> tuple[bool, bool]:
     return alike, covers.clusters == covers.total
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_grids_of_all_sorts_are_among_the_kernels() -> None:
     found = [look(seed) for seed in range(SEEDS)]
     assert sum(alike for alike, _ in found) > SEEDS // 5

@@ -12,7 +12,7 @@ abuse = pytest.importorskip("benchmarks.abuse", reason="the checkout's root is n
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the commands are forked")
 
 
-@pytest.mark.daily(days=8)
+@pytest.mark.daily(days=12, least=0)
 @pytest.mark.parametrize("first", range(0, 40, 5))
 def test_mutated_inputs_end_as_they_should(first: int) -> None:
     tally = abuse.Tally(7, next=first)
@@ -25,7 +25,7 @@ def test_the_inputs_are_of_all_kinds() -> None:
     assert {"statements", "meaning", "bytes", "modules", "models"} <= {make(number).kind for number in range(40)}
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("kind", ["alphabet", "array", "cache", "pipe", "table"])
 def test_inputs_of_each_kind(kind: str, tmp_path: Path) -> None:
     make = abuse.Maker(7)

@@ -88,6 +88,7 @@ def test_a_row_is_measured() -> None:
     assert 5 * MIB < ours.memory < 1024 * MIB
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize(("script", "option"), [("families.py", "--families"), ("compat.py", "--folder")])
 def test_nothing_to_compare_with(script: str, option: str, tmp_path: Path) -> None:
     command = [sys.executable, BENCHMARKS / script, option, tmp_path / "absent"]

@@ -161,7 +161,7 @@ def test_a_file_that_is_edited_meanwhile(
     assert len(calls) == 1, "the answer was about the new text and is not kept under the old one"
 
 
-@pytest.mark.daily(one_of="heavy")
+@pytest.mark.daily(days=4, least=0)
 def test_pages_are_kept(mcheck: Callable, litmus: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = litmus("a")
     cache = tmp_path / "cache"
@@ -300,7 +300,7 @@ def test_no_field_holds_what_it_cannot(value: object) -> None:
         assert packing.unpack(Result, packing.pack(found, "a.litmus"), "a.litmus") == found
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=8, least=0)
 @pytest.mark.parametrize(
     "text",
     [
@@ -396,7 +396,7 @@ def test_the_command(mcheck: Callable, litmus: Callable, cache: Path) -> None:
     assert ": 0 answers, 0.0 KiB, 2 removed" in mcheck("cache", cache, "--clear").out
 
 
-@pytest.mark.daily(one_of="heavy")
+@pytest.mark.daily(days=4, least=0)
 def test_many_processes(tmp_path: Path, all_tests: bool) -> None:
     """The benchmark's crowd, for a moment."""
     assert crowd(tmp_path, processes=3, seconds=2.0 if all_tests else 1.0) == []

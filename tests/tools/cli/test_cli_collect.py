@@ -28,6 +28,7 @@ def seconds(count: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> float:
     return effort(walked, 0)
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_folder_costs_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = seconds(FEW, tmp_path, monkeypatch)
     many = seconds(MANY, tmp_path, monkeypatch)

@@ -155,6 +155,7 @@ def test_a_source_without_a_kernel(kernel: Path, mcheck: Mcheck) -> None:
     assert "mcheck cuda -- ./program" in " ".join(done.err.split())
 
 
+@pytest.mark.daily(days=4, least=0)
 @compiled
 def test_a_main_that_cannot_be_linked(kernel: Path, mcheck: Mcheck, nvcc: Path) -> None:
     """The stand-in links nothing, as nvcc does not where other sources are needed."""
@@ -292,6 +293,7 @@ def test_a_program_has_to_be_named(mcheck: Mcheck) -> None:
     assert "mcheck cuda -- ./a.out" in done.err
 
 
+@pytest.mark.daily(days=4, least=0)
 @compiled
 def test_a_program_without_modules(kernel: Path, host: str, mcheck: Mcheck) -> None:
     done = mcheck("cuda", "--", host, "one")

@@ -21,7 +21,7 @@ STATUSES = {
 """Where it is not 2, an error; a reader may leave after everything has been written."""
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda r: f"{r.fault}, {r.command}")
 def test_what_the_system_refuses_is_said_as_such(refusal: Refusal) -> None:
     row = refused(refusal)

@@ -45,15 +45,15 @@ def test_a_pipe_is_waited_for_as_long_as_a_test_may_take(
 ) -> None:
     os.mkfifo(tmp_path / "pipe.litmus")
     with within(20):
-        done = mcheck(command, tmp_path / "pipe.litmus", "--timeout", 1, store, tmp_path / "c")
+        done = mcheck(command, tmp_path / "pipe.litmus", "--timeout", 0.3, store, tmp_path / "c")
     assert done.status == 3
-    assert "no answer within 1 s" in done.out
+    assert "no answer within 0.3 s" in done.out
 
 
 def test_a_module_that_is_a_pipe(mcheck: Callable, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.ptx")
     with within(20):
-        assert mcheck("check", tmp_path / "pipe.ptx", "--timeout", 1, "--cache", tmp_path / "c").status == 3
+        assert mcheck("check", tmp_path / "pipe.ptx", "--timeout", 0.3, "--cache", tmp_path / "c").status == 3
 
 
 @pytest.mark.parametrize("command", ["run", "check", "outcomes", "doc"])
@@ -67,7 +67,7 @@ def test_a_model_and_an_include_that_are_pipes(
     site = ("-o", tmp_path / "site") if command == "doc" else ()
     for path in (named, including):
         with within(60):
-            mcheck(command, path, "--timeout", 1, "--cache", tmp_path / "c", *site)
+            mcheck(command, path, "--timeout", 0.3, "--cache", tmp_path / "c", *site)
 
 
 def test_a_pipe_is_read_once(mcheck: Callable, tmp_path: Path) -> None:
@@ -80,6 +80,7 @@ def test_a_pipe_is_read_once(mcheck: Callable, tmp_path: Path) -> None:
     assert done.status == 0
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_slow_model_takes_the_time_of_its_test(mcheck: Callable, litmus: Callable, tmp_path: Path) -> None:
     (tmp_path / "slow.cat").write_text(MODEL)
     path = litmus("slow", text=CLEAN.replace("{ x", "model slow.cat\n{ x"))
@@ -91,6 +92,7 @@ def test_a_slow_model_takes_the_time_of_its_test(mcheck: Callable, litmus: Calla
     assert max(seconds[1:]) < seconds[0] + 2
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("command", ["run", "doc"])
 def test_a_locked_cache_is_waited_for_within_the_limit(
     mcheck: Callable, litmus: Callable, tmp_path: Path, command: str
@@ -204,6 +206,7 @@ def test_what_the_key_was_made_of_is_compared_too(mcheck: Callable, litmus: Call
     assert mcheck("check", tmp_path / "racy.litmus", "--cache", cache).status == 1
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("row", ["text", "null", "number", "long", "days"])
 def test_rows_of_other_types(mcheck: Callable, litmus: Callable, tmp_path: Path, row: str) -> None:
     cache = tmp_path / "c"

@@ -65,16 +65,19 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.skipif(shutil.which("sh") is None, reason="no shell to run the commands with")
-def test_the_readme_shows_what_happens(folder: Path, promote: bool) -> None:
+@pytest.mark.parametrize("cuda", [False, pytest.param(True, marks=pytest.mark.daily(days=4, least=0))])
+def test_the_readme_shows_what_happens(cuda: bool, folder: Path, promote: bool) -> None:
+    """What is compiled with nvcc by itself: that takes most of the time."""
+    if cuda and not compiles():
+        pytest.skip("no nvcc, or without headers")
     text = README.read_text(encoding="utf-8")
     shown, happened, run = [], [], 0
-    compiled = compiles()
     for block in BLOCK.finditer(text):
         if block["title"]:
             (folder / block["title"]).write_text(block["body"])
         if block["kind"] != "console":
             continue
-        if ".cu" in block["body"] and not compiled:
+        if (".cu" in block["body"]) != cuda:
             continue
         commands = [line[2:] for line in block["body"].splitlines() if line.startswith("$ ")]
         run += len(commands)

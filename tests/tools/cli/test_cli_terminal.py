@@ -62,7 +62,7 @@ def on_terminal(columns: int, *arguments: str, until: Sequence[str] = (), **envi
     return out.decode().replace("\r\n", "\n")
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily
 @pytest.mark.parametrize("columns", [40, 60, 80, 120, 200])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_everything_fits_the_terminal(command: str, columns: int) -> None:
@@ -72,6 +72,7 @@ def test_everything_fits_the_terminal(command: str, columns: int) -> None:
     assert not long, f"{command}: {long[0]}"
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("command", [COMMANDS[0], COMMANDS[2], "models"])
 def test_a_narrow_terminal_loses_nothing(command: str) -> None:
     whole = subprocess.run(
@@ -87,6 +88,7 @@ def words_of(text: str) -> str:
     return re.sub(r"(\[bytes\d+\.\.\d+\]):[^>]*-->", r"\1-->", "".join("".join(lines).split()))
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_colour_is_for_terminals() -> None:
     command = COMMANDS[0].split()
     assert ESCAPE.search(on_terminal(80, *command))
@@ -107,6 +109,7 @@ def test_a_long_suite_has_a_bar_with_counts() -> None:
     assert re.search(counts, ESCAPE.sub("", text))
 
 
+@pytest.mark.daily(days=4, least=0)
 @settings(suppress_health_check=[HealthCheck.too_slow])  # it measures the machine
 @given(
     st.lists(st.text(st.sampled_from("ab01_:./,*[] ->=\N{HORIZONTAL ELLIPSIS}"), min_size=1), min_size=1, max_size=6),

@@ -48,7 +48,7 @@ def _least(cycle: tuple[object, ...]) -> tuple[str, ...]:
     return min(tuple(written[n:] + written[:n]) for n in range(len(written)))
 
 
-@pytest.mark.daily
+@pytest.mark.daily(days=8, least=0)
 @pytest.mark.parametrize("alphabet", ["async", "classic", "cluster", "families", "reduce", "scopes", "tensor"])
 def test_names_are_unique(alphabet: str) -> None:
     found = [test.name for test in generate(load(alphabet), load(alphabet).sizes[0])]

@@ -105,7 +105,7 @@ def changed(text: str, edits: list[types.TextEdit]) -> str:
     lines = text.split("\n")
     for edit in sorted(edits, key=lambda e: (-e.range.start.line, -e.range.start.character)):
         at, line = edit.range.start, lines[edit.range.start.line]
-        lines[at.line] = line[: at.character] + edit.new_text + line[at.character :]
+        lines[at.line] = line[: at.character] + edit.new_text + line[edit.range.end.character :]
     return "\n".join(lines)
 
 
@@ -136,6 +136,7 @@ def test_a_race_is_shown_explained_and_mended() -> None:
     talk(scenario)
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_module_is_checked_with_the_launch_beside_it(tmp_path: Path) -> None:
     text = (ROOT / "tests" / "simt" / "hand_over.ptx").read_text(encoding="utf-8")
     racy = text.replace("\tfence.proxy.async.shared::cta;\n", "")
@@ -303,32 +304,26 @@ async def actions(client: Editor, uri: str, found: types.Diagnostic) -> list[typ
     return await client.text_document_code_action_async(types.CodeActionParams(document, found.range, context))
 
 
-@pytest.mark.parametrize(
-    ("name", "right", "wrong", "title"),
-    [
-        ("x.litmus", "st.shared", "st.shered", "Change to shared"),
-        ("x.litmus", "[buf], 1", "[bof], 1", "Change to buf"),
-        ("x.litmus", "expect clean", "expect claen", "Change to clean"),
-        ("x.litmus", "mbarrier.init", "mbarier.init", "Change to mbarrier"),
-        ("x.cat", "fr as X", "frr as X", "Change to fr"),
-    ],
+MISSPELT = (
+    ("litmus", "st.shared", "st.shered", "Change to shared"),
+    ("litmus", "[buf], 1", "[bof], 1", "Change to buf"),
+    ("litmus", "expect clean", "expect claen", "Change to clean"),
+    ("litmus", "mbarrier.init", "mbarier.init", "Change to mbarrier"),
+    ("cat", "fr as X", "frr as X", "Change to fr"),
 )
-def test_a_misspelt_word_is_corrected_by_an_action(name: str, right: str, wrong: str, title: str) -> None:
-    text = REFILL if name.endswith(".litmus") else "let a = po\nacyclic a | fr as X\n"
-    uri = f"file:///somewhere/{name}"
 
+
+def test_a_misspelt_word_is_corrected_by_an_action() -> None:
     async def scenario(client: Editor) -> None:
-        client.shows(text.replace(right, wrong), 1, uri)
-        error = next(d for d in await client.diagnostics() if "did you mean" in d.message)
-        (action,) = await actions(client, uri, error)
-        assert action.title == title
-        (edit,) = action.edit.changes[uri]
-        lines = text.replace(right, wrong).split("\n")
-        start, end = edit.range.start, edit.range.end
-        assert start.line == end.line
-        line = lines[start.line]
-        lines[start.line] = line[: start.character] + edit.new_text + line[end.character :]
-        assert "\n".join(lines) == text
+        for number, (kind, right, wrong, title) in enumerate(MISSPELT):
+            text = REFILL if kind == "litmus" else "let a = po\nacyclic a | fr as X\n"
+            uri = f"file:///somewhere/{number}.{kind}"
+            client.shows(text.replace(right, wrong), number, uri)
+            error = next(d for d in await client.diagnostics(number) if "did you mean" in d.message)
+            (action,) = await actions(client, uri, error)
+            assert action.title == title, wrong
+            (edit,) = action.edit.changes[uri]
+            assert changed(text.replace(right, wrong), [edit]) == text, wrong
 
     talk(scenario)
 
@@ -338,6 +333,7 @@ RING_LAUNCH = """{"entry": "ring", "grid": 1, "block": 128,
 CUDA = re.search(r"```cpp title=ring.cu\n(.*?)```", README, re.DOTALL)[1]
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_cuda_source_is_checked_where_it_lies_and_mended(tmp_path: Path) -> None:
     try:
         find_compiler()
@@ -374,6 +370,7 @@ def test_a_cuda_source_is_checked_where_it_lies_and_mended(tmp_path: Path) -> No
     talk(scenario, "--timeout", "60")
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_python_source_has_the_findings_of_the_modules_beside_it(tmp_path: Path) -> None:
     text = (ROOT / "tests" / "simt" / "hand_over.ptx").read_text(encoding="utf-8")
     path = tmp_path / "hand_over.py"

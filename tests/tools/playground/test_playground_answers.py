@@ -95,6 +95,7 @@ def test_a_link_holds_the_program() -> None:
     assert playground_link("https://example.org/p/", "../", "x").startswith("https://example.org/p/index.html#t=")
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_every_page_of_a_site_links_to_it(tmp_path: Path) -> None:
     (tmp_path / "suite").mkdir()
     (tmp_path / "suite" / "refill.litmus").write_text(REFILL)

@@ -121,6 +121,7 @@ def test_what_grows_is_what_the_whole_says(name: str, often: int, monkeypatch: p
     assert chained or not name.startswith("ptx-9"), "nothing was computed from the latest events of a closure"
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("seed", range(12))
 def test_an_event_that_is_not_added_leaves_no_trace(seed: int) -> None:
     """It would be related as it is once it is added, and the window says the same of what comes then."""
