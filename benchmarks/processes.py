@@ -1,9 +1,10 @@
-"""A command run in a process of its own: its output, and its seconds of the processor."""
+"""Seconds of the processor: of this process, and of a command in a process of its own, with its output."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import tempfile
@@ -43,3 +44,9 @@ def run_process(
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         return "" if late.is_set() else output.read(), usage.ru_utime + usage.ru_stime
+
+
+def spent() -> float:
+    """Seconds of the processor so far, those of the processes that this one waited for included."""
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
