@@ -82,10 +82,11 @@ def compare(question: Question, other: Path, timeout: float, repeat: int) -> Com
     return Compared(label=question.label, before=before, now=now, ratio=ratio)
 
 
-def ask(checkout: Path, module: Path, timeout: float) -> Answered:
-    """What ``mcheck check`` of a checkout says of a module with its launch beside it."""
-    command = [sys.executable, "-m", "mcheck", "check", str(module), "--format", "json", "--timeout", str(timeout)]
-    output, seconds = run_process(command, 2 * timeout + 10, folder=checkout, environment=environment_of(checkout))
+def ask(checkout: Path, module: Path, timeout: float, *, limit: str = "--timeout") -> Answered:
+    """What ``mcheck check`` of a checkout says of a module with its launch beside it, within ``limit``."""
+    command = [sys.executable, "-m", "mcheck", "check", str(module), "--format", "json", limit, str(timeout)]
+    wait = 2 * timeout + 10 if limit == "--timeout" else None
+    output, seconds = run_process(command, wait, folder=checkout, environment=environment_of(checkout))
     return read_answer(output, seconds)
 
 

@@ -1,12 +1,13 @@
 """Compiles the modules of ``tests/simt/launch`` again, and checks each launch against its answer.
 
     python -m benchmarks.launch_corpus [--only TEXT,…] [--check]        compile, by nvcc and triton
-    python -m benchmarks.launch_corpus --answers [--only TEXT,…] [--timeout SECONDS] [--together]
+    python -m benchmarks.launch_corpus --answers [--only TEXT,…] [--timeout SECONDS] [-j N] [--together]
 
 Compiling wants the compilers beside the Python that runs it, and no GPU. ``twin2.ptx`` is the same source with
 ``-DTWIN=2``, or ``build(twin=2)`` of a Python source. ``--check`` writes nothing and tells which modules would change.
 
-``--answers`` prints a row for each launch: its right answer, that of mcheck, and whether they agree. ``--together``
+``--answers`` prints a row for each launch: its right answer, that of mcheck, and whether they agree. Seconds, and their
+limit, are of the processor: whatever else the machine does, the answers are the same. ``--together``
 makes the whole grid one cluster where it has at most 16 CTAs, so that they are all followed in one execution graph.
 Then they are there at the same time, whatever the launch promises.
 """
@@ -21,14 +22,16 @@ import json
 import math
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.corpus import Missing, changed, lean, report_failure, run_nvcc
+from benchmarks.processes import spent
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "simt" / "launch"
 LARGEST_CLUSTER = 16
@@ -171,25 +174,43 @@ def _errors(found: Any) -> list[Any]:
     return [finding for finding in found.findings if finding.severity == "error"]
 
 
-def compare_all(chosen: list[Answer], timeout: float, *, as_cluster: bool) -> int:
-    """Prints a row for each launch; exit status 1 if one is not as expected."""
-    from mcheck.ptx import check
+def ask(answer: Answer, timeout: float, *, as_cluster: bool) -> tuple[Any, float] | None:
+    """mcheck's answer and its seconds of the processor; None if the grid cannot be one cluster."""
+    from mcheck.checking.check.command import crashed_check
+    from mcheck.checking.check.modules import check_text
+    from mcheck.checking.run.case import Case, Options, Settings
+    from mcheck.checking.run.pool import run_cases
+    from mcheck.frontend.ptx import launch_reader
 
+    description = together(answer.description()) if as_cluster else answer.description()
+    if description is None:
+        return None
+    settings = Settings(timeout=timeout, processor_time=True)
+    launch, text = launch_reader.from_object(description), answer.module.read_text(encoding="utf-8")
+
+    def run(case: Case, settings: Settings) -> Any:
+        return check_text(text, case.path, launch, settings, Options())
+
+    before = spent()
+    (found,) = run_cases([Case(str(answer.module), text=text)], settings, 1, run, crashed_check)
+    return found, spent() - before
+
+
+def compare_all(chosen: list[Answer], timeout: float, jobs: int, *, as_cluster: bool) -> int:
+    """Prints a row for each launch; exit status 1 if one is not as expected."""
     wrong = 0
-    for answer in chosen:
-        description = together(answer.description()) if as_cluster else answer.description()
-        if description is None:
-            continue
-        started = time.perf_counter()
-        found = check(answer.module, description, timeout=timeout)
-        seconds = time.perf_counter() - started
-        right = agrees(answer, found)
-        wrong += not right
-        said = "|".join(sorted({finding.code for finding in found.findings})) or found.reason or found.problem or ""
-        mark = "" if right else "  DIFFERS"
-        print(
-            f"{answer.label:<46} {answer.verdict:<8} {found.verdict:<8} {seconds:>6.1f}{mark}  {said}"[:220], flush=True
-        )
+    with ProcessPoolExecutor(jobs) as pool:
+        asked = pool.map(partial(ask, timeout=timeout, as_cluster=as_cluster), chosen)
+        for answer, got in zip(chosen, asked, strict=True):
+            if got is None:
+                continue
+            found, seconds = got
+            right = agrees(answer, found)
+            wrong += not right
+            said = "|".join(sorted({finding.code for finding in found.findings})) or found.reason or found.problem or ""
+            mark = "" if right else "  DIFFERS"
+            start = f"{answer.label:<46} {answer.verdict:<8} {found.verdict:<8} {seconds:>6.1f}{mark}"
+            print(f"{start}  {said}"[:220], flush=True)
     print(f"{wrong} differ")
     return 1 if wrong else 0
 
@@ -202,11 +223,12 @@ def main() -> int:
     parser.add_argument("--answers", action="store_true", help="check the launches instead")
     parser.add_argument("--together", action="store_true", help="with --answers: the grid as one cluster")
     parser.add_argument("--timeout", type=float, default=60.0, help="with --answers: seconds for each launch")
+    parser.add_argument("-j", "--jobs", type=int, default=1, help="with --answers: launches checked at the same time")
     options = parser.parse_args()
     parts = [part for part in options.only.split(",") if part]
     chosen = [answer for answer in read_answers() if not parts or any(part in answer.label for part in parts)]
     if options.answers:
-        return compare_all(chosen, options.timeout, as_cluster=options.together)
+        return compare_all(chosen, options.timeout, options.jobs, as_cluster=options.together)
     return compile_all(chosen, check=options.check)
 
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import resource
 import signal
 import sys
 import time
@@ -32,6 +31,7 @@ from typing import Any
 
 from benchmarks.checkouts import Question, compare_all
 from benchmarks.launch_corpus import read_answers
+from benchmarks.processes import spent
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "simt" / "corpus"
 PIPES = Path(__file__).resolve().parent / "modules"
@@ -139,20 +139,14 @@ def check(case: Case, timeout: float | None) -> Checked:
     """The answer about a case, judged; without a limit of time it is found in this process."""
     from mcheck.ptx import check as ask
 
-    started = _spent()
+    started = spent()
     try:
         answer = ask(case.text(), case.launch(), timeout=timeout)
     except Exception as error:  # noqa: BLE001 - a crash on one module must not take the table with it
-        seconds = _spent() - started
+        seconds = spent() - started
         found = f"{type(error).__name__}: {error}"
         return Checked(case=case, verdict="error", found=found, ok=False, line=None, seconds=seconds)
-    return judge(case, answer, _spent() - started)
-
-
-def _spent() -> float:
-    """Seconds of the processor, those of the process that keeps the limit of time included."""
-    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+    return judge(case, answer, spent() - started)
 
 
 def guarded(case: Case, timeout: float) -> Checked:

@@ -1,33 +1,37 @@
-"""SentryWard beside mcheck on the launches of ``tests/simt/launch``: verdicts, and seconds of the processor.
+"""SentryWard beside mcheck on ``tests/simt/launch`` and ``tests/simt/corpus``: verdicts, seconds of the processor.
 
-    python -m benchmarks.sentryward [--only TEXT,…] [--timeout SECONDS] [--limit MEBIBYTES]
+    python -m benchmarks.sentryward [--python PATH] [--twins] [--only TEXT,…] [--timeout SECONDS] [-j N] [--json FILE]
 
 SentryWard (PyPI, ``pip install sentryward``, Apache 2.0) is a static verifier of PTX that models no fences and no
-memory model, has no sizes of buffers, and follows the whole grid at fixed sizes. It has to be installed beside the
-Python that runs this; mcheck does not use it. Both are run as processes, so that the start-up of each counts. Tensor
-maps, clusters and several launches are told to mcheck alone: rows that need them are left out, and counted.
+memory model, has no sizes of buffers, and follows the whole grid at fixed sizes. ``--python`` names the Python that it
+is installed for, in an environment of its own; mcheck does not use it. Both are run as processes, so that the start-up
+of each counts. Correct kernels are asked about, and with ``--twins`` those with one bug each, too. Tensor maps and
+several launches are told to mcheck alone: rows that need them are counted, and left out of the seconds.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import re
-import resource
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.launch_corpus import Answer, read_answers
+from benchmarks.checkouts import ROOT, ask
+from benchmarks.launch_corpus import read_answers
+from benchmarks.modules import cases
+from benchmarks.processes import run_process
 
+TOOLS = ("mcheck", "SentryWard")
 SCHEMA = "spverify.kernel-input/v1"
-PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)\s+(\w+)")
+PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)\s+(?:\.ptr\s+(?:\.\w+\s+)?(?:\.align\s+\d+\s+)?)?(\w+)")
 SAYS = {
     "race_free": "proved",
     "potential_race": "finding",
@@ -35,6 +39,19 @@ SAYS = {
     "invalid_lifecycle": "finding",
 }
 """Its results in mcheck's words; any other result decides nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A module with its launch and the verdict that is right; ``also`` are others that are no mistake."""
+
+    corpus: str
+    label: str
+    module: str
+    launch: str
+    bug: bool
+    verdict: str
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,103 +63,160 @@ class Ran:
     seconds: float
 
 
-def describe(module: str, launch: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The launch as SentryWard reads it; None if it says more than whole numbers and plain buffers.
+def read_rows() -> Iterator[Row]:
+    """Every launch of ``tests/simt/launch``, then every module of ``tests/simt/corpus`` and its twins."""
+    for answer in read_answers():
+        module, launch = (path.read_text(encoding="utf-8") for path in (answer.module, answer.launch))
+        bug = answer.verdict == "finding"
+        yield Row(
+            corpus="launch", label=answer.label, module=module, launch=launch, bug=bug,
+            verdict=answer.verdict, also=answer.also,
+        )  # fmt: skip
+    for case in cases():
+        bug, launch = bool(case.edits), case.path.with_suffix(".json").read_text(encoding="utf-8")
+        verdict = "finding" if bug else "proved"
+        yield Row(corpus="corpus", label=case.label, module=case.text(), launch=launch, bug=bug, verdict=verdict)
+
+
+def describe(module: str, launch: Mapping[str, Any]) -> dict[str, Any] | str:
+    """The launch as SentryWard reads it; or what it cannot be told of.
 
     Buffers are left to SentryWard's own assumption that each pointer is an object of its own.
     """
-    if "launches" in launch or "cluster" in launch:
-        return None
+    if "launches" in launch:
+        return "several launches"
+    entry = launch.get("entry")
+    head = module[module.index(f".entry {entry}") :] if entry else module[module.index(".entry ") :]
     arguments = []
-    for at, (kind, name) in enumerate(PARAMETER.findall(module)):
+    for at, (kind, name) in enumerate(PARAMETER.findall(head[: head.index("{")])):
         value = launch["params"].get(str(at), launch["params"].get(name))
         if isinstance(value, dict) and "buffer" in value:
             continue
-        if not isinstance(value, (int, float)):
-            return None
+        if isinstance(value, dict) and "tensormap" in value:
+            return "tensor maps"
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return "other parameters"
         arguments.append({"parameter": name, "offset": 0, "type": kind, "value": value})
-    sizes = {f"{field}_dim": [*launch[field], 1, 1][:3] for field in ("grid", "block")}
+    fields = ("grid", "block", "cluster") if "cluster" in launch else ("grid", "block")
+    sizes = {f"{field}_dim": [*launch[field], 1, 1][:3] for field in fields}
     if "shared" in launch:
         sizes["dynamic_shared_bytes"] = launch["shared"]
-    return {"schema": SCHEMA, "launch": sizes, "arguments": arguments}
+    described = {"schema": SCHEMA, "launch": sizes, "arguments": arguments}
+    return {**described, "entry": entry} if entry else described
 
 
-def run_process(command: list[str], timeout: float) -> tuple[str, float]:
-    """(standard output, seconds of the processor) of a command; no output if it is stopped."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    try:
-        output = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False).stdout
-    except subprocess.TimeoutExpired:
-        output = ""
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return output, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+def ask_sentryward(python: str, module: Path, description: dict[str, Any], timeout: float, limit: int) -> Ran:
+    """SentryWard's result, and why it has none."""
+    told = module.with_suffix(".told")
+    told.write_text(json.dumps(description), encoding="utf-8")
+    command = [python, "-m", "sentryward", str(module), "--input", str(told)]
+    command += ["--timeout", str(timeout), "--memory-limit-mib", str(limit)]
+    output, seconds = run_process(command, 2 * timeout + 10)
+    result = json.loads(output) if output else {"result": "timeout"}
+    words = result["result"]
+    why = next((found["code"] for found in result.get("diagnostics", ())), "") if words not in SAYS else ""
+    return Ran(SAYS.get(words, "unknown"), f"{words}: {why}" if why else words, seconds)
 
 
-def ask_sentryward(answer: Answer, description: dict[str, Any], timeout: float, limit: int) -> Ran:
-    """SentryWard's result."""
-    with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder) / "input.json"
-        told.write_text(json.dumps(description), encoding="utf-8")
-        command = [sys.executable, "-m", "sentryward", str(answer.module), "--input", str(told)]
-        command += ["--timeout", str(timeout), "--memory-limit-mib", str(limit)]
-        output, seconds = run_process(command, timeout + 10)
-    words = json.loads(output)["result"] if output else "timeout"
-    return Ran(SAYS.get(words, "unknown"), words, seconds)
-
-
-def ask_mcheck(answer: Answer, timeout: float) -> Ran:
+def ask_mcheck(module: Path, timeout: float) -> Ran:
     """mcheck's verdict and its codes."""
-    command = [sys.executable, "-m", "mcheck", "check", str(answer.module), "--launch", str(answer.launch)]
-    output, seconds = run_process([*command, "--format", "json", "--timeout", str(timeout)], timeout + 10)
-    if not output:
-        return Ran("unknown", "timeout", seconds)
-    result = json.loads(output)["results"][0]
-    codes = sorted({found["code"] for found in result["findings"] if found["severity"] == "error"})
-    return Ran(result["verdict"], "|".join(codes), seconds)
+    answer = ask(ROOT, module, timeout, limit="--cpu-timeout")
+    return Ran(answer.verdict, "|".join(answer.codes), answer.seconds)
 
 
-def judge(answer: Answer, verdict: str) -> str:
-    """``right``, ``wrong`` or ``open``, by the row of ``expected.toml``."""
-    if verdict == answer.verdict:
+def judge(row: Row, verdict: str) -> str:
+    """``right``, ``wrong`` or ``open``, by the answer that is known."""
+    if verdict == row.verdict:
         return "right"
-    return "wrong" if {verdict, answer.verdict} == {"proved", "finding"} and verdict not in answer.also else "open"
+    return "wrong" if {verdict, row.verdict} == {"proved", "finding"} and verdict not in row.also else "open"
+
+
+def ask_both(row: Row, python: str, timeout: float, limit: int) -> dict[str, Ran] | str:
+    """What both say; or what SentryWard cannot be told of."""
+    description = describe(row.module, json.loads(row.launch))
+    if isinstance(description, str):
+        return description
+    with tempfile.TemporaryDirectory() as folder:
+        module = Path(folder) / "module.ptx"
+        module.write_text(row.module, encoding="utf-8")
+        module.with_suffix(".json").write_text(row.launch, encoding="utf-8")
+        return {
+            "mcheck": ask_mcheck(module, timeout),
+            "SentryWard": ask_sentryward(python, module, description, timeout, limit),
+        }
+
+
+def summarize(asked: Sequence[tuple[Row, dict[str, Ran] | str]]) -> Iterator[str]:
+    """The sums below the rows: by corpus, right kernels and those with a bug apart."""
+    for corpus, bug in (("launch", False), ("launch", True), ("corpus", False), ("corpus", True)):
+        mine = [(row, ran) for row, ran in asked if row.corpus == corpus and row.bug == bug]
+        if not mine:
+            continue
+        yield f"{corpus}, {'one bug each' if bug else 'correct'}: {len(mine)}"
+        told = [(row, ran) for row, ran in mine if not isinstance(ran, str)]
+        for tool in TOOLS if told else ():
+            said = [(row, ran[tool]) for row, ran in told]
+            counts = Counter(judge(row, each.verdict) for row, each in said)
+            sums = ", ".join(f"{counts[judged]} {judged}" for judged in ("right", "wrong", "open"))
+            yield f"  {tool}: {sums}; {sum(each.seconds for _, each in said):.1f} s of the processor"
+        for why, count in Counter(ran for _, ran in mine if isinstance(ran, str)).most_common():
+            yield f"  not told to SentryWard: {count} ({why})"
+        unanswered = Counter(ran["SentryWard"].words for _, ran in told if ran["SentryWard"].verdict == "unknown")
+        for why, count in unanswered.most_common():
+            yield f"  no answer of SentryWard: {count} ({why})"
+
+
+def line(row: Row, ran: dict[str, Ran] | str) -> str:
+    """A row of the table."""
+    start = f"{row.label:<56} {row.verdict:<8}"
+    if isinstance(ran, str):
+        return f"{start}  not told to SentryWard: {ran}"
+    for said in ran.values():
+        start += f"  {judge(row, said.verdict):<5} {said.words or said.verdict:<28.28} {said.seconds:>6.2f}"
+    return start
+
+
+def as_json(asked: Sequence[tuple[Row, dict[str, Ran] | str]]) -> str:
+    """The table for programs."""
+    rows = [
+        {
+            **{name: getattr(row, name) for name in ("corpus", "label", "bug", "verdict")},
+            "said": ran if isinstance(ran, str) else {tool: asdict(said) for tool, said in ran.items()},
+        }
+        for row, ran in asked
+    ]
+    return json.dumps(rows, indent=1) + "\n"
 
 
 def main() -> int:
     """Prints a row for each launch, and the sums."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", default=sys.executable, help="the Python that SentryWard is installed for")
+    parser.add_argument("--twins", action="store_true", help="kernels with a bug, too")
     parser.add_argument("--only", default="", help="parts of names, separated by commas")
-    parser.add_argument("--timeout", type=float, default=60.0, help="seconds for each launch")
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds for each answer")
     parser.add_argument("--limit", type=int, default=4096, help="MiB for SentryWard")
+    parser.add_argument("-j", "--jobs", type=int, default=1)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here as well")
     options = parser.parse_args()
-    if importlib.util.find_spec("sentryward") is None:
-        sys.exit("SentryWard is not installed: pip install sentryward")
+    if subprocess.run([options.python, "-c", "import sentryward"], capture_output=True, check=False).returncode:
+        sys.exit(f"SentryWard is not installed for {options.python}: pip install sentryward")
     parts = [part for part in options.only.split(",") if part]
-    counts: Counter[tuple[str, str]] = Counter()
-    spent = dict.fromkeys(("mcheck", "sentryward"), 0.0)
-    left_out = 0
-    for answer in read_answers():
-        if parts and not any(part in answer.label for part in parts):
-            continue
-        description = describe(answer.module.read_text(encoding="utf-8"), answer.description())
-        if description is None:
-            left_out += 1
-            continue
-        ran = {
-            "mcheck": ask_mcheck(answer, options.timeout),
-            "sentryward": ask_sentryward(answer, description, options.timeout, options.limit),
-        }
-        row = f"{answer.label:<40} {answer.kind or answer.verdict:<9}"
-        for tool, said in ran.items():
-            judged = judge(answer, said.verdict)
-            counts[tool, judged] += 1
-            spent[tool] += said.seconds
-            row += f"  {judged:<5} {said.words or said.verdict:<22.22} {said.seconds:>6.2f}"
-        print(row, flush=True)
-    for tool in spent:
-        sums = ", ".join(f"{counts[tool, judged]} {judged}" for judged in ("right", "wrong", "open"))
-        print(f"{tool}: {sums}; {spent[tool]:.1f} s of the processor")
-    print(f"left out: {left_out} (tensor maps, clusters, several launches, unknown parameters)")
+    chosen = [
+        row
+        for row in read_rows()
+        if (options.twins or not row.bug) and (not parts or any(part in row.label for part in parts))
+    ]
+    asked = []
+    with ThreadPoolExecutor(options.jobs) as pool:
+        said = pool.map(lambda row: ask_both(row, options.python, options.timeout, options.limit), chosen)
+        for row, ran in zip(chosen, said, strict=True):
+            asked.append((row, ran))
+            print(line(row, ran), flush=True)
+            if options.json is not None:
+                options.json.write_text(as_json(asked), encoding="utf-8")
+    for told in summarize(asked):
+        print(told)
     return 0
 
 

@@ -48,6 +48,7 @@ def step_of(
     effect: StepEffect | None = None,
     number: int | None = None,
     skipped: int = 0,
+    observes: tuple[int, ...] = (),
     iteration: str = "",
 ) -> Step:
     """The step of a trace in which a thread or role executes an operation or a part of it."""
@@ -60,6 +61,7 @@ def step_of(
         effect=effect,
         number=number,
         skipped=skipped,
+        observes=observes,
         iteration=iteration,
     )
 

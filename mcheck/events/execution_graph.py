@@ -18,6 +18,7 @@ KINDS = (
     "init",
     "exit",
     "stop",
+    "omitted",
 )
 """The kinds of boxes."""
 
@@ -31,6 +32,8 @@ DRAWN = {
     "phase": "operations on an mbarrier to the waits that saw their phase complete",
     "barrier": "arrival at a barrier to the departures",
     "sync_fence": "order of fence.sc",
+    "observed": "seen by a read, a barrier or a wait, perhaps through others",
+    "race": "conflicting accesses without the order that they need",
 }
 """The edges that are drawn by default, with what they mean; others appear only where an axiom fails by them."""
 
@@ -122,6 +125,8 @@ class Execution:
     bands: tuple[Band, ...] = ()
     axiom: str | None = None
     walk: tuple[Hop, ...] = ()
+    subject: str = ""
+    """What is drawn, if it is neither an execution nor a schedule."""
 
     @property
     def cycle(self) -> tuple[str, ...]:
@@ -163,6 +168,8 @@ class Execution:
     def title(self) -> str:
         """The title: the test, the model, the final values, the verdict."""
         values = " ".join(f"{label}={value};" for label, value in self.state)
+        if self.subject:
+            return f"{self.name} under {self.model}: {self.subject}"
         if self.boxes and self.boxes[0].row >= 0:
             return f"{self.name} under {self.model}: a schedule"
         verdict = f"forbidden by {self.axiom}" if self.axiom else "allowed"

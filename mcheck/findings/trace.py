@@ -89,8 +89,9 @@ StepEffect = Reads | Writes | Signals | WaitResult
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """A step of a trace. ``thread`` is a role or one of its threads. ``number`` is the position in the schedule,
-    ``skipped`` the number of steps omitted before it. ``iteration`` names the iteration of the enclosing loops
-    (``k=3``) or, for loops without variables, counts executions of the statement (``#4``).
+    ``skipped`` the number of steps omitted before it, ``observes`` the numbers of the latest steps of others that
+    it is the first of its thread to know of. ``iteration`` names the iteration of the enclosing loops (``k=3``) or, for
+    loops without variables, counts executions of the statement (``#4``).
     """
 
     thread: str
@@ -101,6 +102,7 @@ class Step:
     effect: StepEffect | None = None
     number: int | None = None
     skipped: int = 0
+    observes: tuple[int, ...] = ()
     iteration: str = ""
 
 

@@ -10,11 +10,12 @@ LIGHT = {
     "rule": "#9ca3af", "read": "#dbeafe", "write": "#dcfce7", "update": "#fef3c7", "fence": "#f3e8ff",
     "mark": "#b91c1c",
     "po": "#6b7280", "rf": "#b91c1c", "co": "#1d4ed8", "fr": "#a16207", "issue": "#7c3aed", "complete": "#0f766e",
-    "phase": "#15803d", "barrier": "#475569", "sync_fence": "#be185d", "other": "#52525b", "band": "#d1fae5",
+    "phase": "#15803d", "barrier": "#475569", "sync_fence": "#be185d", "observed": "#0f766e", "race": "#be123c",
+    "other": "#52525b", "band": "#d1fae5",
 }  # fmt: skip
 """The colours by name, on a white background."""
 
-DRAWN = ("po", "rf", "co", "fr", "issue", "complete", "phase", "barrier", "sync_fence")
+DRAWN = ("po", "rf", "co", "fr", "issue", "complete", "phase", "barrier", "sync_fence", "observed", "race")
 """Edges with a colour of their own."""
 
 FILLS = {
@@ -26,7 +27,7 @@ FILLS = {
     "init": "write",
 }
 FILLS |= {"signal": "band", "wait": "band", "mbarrier": "band"}
-DASHES = {"barrier": "6 4", "data": "2 4", "issue": "7 3", "sync_fence": "9 3 2 3"}
+DASHES = {"barrier": "6 4", "data": "2 4", "issue": "7 3", "sync_fence": "9 3 2 3", "race": "5 4"}
 THIN, THICK = 1.5, 3.4
 """The width of edges, and of those in a violating cycle."""
 

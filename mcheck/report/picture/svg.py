@@ -17,7 +17,8 @@ DARK = {
     "rule": "#6b7280", "read": "#172a4a", "write": "#12331f", "update": "#3a2d0c", "fence": "#2d1f42",
     "mark": "#f87171",
     "po": "#9ca3af", "rf": "#f87171", "co": "#7aa2ff", "fr": "#facc15", "issue": "#b794f6", "complete": "#2dd4bf",
-    "phase": "#4ade80", "barrier": "#a8b3c4", "sync_fence": "#f472b6", "other": "#c4c4cc", "band": "#12362b",
+    "phase": "#4ade80", "barrier": "#a8b3c4", "sync_fence": "#f472b6", "observed": "#2dd4bf", "race": "#fb7185",
+    "other": "#c4c4cc", "band": "#12362b",
 }  # fmt: skip
 FONT = "'DejaVu Sans Mono',ui-monospace,Menlo,Consolas,monospace"
 """The fonts are monospaced: the layout relies on it. The first is no alias, because CairoSVG reads no further."""

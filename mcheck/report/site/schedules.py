@@ -42,6 +42,8 @@ def draw_findings(
         if drawn is not None:
             number = len(pictures) + 1
             svg = draw(drawn, prefix=f"p{number}", style=False)
-            pictures.append(Picture(number, f"{finding.code}: trace", svg, format_trace(finding.trace)))
+            steps = format_trace(finding.trace) or drawn.describe()
+            title = f"{finding.code}: {'trace' if finding.trace else drawn.subject}"
+            pictures.append(Picture(number, title, svg, steps))
         found.append(describe_finding(finding, number))
     return tuple(found), tuple(pictures)

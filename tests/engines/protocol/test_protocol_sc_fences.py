@@ -6,6 +6,7 @@ import pytest
 
 from mcheck.answers.result import Answer
 from mcheck.cat import load_model
+from mcheck.engines.protocol.analysis.sc_fences import sc_order_matters
 from mcheck.engines.protocol.findings_answer import check
 from mcheck.frontend.litmus import parse
 
@@ -74,3 +75,54 @@ b@cta 1 { st.relaxed.gpu.u32 [y], 1; fence.sc.gpu; ld.relaxed.gpu.u32 r0, [x]; i
 """
     assert checked(text).verdict == "proved"
     assert checked(text.replace("fence.sc", "fence.acq_rel")).verdict == "finding"
+
+
+COUNTED = """PTX counted
+{{ .global .u32 n, count, x[64]; }}
+block@cta 0{ctas}, warp 0..2 {{
+  .reg .u32 seen, old;
+  {first}
+  bar.sync 0;
+  {second}
+  st.global.u32 [x + 4*%tid.x], 1;
+  {fence}
+  if (%tid.x == 0 || %tid.x == 32) {{ atom.acquire.gpu.global.inc.u32 old, [count], 1; }}
+  {last}
+}}
+"""
+LOAD = "if (%tid.x == 0) { ld.relaxed.gpu.global.u32 seen, [n]; }"
+FENCE = "if (%tid.x == 0 || %tid.x == 32) { fence.sc.gpu; }"
+LEAVES = "if (%tid.x == 1) { exit; }"
+
+
+@pytest.mark.parametrize(
+    ("ctas", "first", "second", "fence", "last", "matters"),
+    [
+        ("", LOAD, "", FENCE, "", False),
+        ("", f"bar.sync 0; {LOAD}", "", FENCE, "bar.sync 0;", False),
+        ("", LOAD, "", "", "", False),  # no fence at all
+        ("", "", "", FENCE, LOAD, True),
+        ("", "", LOAD, FENCE, "", True),  # another thread may fence before
+        ("", f"{LOAD} {FENCE}", "", FENCE, "", True),
+        ("..2", LOAD, "", FENCE, "", True),  # the barrier is that of one CTA
+        ("", f"{LOAD} {LEAVES}", "", FENCE, "", True),
+        ("", LOAD, "", FENCE, LEAVES, False),
+        ("", f"{LOAD} bar.sync 1, 64;", "", FENCE, "", True),  # only barrier 0 is counted
+        ("", LOAD, "", f"{FENCE} bar.sync 0, 32;", "", True),  # a barrier of some threads
+        ("", LOAD, "", f"{FENCE} bar.sync 0, 64;", "", False),
+    ],
+)
+def test_a_load_in_front_of_a_barrier_in_front_of_all_fences_asks_for_no_order(
+    ctas: str, first: str, second: str, fence: str, last: str, matters: bool
+) -> None:
+    text = COUNTED.format(ctas=ctas, first=first, second=second, fence=fence, last=last)
+    assert sc_order_matters(parse(text, "counted.litmus")) is matters
+
+
+def test_fences_behind_the_load_are_explored_in_one_order() -> None:
+    """The two atomics have two orders, whose results nobody uses; four with both orders of the fences."""
+    text = COUNTED.format(ctas="", first=LOAD, second="", fence=FENCE, last="")
+    found = checked(text)
+    behind = checked(COUNTED.format(ctas="", first="", second="", fence=FENCE, last=LOAD))
+    assert found.verdict == behind.verdict == "proved"
+    assert found.executions < behind.executions

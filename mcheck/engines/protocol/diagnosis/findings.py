@@ -70,7 +70,26 @@ def build_trace(m: Machine, problem: Problem) -> Trace:
     kept = set(sorted(worth, key=lambda k: (ranks[k], nearest[k]))[:MAX_TRACE_STEPS])
     chosen = [k for k in theirs if k in kept or {k - 1, k + 1} <= kept]  # one step takes no more room than its absence
     befores = [k - 1 for k in chosen[:1]] + chosen
-    return tuple(build_step(m, k, skipped=k - before - 1) for before, k in zip(befores, chosen, strict=False))
+    return tuple(
+        build_step(m, k, skipped=k - before - 1, observes=_find_observed(m, chosen, k))
+        for before, k in zip(befores, chosen, strict=False)
+    )
+
+
+def _find_observed(m: Machine, chosen: list[int], k: int) -> tuple[int, ...]:
+    """Return the numbers of the latest chosen steps of other agents of which step ``k`` is the first of its agent to
+    know that they came before it: by what it read, by a barrier or by a phase, perhaps through others.
+    """
+    entry = m.trace[k]
+    earlier = [j for j in chosen if j < k]
+    before = next((m.trace[j].time for j in reversed(earlier) if m.trace[j].agent == entry.agent), None)
+    found: dict[int, int] = {}
+    for j in earlier:
+        other = m.trace[j]
+        known = other.step <= entry.time[other.agent] and (before is None or other.step > before[other.agent])
+        if known and other.agent != entry.agent and other.signal < 0:
+            found[other.agent] = j
+    return tuple(sorted(j + 1 for j in found.values()))
 
 
 def _find_mbarriers(m: Machine, problem: Problem, last: int) -> set[int]:
@@ -100,12 +119,12 @@ def _operand_addresses(op: Op) -> Iterator[int]:
             yield expr.value
 
 
-def build_step(m: Machine, k: int, *, skipped: int = 0) -> Step:
+def build_step(m: Machine, k: int, *, skipped: int = 0, observes: tuple[int, ...] = ()) -> Step:
     """Return a step of the machine's trace."""
     entry = m.trace[k]
     part = StepPart(entry.note) if entry.note else StepPart.EXECUTES
     name, turn = m.name(m.agents[entry.agent]), iteration_at(m, k)
-    return step_of(name, entry.op, part=part, number=k + 1, skipped=skipped, iteration=turn)
+    return step_of(name, entry.op, part=part, number=k + 1, skipped=skipped, observes=observes, iteration=turn)
 
 
 def _involves(m: Machine, problem: Problem, k: int) -> bool:

@@ -72,6 +72,13 @@ class _Values(dict[int, Columns]):
         return self.empty
 
 
+def needs_closure(w: State, node: int, known: frozenset[int]) -> bool:
+    """Whether the evaluation of a node goes through a transitive closure or a recursive definition."""
+    needed, groups = _plan(w, frozenset((node,)), known)
+    code = w.tape.code
+    return any(group >= 0 for group in groups) or any(code[n].op in ("plus", "star") for n in needed)
+
+
 def _plan(w: State, wanted: frozenset[int], known: frozenset[int]) -> tuple[list[int], dict[int, list[int]]]:
     """Return the nodes to compute, in order, and those of each recursive definition; computed once per compilation."""
     found = w.compiled.plans.get((wanted, known))

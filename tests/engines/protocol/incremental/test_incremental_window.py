@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -173,3 +174,33 @@ def test_what_is_forgotten_changes_no_answer(old: str, new: str, monkeypatch: py
         given = check(parse(text, "ring.litmus"), load_model("ptx-9.0"), timeout=60, passes=passes)
         answers.append((given.verdict, sorted({f.code for f in given.findings})))
     assert answers[0] == answers[1]
+
+
+def test_a_split_atomic_is_found_without_causality_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """8.10.3: where an atomic would come between the two halves of another, nothing else is computed again."""
+    text = """PTX drawn
+{ .global .u32 n; }
+one@cta 0..3 { .reg .u32 a; atom.acq_rel.gpu.global.add.u32 a, [n], 1; }
+exists (one[0]:a == 2)
+"""
+    whole: list[bool] = []
+    found: list[tuple[str | None, bool]] = []
+    evaluate, recompute = Window._evaluate, Window._recompute
+
+    def noted(window: Window, *given: Any) -> Any:
+        whole.append(True)
+        return evaluate(window, *given)
+
+    def watched(window: Window, *given: Any) -> Any:
+        whole.clear()
+        result = recompute(window, *given)
+        found.append((result[0], bool(whole)))
+        return result
+
+    monkeypatch.setattr(Window, "_evaluate", noted)
+    monkeypatch.setattr(Window, "_recompute", watched)
+    assert check(parse(text, "drawn.litmus"), load_model("ptx-9.0"), timeout=60).verdict
+    split = [evaluated for axiom, evaluated in found if axiom == "Atomicity"]
+    assert split
+    assert not any(split)
+    assert any(evaluated for _, evaluated in found)
