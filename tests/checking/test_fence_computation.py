@@ -70,6 +70,7 @@ def test_the_twins_of_the_kernels_compute_the_same_unless_data_say_so() -> None:
     ("old", "new", "said"),
     [
         ("(k%2)^1", "k%2", ()),
+        ("[full], k%2", "[full], (k%2)^1", ("the first wait at `full` ends before a copy has come",)),
         ("fence.proxy.async.shared::cta;", "", ()),
         ("    fence.proxy.async.shared::cta;\n    mb", "    mb", ()),
         ("[s], [g], 16, [full]", "[s], [g], 8, [full]", (LESS, MORE)),

@@ -47,10 +47,12 @@ Place = tuple[str, int, int]
 class Computation:
     """``accesses``: to each access, how often the threads that make it do so. ``vacuous``: the mbarriers with a wait
     that is true at once although no arrival ever completes a phase, or that the waiting thread alone completes.
+    ``early``: those of copies at which a thread's first wait is true at once, before a copy has come.
     """
 
     accesses: dict[tuple[object, ...], frozenset[int]]
     vacuous: frozenset[Place]
+    early: frozenset[Place]
 
 
 def computation_of(text: str, path: str) -> Computation | None:
@@ -74,6 +76,8 @@ def describe_changes(before: Computation, after: Computation) -> tuple[str, ...]
     found += [MORE] if any(one.get(access, 0) < count for access, count in other.items()) else []
     names = sorted({name for name, _, _ in after.vacuous - before.vacuous})
     found += [f"nobody else completes the phase that is awaited at `{name}`" for name in names]
+    names = sorted({name for name, _, _ in after.early - before.early})
+    found += [f"the first wait at `{name}` ends before a copy has come" for name in names]
     return tuple(found)
 
 
@@ -84,7 +88,7 @@ class _Unknown(Exception):
 @dataclass(frozen=True, slots=True)
 class _Thread:
     accesses: Counter[tuple[object, ...]]
-    waits: dict[Place, set[int]]
+    waits: dict[Place, list[int]]
     arrivals: Counter[Place]
     completed: set[Place]
     """The mbarriers that its copies signal."""
@@ -108,10 +112,12 @@ def _compute(program: Program) -> Computation:
         place
         for thread in threads
         for place, parities in thread.waits.items()
-        if (parities == {1} and arrivals[place] < counts.get(place, 1))
+        if (set(parities) == {1} and arrivals[place] < counts.get(place, 1))
         or (0 < thread.arrivals[place] == arrivals[place] and place not in completed)
     }
-    return Computation({access: frozenset(often) for access, often in accesses.items()}, frozenset(vacuous))
+    early = {place for thread in threads for place, parities in thread.waits.items() if parities[0] == 1} & completed
+    kept = {access: frozenset(often) for access, often in accesses.items()}
+    return Computation(kept, frozenset(vacuous), frozenset(early))
 
 
 def _follow(m: Machine, runner: Runner) -> _Thread:
@@ -149,7 +155,7 @@ def _record(m: Machine, runner: Runner, op: Op, site: Site, found: _Thread) -> N
     made = effect_of(op, evaluate_operands(op, lambda expr: _known(m.value(runner, expr))), site)
     place = None if made.mbarrier is None else _place(m.layout, made.mbarrier)
     if place is not None and isinstance(op, ops.MbarrierWait) and op.parity is not None:
-        found.waits.setdefault(place, set()).add(_known(m.value(runner, op.parity)) & 1)
+        found.waits.setdefault(place, []).append(_known(m.value(runner, op.parity)) & 1)
     elif place is not None and isinstance(op, ops.MbarrierInit):
         found.counts[place] = _known(m.value(runner, op.count))
     elif place is not None and isinstance(op, ops.MbarrierArrive):

@@ -18,6 +18,7 @@ from mcheck.checking.fences.computation import computation_of, describe_changes
 from mcheck.checking.fences.costs import Costs, read_costs
 from mcheck.checking.fences.expectations import state_clean
 from mcheck.checking.fences.instructions import Instruction, find_module_instructions, find_test_instructions
+from mcheck.checking.fences.module_repairs import find_module_repairs
 from mcheck.checking.fences.removal import Removals, Trial, find_removals, is_proved
 from mcheck.checking.fences.repairs import Repairs, find_repairs
 from mcheck.checking.run.case import Case, Options, Settings
@@ -117,7 +118,10 @@ def _examine_text(
             return first, Examined(path, first.verdict, removals, text=text)
         except McheckError as error:
             return first, Examined(path, first.verdict, None, error.message)
-    if first.verdict is not Verdict.FINDING or is_module(path) or BLOCK.search(text) is None:
+    if first.verdict is Verdict.FINDING and is_module(path):
+        repairs = _find_module_repairs(first, text, table, options, clock, each)
+        return first, Examined(path, first.verdict, None, _unmended(repairs), repairs, text)
+    if first.verdict is not Verdict.FINDING or BLOCK.search(text) is None:
         reason = first.reason or "only what is proved is examined: see mcheck check"
         return first, Examined(path, first.verdict, None, reason)
     repairs = _find_repairs(first, text, table, clock, each)
@@ -256,6 +260,21 @@ def _find_repairs(first: Result, text: str, costs: Costs, clock: _Clock, most: f
         return None if before is None or after is None else describe_changes(before, after)
 
     return find_repairs(first, text, try_repair, explain, describe, costs, clock.limits.trials)
+
+
+def _find_module_repairs(
+    first: Result, text: str, costs: Costs, options: Options, clock: _Clock, most: float
+) -> Repairs:  # fmt: skip
+    """The insertions that fix a module with findings, so that it is proved for its launch."""
+    brief = replace(options, brief=True)
+
+    def check(changed: str) -> Result | None:
+        left = clock.left()
+        if left is not None and left <= 0:
+            return None
+        return check_case(Case(first.path, text=changed), clock.settings(most), brief)
+
+    return find_module_repairs(first, text, check, costs, clock.limits.trials)
 
 
 def _unmended(repairs: Repairs) -> str | None:

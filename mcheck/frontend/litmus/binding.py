@@ -19,7 +19,7 @@ from mcheck.frontend.litmus.initial import Initial
 from mcheck.frontend.litmus.placement import Grid, Placement, enumerate_threads
 from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.statements import Body, For, If, Statement, Step
-from mcheck.frontend.litmus.tensor_memory import columns_of, settle_allocations
+from mcheck.frontend.litmus.tensor_memory import columns_of, is_allocation, settle_allocations
 from mcheck.frontend.litmus.unroll import Addresses, Budget, Counting, Unroller, special_registers
 from mcheck.frontend.litmus.warps import merge_warp_copies
 from mcheck.ir.address_map import lay_out, shared_size
@@ -63,7 +63,9 @@ def _bound(
                 scope.objects[name] = make_location(name, 0, span)
     memory = _memory(scope, initial, grid)
     addresses = Addresses(memory, grid.ctas)
-    threads = settle_allocations(_threads(roles, grid, addresses, initial, scope.mistakes, counting, known), memory)
+    threads = _threads(roles, grid, addresses, initial, scope.mistakes, counting, known)
+    if any(is_allocation(op) for role in roles for op in _operations(role.body)):
+        threads = settle_allocations(threads, memory)
     threads = split_threads(threads, memory)
     scope.mistakes.raise_all()
     texts = {

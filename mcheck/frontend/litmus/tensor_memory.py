@@ -90,11 +90,9 @@ def settle_allocations(threads: tuple[Thread, ...], memory: MemoryMap) -> tuple[
     executing: dict[tuple[int, int, Span | None], list[int]] = defaultdict(list)
     kinds: dict[int, set[str]] = defaultdict(set)
     for thread in threads:
-        for op in {op.span: op for op in thread.code if _is_allocation(op)}.values():
+        for op in {op.span: op for op in thread.code if is_allocation(op)}.values():
             executing[*thread.place.own_warp, op.span].append(thread.place.lane)
             kinds[thread.place.cta.number].add(op.kind)  # type: ignore[attr-defined]
-    if not executing:
-        return threads
     return tuple(_settle(thread, memory, executing, kinds[thread.place.cta.number]) for thread in threads)
 
 
@@ -105,7 +103,7 @@ Executing = Mapping[tuple[int, int, Span | None], list[int]]
 def _settle(thread: Thread, memory: MemoryMap, executing: Executing, kinds: set[str]) -> Thread:
     held = [i for i in memory.instances if i.object.space == "tensor" and i.cta == thread.place.cta]
     code = [
-        _settled(op, thread, held, executing, kinds) if isinstance(op, TensorCore) and _is_allocation(op) else op
+        _settled(op, thread, held, executing, kinds) if isinstance(op, TensorCore) and is_allocation(op) else op
         for op in thread.code
     ]
     last = next((op for op in reversed(code) if isinstance(op, TensorCore) and op.kind == "alloc"), None)
@@ -127,7 +125,8 @@ def _settled(op: TensorCore, thread: Thread, held: list[Instance], executing: Ex
     return replace(op, wrong=_misuse(op, columns_of(i.object for i in held), kinds))
 
 
-def _is_allocation(op: Op) -> bool:
+def is_allocation(op: Op) -> bool:
+    """Whether an operation takes tensor memory, or gives it back."""
     return isinstance(op, TensorCore) and op.kind in ("alloc", "dealloc")
 
 

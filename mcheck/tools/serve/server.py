@@ -215,10 +215,14 @@ def make_server(options: ServerOptions) -> MCPServer[None]:
         )  # fmt: skip
 
     @server.tool(title="Which fences a proof needs", annotations=_READS)
-    async def fences(path: str, timeout: Seconds = None) -> Annotated[CallToolResult, FencesAnswer]:  # noqa: ASYNC109
+    async def fences(
+        path: str,
+        timeout: Seconds = None,  # noqa: ASYNC109
+        memory: Memory = None,
+    ) -> Annotated[CallToolResult, FencesAnswer]:
         """Say which fences, waits, orders and scopes of a proved sketch (.litmus) can go or be weaker, and which are
         needed, with what is found without each.
         """
-        return await tools.ask(requests.FENCES, path=path, timeout=timeout)
+        return await tools.ask(requests.FENCES, path=path, timeout=timeout, memory=memory)
 
     return server

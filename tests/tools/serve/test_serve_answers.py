@@ -196,3 +196,16 @@ def test_fences_have_the_limit_of_the_request(monkeypatch: pytest.MonkeyPatch) -
     answer = ask(requests.FENCES, path="x.litmus", settings=Settings(timeout=3, processor_time=True)).answer
     assert (answer.decided, answer.why_not_decided) == (False, ["no answer"])
     assert seen == [Limits(timeout=3, processor_time=True)]
+
+
+def test_fences_have_a_limit_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def examine(path: str, limits: Limits) -> Examined:
+        held = bytearray(300 << 20)
+        return Examined(path, Verdict.PROVED, None, f"{len(held)} {limits.timeout}")
+
+    monkeypatch.setattr(examination, "examine", examine)
+    answer = ask(requests.FENCES, path="x.litmus", settings=Settings(memory=128 << 20)).answer
+    assert (answer.decided, answer.verdict) == (False, "unknown")
+    assert "memory" in answer.why_not_decided[0]
+    answer = ask(requests.FENCES, path="x.litmus", settings=Settings(memory=1 << 30)).answer
+    assert answer.why_not_decided == [f"{300 << 20} None"]
