@@ -93,8 +93,45 @@ sys.argv[1:] = ["run", sys.argv[1], "--model", "ptx-7.5"]
 main()
 """
     collections, frozen = ask_in_python(script, litmus("MP"))
-    assert int(collections) <= 5
+    assert int(collections) == 0
     assert frozen == "True"
+
+
+def test_garbage_is_collected_more_often_after_the_first_time(litmus: Callable) -> None:
+    script = """
+import gc, sys
+from mcheck.__main__ import delay_collections
+from mcheck.engines.protocol.gc_control import collect_rarely
+delay_collections()
+delay_collections()
+seen = [gc.get_threshold()[0]]
+with collect_rarely():
+    seen.append(gc.get_threshold()[0])
+    gc.collect(0)
+    seen.append(gc.get_threshold()[0])
+seen.append(gc.get_threshold()[0])
+gc.collect(0)
+seen.append(gc.get_threshold()[0])
+print(*seen, len(gc.callbacks), file=sys.stderr)
+"""
+    assert ask_in_python(script, litmus("MP")) == ["250000", "400000", "400000", "250000", "50000", "0"]
+
+
+def test_few_methods_of_data_classes_are_compiled(litmus: Callable) -> None:
+    script = """
+import sys
+import mcheck.base.records as records
+compiled, execute = [], records._executed
+def note(*given):
+    compiled.append(given)
+    return execute(*given)
+records._executed = note
+from mcheck.tools.cli.main import main
+main(["run", sys.argv[1], "--model", "ptx-7.5"])
+print(len(compiled), file=sys.stderr)
+"""
+    (count,) = ask_in_python(script, litmus("MP"))
+    assert int(count) < 40
 
 
 def test_data_classes_are_made_the_fast_way(litmus: Callable) -> None:
