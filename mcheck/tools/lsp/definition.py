@@ -61,7 +61,7 @@ def _beside(name: str, path: str) -> str:
 
 def _in_model(text: str, path: str, line: int, column: int) -> Span | None:
     """The last ``let`` before the position, then those of included files, then those of the library of all models."""
-    from mcheck.cat.library import STANDARD, find_included_file
+    from mcheck.cat.model_files import STANDARD, find_included_file
 
     quoted = word_at(text, line, column, _INCLUDE)
     if quoted is not None:
@@ -79,7 +79,7 @@ def _in_model(text: str, path: str, line: int, column: int) -> Span | None:
 
 
 def _in_includes(name: str, text: str, path: str, seen: set[str]) -> Span | None:
-    from mcheck.cat.library import find_included_file
+    from mcheck.cat.model_files import find_included_file
 
     for symbol in find_symbols(text, path):
         target = find_included_file(symbol.name, path) if symbol.kind == "include" else None
