@@ -59,8 +59,7 @@ def _is_same(included: Included) -> bool:
     """Whether an include still means the same file, with the same text."""
     path = find_included_file(included.name, included.source)
     return (
-        path is not None
-        and str(path) == included.path
+        path == included.path
         and os.path.realpath(included.path) == included.real
         and read_model_text(included.path) == included.text
     )
@@ -87,7 +86,7 @@ def _code() -> tuple[tuple[str, int, int], ...]:
     """The files of this room with their sizes and times of change: the code, and the definitions that all may use."""
     return tuple(
         (entry.path, entry.stat().st_size, entry.stat().st_mtime_ns)
-        for folder in (str(HERE), str(HERE / "algebra"))
+        for folder in (HERE, os.path.join(HERE, "algebra"))
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name)
         if entry.name.endswith((".py", ".cat"))
     )

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 
 from mcheck.base.files import is_in_folder_of
 from mcheck.cat import compiled_files
 from mcheck.cat.ast import Included, Model, Texts
 from mcheck.cat.messages import error, suggest
-from mcheck.cat.model_files import explain_failure, is_file, model_names, models_directory, read_model_text
+from mcheck.cat.model_files import explain_failure, model_names, models_folder, read_model_text
 
 
 def load_model(name_or_path: str) -> Model:
@@ -21,25 +20,24 @@ def load_model(name_or_path: str) -> Model:
     """
     if name_or_path in _GIVEN:
         return _from_texts(_GIVEN[name_or_path])
-    shipped = models_directory() / f"{name_or_path}.cat"
     is_path = _is_path(name_or_path)
-    path = Path(name_or_path) if is_path else shipped
-    if not is_path and not is_file(shipped):
+    path = name_or_path if is_path else os.path.join(models_folder(), f"{name_or_path}.cat")
+    if not is_path and not os.path.isfile(path):
         known = model_names()
         near = suggest(name_or_path, known)
         listed = f"the models are {', '.join(known)}; or give the path of a .cat file"
         raise error("CAT042", None, what=name_or_path, hint=f"{near} {listed}" if near else listed)
     try:
-        stamp = path.stat().st_mtime_ns
+        stamp = os.stat(path).st_mtime_ns
     except (OSError, ValueError) as problem:
         raise error("CAT004", None, what=name_or_path, why=explain_failure(problem)) from None
-    return _load(str(path), stamp)
+    return _load(path if ".." in path else os.path.normpath(path), stamp)
 
 
 def load_test_model(name: str, test: str) -> Model:
     """The model that the test at the path ``test`` names: a shipped one, or a file in the folder of the test."""
     path = test_model_name(name, test)
-    if path not in _GIVEN and _is_path(name) and not (is_file(Path(path)) and is_in_folder_of(path, test)):
+    if path not in _GIVEN and _is_path(name) and not (os.path.isfile(path) and is_in_folder_of(path, test)):
         raise error("CAT048", None, what=name, hint="--model FILE.cat takes one from anywhere")
     return load_model(path)
 
@@ -58,7 +56,7 @@ def _load(path: str, stamp: int) -> Model:
     """``stamp`` is the time of the file's last change: a model edited between two calls is read again."""
     del stamp
     text = read_model_text(path)
-    shipped = Path(path).parent == models_directory()
+    shipped = os.path.dirname(path) == models_folder()
     known = compiled_files.recall(path, text) if shipped else None
     if known is not None:
         return known

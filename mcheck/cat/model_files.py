@@ -6,24 +6,36 @@ root of the repository.
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mcheck.base.errors import Span
 from mcheck.base.files import MEBIBYTE, read_text_file
 from mcheck.cat.messages import error
 
-HERE = Path(__file__).resolve().parent
-STANDARD = HERE / "stdlib.cat"
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+STANDARD = os.path.join(HERE, "stdlib.cat")
 """Definitions that every model may use."""
 MODEL_BYTES = MEBIBYTE
 
 
-@lru_cache(maxsize=1)
 def models_directory() -> Path:
     """The folder of the shipped models."""
-    packaged = HERE.parent / "_data" / "models"
-    return packaged if packaged.is_dir() else HERE.parent.parent / "models"
+    from pathlib import Path  # a plain run needs none
+
+    return Path(models_folder())
+
+
+@lru_cache(maxsize=1)
+def models_folder() -> str:
+    """The path of the folder of the shipped models."""
+    package = os.path.dirname(HERE)
+    packaged = os.path.join(package, "_data", "models")
+    return packaged if os.path.isdir(packaged) else os.path.join(os.path.dirname(package), "models")
 
 
 def model_names() -> list[str]:
@@ -31,18 +43,10 @@ def model_names() -> list[str]:
     return sorted(path.stem for path in models_directory().glob("*.cat"))
 
 
-def find_included_file(name: str, path: str) -> Path | None:
+def find_included_file(name: str, path: str) -> str | None:
     """The file that ``include "name"`` means in the model at ``path``: beside it, or one that comes with mcheck."""
-    folders = (Path(path).parent, models_directory(), HERE)
-    return next((folder / name for folder in folders if is_file(folder / name)), None)
-
-
-def is_file(path: Path) -> bool:
-    """Whether there is a file; a name that no file can have is none."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
+    folders = (os.path.dirname(path), models_folder(), HERE)
+    return next((found for folder in folders if os.path.isfile(found := os.path.join(folder, name))), None)
 
 
 def read_model_text(path: str, span: Span | None = None) -> str:

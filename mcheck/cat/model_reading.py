@@ -6,7 +6,6 @@ import hashlib
 import os
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 
 from mcheck.base.errors import Span
 from mcheck.base.files import is_in_folder_of
@@ -14,7 +13,7 @@ from mcheck.cat.ast import Included, Model, Texts
 from mcheck.cat.check import Checker, Include
 from mcheck.cat.infer import evaluate_condition
 from mcheck.cat.messages import error
-from mcheck.cat.model_files import HERE, STANDARD, find_included_file, models_directory, read_model_text
+from mcheck.cat.model_files import HERE, STANDARD, find_included_file, models_folder, read_model_text
 from mcheck.cat.parser import parse
 from mcheck.cat.scanner import Source
 from mcheck.cat.syntax import File, IfStatement, IncludeStatement, Statement
@@ -34,7 +33,7 @@ def parse_model(text: str, path: str, given: tuple[Included, ...] = ()) -> Model
         checker.file(_library("stdlib"), library=True)
         checker.final = checker.scope["FW"]
         checker.file(file, (os.path.realpath(path),))
-        model = checker.model(file, file.name or Path(path).stem)
+        model = checker.model(file, file.name or os.path.splitext(os.path.basename(path))[0])
         texts = Texts(path, text, tuple(includes.found.values()))
         return replace(model, texts=texts, digest=_digest(model.name, text, *(i.text for i in texts.included)))
     except RecursionError:
@@ -86,8 +85,8 @@ def _vocabulary(file: File, *, own: bool) -> list[File]:
 
 @lru_cache(maxsize=4)
 def _library(name: str) -> File:
-    path = HERE / f"{name}.cat"
-    return parse(Source(str(path), path.read_text(encoding="utf-8")))
+    path = os.path.join(HERE, f"{name}.cat")
+    return parse(Source(path, read_model_text(path)))
 
 
 class _Includes:
@@ -115,11 +114,11 @@ class _Includes:
         path = find_included_file(name, source.path)
         if path is None:
             raise error("CAT040", span, what=name)
-        if not any(is_in_folder_of(str(path), owner) for owner in (self._model, *_shipped_files())):
+        if not any(is_in_folder_of(path, owner) for owner in (self._model, *_shipped_files())):
             raise error("CAT049", span, what=name)
-        return Included(source.path, name, str(path), os.path.realpath(path), read_model_text(str(path), span))
+        return Included(source.path, name, path, os.path.realpath(path), read_model_text(path, span))
 
 
 def _shipped_files() -> tuple[str, str]:
     """Files of the folders with what comes with mcheck."""
-    return str(STANDARD), str(models_directory() / "any.cat")
+    return STANDARD, os.path.join(models_folder(), "any.cat")

@@ -75,7 +75,7 @@ def _in_model(text: str, path: str, line: int, column: int) -> Span | None:
     if before or own:
         return (before or own)[-1].span
     seen: set[str] = set()
-    return _in_includes(found[0], text, path, seen) or _in_file(found[0], str(STANDARD), seen)
+    return _in_includes(found[0], text, path, seen) or _in_file(found[0], STANDARD, seen)
 
 
 def _in_includes(name: str, text: str, path: str, seen: set[str]) -> Span | None:
