@@ -50,8 +50,9 @@ def keep(model: Model) -> None:
         return
     included = tuple((i.source, i.name, i.path, i.real, i.text) for i in texts.included)
     head = (model.name, model.path, model.options, model.doc, model.digest)
-    data = marshal.dumps((_code(), (texts.path, texts.text), head, included, _pack_tape(tape_of(model))))
+    tape = _pack_tape(tape_of(model))
     with suppress(OSError):
+        data = marshal.dumps((_code(), (texts.path, texts.text), head, included, tape))
         _write(_file_of(texts.path), crc32(data).to_bytes(CHECKSUM, "big") + data)
 
 

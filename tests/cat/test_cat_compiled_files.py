@@ -120,6 +120,14 @@ def test_a_folder_that_cannot_be_written_is_none(folder: Path, models: Path) -> 
     assert kept(models / "ptx-9.0.cat") is None
 
 
+def test_code_that_is_in_no_folder_keeps_nothing(folder: Path, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in an archive, which Python imports from."""
+    monkeypatch.setattr(compiled_files, "HERE", str(models / "ptx-9.0.cat"))
+    compiled_files._code.cache_clear()
+    assert kept(models / "ptx-9.0.cat") is None
+    assert not folder.exists()
+
+
 def test_a_process_reads_a_shipped_model_once(folder: Path) -> None:
     script = """
 import sys
