@@ -35,7 +35,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 
-from mcheck.cat.library import models_directory
+from mcheck.cat.model_files import models_directory
 from mcheck.checking.cache.database import FILE, Store
 from mcheck.checking.cache.entries import pack_entry, unpack_entry
 from mcheck.checking.cache.keys import version

@@ -7,8 +7,10 @@ evaluators share work.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
@@ -138,3 +140,31 @@ class Model:
     doc: str = ""
     digest: str = field(default="", compare=False)
     texts: Texts | None = field(default=None, compare=False, repr=False)
+    reread: Reader | None = field(default=None, compare=False, repr=False)
+    """Reads the texts again, for what the form on disk of a compiled model lacks."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """The statements and shows of a model that was compiled before: engines look at its tape alone."""
+            if name not in _UNCOMPILED:
+                raise AttributeError(name)
+            again = self.reread(self.texts)
+            for each in _UNCOMPILED:
+                object.__setattr__(self, each, getattr(again, each))
+            return getattr(self, name)
+
+
+_UNCOMPILED = ("statements", "shows")
+Reader = Callable[[Texts], Model]
+
+
+def make_compiled_model(
+    name: str, path: str, options: tuple[tuple[str, str], ...], doc: str, digest: str, *, texts: Texts, reread: Reader
+) -> Model:
+    """A model without statements and shows, which are read when they are asked for."""
+    model = Model.__new__(Model)
+    values = {"name": name, "path": path, "options": options, "doc": doc, "digest": digest}
+    for field_name, value in {**values, "texts": texts, "reread": reread}.items():
+        object.__setattr__(model, field_name, value)
+    return model

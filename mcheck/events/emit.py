@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from functools import cache
+from importlib import import_module
 from typing import Any, TypeVar
 
 from mcheck.base.errors import InternalError, Unsupported
@@ -55,12 +56,22 @@ ONE_PATH = "the path of a thread depends on what a load or an atomic returns, wh
 
 def handler_of(op: Op) -> Handler:
     """The function that emits the events of an operation: its handler, or the one of its effect."""
-    found = HANDLERS.get(type(op)) or (_emit_by_effect if type(op) in EFFECTS else None)
+    found = HANDLERS.get(type(op))
+    if found is None:
+        import_emitters()
+        found = HANDLERS.get(type(op)) or (_emit_by_effect if type(op) in EFFECTS else None)
     if found is None:
         if isinstance(op, ops.AssumedValue):
             raise Unsupported(ONE_PATH, op.span)
         raise InternalError(f"no events for {type(op).__name__}")
     return found
+
+
+@cache
+def import_emitters() -> None:
+    """Import the other modules that register handlers; a test of loads, stores and fences needs none of them."""
+    for name in ("async", "barrier", "mbarrier", "tensor_core"):
+        import_module(f"mcheck.events.emit_{name}")
 
 
 def _emit_by_effect(e: Emitter, op: Op, state: State) -> list[State]:

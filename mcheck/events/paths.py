@@ -16,7 +16,6 @@ from dataclasses import field
 from mcheck.base.errors import Unsupported
 from mcheck.base.records import dataclass
 from mcheck.cat.tags import Tag
-from mcheck.events import emit_async, emit_barrier, emit_mbarrier, emit_tensor_core
 from mcheck.events.emit import Emitter
 from mcheck.events.event import Event, Path
 from mcheck.events.model_options import Semantics
@@ -33,9 +32,6 @@ from mcheck.ir.ops import (
 )
 from mcheck.ir.program import Program, Thread
 from mcheck.semantics.terms import Term, Uid, reads_of
-
-REGISTERING_MODULES = (emit_async, emit_barrier, emit_mbarrier, emit_tensor_core)
-"""Imported for the operations that they register."""
 
 MAX_STEPS = 200_000
 MAX_PATHS = 20_000

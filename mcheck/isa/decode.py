@@ -7,7 +7,7 @@ from functools import lru_cache
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.ir.ops import Op
 from mcheck.isa import operands
-from mcheck.isa.families import DIALECT, PTX
+from mcheck.isa.families import DIALECT, LONGEST, find_family, ptx_families
 from mcheck.isa.instruction import Instruction, Operand, Sink
 from mcheck.isa.kinds import Kind
 from mcheck.isa.matcher import OPERANDS, Failure, MatchedForm, Parts, Shapes, match
@@ -81,9 +81,9 @@ def _match_form(opcode: Parts, shapes: Shapes, target: str | None, dialect: bool
         check_target(target)
     failures: list[Failure] = []
     bracketed = any(isinstance(shape, tuple) for shape in shapes)
-    for table in (_DIALECT, _PTX) if dialect and not bracketed else (_PTX,):
-        for length in range(min(len(opcode), _LONGEST), 0, -1):
-            family = table.get(opcode[:length])
+    for find in (_DIALECT.get, find_family) if dialect and not bracketed else (find_family,):
+        for length in range(min(len(opcode), LONGEST), 0, -1):
+            family = find(opcode[:length])
             if family is not None:
                 result = match(opcode, shapes, (family,), target)
                 if isinstance(result, MatchedForm):
@@ -114,16 +114,17 @@ def _unknown(opcode: Parts) -> Failure:
         raise Unsupported(
             f"'{opcode[0]}' is a PTX instruction that is not modelled" + (f"; {instead}" if instead else "")
         )
-    longest: Parts = max((head for head in _PTX if opcode[: len(head) - 1] == head[:-1]), key=len, default=())
+    table = {family.head: family for family in ptx_families()}
+    longest: Parts = max((head for head in table if opcode[: len(head) - 1] == head[:-1]), key=len, default=())
     if len(longest) > 1:
         legal = sorted(
-            head[len(longest) - 1] for head in _PTX if len(head) == len(longest) and head[:-1] == longest[:-1]
+            head[len(longest) - 1] for head in table if len(head) == len(longest) and head[:-1] == longest[:-1]
         )
         part = opcode[len(longest) - 1] if len(opcode) >= len(longest) else ""
         hint = suggest(["." + name for name in difflib.get_close_matches(part, legal, n=1, cutoff=0.6)])
         wording = Wording(f"'{'.'.join(opcode)}' is not an instruction", tuple("." + name for name in legal), hint)
-        return Failure((0, 0), _PTX[longest], lambda: wording, min(len(longest), len(opcode)) - 1)
-    known = {head[0] for head in (*_PTX, *_DIALECT)}
+        return Failure((0, 0), table[longest], lambda: wording, min(len(longest), len(opcode)) - 1)
+    known = {head[0] for head in (*table, *_DIALECT)}
     tries = ((known, 0.8), (UNMODELLED, 0.8), (known, 0.6))
     turned = [name for name in sorted(known) if sorted(name) == sorted(opcode[0])]  # letters in another order
     close = (difflib.get_close_matches(opcode[0], sorted(w), n=1, cutoff=c) for w, c in tries)
@@ -149,7 +150,5 @@ def _error(failure: Failure, instruction: Instruction, given: tuple[Operand, ...
     )
 
 
-_PTX: dict[Parts, Family] = {family.head: family for family in PTX}
 _DIALECT: dict[Parts, Family] = {family.head: family for family in DIALECT}
-_LONGEST = max(len(head) for head in (*_PTX, *_DIALECT))
 _NOWHERE = Family(name="", kind=Kind.UNKNOWN, section="9.7", title="", variants=())

@@ -11,7 +11,7 @@ from dataclasses import field
 from functools import lru_cache
 
 from mcheck.base.records import dataclass
-from mcheck.isa.families import PTX
+from mcheck.isa.families import ptx_families
 from mcheck.isa.kinds import COMPUTATIONS, Kind
 from mcheck.isa.matcher import match_qualifiers
 from mcheck.isa.schema import IN_BRACKETS, Arg, Family, Qualifiers, Variant
@@ -166,6 +166,6 @@ def _positions(forms: Forms, test: Callable[[Arg], bool]) -> set[int]:
     return found
 
 
-_ALL: tuple[Family | Unmodelled, ...] = (*ROWS, *PTX)
+_ALL: tuple[Family | Unmodelled, ...] = (*ROWS, *ptx_families())
 _ROWS = {tuple(row.name.split(".")): row for row in _ALL}
 _LONGEST = max(map(len, _ROWS))

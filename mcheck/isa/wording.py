@@ -8,7 +8,7 @@ from functools import cache
 
 from mcheck.base.records import dataclass
 from mcheck.isa import operands
-from mcheck.isa.families import DIALECT, PTX
+from mcheck.isa.families import DIALECT, ptx_families
 from mcheck.isa.schema import Arg, Family, Qualifiers, Rule, Slot, Variant
 
 
@@ -107,13 +107,15 @@ def explain_wrong_part(
 @cache
 def _longer(head: tuple[str, ...]) -> tuple[str, ...]:
     """What may follow ``head`` in the names of instructions."""
-    return tuple(sorted({f.head[len(head)] for f in PTX if len(f.head) > len(head) and f.head[: len(head)] == head}))
+    return tuple(
+        sorted({f.head[len(head)] for f in ptx_families() if len(f.head) > len(head) and f.head[: len(head)] == head})
+    )
 
 
 @cache
 def roles(name: str) -> frozenset[str]:
     """Every value that a slot of this name takes anywhere: what ``.acquire`` is, even where it is illegal."""
-    families = (*PTX, *DIALECT)
+    families = (*ptx_families(), *DIALECT)
     slots = (slot for family in families for variant in family.variants for slot in variant.slots)
     return frozenset(value for slot in slots if slot.name == name for value in slot.values)
 

@@ -179,14 +179,17 @@ def _with_mode(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof
 def _with_retries(prover: _Prover, prove: Callable[[_Prover, int], Proof]) -> Proof:
     rounds = prover.rounds
     few, most = (periods * rounds.period + ahead for periods, ahead in HORIZONS)
-    if most > MOST_ROUNDS or (rounds.until is not None and rounds.least + most + rounds.period > rounds.until):
-        raise Aperiodic(f"the rounds repeat after {rounds.period} only")
+    too_long = Aperiodic(f"the rounds repeat after {rounds.period} only")
+    if few > MOST_ROUNDS or (rounds.until is not None and rounds.least + most + rounds.period > rounds.until):
+        raise too_long
     try:
         with gc_control.collect_rarely():
             for count, in_step in ((few, False), (few, True)):
                 prover.in_step = in_step
                 with suppress(NoRecurrence):
                     return _whole(prover, prove, count)
+            if most > MOST_ROUNDS:
+                raise too_long
             prover.in_step = False
             return _whole(prover, prove, most)
     except Split:

@@ -7,8 +7,6 @@ published like any other data, and a tensor copy uses the fields of the map that
 
 from __future__ import annotations
 
-from hashlib import blake2b
-
 from mcheck.ir.memory import TensorMapSpec
 from mcheck.semantics.tensor_map import replace_field
 
@@ -24,6 +22,8 @@ _specs: dict[int, TensorMapSpec] = {}
 
 def encode(spec: TensorMapSpec) -> int:
     """The contents of an object with these fields, as an integer of 128 bytes."""
+    from hashlib import blake2b  # it loads OpenSSL
+
     number = int.from_bytes(blake2b(repr(spec).encode(), digest_size=8).digest(), "little")
     assert _specs.setdefault(number, spec) == spec, "two maps of one name"
     return _MARK | number

@@ -284,3 +284,16 @@ def test_others_are_the_standard_library_s() -> None:
         x: int
 
     assert Ordered(1) < Ordered(2)
+
+
+def test_calls_are_alike_before_and_after_methods_are_compiled() -> None:
+    """Methods are interpreted at first, and compiled when they have been called often."""
+    for made in shapes(records.dataclass):
+        seen: dict[str, set[str]] = {}
+        for _ in range(2 * records.OFTEN):
+            for args, kwargs in CALLS[1:]:
+                said = outcome(made, *args, **kwargs)
+                text = repr((said, outcome(hash, said), said == made(1) if "x" in made.__slots__ else None))
+                seen.setdefault(repr((args, kwargs)), set()).add(text)
+        assert all(len(texts) == 1 for texts in seen.values())
+        assert inspect.isfunction(vars(made)["__init__"])

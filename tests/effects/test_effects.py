@@ -251,6 +251,7 @@ def test_a_plan_can_be_all_that_an_instruction_needs() -> None:
     from mcheck.engines.concrete import execute
     from mcheck.events import emit
 
+    emit.import_emitters()
     for op in (ops.Fill, ops.Prefetch):
         assert op not in emit.HANDLERS
         assert op not in execute.HANDLERS

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 import pytest
 
 from mcheck.cat.tags import Tag
-from mcheck.events.emit import HANDLERS
+from mcheck.events.emit import HANDLERS, import_emitters
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Facets, Op
@@ -81,6 +81,7 @@ def test_every_class_of_operations_declares_its_facets() -> None:
 
 def test_there_is_a_sample_of_every_class() -> None:
     assert {type(code[-1]) for code in SAMPLES} == set(KINDS) - WITHOUT_HANDLER
+    import_emitters()
     assert not WITHOUT_HANDLER & set(HANDLERS)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +14,8 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Binary, Const, Name, Reg, Special, Unary
 from mcheck.ir.memory import CANCEL_RESPONSES
 from mcheck.isa import decode
-from mcheck.isa.families import DIALECT, PTX
+from mcheck.isa import families as family_modules
+from mcheck.isa.families import DIALECT, MODULES, find_family, ptx_families
 from mcheck.isa.instruction import Instruction
 from tests.effort import effort
 
@@ -708,17 +711,28 @@ def test_every_family_is_decoded_here() -> None:
         opcode = text.split(" ", 1)[0]
         return max((name for name in names if opcode == name or opcode.startswith(name + ".")), key=len, default="")
 
-    ptx = {family.name for family in PTX}
+    ptx = {family.name for family in ptx_families()}
     short = {family.name for family in DIALECT}
     assert {family_of(text, ptx) for text in (*(text for text, _ in ALL), *UNFOLLOWED)} >= ptx
     assert {family_of(text, short) for text, _ in SHORT} >= short
 
 
+def test_a_family_is_in_the_module_that_is_imported_for_its_name() -> None:
+    for module, names in MODULES.items():
+        found = import_module(f"mcheck.isa.families.{module}").FAMILIES
+        assert [family.name for family in found] == names.split()
+    folder = Path(family_modules.__file__).parent
+    assert {path.stem for path in folder.glob("*.py")} - {"__init__", "common", "dialect"} == set(MODULES)
+    for family in ptx_families():
+        assert find_family(family.head) is family
+    assert find_family(("st", "unheard")) is None
+
+
 def test_the_table_is_complete_and_its_names_are_unique() -> None:
-    for families in (PTX, DIALECT):
+    for families in (ptx_families(), DIALECT):
         names = [family.name for family in families]
         assert len(set(names)) == len(names)
-    for family in (*PTX, *DIALECT):
+    for family in (*ptx_families(), *DIALECT):
         assert family.section
         assert family.title
         assert family.variants

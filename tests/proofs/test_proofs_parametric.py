@@ -13,6 +13,7 @@ from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.passes import passes_without
 from mcheck.frontend.litmus import parse
 from mcheck.ir.loop_unrolling import Aperiodic
+from mcheck.proofs import parametric_proof
 from mcheck.proofs.parametric_proof import Proof, prove
 from tests.engines.protocol.sketches import changed
 from tests.engines.protocol.unbounded import (
@@ -110,6 +111,19 @@ def test_many_stages_are_followed_as_long_as_it_takes() -> None:
     given = proof(changed(REGISTERS, ("const S = 3", "const S = 5")), "periodic-registers")
     assert given.answer.verdict == "proved"
     assert not given.turns
+
+
+def test_few_periods_are_followed_where_more_would_be_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ring of 32 stages repeats after 64 rounds; here the limit is small, not the ring large."""
+    program = parse(ring(), "any.litmus", every=True)
+    assert program.rounds is not None
+    few, most = (periods * program.rounds().period + ahead for periods, ahead in parametric_proof.HORIZONS)
+    whole = proof(ring())
+    monkeypatch.setattr(parametric_proof, "MOST_ROUNDS", most - 1)
+    assert proof(ring()) == whole
+    monkeypatch.setattr(parametric_proof, "MOST_ROUNDS", few - 1)
+    with pytest.raises(Aperiodic, match="repeat after"):
+        proof(ring())
 
 
 @pytest.mark.daily

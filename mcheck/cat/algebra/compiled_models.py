@@ -17,11 +17,18 @@ _TAPES: dict[int, tuple[Model, Tape]] = {}
 def tape_of(model: Model) -> Tape:
     """The compiled model, once per process; known by its identity, for to compare two models is to walk all of both."""
     known = _TAPES.get(id(model))
-    if known is None:
-        if len(_TAPES) >= MOST_TAPES:
-            _TAPES.clear()
-        known = _TAPES[id(model)] = (model, compile_model(model))
-    return known[1]
+    if known is not None:
+        return known[1]
+    tape = compile_model(model)
+    remember_tape(model, tape)
+    return tape
+
+
+def remember_tape(model: Model, tape: Tape) -> None:
+    """From now on this is the tape of the model."""
+    if len(_TAPES) >= MOST_TAPES:
+        _TAPES.clear()
+    _TAPES[id(model)] = (model, tape)
 
 
 def once_per_tape(function: Callable[[Tape], T]) -> Callable[[Tape], T]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 
-_PACKAGE = Path(__file__).resolve().parents[2]
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 _READ = (".py", ".cat")
 SIZE = 32
 """The size of a key, and of the digest of a text, in bytes."""
@@ -18,11 +18,22 @@ SIZE = 32
 def version() -> bytes:
     """A digest of mcheck's own code; the version number stays the same while a checkout is edited."""
     found = hashlib.blake2b(digest_size=16)
-    for path in sorted(p for p in _PACKAGE.rglob("*") if p.suffix in _READ and "_data" not in p.parts):
-        text = path.read_bytes()
-        found.update(f"{path.relative_to(_PACKAGE)}\0{len(text)}\0".encode())
+    for path in sorted(_code_files(_PACKAGE)):
+        with open(path, "rb", buffering=0) as file:
+            text = file.read()
+        found.update(f"{path[len(_PACKAGE) :]}\0{len(text)}\0".encode())
         found.update(text)
     return found.digest()
+
+
+def _code_files(folder: str) -> Iterator[str]:
+    """The paths of the files with code in a folder and those below it."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(_READ):
+                yield entry.path
+            elif entry.name not in ("_data", "__pycache__") and entry.is_dir():
+                yield from _code_files(entry.path)
 
 
 def options_text(options: Mapping[str, object]) -> str:

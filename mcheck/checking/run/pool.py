@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gc
 import os
-import pickle
 import select
 import signal
 import struct
@@ -180,6 +179,8 @@ class _Pool(Generic[T]):
             os.write(worker.orders, _ORDER.pack(worker.case))
 
     def _receive(self, worker: _Worker) -> Iterator[tuple[int, T]]:
+        import pickle
+
         index = worker.case
         data = receive(worker.answers)
         if data is not None and data[:1] == _NOTE:
@@ -265,6 +266,8 @@ class _Pool(Generic[T]):
 
 def _work(cases: Sequence[Case], settings: Settings, task: Task[T], orders: int, answers: int) -> None:
     """Main loop of a worker."""
+    import pickle  # a process without workers needs none
+
     handover.open_channel(lambda known: send(answers, _PARTIAL + pickle.dumps(known, pickle.HIGHEST_PROTOCOL)))
     progress.send_notes(lambda text: send(answers, _NOTE + text.encode()))
     while (order := read_exactly(orders, _ORDER.size)) is not None:

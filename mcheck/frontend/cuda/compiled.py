@@ -19,6 +19,7 @@ from pathlib import Path
 from mcheck import __version__
 from mcheck.base.errors import InputError
 from mcheck.base.records import dataclass
+from mcheck.base.user_cache import user_cache_folder
 from mcheck.frontend.cuda.nvcc import (
     CompileError,
     Compiler,
@@ -79,8 +80,7 @@ def compile_source(
 
 def cache_folder() -> Path:
     """The folder of the cache: ``mcheck/ptx`` in that of the user."""
-    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(root) / "mcheck" / "ptx"
+    return Path(user_cache_folder("ptx"))
 
 
 def _compile_for(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mcheck.frontend.litmus.blocks import parse_blocks, parse_role_bodies
 from mcheck.frontend.litmus.definitions import read_included_texts
 from mcheck.frontend.litmus.header import Header, find_init_end, is_table, parse_header, strip_exec_comments
 from mcheck.frontend.litmus.source import Source, read_source
@@ -34,13 +33,20 @@ def parse(text: str, path: str, *, every: bool = False) -> Program:
     top, end, table = _split(text, path)
     if table:
         return parse_table(top, end)
+    from mcheck.frontend.litmus.blocks import parse_blocks  # a table needs none of it
+
     return parse_blocks(top, end, every=every)
 
 
 def parse_written(text: str, path: str) -> Written:
     """The statements of each thread or role as they are written; raises ``McheckError``."""
     top, end, table = _split(text, path)
-    bodies = parse_columns(top, end) if table else parse_role_bodies(top, end)
+    if table:
+        bodies = parse_columns(top, end)
+    else:
+        from mcheck.frontend.litmus.blocks import parse_role_bodies
+
+        bodies = parse_role_bodies(top, end)
     return Written(bodies=bodies, source=top.source, table=table)
 
 

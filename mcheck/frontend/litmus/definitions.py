@@ -6,8 +6,8 @@ replaced by what they stand for. ``include "ring.inc";`` reads such definitions 
 
 from __future__ import annotations
 
+import os
 import re
-from pathlib import Path
 
 from mcheck.base.errors import InputError
 from mcheck.base.files import is_in_folder_of, is_regular_file
@@ -76,7 +76,7 @@ def _include(tokens: Tokens, scope: Scope) -> None:
         reason = "it must be in the same folder"
         raise problem("LIT090", span, name=written[1], reason=reason, hint="write the file name without a path")
     try:
-        inner = Source(read_source(str(path)), str(path))
+        inner = Source(read_source(path), path)
     except InputError as error:
         raise problem("LIT090", span, name=written[1], reason=error.message) from None
     given = Tokens(inner, 0, len(inner.clean))
@@ -87,12 +87,12 @@ def _include(tokens: Tokens, scope: Scope) -> None:
             raise problem("LIT091", given.span(), expected="const, def or .reg")
 
 
-def find_included_file(path: str, name: str) -> Path | None:
+def find_included_file(path: str, name: str) -> str | None:
     """The file of this name in the folder of ``path``, ``None`` if the name leads elsewhere."""
     if not name or name in (".", "..") or re.search(r"[/\\:\0]", name):
         return None
-    found = Path(path).parent / name
-    return found if is_in_folder_of(str(found), path) else None
+    found = os.path.join(os.path.dirname(path), name)
+    return found if is_in_folder_of(found, path) else None
 
 
 def read_included_texts(source: Source) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def read_included_texts(source: Source) -> tuple[str, ...]:
     for name in dict.fromkeys(INCLUDE.findall(source.clean)):
         path = find_included_file(source.path, name)
         try:
-            texts.append(read_source(str(path)) if path is not None and is_regular_file(str(path)) else "")
+            texts.append(read_source(path) if path is not None and is_regular_file(path) else "")
         except InputError:
             texts.append("")
     return tuple(texts)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-from pathlib import PurePath
 
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
@@ -96,7 +96,7 @@ def parse_header(source: Source) -> Header:
         text = _WORDS.sub(lambda match: " " * len(match[0]), text)
     return Header(
         source=source,
-        name=first[1] or PurePath(source.path).stem,
+        name=first[1] or os.path.splitext(os.path.basename(source.path))[0],
         doc=doc,
         model=words.get("model"),
         model_span=model_span,

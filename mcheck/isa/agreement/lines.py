@@ -26,7 +26,7 @@ from mcheck.isa.agreement.sample import (
     reg,
     vector,
 )
-from mcheck.isa.families import PTX
+from mcheck.isa.families import ptx_families
 from mcheck.isa.instruction import Address, Operand, Value, Vector
 from mcheck.isa.operands import type_of
 from mcheck.isa.schema import Arg, Family, Slot, Variant
@@ -311,7 +311,7 @@ UNASKED = re.compile(
 def all_lines(limit: int = 220, bases: int = 4, families: Sequence[str] = ()) -> list[Line]:
     """The distinct lines over the whole table (or over the named families), always the same ones."""
     found: dict[str, Line] = {}
-    for family in PTX:
+    for family in ptx_families():
         if families and family.name not in families:
             continue
         # Matrices are spelt in a way of their own.

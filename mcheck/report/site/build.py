@@ -200,7 +200,7 @@ def _safe(part: str) -> str:
 
 
 def _pages(site: Site, draft: Path) -> list[Entry]:
-    from mcheck.cat.library import model_names
+    from mcheck.cat.model_files import model_names
     from mcheck.checking.backends import Backend, compute_cases
     from mcheck.checking.cache.database import open_store
     from mcheck.checking.result_cache import compute_uncached
@@ -269,7 +269,7 @@ def _pages(site: Site, draft: Path) -> list[Entry]:
 def _load_everything() -> None:
     """Import and read what every page needs, before processes are forked."""
     import mcheck.report.picture.svg  # noqa: F401 - imported for the workers
-    from mcheck.cat.library import model_names
+    from mcheck.cat.model_files import model_names
     from mcheck.checking.policy.executions import preload
     from mcheck.checking.run.single import load_model
 

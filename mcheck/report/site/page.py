@@ -225,7 +225,7 @@ def _schedule(program: Program, model: str, question: Question) -> Execution | N
 
 def _others(program: Program, own: str, profile: str, unroll: int, timeout: float | None) -> list[Verdict]:
     """The verdicts under the other shipped models."""
-    from mcheck.cat.library import model_names
+    from mcheck.cat.model_files import model_names
     from mcheck.checking.policy.ask import ask
     from mcheck.checking.run.rules import find_missing_rules
     from mcheck.checking.run.single import load_model

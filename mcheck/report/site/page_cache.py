@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 
-from mcheck.cat.library import model_names
+from mcheck.cat.model_files import model_names
 from mcheck.checking.cache.database import Say, Store, Unavailable, lock_timeout, open_store
 from mcheck.checking.cache.keys import version
 from mcheck.checking.check.command import read_file_texts

@@ -27,7 +27,7 @@ def command(code: str | None, color: str) -> int:
     """
     import sys
 
-    from mcheck.cat.library import model_names
+    from mcheck.cat.model_files import model_names
     from mcheck.findings import catalogue
     from mcheck.report.lines import Printer
     from mcheck.report.output import wants_color

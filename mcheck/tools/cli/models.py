@@ -21,7 +21,7 @@ def command(name: str | None, color: str) -> int:
     """
     import sys
 
-    from mcheck.cat.library import model_names, models_directory
+    from mcheck.cat.model_files import model_names, models_directory
     from mcheck.checking.run.case import DEFAULT_MODEL
     from mcheck.checking.run.collect import read_text
     from mcheck.report.lines import Printer

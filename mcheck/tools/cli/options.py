@@ -60,7 +60,7 @@ def _models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
     """Shell completion: the shipped models and the .cat files of this folder."""
     import os
 
-    from mcheck.cat.library import model_names
+    from mcheck.cat.model_files import model_names
 
     files = sorted(name for name in os.listdir(".") if name.endswith(".cat"))
     return [name for name in [*model_names(), *files] if name.startswith(incomplete)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mcheck.frontend.litmus.scope import SPECIALS
-from mcheck.isa.families import DIALECT, PTX
+from mcheck.isa.families import DIALECT, ptx_families
 from mcheck.isa.schema import Variant
 from mcheck.isa.wording import slot_words
 from mcheck.tools.lsp.symbols import Symbol
@@ -88,7 +88,7 @@ def complete_opcode(typed: str) -> Iterator[Item]:
     """Completions of an opcode: the next part of an instruction name, or a qualifier that is legal there."""
     *before, last = typed.split(".")
     given = tuple(before)
-    for family in (*PTX, *DIALECT):
+    for family in (*ptx_families(), *DIALECT):
         head = family.head
         if len(given) < len(head):
             if head[: len(given)] == given and head[len(given)].startswith(last):

@@ -61,7 +61,7 @@ def _beside(name: str, path: str) -> str:
 
 def _in_model(text: str, path: str, line: int, column: int) -> Span | None:
     """The last ``let`` before the position, then those of included files, then those of the library of all models."""
-    from mcheck.cat.library import STANDARD, find_included_file
+    from mcheck.cat.model_files import STANDARD, find_included_file
 
     quoted = word_at(text, line, column, _INCLUDE)
     if quoted is not None:
@@ -75,11 +75,11 @@ def _in_model(text: str, path: str, line: int, column: int) -> Span | None:
     if before or own:
         return (before or own)[-1].span
     seen: set[str] = set()
-    return _in_includes(found[0], text, path, seen) or _in_file(found[0], str(STANDARD), seen)
+    return _in_includes(found[0], text, path, seen) or _in_file(found[0], STANDARD, seen)
 
 
 def _in_includes(name: str, text: str, path: str, seen: set[str]) -> Span | None:
-    from mcheck.cat.library import find_included_file
+    from mcheck.cat.model_files import find_included_file
 
     for symbol in find_symbols(text, path):
         target = find_included_file(symbol.name, path) if symbol.kind == "include" else None

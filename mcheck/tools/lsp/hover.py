@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mcheck.base.errors import InputError
 from mcheck.findings import catalogue
-from mcheck.isa.families import DIALECT, PTX
+from mcheck.isa.families import DIALECT, ptx_families
 from mcheck.isa.operands import describe
 from mcheck.isa.schema import Family, Slot, Variant
 from mcheck.isa.targets import describe as described_targets
@@ -49,7 +49,7 @@ def describe_instruction(opcode: str) -> str | None:
 
 def find_family(parts: Sequence[str]) -> Family | None:
     """The instruction family whose name is the longest prefix of an opcode."""
-    found = [f for f in (*PTX, *DIALECT) if tuple(parts[: len(f.head)]) == f.head]
+    found = [f for f in (*ptx_families(), *DIALECT) if tuple(parts[: len(f.head)]) == f.head]
     return max(found, key=lambda f: len(f.head), default=None)
 
 

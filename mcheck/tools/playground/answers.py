@@ -110,7 +110,7 @@ def pictures(text: str, model: str, forbidden: bool, own: str = "") -> str:
 
 def models() -> str:
     """The names of the models."""
-    from mcheck.cat.library import model_names
+    from mcheck.cat.model_files import model_names
     from mcheck.checking.run.case import DEFAULT_MODEL
 
     return json.dumps({"models": model_names(), "default": DEFAULT_MODEL})

@@ -15,7 +15,7 @@ from pathlib import Path
 from mcheck import __version__
 from mcheck.base.errors import InputError
 from mcheck.base.resources import litmus
-from mcheck.cat.library import models_directory
+from mcheck.cat.model_files import models_directory
 
 PACKAGE = Path(__file__).resolve().parents[2]
 STATIC = Path(__file__).parent / "static"

@@ -97,7 +97,7 @@ def test_a_model_from_its_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     before = load_model("ptx-9.3")
     assert before.texts is not None
     assert before.texts.included
-    monkeypatch.setattr("mcheck.cat.library._Includes._new", None)  # no file is looked for
+    monkeypatch.setattr("mcheck.cat.model_reading._Includes._new", None)  # no file is looked for
     register_models({"elsewhere": before.texts})
     try:
         after = load_model("elsewhere")

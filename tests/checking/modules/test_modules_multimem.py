@@ -17,8 +17,8 @@ from mcheck.frontend.ptx.launch_template import launch_template
 from mcheck.frontend.ptx.reader import parse_module
 from mcheck.simt.sketches.objects import Declarations
 from mcheck.simt.sketches.spelling import Speller
+from tests.checking.modules.stream_kernels import HEAD, READ, WRITE, checked, kernel, launch
 from tests.checking.modules.test_modules_gpus import ONE, ZERO, receive, signal, spin
-from tests.checking.modules.test_modules_launches import HEAD, READ, WRITE, checked, kernel, launch
 
 ADD = "multimem.red.release.sys.global.add.u32 [%rd4], 1;"
 ALIAS = "fence.proxy.alias;"

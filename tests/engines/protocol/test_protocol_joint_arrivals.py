@@ -13,7 +13,7 @@ from mcheck.engines.explicit.engine import answer as enumerate_all
 from mcheck.engines.protocol.analysis.lane_groups import partition_lanes
 from mcheck.engines.protocol.determined_waits import find_least_execution
 from mcheck.engines.protocol.execution.setup import prepare
-from mcheck.engines.protocol.exploration import check
+from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.passes import passes_without
 from mcheck.frontend.litmus import parse
 from mcheck.ir.program import Program

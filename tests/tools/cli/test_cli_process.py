@@ -51,6 +51,11 @@ def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[st
                 "mcheck.checking.policy.every_n",
                 "mcheck.frontend.litmus.periodicity",
                 "mcheck.engines.protocol",
+                "pickle",
+                "mcheck.frontend.litmus.blocks",
+                "mcheck.events.emit_async",
+                "mcheck.isa.families.bulk",
+                "mcheck.isa.families.wgmma",
             },
         ),
     ],
@@ -69,6 +74,24 @@ def test_heavy_modules_are_not_imported(litmus: Callable, arguments: list[str], 
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "mcheck.tools.cli.main" in imported
     assert absent & imported == set()
+
+
+def test_few_modules_are_imported(litmus: Callable, tmp_path: Path) -> None:
+    """The second time: the first one compiles the model."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    command = [sys.executable, "-X", "importtime", "-m", "mcheck", "run", str(litmus("MP")), "--model", "ptx-7.5"]
+    told = [
+        subprocess.run(
+            command, capture_output=True, text=True, timeout=60, check=True, cwd=ROOT, env=environment
+        ).stderr
+        for _ in range(2)
+    ]
+    first, second = ({line.rpartition("|")[2].strip() for line in text.splitlines()} for text in told)
+    own = {name for name in second if name.startswith("mcheck")}
+    assert "mcheck.cat.parser" in first
+    assert not {"mcheck.cat.parser", "pathlib", "hashlib"} & second
+    assert len(own) <= 210
+    assert len(second) <= 345
 
 
 def ask_in_python(script: str, litmus: Path) -> list[str]:
@@ -93,8 +116,45 @@ sys.argv[1:] = ["run", sys.argv[1], "--model", "ptx-7.5"]
 main()
 """
     collections, frozen = ask_in_python(script, litmus("MP"))
-    assert int(collections) <= 5
+    assert int(collections) == 0
     assert frozen == "True"
+
+
+def test_garbage_is_collected_more_often_after_the_first_time(litmus: Callable) -> None:
+    script = """
+import gc, sys
+from mcheck.__main__ import delay_collections
+from mcheck.engines.protocol.gc_control import collect_rarely
+delay_collections()
+delay_collections()
+seen = [gc.get_threshold()[0]]
+with collect_rarely():
+    seen.append(gc.get_threshold()[0])
+    gc.collect(0)
+    seen.append(gc.get_threshold()[0])
+seen.append(gc.get_threshold()[0])
+gc.collect(0)
+seen.append(gc.get_threshold()[0])
+print(*seen, len(gc.callbacks), file=sys.stderr)
+"""
+    assert ask_in_python(script, litmus("MP")) == ["250000", "400000", "400000", "250000", "50000", "0"]
+
+
+def test_few_methods_of_data_classes_are_compiled(litmus: Callable) -> None:
+    script = """
+import sys
+import mcheck.base.records as records
+compiled, execute = [], records._executed
+def note(*given):
+    compiled.append(given)
+    return execute(*given)
+records._executed = note
+from mcheck.tools.cli.main import main
+main(["run", sys.argv[1], "--model", "ptx-7.5"])
+print(len(compiled), file=sys.stderr)
+"""
+    (count,) = ask_in_python(script, litmus("MP"))
+    assert int(count) < 40
 
 
 def test_data_classes_are_made_the_fast_way(litmus: Callable) -> None:

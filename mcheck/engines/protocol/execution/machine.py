@@ -262,7 +262,7 @@ class Machine:
                 edges["po"] = before
             waits = self.control_sources.get(thread, 0)
             if waits:
-                edges["ctrl"] = edges.get("ctrl", 0) | waits
+                edges["ctrl"] = edges["ctrl"] | waits if "ctrl" in edges else waits
             if thread in self.polls:
                 awaited = edges.get("ctrl", 0) | edges.get("addr", 0) | edges.get("data", 0)
                 regardless = self.polls[thread] & before & ~awaited

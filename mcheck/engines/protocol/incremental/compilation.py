@@ -14,6 +14,7 @@ from dataclasses import field
 from mcheck.base.records import dataclass
 from mcheck.cat.algebra.tape import Tape, ancestors
 from mcheck.engines.protocol.incremental.composition import find_chains, split_relation
+from mcheck.engines.protocol.incremental.entries import LARGE
 from mcheck.engines.protocol.incremental.generated_code import Known, Writer
 from mcheck.engines.protocol.incremental.kinds import BOTH, FORWARD, NOTHING, SET, Shown, kinds_of
 
@@ -101,7 +102,9 @@ class Compiled:
                 operand = self.tape.code[n].a
                 tail += [
                     f"x{n} = {col}",
-                    *_share(n, [*others, *(k for ks in like.values() for k in ks if k == operand)]),
+                    *_share(
+                        n, [*others, *(k for ks in like.values() for k in ks if k == operand)], self.tape.code[n].op
+                    ),
                 ]
                 others.append(n)
             if row != "0":
@@ -122,17 +125,19 @@ class Compiled:
         return "\n".join(["def step(V, E, e, B, t, out, dirty):", *(f"    {line}" for line in lines), ""])
 
 
-def _share(n: int, others: Iterable[int]) -> list[str]:
+def _share(n: int, others: Iterable[int], op: str) -> list[str]:
     """Return lines that store the column of a node. Where it equals that of the event before, or of one of the
-    ``others``, it takes no memory of its own: columns are most of what a window needs.
+    ``others``, it takes no memory of its own: columns are most of what a window needs. Closures are compared with those
+    of other late events as well: many threads come after the same operations of a phase.
     """
     own = f"x{n}"
+    found = f"V.one_of_equal({own}) if {own}.bit_length() > {LARGE} else {own}" if op == "plus" else own
     equal = [f"    elif {own} == x{k}: L[{n}] = {own} = x{k}" for k in dict.fromkeys(others)]
     return [
         f"if {own}:",
         f"    if {own} == L[{n}]: {own} = L[{n}]",
         *equal,
-        f"    else: L[{n}] = {own}",
+        f"    else: L[{n}] = {own} = {found}" if found != own else f"    else: L[{n}] = {own}",
         f"    V.filled[{n}] |= B",
         f"A{n}[e] = {own}",
     ]

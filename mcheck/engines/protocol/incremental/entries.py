@@ -149,7 +149,10 @@ class Masks:
 declare_state(Masks, by_key=Attribute(SHALLOW, CACHE))
 
 
+LARGE = 2048
+"""From so many slots on, a set is compared with those of late events, to be kept once."""
+
 KEYS = (
     "thread", "memory", "anywhere", "loc", "vloc", "footprint", "cta", "cluster", "gpu", "scope", "block", "object",
-    "instruction", "sort", "displaced",
+    "sort", "displaced",
 )  # fmt: skip

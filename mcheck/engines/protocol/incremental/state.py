@@ -9,7 +9,7 @@ from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.incremental import object_order as ahead
 from mcheck.engines.protocol.incremental import overwritten
 from mcheck.engines.protocol.incremental.compilation import Compiled, compile_tape
-from mcheck.engines.protocol.incremental.entries import KEYS, Check, Entry, Masks, bits
+from mcheck.engines.protocol.incremental.entries import KEYS, LARGE, Check, Entry, Masks, bits
 from mcheck.engines.protocol.incremental.generated_code import Known
 from mcheck.engines.protocol.incremental.kinds import Shown
 from mcheck.engines.protocol.incremental.sorts import NO_CLASS, Sorts
@@ -19,6 +19,8 @@ from mcheck.ir.program import Program
 Gathered = tuple[int, int]
 """A set of events, and a union over it."""
 NEVER: Gathered = (0, 0)
+MAX_EQUAL = 1024
+"""Number of sets of late events that are known, and so many of earlier ones."""
 MAX_UNIONS = 256
 """Number of unions over the columns of closures that are remembered."""
 
@@ -57,6 +59,11 @@ class State:
         """Of which events a column is not empty."""
         self.masks: dict[int, int] = {}
         self.keyed: dict[str, Masks] = {k: Masks() for k in KEYS}
+        self.instructions: dict[object, tuple[int, ...]] = {}
+        """The slots of the live events of each thread and instruction: they are few, and a mask is as wide as all."""
+        self.equal: dict[int, int] = {}
+        self.equal_before: dict[int, int] = {}
+        """Sets that late events have, each once (``one_of_equal``)."""
         self.sorts = sorts or Sorts(program)
         """Shared by all executions of the program."""
         self.ends: list[int] = [0] * len(self.sorts.classes.parent)
@@ -94,10 +101,24 @@ class State:
     ) -> Entry:
         """Return an entry for an event of a thread."""
         sorts = self.sorts
+        for name, sources in edges.items():
+            if sources.bit_length() > LARGE:
+                edges[name] = self.one_of_equal(sources)
         sort = sorts.sort_of(event, thread, where)
         if len(self.ends) < len(sorts.classes.parent):
             self._extend()
         return Entry(event, thread, sorts.names[sort], exact, edges, back or {}, sort, instruction)
+
+    def one_of_equal(self, events: int) -> int:
+        """Return the set itself or an equal one that a late event has, so that it takes memory once: all who arrive in
+        one phase come after the same operations, and the parts of a copy have one issue.
+        """
+        found = self.equal.get(events)
+        if found is None:
+            if len(self.equal) >= MAX_EQUAL:
+                self.equal, self.equal_before = {}, self.equal
+            found = self.equal[events] = self.equal_before.get(events, events)
+        return found
 
     def _extend(self) -> None:
         """Extend the indexes by new classes of sorts; a class that was split off starts with the same events."""
@@ -135,7 +156,8 @@ class State:
             return
         for kind, key in self.sorts.places_of(entry.sort, entry.thread, event):
             keyed[kind].add(key, bit)
-        keyed["instruction"].add((entry.thread, entry.instruction), bit)
+        here = entry.thread, entry.instruction
+        self.instructions[here] = (*self.instructions.get(here, ()), entry.slot)
         if entry.exact:
             keyed["loc"].add(event.address, bit)
             keyed["vloc"].add((event.address, event.virtual), bit)
@@ -148,6 +170,10 @@ class State:
     def _drop(self, keep: int) -> None:
         for masks in self.keyed.values():
             masks.drop(keep)
+        self.instructions = {
+            key: left for key, slots in self.instructions.items() if (left := tuple(k for k in slots if keep >> k & 1))
+        }
+        self.equal, self.equal_before = {}, {}
         self.ends = [mask & keep for mask in self.ends]
         self.exact &= keep
 
@@ -265,7 +291,7 @@ class State:
                 both = self.all & ~keyed["thread"].get(entry.thread)
                 return both, both
             case "si":
-                both = keyed["instruction"].get((entry.thread, entry.instruction))
+                both = sum(1 << k for k in self.instructions.get((entry.thread, entry.instruction), ()))
             case "scta" | "scluster" | "sgpu":
                 both = self._reach(entry, name[1:])
             case "sr":

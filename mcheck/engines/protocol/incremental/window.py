@@ -312,20 +312,21 @@ class Window(State):
         return (
             list(self.entries), list(self.free), self.all, self.exact, self.count,
             {n: list(c) for n, c in self.cols.items()}, dict(self.masks),
-            {k: dict(m.by_key) for k, m in self.keyed.items()},
+            {k: dict(m.by_key) for k, m in self.keyed.items()}, dict(self.instructions),
             dict(self.memo), self.shown, self.compiled, dict(self.domains), self.missed, dict(self.filled),
         )  # fmt: skip
 
     def restore(self, saved: tuple[object, ...]) -> None:
         """Undo all additions since ``save``."""
         state: tuple[Any, ...] = saved
-        entries, free, self.all, self.exact, self.count, cols, masks, keyed, memo = state[:9]
-        self.shown, self.compiled, domains, self.missed, filled = state[9:]
+        entries, free, self.all, self.exact, self.count, cols, masks, keyed, instructions, memo = state[:10]
+        self.shown, self.compiled, domains, self.missed, filled = state[10:]
         self.entries, self.free = list(entries), list(free)
         self.cols = {n: list(c) for n, c in cols.items()}
         self.masks = dict(masks)
         for k, m in keyed.items():
             self.keyed[k].by_key = dict(m)
+        self.instructions = dict(instructions)
         self.memo, self.domains, self.filled = dict(memo), dict(domains), dict(filled)
         self.ends = [mask & self.all for mask in self.ends]
         self.latest, self.recent = {}, {}
@@ -405,6 +406,9 @@ declare_state(
     filled=Attribute(SHALLOW, Unnamed("to visit a column that is empty adds nothing to a union")),
     masks=Attribute(SHALLOW, EVENT_SETS),
     keyed=Attribute(mapped(state("Masks")), CACHE),
+    instructions=Attribute(SHALLOW, CACHE),
+    equal=Attribute(SHALLOW, CACHE),
+    equal_before=Attribute(SHALLOW, CACHE),
     sorts=Attribute(SHARED, OF_PROGRAM),
     ends=Attribute(SHALLOW, CACHE),
     latest=MEMO,

@@ -13,7 +13,8 @@ from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.execution import machine
 from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.incremental import compilation as compiling
-from mcheck.engines.protocol.incremental.entries import Entry, bits
+from mcheck.engines.protocol.incremental import state as growing
+from mcheck.engines.protocol.incremental.entries import LARGE, Entry, bits
 from mcheck.engines.protocol.incremental.full_evaluation import evaluate
 from mcheck.engines.protocol.incremental.kinds import DYNAMIC
 from mcheck.engines.protocol.incremental.window import Window
@@ -90,10 +91,14 @@ def entry_of(random: Random, window: Window, program: Program, number: int, befo
 
 @pytest.mark.daily
 @pytest.mark.parametrize("name", ["ptx-9.0", "ptx-9.3", "ptx-7.5", "sc"])
-@pytest.mark.parametrize("often", [0, compiling.MIN_COUNT])
-def test_what_grows_is_what_the_whole_says(name: str, often: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a function for every kind of event as well as with the one for all."""
+@pytest.mark.parametrize(("often", "large"), [(0, LARGE), (compiling.MIN_COUNT, LARGE), (0, 0)])
+def test_what_grows_is_what_the_whole_says(name: str, often: int, large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a function for every kind of event, with the one for all, and with equal sets kept once from the first."""
     monkeypatch.setattr(compiling, "MIN_COUNT", often)
+    monkeypatch.setattr(compiling, "LARGE", large)
+    monkeypatch.setattr(growing, "LARGE", large)
+    monkeypatch.setattr(growing, "MAX_EQUAL", 3)
+    monkeypatch.setattr(growing, "_COMPILED", {})
     program = parse(PROGRAM, "threads.litmus")
     tape = tape_of(load_model(name))
     chained: set[int] = set()
@@ -120,6 +125,35 @@ def test_what_grows_is_what_the_whole_says(name: str, often: int, monkeypatch: p
                 assert said == _flagged(window, whole, flag, entry), (seed, number, flag)
         chained |= window.compiled.chained.keys()
     assert chained or not name.startswith("ptx-9"), "nothing was computed from the latest events of a closure"
+
+
+def test_equal_sets_of_late_events_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = parse(PROGRAM, "threads.litmus")
+    window = Window(program, tape_of(load_model("ptx-9.0")))
+    monkeypatch.setattr(growing, "MAX_EQUAL", 2)
+    sets = [1 << 3000 + k | 1 for k in range(3)]
+    assert [window.one_of_equal(x) for x in sets] == sets
+    for k in (2, 1):
+        assert window.one_of_equal(1 << 3000 + k | 1) is sets[k]
+
+
+def test_events_of_an_instruction_are_known_until_they_are_dropped() -> None:
+    program = parse(PROGRAM, "threads.litmus")
+    random = Random(1)
+    window = Window(program, tape_of(load_model("ptx-9.0")))
+    entries = []
+    for number in range(3):
+        entry = entry_of(random, window, program, number, [0] * len(program.threads), stale=False)
+        entry.thread, entry.instruction = 0, "one"
+        window.add(entry)
+        entries.append(entry)
+    saved = window.save()
+    every = sum(entry.bit for entry in entries)
+    assert window.static("si", entries[-1], entries[-1].bit) == (every, every ^ entries[-1].bit)
+    window._drop(every ^ entries[0].bit)
+    assert window.static("si", entries[-1], entries[-1].bit)[0] == every ^ entries[0].bit
+    window.restore(saved)
+    assert window.static("si", entries[-1], entries[-1].bit)[0] == every
 
 
 @pytest.mark.daily(days=4)
