@@ -135,7 +135,10 @@ class _Fields:
 
 
 class _Later:
-    """A method that is interpreted at first, and compiled when it is called often, or looked up in the class."""
+    """A method that is interpreted at first, and compiled when it is called often, or looked up in the class.
+
+    ``inspect`` of Python 3.13 binds it to the class itself, to see its parameters.
+    """
 
     __slots__ = ("calls", "interpreted", "made", "name", "shape")
     made: type[Any]
@@ -146,7 +149,7 @@ class _Later:
         self.calls = 0
 
     def __get__(self, instance: object, owner: type[Any] | None = None) -> Any:
-        if instance is not None and self.name in _INTERPRETED and self.calls < OFTEN:
+        if not (instance is None or isinstance(instance, type)) and self.name in _INTERPRETED and self.calls < OFTEN:
             self.calls += 1
             if self.interpreted is None:
                 self.interpreted = _INTERPRETED[self.name](self, dataclasses.fields(self.made))

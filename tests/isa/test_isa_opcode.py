@@ -140,6 +140,7 @@ READERS = {
     "simt/execution/polling_loops.py",
     "simt/execution/value_numbering.py",
     "simt/grid/affine_forms.py",
+    "simt/grid/count_uses.py",
     "simt/grid/watched_execution.py",
     "simt/instructions/atomics.py",
     "simt/instructions/computation.py",

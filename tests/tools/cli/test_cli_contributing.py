@@ -1,4 +1,4 @@
-"""Every path, decorator and table that CONTRIBUTING and the architecture name exists."""
+"""Every path, decorator and table that CONTRIBUTING and the pages for developers name exists."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ def test_paths_exist() -> None:
         assert f"\n{target}:" in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
+@pytest.mark.parametrize("page", ["docs/extending.md", "docs/architecture.md"])
 def test_decorators_and_tables_exist(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
+    text = re.sub(
+        r"(?s)^## A model of one's own.*?^(?=## )", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
     code = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "mcheck").rglob("*.py")))
     decorators = set(re.findall(r"`@(\w+)`", text))
     tables = set(re.findall(r"`([A-Z]{2,}(?:_[A-Z]+)*)`", text))
