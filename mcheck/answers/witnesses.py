@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from mcheck.answers.left_open import is_question
 from mcheck.answers.missing_arrivals import find_lack, phases_of
 from mcheck.answers.result import NOT_UNDEFINED
 from mcheck.answers.step_text import deadlock_code, step_of, text_of
@@ -134,6 +135,8 @@ def may_be_undefined(s: Structure, name: str, pair: tuple[int, int]) -> bool:
     A race between ordinary accesses of one size does not (8.7.2), one with an asynchronous operation does.
     """
     events = [s.nodes[k].source for k in pair]
+    if is_question(name):
+        return False
     return name not in NOT_UNDEFINED or any(e is not None and e.issue is not None for e in events)
 
 

@@ -42,6 +42,8 @@ class Cause(StrEnum):
     """Control flow, an address or a size depends on unknown data."""
     NOT_FOLLOWED = "not-followed"
     """The behaviour of a thread after some location is not known."""
+    OPEN_QUESTION = "open-question"
+    """The ISA does not promise what kernels in use rely on; ``what`` names the question."""
     GAP = "gap"
     """At a location of a module, one of several paths or orders was explored."""
     BRANCHES = "branches"

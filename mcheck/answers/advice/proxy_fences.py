@@ -102,7 +102,8 @@ def suggest_alias_fence(g: ExecutionGraph) -> str:
         return ""
     first, second = line_of(one.op), line_of(other.op)
     why = "they name the same memory by different addresses."
-    if Tag.MULTIMEM in one.tags | other.tags and not {Tag.WEAK} & (one.tags | other.tags):
+    strong = not {Tag.WEAK} & (one.tags | other.tags)
+    if Tag.MULTIMEM in one.tags | other.tags and strong and g.old.agent != g.new.agent:
         return (
             f"Signal at line {first} and wait at line {second} by one kind of address, both by the multimem address or "
             "both by those of the copies: a release by the one does not synchronise with an acquire by the other (8.7)."

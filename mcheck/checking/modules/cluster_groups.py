@@ -184,9 +184,14 @@ def _explain(together: Answer, alone: Answer) -> Answer:
     return replace(together, reasons=tuple(reasons))
 
 
+def says_something(given: Answer) -> bool:
+    """Whether everything was followed that could be: what an open question leaves open stays so."""
+    return given.verdict is not Verdict.UNKNOWN or any(r.cause is Cause.OPEN_QUESTION for r in given.reasons)
+
+
 def _better(alone: Answer, together: Answer) -> Answer:
     """The answer that says more, that about several clusters if both say as much; the time of either cuts it."""
-    if together.verdict is Verdict.UNKNOWN:
+    if not says_something(together):
         return replace(alone, cut=alone.cut or together.cut)
     return together
 

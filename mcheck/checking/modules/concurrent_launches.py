@@ -26,6 +26,7 @@ from mcheck.checking.modules.cluster_groups import (
     MAX_TOGETHER,
     Followed,
     cancels_clusters,
+    says_something,
     with_groups,
     with_residency,
 )
@@ -55,7 +56,7 @@ class GroupAnswer:
     @property
     def says_more(self) -> bool:
         """Whether more is known of the launches together than of each by itself."""
-        return self.whole and self.answer is not None and self.answer.verdict is not Verdict.UNKNOWN
+        return self.whole and self.answer is not None and says_something(self.answer)
 
 
 def answer_groups(

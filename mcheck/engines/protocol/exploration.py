@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import field, replace
 
+from mcheck.answers.left_open import LeftOpen, reason_of
 from mcheck.answers.merged_answers import Excused, is_counted_error
 from mcheck.base.budget import Limit, TimeOut, processor_time
 from mcheck.base.errors import Unsupported
@@ -97,6 +98,8 @@ class Search:
     reordering: str | None = None
     """An operation on an mbarrier that may take effect after a later one of its thread, as a sentence."""
     not_followed: str | None = None
+    left_open: set[LeftOpen] = field(default_factory=set)
+    """Pairs of accesses that an open question leaves open."""
     extra_mbarriers: tuple[int, ...] = ()
     extra_words: dict[int, int] = field(default_factory=dict)
     ordered_words: frozenset[int] = frozenset()
@@ -145,6 +148,8 @@ class Search:
     @property
     def not_followed_reason(self) -> Reason | None:
         """What the engine could not follow, which leaves all executions in doubt."""
+        if self.left_open:
+            return reason_of(self.left_open)
         return None if self.not_followed is None else Reason(Cause.NOT_FOLLOWED, self.not_followed)
 
     @property
@@ -332,6 +337,8 @@ class Search:
             self.reordering = self.reordering or machine.reordering
             if machine.not_followed:
                 self.not_followed = machine.not_followed
+            if machine.left_open is not None:
+                self.left_open.add(machine.left_open)
             if self._may_stop():
                 return to_split
             if (

@@ -13,6 +13,7 @@ from math import prod
 from typing import ClassVar
 
 from mcheck.answers.final_states import final_addresses, memory_ranges, terms_of
+from mcheck.answers.left_open import LeftOpen, is_question, left_open_by
 from mcheck.answers.result import State
 from mcheck.answers.verdict_rules import makes_undefined
 from mcheck.answers.witnesses import FlagReport, flag_findings, misstep_finding, misuse_finding
@@ -23,12 +24,13 @@ from mcheck.base.records import dataclass
 from mcheck.cat.algebra.compiled_models import tape_of
 from mcheck.cat.algebra.tape import Tape
 from mcheck.cat.ast import Model
+from mcheck.cat.tags import Tag
 from mcheck.engines.search import prefixes
 from mcheck.engines.search.kept_executions import Kept, Shown
 from mcheck.events.choices import barrier_generations, convergence, divergent_lanes, mbarrier_phases
 from mcheck.events.choices.candidate import Candidate, Choice, final_choices, read_choices
 from mcheck.events.choices.prepared import Prepared
-from mcheck.events.event import Misstep, Path
+from mcheck.events.event import Event, Misstep, Path
 from mcheck.events.failed_attempts import FailedAttempts
 from mcheck.events.model_options import Semantics
 from mcheck.events.model_options import model_semantics as semantics_of
@@ -39,6 +41,7 @@ from mcheck.findings.finding import Finding
 from mcheck.ir import ops
 from mcheck.ir.aligned_operations import DIVERGENT_BARRIERS, explain_divergent_wgmma
 from mcheck.ir.condition import RegTerm
+from mcheck.ir.def_use import read_registers, written_registers
 from mcheck.ir.program import Program
 from mcheck.ir.type_sizes import type_size
 from mcheck.semantics.terms import Uid
@@ -86,6 +89,9 @@ class Run(ABC):
     outcomes: dict[State, Reached] = field(default_factory=dict)
     executions: int = 0
     findings: dict[object, Finding] = field(default_factory=dict)
+    left_open: set[LeftOpen] = field(default_factory=set)
+    uses_left_open: bool = False
+    """Whether the value of a weak read that is left open may decide something."""
     undefined: bool = False
     bounded: bool = False
     failed: dict[str, int] = field(default_factory=dict)
@@ -291,12 +297,24 @@ class Run(ABC):
 
     def _report(self, prepared: Prepared, flag: FlagReport) -> None:
         self.seen.add(prefixes.key_of(prepared, flag.name, flag.pair))
+        if is_question(flag.name):
+            events = [prepared.s.nodes[k].source for k in flag.pair]
+            self.left_open.add(left_open_by(flag.name, [e for e in events if e is not None]))
+            self.uses_left_open |= any(e is not None and self._is_used(e) for e in events)
         for finding in flag_findings(prepared, flag, self.profile):
             key = (finding.code, tuple((a.span, a.object, a.access) for a in finding.accesses))
             self.findings.setdefault(key, finding)
             self._show(finding, prepared, flag.candidate, flag.pair)
             if makes_undefined(finding):
                 self.undefined = True
+
+    def _is_used(self, event: Event) -> bool:
+        """Whether this is a weak read whose value some operation of its thread uses."""
+        if not {Tag.R, Tag.WEAK} <= event.tags:
+            return False
+        written = {name for name, _ in written_registers(event.op)}
+        code = self.program.threads[event.uid[0]].code
+        return isinstance(event.op, ops.Await) or any(name in written for op in code for name, _ in read_registers(op))
 
     def _show(
         self, finding: Finding, prepared: Prepared, candidate: Candidate, marked: Iterable[int] = (), note: str = ""

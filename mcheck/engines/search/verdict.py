@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from mcheck.answers.final_states import truth_of
+from mcheck.answers.left_open import reason_of
 from mcheck.answers.result import Answer, Outcome, sort_by_state
-from mcheck.answers.verdict_rules import assumptions
+from mcheck.answers.verdict_rules import assumptions, makes_undefined
 from mcheck.answers.witnesses import describe_execution
 from mcheck.base.reasons import Cause, Reason, Reasons, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.engines.search.no_executions import STOPPED, some_end, why_none_ends
 from mcheck.engines.search.search import Run
+from mcheck.findings.finding import Finding
 
 UNROLLED = Reason(Cause.UNROLLING)
 """The reason for a loop with side effects, or one that counts its attempts."""
@@ -20,7 +22,8 @@ def conclude(run: Run, reason: Reason | None, *, witnesses: bool) -> Answer:
     program = run.program
     condition = program.condition
     none_ends = why_none_ends(run) if reason is None else None  # may find the wait that never ends
-    found = tuple(sorted(run.findings.values(), key=lambda f: (f.code, f.message)))
+    found = tuple(sorted(_independent(run), key=lambda f: (f.code, f.message)))
+    left_open = reason_of(run.left_open) if run.left_open else None
     outcomes = tuple(
         Outcome(
             state=state,
@@ -29,6 +32,8 @@ def conclude(run: Run, reason: Reason | None, *, witnesses: bool) -> Answer:
         )
         for state, reached in sort_by_state(run.outcomes.items(), lambda pair: pair[0])
     )
+    if left_open is not None and run.undefined and not any(map(makes_undefined, found)):
+        run.undefined, reason = False, reason or left_open
     verdict, why = _verdict(run, reason)
     complete = run.complete and reason is None and not run.bounded
     lost = none_ends is STOPPED and run.findings_wanted and not found  # what is undefined should have been found
@@ -37,15 +42,24 @@ def conclude(run: Run, reason: Reason | None, *, witnesses: bool) -> Answer:
         verdict=verdict,
         outcomes=outcomes,
         complete=complete,
-        covered=complete and not lost,
+        covered=complete and not lost and left_open is None,
         assumptions=assumptions(program),
         undefined=run.undefined,
         findings=found,
         executions=run.executions,
-        reasons=unique_reasons(r for r in (why, reason) if r is not None) or _remarks(none_ends, run),
+        reasons=unique_reasons(r for r in (why, reason, left_open) if r is not None) or _remarks(none_ends, run),
         forbidden_by=forbidden,
         ends=condition.kind != "none" or run.prop == "liveness" or reason is not None or some_end(run),
     )
+
+
+def _independent(run: Run) -> list[Finding]:
+    """The findings that do not depend on what is left open: races, which the model tells apart. None if what a weak
+    read returns is left open, and may have led to them.
+    """
+    if run.uses_left_open:
+        return []
+    return [f for f in run.findings.values() if not run.left_open or f.code.startswith("RACE")]
 
 
 def _remarks(none_ends: Reason | None, run: Run) -> Reasons:

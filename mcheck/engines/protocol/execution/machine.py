@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Protocol
 from weakref import ref
 
+from mcheck.answers.left_open import LeftOpen
 from mcheck.answers.step_text import label_of, name_of_threads, text_of
 from mcheck.base.declared_state import (
     ABSENT,
@@ -171,7 +172,9 @@ class Machine:
         self.not_followed: str | None = None
         """What the engine could not follow, if anything: all executions are in doubt then."""
         self.findings_left_open: int | None = None
-        """How many problems were found before strong copies may have ordered what comes behind them, if they may."""
+        """How many problems were found before what may be ordered, or read otherwise, by what is left open."""
+        self.left_open: LeftOpen | None = None
+        """A pair of accesses that an open question leaves open."""
         self.completed_barriers: list[tuple[tuple[object, ...], tuple[SyncOperation, ...]]] = []
         """The completed generations of barriers with a count: which barrier, and the arrivals."""
         self.ambiguous_arrivals = False
@@ -689,6 +692,7 @@ declare_state(
     branch_values=by.remembered(),
     takes_other_branch=VALUE,
     findings_left_open=Attribute(SHARED, by.PRESENCE),
+    left_open=VALUE,
     reordering=VALUE,
     unordered_finds=Attribute(SHALLOW, NO_CHOICE),
     outcome=VALUE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from mcheck.answers import left_open
 from mcheck.answers.advice.graph import line_of
 from mcheck.answers.advice.races import advise_on_race
 from mcheck.answers.verdict_rules import ACCEPTED
@@ -148,6 +149,8 @@ def _report_flags(m: Machine, new: Record, conflict: Conflict, flags_by_lane: li
         for flag in flags_by_lane[mine].get(same, flags_by_lane[mine][max(flags_by_lane[mine])]):
             if flag.pairs & bit and flag.name not in names:
                 names.append(flag.name)
+    for question in filter(left_open.is_question, names):
+        _leave_open(m, old, new, question)
     strong = strong_copies.are_strong(old, new)
     if strong and strong_copies.are_morally_strong(m, old, new):
         if strong_copies.are_in_flight(m, old, new, names):
@@ -168,6 +171,29 @@ def _report_flags(m: Machine, new: Record, conflict: Conflict, flags_by_lane: li
         m.inexact_reason = "unordered asynchronous reductions whose order decides the result"
     elif _is_unordered(m, old, new):
         m.inexact_reason = "unordered accesses that the model does not flag as a race"
+
+
+def _leave_open(m: Machine, old: Record, new: Record, question: str) -> None:
+    """Note a pair that a question leaves open. A read that is followed may return what it would not: so what is found
+    behind it is left open as well.
+    """
+    found = left_open.left_open_by(question, (old.event, new.event))
+    if m.left_open is None or found < m.left_open:
+        m.left_open = found
+        m.not_followed = found.describe()
+    if found.follows and (old.entries[0].exact or new.entries[0].exact) and m.findings_left_open is None:
+        m.findings_left_open = len(m.problems)
+
+
+def drop_findings_left_open(m: Machine) -> None:
+    """Drop what was found behind accesses that may order it, or that may read something else."""
+    first = m.findings_left_open
+    if first is not None and len(m.problems) > first:
+        del m.problems[first:]
+        m.not_followed = m.not_followed or strong_copies.FOUND_BEHIND
+    if m.left_open is not None:
+        dependent = left_open.flags_of_order(m.setup.tape.checks)
+        m.problems[:] = [problem for problem in m.problems if problem.code not in dependent]
 
 
 def _is_left_open(op: Op) -> bool:

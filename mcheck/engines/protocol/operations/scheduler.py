@@ -26,8 +26,7 @@ from mcheck.engines.protocol.operations import (
 from mcheck.engines.protocol.operations.control_flow import run_local
 from mcheck.engines.protocol.operations.execution_barriers import complete_stuck_barriers
 from mcheck.engines.protocol.operations.mbarrier_updates import deliver_signal
-from mcheck.engines.protocol.operations.races import report_object_flags
-from mcheck.engines.protocol.operations.strong_copies import drop_findings_left_open
+from mcheck.engines.protocol.operations.races import drop_findings_left_open, report_object_flags
 from mcheck.engines.protocol.operations.termination import complete_counted_barriers, finish_execution, leave_barriers
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.trace import Prefix, TraceEntry

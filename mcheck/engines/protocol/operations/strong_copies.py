@@ -67,10 +67,3 @@ def note_narrow_scopes(m: Machine, old: Record, new: Record) -> None:
     """Note that what is found behind two strong copies whose scopes are too narrow may be missing a scope, or more."""
     if old.write != new.write and m.findings_left_open is None:
         m.findings_left_open = len(m.problems)
-
-
-def drop_findings_left_open(m: Machine) -> None:
-    """Drop what was found behind strong copies that may order it."""
-    if m.findings_left_open is not None and len(m.problems) > m.findings_left_open:
-        del m.problems[m.findings_left_open :]
-        m.not_followed = m.not_followed or FOUND_BEHIND

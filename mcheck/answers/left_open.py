@@ -1,0 +1,59 @@
+"""Open questions that flags of the model are named after: pairs whose order kernels rely on, and which is not promised.
+
+Such a pair is no finding, and nothing is proved of a program that has one: the answer is left open, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from mcheck.base.reasons import Cause, Reason
+from mcheck.base.records import dataclass
+from mcheck.cat.algebra.tape import TapeCheck
+from mcheck.cat.tags import Tag
+from mcheck.events.event import Event
+
+
+def is_question(name: str) -> bool:
+    """Whether a flag is named after an open question."""
+    return name[:1] == "Q" and name[1:].isdigit()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LeftOpen:
+    """A pair of lines that a question leaves open: strong accesses that may synchronise, or (``follows``) accesses that
+    would be ordered if those do.
+    """
+
+    follows: bool
+    lines: tuple[int, ...]
+    question: str
+
+    def describe(self) -> str:
+        """The reason, as a clause."""
+        where = " and ".join(f"line {line}" for line in self.lines)
+        if self.follows:
+            return (
+                f"whether {where} are ordered depends on a flag that is set by a multimem address and read by a copy's "
+                f"own, or the other way round (open question {self.question})"
+            )
+        return (
+            f"{where} access the same bytes, one by a multimem address and one by a copy's own: the CUDA programming "
+            f"guide synchronises so, the PTX ISA does not promise it (open question {self.question})"
+        )
+
+
+def left_open_by(question: str, events: Sequence[Event]) -> LeftOpen:
+    """What a flagged pair of accesses leaves open."""
+    lines = tuple(sorted({e.op.span.line for e in events if e.op.span is not None}))
+    return LeftOpen(any(Tag.WEAK in e.tags for e in events), lines, question)
+
+
+def reason_of(left: Collection[LeftOpen]) -> Reason:
+    """Why an answer is left open: a pair that may synchronise comes before what follows from it."""
+    return Reason(Cause.OPEN_QUESTION, min(left).describe())
+
+
+def flags_of_order(checks: Iterable[TapeCheck]) -> frozenset[str]:
+    """The flags on uses of objects that an order decides. Races are told apart by the model."""
+    return frozenset(c.name for c in checks if c.role == "flag" and not c.name.startswith("RACE"))
