@@ -107,7 +107,7 @@ class TextReport:
             f"{count(summary.tests, 'file', 'files')}: ",
             (f"{summary.proved} proved", "green" if summary.proved == summary.tests else ""),
             ", ",
-            (f"{summary.findings} with findings", "bold red" if summary.exit_status == 1 else ""),
+            (f"{summary.findings - summary.ignored} with findings", "bold red" if summary.exit_status == 1 else ""),
             self._counted(),
             _only_ignored(summary),
             f", {summary.open} unknown, {count(summary.error, 'error', 'errors')}",
@@ -115,7 +115,7 @@ class TextReport:
 
 
 def _only_ignored(summary: Summary) -> str:
-    return f" ({summary.ignored} with ignored findings only)" if summary.ignored else ""
+    return f", {summary.ignored} with ignored findings only" if summary.ignored else ""
 
 
 def describe(
