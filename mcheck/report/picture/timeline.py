@@ -66,7 +66,7 @@ def draw_timeline(finding: Finding, name: str, model: str) -> Execution | None:
 
 
 def _by_threads_of_schedule(finding: Finding) -> Finding:
-    """The finding with its accesses by the threads of its schedule: a lane may be one of several that execute as one."""
+    """The finding with its accesses by the threads of its schedule: a lane belongs to those that execute as one."""
     threads = tuple(dict.fromkeys(step.thread for step in finding.trace))
 
     def holder(name: str) -> str:
