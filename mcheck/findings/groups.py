@@ -63,6 +63,11 @@ def causes(groups: Iterable[Group]) -> tuple[Group, ...]:
     return tuple(group for group in groups if group.follows is None)
 
 
+def reads_before_first_fill(finding: Finding) -> bool:
+    """Whether the fix is to wait for the copy that is the first to fill what is read."""
+    return _FIRST_FILL.match(finding.missing) is not None
+
+
 # --- pairs of places ----------------------------------------------------------------------------------------------
 
 
@@ -96,6 +101,9 @@ _BEFORE_ISSUE = re.compile(
 )
 _PHASE = re.compile(
     r"Wait for (?:phase .*?|the phase) of (?P<bar>[^\s(]+).*(?:, which|that) the .*? at line \d+ completes,? before "
+)
+_FIRST_FILL = re.compile(
+    r"Wait for the phase of the mbarrier that line (?P<at>\d+) signals before line \d+, or .*? that did\. Or, if line"
 )
 _NOTE = re.compile(r"\. (?:The wait at|The test at|What \S+ knows|Nothing that|Leave fewer).*")
 """What follows the fix: remarks on the execution."""
@@ -131,6 +139,8 @@ def _edit(finding: Finding) -> Edit | None:
     if found := _PHASE.match(text):
         reader = finding.accesses[-1]
         return finding.code, "phase", _STAGE.sub("", found["bar"]), reader.thread.partition("[")[0]
+    if found := _FIRST_FILL.match(text):  # whichever of the reads it is, one wait comes before them
+        return finding.code, "first fill", at(found)
     if found := _INITIALISED.match(text):
         return finding.code, "initialised", found["code"] or found["fence"]
     if found := _COUNT.match(text):

@@ -107,7 +107,7 @@ class TextReport:
             f"{count(summary.tests, 'file', 'files')}: ",
             (f"{summary.proved} proved", "green" if summary.proved == summary.tests else ""),
             ", ",
-            (f"{summary.findings} with findings", "bold red" if summary.exit_status == 1 else ""),
+            (f"{summary.findings - summary.ignored} with findings", "bold red" if summary.exit_status == 1 else ""),
             self._counted(),
             _only_ignored(summary),
             f", {summary.open} unknown, {count(summary.error, 'error', 'errors')}",
@@ -115,7 +115,7 @@ class TextReport:
 
 
 def _only_ignored(summary: Summary) -> str:
-    return f" ({summary.ignored} with ignored findings only)" if summary.ignored else ""
+    return f", {summary.ignored} with ignored findings only" if summary.ignored else ""
 
 
 def describe(
@@ -308,14 +308,14 @@ def _summary(summary: Summary) -> dict[str, int]:
 
 
 def github(results: list[Result], summary: Summary) -> str:
-    """GitHub workflow commands: an annotation per finding, at the source line of its first access."""
-    from mcheck.report.github import annotate_finding, annotation, place_of
+    """GitHub workflow commands: an annotation per bug, at the source line of its first access."""
+    from mcheck.report.github import annotate_findings, annotation, place_of
 
     lines = []
     for result in results:
         texts = SourceText(result.source, result.program)
         expected = result.status == "ok"
-        lines += [annotate_finding(f, result.path, expected=expected, texts=texts) for f in result.findings]
+        lines += annotate_findings(result.findings, result.path, expected=expected, texts=texts)
         if result.ignored_text:
             lines.append(annotation("notice", place_of(None, result.path), "ignored", result.ignored_text))
         if result.status in ("unknown", "error"):
@@ -329,7 +329,7 @@ def github(results: list[Result], summary: Summary) -> str:
     codes = sorted({f.code for result in results for f in result.findings})
     listed = f" ({', '.join(codes)})" if codes else ""
     counts = (
-        f"{summary.proved} of {summary.tests} files proved, {summary.findings} with findings{listed}"
+        f"{summary.proved} of {summary.tests} files proved, {summary.findings - summary.ignored} with findings{listed}"
         f"{_only_ignored(summary)}"
     )
     errors = count(summary.error, "error", "errors")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
@@ -31,31 +32,56 @@ def lines(examined: Examined) -> Iterator[str]:
         return
     for each in examined.removals.removable:
         weaker = each.edit.replacement
-        change = "can go" if weaker is None else f"can be {_squeezed(weaker)}"
-        yield f"  {_named(each)} {change}"
+        yield _of_candidate(each, "can go" if weaker is None else f"can be {_squeezed(weaker)}")
     for each in examined.removals.needed:
         weaker = each.edit.replacement
         needed = "is needed" if weaker is None else f"cannot be {_squeezed(weaker)}"
-        yield f"  {_named(each)} {needed}: {', '.join(each.codes)}"
+        yield _of_candidate(each, f"{needed}: {', '.join(each.codes)}")
     for each in examined.removals.undecided:
         weaker = each.edit.replacement
         stays = "without it" if weaker is None else f"as {_squeezed(weaker)}"
-        yield f"  {_named(each)} stays: {stays} the answer is {each.trial.verdict}"
+        yield _of_candidate(each, f"stays: {stays} the answer is {each.trial.verdict}")
     if examined.removals.together:
         yield "  together:"
-    for edit in examined.removals.together:
-        change = "goes" if edit.replacement is None else f"becomes {_squeezed(edit.replacement)}"
-        yield f"    {edit.line}: {_squeezed(edit.instruction)} {change}"
+    for edits in _of_one_place(examined.removals.together):
+        weaker = edits[0].replacement
+        yield f"    {_said(edits, 'goes' if weaker is None else f'becomes {_squeezed(weaker)}')}"
 
 
-def _named(tried: Tried) -> str:
-    """The instruction with its place, and with the others that go or change with it."""
+def _of_candidate(tried: Tried, answer: str) -> str:
+    """The instruction with its place, with the others that go or change with it, and the answer."""
     edit, others = tried.edit, tried.candidate.edits[1:]
-    source = f" ({_source(edit)})" if edit.source else ""
     alike = [other for other in others if other.instruction == edit.instruction]
-    beside = [f"{other.line}: {_squeezed(other.instruction)}" for other in others if other not in alike]
-    numbers = ", ".join(str(each.line) for each in (edit, *alike))
-    return f"{numbers}: {_squeezed(edit.instruction)}{source}{''.join(f' with {text}' for text in beside)}"
+    beside = [f" with {_place(other)}: {_squeezed(other.instruction)}" for other in others if other not in alike]
+    return f"  {_said((edit, *alike), answer, ''.join(beside))}"
+
+
+def _said(edits: Sequence[Edit], answer: str, beside: str = "") -> str:
+    """What is said of an instruction, at its lines or at the one of the source that all were compiled from."""
+    numbers = ", ".join(str(each.line) for each in edits)
+    instruction = _squeezed(edits[0].instruction)
+    if not edits[0].source:
+        return f"{numbers}: {instruction}{beside} {answer}"
+    module = f"line{'s' * (len(edits) > 1)} {numbers} of the module"
+    return f"{_place(edits[0])}: {instruction}{beside} {answer} ({module})"
+
+
+def _of_one_place(edits: Sequence[Edit]) -> list[list[Edit]]:
+    """Edits of instructions that were compiled from one place of the source together, in their order."""
+    found: dict[object, list[Edit]] = {}
+    for k, edit in enumerate(edits):
+        key = (edit.source, _squeezed(edit.instruction), edit.replacement) if edit.source else k
+        found.setdefault(key, []).append(edit)
+    return list(found.values())
+
+
+def _place(edit: Edit) -> str:
+    """The line of the source, its file as seen from the working directory if it is below; else that of the program."""
+    if not edit.source:
+        return str(edit.line)
+    path = edit.source[-1].path
+    here = os.path.relpath(path)
+    return f"{path if here.startswith(os.pardir) else here}:{edit.source[-1].line}"
 
 
 def _squeezed(text: str) -> str:

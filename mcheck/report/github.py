@@ -1,11 +1,11 @@
-"""GitHub workflow commands: an annotation per test that is not ok, at its expectation, and one per finding, at its
-first access.
+"""GitHub workflow commands: an annotation per test that is not ok, at its expectation, and one per bug, at its first
+access: GitHub shows only the first ten of a step.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mcheck.base.errors import McheckError, Span
 from mcheck.base.source_files import SourceText
@@ -13,7 +13,8 @@ from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.summary import Summary
 from mcheck.findings.finding import Finding
-from mcheck.report.finding import compiled_from
+from mcheck.report.bugs import collect_bugs
+from mcheck.report.finding import Bug, compiled_from, tell
 from mcheck.report.lines import plain
 from mcheck.report.source_text import first_place_shown
 from mcheck.report.text import count, describe
@@ -30,7 +31,7 @@ def document(results: list[Result], summary: Summary) -> str:
     """The annotations, then the counts as a notice."""
     lines = [_annotation(result) for result in results if not result.ok]
     lines += [note for result in results for note in _others(result)]
-    lines += [annotate_finding(f, r.path, expected=r.ok) for r in results for f in r.findings]
+    lines += [note for r in results for note in annotate_findings(r.findings, r.path, expected=r.ok)]
     mismatches = count(summary.mismatch, "mismatch", "mismatches")
     errors = count(summary.error, "error", "errors")
     found = f" ({summary.found} with unexpected errors)" if summary.found else ""
@@ -39,13 +40,23 @@ def document(results: list[Result], summary: Summary) -> str:
     return "\n".join(lines) + "\n"
 
 
-def annotate_finding(finding: Finding, path: str, *, expected: bool, texts: SourceText | None = None) -> str:
-    """The annotation of a finding, at its source line if ``texts`` has it; an ``expected`` one is at most a notice."""
+def annotate_findings(
+    findings: Sequence[Finding], path: str, *, expected: bool, texts: SourceText | None = None
+) -> list[str]:
+    """An annotation for each bug, at its source line if ``texts`` has it; an ``expected`` one is at most a notice."""
+    known = texts or SourceText()
+    return [_annotate_bug(bug, path, known, expected=expected) for bug in collect_bugs(findings, known)]
+
+
+def _annotate_bug(bug: Bug, path: str, texts: SourceText, *, expected: bool) -> str:
+    finding, told = bug.finding, tell(bug, texts)
     level = _SEVERITIES[finding.severity] if not expected or finding.severity != "error" else "notice"
-    span = first_place_shown(finding, texts or SourceText())
-    text = f"{finding.message}\n{finding.missing}" if finding.missing else finding.message
-    text += "".join(f"\ncompiled from {compiled_from(a)}" for a in finding.accesses[:ACCESSES] if a.source)
-    return annotation(level, place_of(span, path), f"{finding.code} {finding.kind}", text)
+    span = first_place_shown(finding, texts)
+    parts = [told.sentence]
+    parts += [f"{mark.span.path}:{mark.span.line}: {mark.label}" for mark in told.marks[:ACCESSES] if mark.span != span]
+    parts += [f"{word}: {said}" for word, said in told.notes]
+    parts += [f"compiled from {compiled_from(a)}" for a in finding.accesses[:ACCESSES] if a.source]
+    return annotation(level, place_of(span, path), f"{finding.code} {finding.kind}", "\n".join(parts))
 
 
 def annotation(level: str, place: tuple[str, int, int], title: str, text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from mcheck.findings.finding import Access, Finding
+from mcheck.findings.groups import reads_before_first_fill
 from mcheck.ir.memory import TENSOR_MEMORY
 from mcheck.report.deadlocks import describe_deadlock
 
@@ -36,6 +37,9 @@ def sentence(finding: Finding) -> str:
     ends = finding.accesses
     if finding.kind == "deadlock" and (cycle := describe_deadlock(finding)):
         return cycle
+    if reads_before_first_fill(finding):
+        copy = operation(ends[1]).partition(" ")[2] or "copy"
+        return f"{object_name(ends[0])} is read without waiting for the {copy} that fills it"
     if len(ends) == 2 and ends[0].object and ends[1].object and finding.kind == "race":
         said = _race(finding.code, ends[0], ends[1])
         if said:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,16 @@ def test_engines_give_the_same_advice(name: str, wanted: str) -> None:
     found = [advice_of(engine(program, MODEL)) for engine in (enumerate_executions, solve, explore)]
     assert found[0] == found[1] == found[2]
     assert any(wanted in text for text in found[0].values())
+
+
+@pytest.mark.parametrize("engine", [enumerate_executions, solve, explore])
+def test_an_acquire_that_may_see_an_earlier_value_is_to_be_checked(engine: Callable[..., Answer]) -> None:
+    text = "PTX mp\n{ x = 0; y = 0; }\n P0@cta 0,gpu 0 | P1@cta 1,gpu 0 ;\n st.weak x, 1 | ld.acquire.gpu r0, y ;\n"
+    text += " %s y, 1 | ld.weak r1, x ;\n"
+    (told,) = advice_of(engine(parse(text % "st.release.gpu", "mp"), MODEL)).values()
+    assert told.startswith("Let line 5 run only if line 4 has read what is released at line 5, by an await or a branch")
+    (told,) = advice_of(engine(parse(text % "st.relaxed.gpu", "mp"), MODEL)).values()
+    assert told.startswith("Release after the first access")
 
 
 def test_a_deadlock_gets_the_fix_that_the_protocol_engine_tried() -> None:

@@ -7,6 +7,7 @@ import pytest
 from mcheck.checking.check.command import check_case
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.checking.run.inquiry import run_case
+from mcheck.findings.groups import causes, group_findings
 
 STORED = """PTX stored-and-read
 {{ .global .align 16 .u32 dst[4]; .shared .align 16 .u32 buf[4]; }}
@@ -200,6 +201,46 @@ def test_a_ring_without_its_second_barrier(pending: int) -> None:
     assert all(t.startswith("Order line 17 before the issue of the operation at line 7: a barrier") for t in told)
     mended = Case("rounds.litmus", text=ROUNDS.format(read="bar.sync 1;", pending=pending))
     assert check_case(mended, Settings(), Options()).verdict == "proved"
+
+
+UNWAITED = """PTX unwaited
+{{ .global .align 16 .b8 src[16]; .shared .align 16 .u32 buf[4]; .shared .align 8 .b64 bar; }}
+P@cta 0 {{
+  mbarrier.init.shared::cta.b64 [bar], 1;
+  {store}bar.sync 0;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 16;
+  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [buf], [src], 16, [bar];
+  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;
+}}
+Q@cta 0 {{
+  bar.sync 0;
+  {wait}
+  ld.shared.u32 r0, [buf];
+  ld.shared.u32 r1, [buf + 4];
+}}
+"""
+
+
+def test_the_first_fill_is_waited_for() -> None:
+    case = Case("unwaited.litmus", text=UNWAITED.format(store="", wait=""))
+    found = [f for f in check_case(case, Settings(engine="protocol"), Options()).findings if f.code == "RACE003"]
+    assert {f.missing.partition(", or")[0] for f in found} == {
+        "Wait for the phase of the mbarrier that line 7 signals before line 13",
+        "Wait for the phase of the mbarrier that line 7 signals before line 14",
+    }
+    assert all(". Or, if line 1" in f.missing for f in found)
+    assert len(causes(group_findings(found))) == 1
+    wait = "await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;"
+    mended = Case("unwaited.litmus", text=UNWAITED.format(store="", wait=wait))
+    assert check_case(mended, Settings(), Options()).verdict == "proved"
+
+
+def test_what_was_stored_before_the_copy_may_be_what_is_read() -> None:
+    store = "st.shared.v4.u32 [buf], {1, 1, 1, 1}; fence.proxy.async; "
+    case = Case("unwaited.litmus", text=UNWAITED.format(store=store, wait=""))
+    found = [f for f in check_case(case, Settings(engine="protocol"), Options()).findings if f.code == "RACE003"]
+    assert all(f.missing.startswith("Order line 1") for f in found)
+    assert len(found) == 2
 
 
 UNREAD = """PTX unread

@@ -47,6 +47,20 @@ class TestTheStep:
         folder.mkdir()
         return folder
 
+    @pytest.mark.parametrize(("cuda", "wanted"), [("true", "/action[cuda]"), ("false", "/action")])
+    def test_the_compiler_for_cuda_is_installed_if_asked_for(self, tmp_path: Path, cuda: str, wanted: str) -> None:
+        log, python = tmp_path / "log", tmp_path / "temp" / "mcheck" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.write_text(f'#!/bin/sh\necho "$@" >> {shlex.quote(str(log))}\n')
+        python.chmod(0o755)
+        chosen = step("Install mcheck")
+        given = {"steps.python.outputs.python-path": str(python), "inputs.cuda": cuda}
+        names = {name: text.removeprefix("${{ ").removesuffix(" }}") for name, text in chosen["env"].items()}
+        environment = {name: given[text] for name, text in names.items()}
+        environment |= {"RUNNER_TEMP": str(tmp_path / "temp"), "GITHUB_ACTION_PATH": "/action", "PATH": "/usr/bin:/bin"}
+        subprocess.run(["bash", "-e", "-c", chosen["run"]], env=environment, timeout=60, check=True)
+        assert log.read_text().splitlines()[-1].split()[-1] == wanted
+
     def run(self, repository: Path, **inputs: str) -> tuple[int, str, str]:
         inputs = {name.replace("_", "-"): text for name, text in inputs.items()}
         chosen = step("Run mcheck")

@@ -45,4 +45,5 @@ def test_copies_of_a_line_of_the_source_are_one_entry_with_the_line() -> None:
     text = MODULE.read_text().splitlines()
     assert [text[line - 1].strip() for line in copies] == ["cp.async.wait_group 1;"] * 5
     told = next(line for line in lines(examined) if "wait_group 1" in line)
-    assert told == f"  {', '.join(map(str, copies))}: cp.async.wait_group 1; (cp_async_groups.cu:21) is needed: RACE003"
+    lines_of_module = f"(lines {', '.join(map(str, copies))} of the module)"
+    assert told == f"  cp_async_groups.cu:21: cp.async.wait_group 1; is needed: RACE003 {lines_of_module}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,16 @@ def test_github_annotates_the_source_and_counts_by_code(result: Result) -> None:
     said = checked.github([result], summarize([result]))
     assert said.startswith("::error file=ring.cu,line=3,col=5,title=RACE001 race::")
     assert "1 with findings (RACE001)" in said
+
+
+def test_github_annotates_a_bug_once_in_the_words_of_a_terminal(result: Result) -> None:
+    twice = replace(result, findings=result.findings * 2)
+    note, counts = checked.github([twice], summarize([twice])).splitlines()
+    text = note.partition("title=RACE001 race::")[2].split("%0A")
+    assert text[:2] == [
+        "`buf` is written twice, and nothing orders the two", "ring.cu:7: warp1[0] writes buf[bytes 0..4]",
+    ]  # fmt: skip
+    assert counts.startswith("::notice")
 
 
 def test_junit_names_code_and_source(result: Result) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,17 @@ def test_the_picture_is_the_recorded_one(promote: bool) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(svg, encoding="utf-8")
     assert svg == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("lanes", "marked"), [("1..31", 2), ("0, 4..7", 2), ("0, 6", 1), ("8..31", 1)])
+def test_an_access_of_one_lane_is_marked_at_the_step_of_all_that_execute_as_one(lanes: str, marked: int) -> None:
+    whole = last_of_three()
+    group, lane = WRITER.replace("[0]", f"[{lanes}]"), WRITER.replace("[0]", "[5]")
+    trace = tuple(replace(one, thread=group) if one.thread == WRITER else one for one in whole.trace)
+    ends = (replace(whole.accesses[0], thread=lane), whole.accesses[1])
+    found = drawn(replace(whole, trace=trace, accesses=ends))
+    assert sum(box.marked for box in found.boxes) == marked
+    assert [edge.kind for edge in found.edges].count("race") == marked - 1
 
 
 def test_texts_do_not_overlap() -> None:

@@ -61,6 +61,20 @@ def suggest_completion_wait(g: ExecutionGraph) -> str:
     return f"{mechanism} before line {second}, or take over from a thread that did."
 
 
+def suggest_wait_for_first_fill(g: ExecutionGraph) -> str:
+    """The wait that a read lacks if the copy behind it is the first to fill its bytes, and signals an mbarrier:
+    whatever the read is meant to see, it is not what was there before. Empty if something else filled them.
+    """
+    old, new = g.old, g.new
+    if old.write or not new.write or getattr(new.op, "mbar", None) is None:
+        return ""
+    if any(r.write and r.is_complete_before(old.agent, old.step, old.time) for r in g.others):
+        return ""
+    first, second = line_of(old.op), line_of(new.op)
+    instead = alternative_order_before_issue(first, second, fence=old.proxy != new.proxy)
+    return f"{_wait_for_phase(new.op)} before line {first}, or take over from a thread that did. {instead}"
+
+
 def _suggest_group_wait(g: ExecutionGraph, mechanism: str) -> str:
     """The wait of the issuing thread, and the hand-over to the other one."""
     old, second = g.old, line_of(g.new.op)
@@ -109,8 +123,12 @@ def _completion_mechanism(g: ExecutionGraph) -> tuple[str, str]:
     if text is not None:
         return text, "group"
     if getattr(op, "mbar", None) is not None:
-        return f"Wait for the phase of the mbarrier that line {line_of(op)} signals", "mbar"
+        return _wait_for_phase(op), "mbar"
     return f"Wait for the completion of line {line_of(op)}", "mbar"
+
+
+def _wait_for_phase(op: Op) -> str:
+    return f"Wait for the phase of the mbarrier that line {line_of(op)} signals"
 
 
 def _last_release_known(g: ExecutionGraph) -> int | None:

@@ -120,7 +120,7 @@ class GraphAccess:
 class ExecutionGraph:
     """An execution and two accesses in it that race: ``old`` and, later in the order of ``steps``, ``new``.
 
-    ``others`` are the accesses to the byte ``byte``, at which the two meet. ``numbered``: reports number the steps.
+    ``others`` are the accesses to the byte at which the two meet. ``numbered``: reports number the steps.
     """
 
     program: Program

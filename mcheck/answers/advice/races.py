@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from mcheck.answers.advice.async_groups import explain_insufficient_wait, order_before_issue, order_before_wgmma
-from mcheck.answers.advice.completion_waits import count_executions, suggest_completion_wait
+from mcheck.answers.advice.completion_waits import (
+    count_executions,
+    suggest_completion_wait,
+    suggest_wait_for_first_fill,
+)
 from mcheck.answers.advice.graph import ExecutionGraph, Step, line_of
 from mcheck.answers.advice.known_order import explain_known_order, suggest_fences_at_atomic
+from mcheck.answers.advice.missed_releases import suggest_check_of_acquire
 from mcheck.answers.advice.narrow_scopes import find_narrow_scopes
 from mcheck.answers.advice.proxy_fences import (
     explain_idle_proxy_fences,
@@ -91,8 +96,12 @@ def _suggest_order(g: ExecutionGraph, code: str) -> str:
         ends = ((a.event, g.place(a.agent)) for a in (old, new))
         if scope := suggest_wider_scope(*ends):
             return join_advice(scope, catalogue.get(code).remedy)
+        if check := suggest_check_of_acquire(g):
+            return check
     if code == "RACE003":
-        return order_before_issue(first, second, fence=old.proxy == Tag.GEN and new.proxy == Tag.ASYNC)
+        return suggest_wait_for_first_fill(g) or order_before_issue(
+            first, second, fence=old.proxy == Tag.GEN and new.proxy == Tag.ASYNC
+        )
     return catalogue.get(code).remedy
 
 

@@ -54,13 +54,14 @@ class LaunchUnknown(InputError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedFile:
-    """A source or module with what is to be checked of it: ``module`` is the path of the PTX. ``notes`` say what was
-    done, ``problem`` why it cannot be checked.
+    """A source or module with what is to be checked of it: ``module`` is the path of the PTX. ``compiled``
+    says for what and by what, ``notes`` what else was done, ``problem`` why it cannot be checked.
     """
 
     path: str
     module: str = ""
     launch: LaunchText | None = None
+    compiled: str = ""
     notes: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     problem: McheckError | None = None
@@ -142,15 +143,15 @@ def _of_program(
     made = compiled.get(path)
     base = PreparedFile(path=path, module=module)
     if made is not None:
-        base = replace(base, notes=(_compiled_note(made),), assumptions=(_compiled_assumption(made),))
+        base = replace(base, compiled=_compiled_note(made), assumptions=(_compiled_assumption(made),))
     return _recorded(base, run, said)
 
 
 def _of_source(
     path: str, made: CompiledSource, compiler: Compiler, options: SourceOptions, *, launched: bool
 ) -> PreparedFile:
-    notes = (_compiled_note(made),) if options.arch is None else ()
-    base = PreparedFile(path=path, module=made.path, notes=notes, assumptions=(_compiled_assumption(made),))
+    compiled = _compiled_note(made) if options.arch is None else ""
+    base = PreparedFile(path=path, module=made.path, compiled=compiled, assumptions=(_compiled_assumption(made),))
     if launched:
         return base
     try:
@@ -171,7 +172,7 @@ def _run_main(made: CompiledSource, compiler: Compiler, options: SourceOptions) 
 
 
 def _compiled_note(made: CompiledSource) -> str:
-    return f"{made.source}: compiled for {made.target} by nvcc {made.release} (--arch for another target)"
+    return f"compiled for {made.target} by nvcc {made.release} (--arch for another target)"
 
 
 def _compiled_assumption(made: CompiledSource) -> str:

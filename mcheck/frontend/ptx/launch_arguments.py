@@ -306,7 +306,9 @@ def _check_keys(node: Node, keys: tuple[str, ...]) -> None:
         node.fail("PTX103", what="object", expected=f"an object with {' or '.join(keys)}")
     for key, item in node.items():
         if key not in keys:
-            item.fail_at_key("PTX104", name=key, expected=f"one of {', '.join(keys)}", hint=suggest(key, keys))
+            sized = key in ("bytes", "size") and "buffer" in keys
+            hint = "memory of so many bytes is given as buffer" if sized else suggest(key, keys)
+            item.fail_at_key("PTX104", name=key, expected=f"one of {', '.join(keys)}", hint=hint)
 
 
 def _read_hex(node: Node) -> bytes:

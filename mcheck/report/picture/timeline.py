@@ -20,6 +20,8 @@ MOST_STEPS = 40
 """The maximum number of steps drawn of a schedule without a finding."""
 _PLACED = re.compile(r"(?:gpu(\d+)(?:\.|$))?(?:cta ?(\d+|\([\d, ]+\))(?:\.|$))?(.*)", re.IGNORECASE)
 """A thread or a CTA of a launch: ``gpu1.cta(2, 0, 0).warp0[0]``."""
+_LANES = re.compile(r"(.*)\[(\d[\d., ]*)(?:…)?\]")
+"""Lanes that execute as one: ``warp0[0..3, 16]``, the ends of a range included."""
 _NUMBER = re.compile(r"\d+")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -48,6 +50,7 @@ def draw_timeline(finding: Finding, name: str, model: str) -> Execution | None:
         return _draw_accesses(finding, name, model)
     if finding.trace[0].number is None:
         return None
+    finding = _by_threads_of_schedule(finding)
     ended = () if finding.kind == "race" else finding.accesses
     lanes = _find_lanes([*(step.thread for step in finding.trace), *(access.thread for access in ended)])
     boxes = [_box(step, lanes, k) for k, step in enumerate(finding.trace)]
@@ -60,6 +63,26 @@ def draw_timeline(finding: Finding, name: str, model: str) -> Execution | None:
         boxes += _stops(boxes, lanes, finding)
         edges += _to_stops(boxes)
     return _drawn(name, model, lanes, boxes, edges)
+
+
+def _by_threads_of_schedule(finding: Finding) -> Finding:
+    """The finding with its accesses by the threads of its schedule: a lane belongs to those that execute as one."""
+    threads = tuple(dict.fromkeys(step.thread for step in finding.trace))
+
+    def holder(name: str) -> str:
+        return name if name in threads else next((one for one in threads if _includes(one, name)), name)
+
+    return replace(finding, accesses=tuple(replace(one, thread=holder(one.thread)) for one in finding.accesses))
+
+
+def _includes(thread: str, lane: str) -> bool:
+    """Whether a lane, or the first of several, is one of those of a thread."""
+    group, one = _LANES.fullmatch(thread), _LANES.fullmatch(lane)
+    if group is None or one is None or group[1] != one[1]:
+        return False
+    number = int(_NUMBER.findall(one[2])[0])
+    ranges = ([int(n) for n in _NUMBER.findall(part)] for part in group[2].split(",") if part.strip())
+    return any(ends[0] <= number <= ends[-1] for ends in ranges)
 
 
 def draw_schedule(trace: Trace, name: str, model: str) -> Execution | None:

@@ -87,13 +87,14 @@ class BaselineFile:
             stream.write(format_baseline(update.baseline))
         _say(update.gone, self._path, "dropped, no longer found")
         total = len(update.baseline.entries)
-        click.echo(f"{self._path}: {total} known, {len(update.added)} new, {len(update.gone)} dropped", err=True)
+        changes = f" ({len(update.added)} new, {len(update.gone)} dropped)" if before.entries else ""
+        click.echo(f"{self._path}: {total} {'entry' if total == 1 else 'entries'} written{changes}", err=True)
         return True
 
 
 def _say(entries: Sequence[KnownFinding], path: str, what: str) -> None:
     for entry in entries[:MOST]:
-        place = next((a.source or a.instruction for a in entry.accesses), entry.message)
+        place = min((a.source or a.instruction for a in entry.accesses), key=len, default=entry.message)
         click.echo(f"{path}: {entry.file}: {entry.code} `{place}`: {what}", err=True)
     if len(entries) > MOST:
         click.echo(f"{path}: and {len(entries) - MOST} more", err=True)

@@ -93,7 +93,13 @@ def restored_results(
 
 
 def say_prepared(prepared: Mapping[str, PreparedFile]) -> None:
-    """Say on standard error what was compiled and recorded."""
+    """Say on standard error what was compiled and recorded: once of several files that were compiled alike."""
+    alike: dict[str, list[str]] = {}
+    for file in prepared.values():
+        if file.compiled:
+            alike.setdefault(file.compiled, []).append(file.path)
+    for said, paths in alike.items():
+        click.echo(f"{paths[0]}: {said}" if len(paths) == 1 else f"{len(paths)} sources {said}", err=True)
     for file in prepared.values():
         for note in file.notes:
             click.echo(note, err=True)

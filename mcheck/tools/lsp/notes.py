@@ -18,6 +18,7 @@ from mcheck.findings.repair import make_edits
 from mcheck.ir.program import describe_kinds
 from mcheck.report.bugs import collect_bugs
 from mcheck.report.finding import Bug, tell
+from mcheck.report.sentences import label
 from mcheck.tools.lsp.corrections import find_correction
 from mcheck.tools.lsp.note import Note, note_severity
 
@@ -163,22 +164,19 @@ def _of_findings(checked: Result, text: str, path: str) -> Iterator[Note]:
 
 def _of_bug(bug: Bug, texts: SourceText, lines: list[str], path: str, *, expected: bool, table: bool) -> Note:
     finding, told = bug.finding, tell(bug, texts)
-    places = [(a.span, a) for a in finding.accesses if a.span is not None]
+    places = [(a.span, label(finding, k)) for k, a in enumerate(finding.accesses) if a.span is not None]
     places.sort(key=lambda place: place[0].path != path)  # stable: the first one in this file leads
     severity = note_severity(finding.severity)
     if expected and severity == "error":
         severity = "information"
-    parts = [f"{finding.kind}: {told.sentence}", *(f"{word}: {said}" for word, said in told.notes)]
-    related = tuple(
-        (span, f"{a.action} by {a.thread} of {a.place}" if a.place else f"executed by {a.thread}")
-        for span, a in places[1 : 1 + RELATED]
-    )
+    kind = f"{finding.kind}: "
+    parts = [kind + told.sentence.removeprefix(kind), *(f"{word}: {said}" for word, said in told.notes)]
     return Note(
         span=places[0][0] if places and places[0][0].path == path else Span(path, 1, 1),
         severity=severity,
         message="\n".join(parts),
         code=finding.code,
-        related=related,
+        related=tuple(places[1 : 1 + RELATED]),
         edits=make_edits(finding, lines, table=table),
         remedy=finding.missing,
     )

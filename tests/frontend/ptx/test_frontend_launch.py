@@ -199,6 +199,11 @@ def test_the_whole_key_is_marked_and_its_correction_named() -> None:
     assert error.span.length == len('"gird"')
 
 
+def test_a_parameter_with_bytes_is_a_buffer() -> None:
+    error = refused(PLAIN, {**SHAPE, "params": {"a": {"bytes": 4096}}})
+    assert error.hint == "memory of so many bytes is given as buffer"
+
+
 @pytest.mark.parametrize(
     ("text", "line", "column"),
     [

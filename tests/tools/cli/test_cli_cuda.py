@@ -146,6 +146,18 @@ def test_several_files_of_all_kinds(kernel: Path, mcheck: Mcheck, litmus: Callab
     ]  # fmt: skip
 
 
+def test_sources_that_are_compiled_alike_are_said_once(kernel: Path, mcheck: Mcheck) -> None:
+    kernel.with_suffix(".launch.json").write_text(json.dumps(LAUNCH), encoding="utf-8")
+    done = mcheck("check", kernel)
+    (alone,) = [line for line in done.err.splitlines() if "compiled for" in line]
+    for name in ("l", "m"):
+        Path(f"{name}.cu").write_text(SOURCE, encoding="utf-8")
+        Path(f"{name}.launch.json").write_text(json.dumps(LAUNCH), encoding="utf-8")
+    done = mcheck("check", ".")
+    said = [line for line in done.err.splitlines() if "compiled for" in line]
+    assert said == [f"3 sources {alone.removeprefix('k.cu: ')}"]
+
+
 def test_a_source_without_a_kernel(kernel: Path, mcheck: Mcheck) -> None:
     head = "\n".join(PTX.splitlines()[:3])
     kernel.write_text(f"/* ptx\n{head}\n*/\n", encoding="utf-8")

@@ -88,4 +88,4 @@ def test_the_launch_of_a_module_may_be_given(mcheck: Run, tmp_path: Path) -> Non
     assert without.status == 2
     given = mcheck("fences", "-j", 1, "--launch", MODULE.with_suffix(".json"), copy)
     assert given.status == 0
-    assert "cp.async.wait_group 1; (cp_async_groups.cu:21) is needed: RACE003" in given.out
+    assert "  cp_async_groups.cu:21: cp.async.wait_group 1; is needed: RACE003 (lines " in given.out

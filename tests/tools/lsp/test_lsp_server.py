@@ -109,6 +109,25 @@ def changed(text: str, edits: list[types.TextEdit]) -> str:
     return "\n".join(lines)
 
 
+STUCK = """PTX stuck
+{ .shared .b64 bar; }
+P@cta 0 {
+  mbarrier.init.shared::cta.b64 [bar], 1;
+  await mbarrier.try_wait.parity.shared::cta.b64 [bar], 0;
+}
+"""
+
+
+def test_the_kind_of_a_finding_is_said_once() -> None:
+    async def scenario(client: Editor) -> None:
+        client.shows(STUCK)
+        (note,) = await client.diagnostics()
+        assert note.message.count("deadlock") == 1
+        assert note.message.startswith("deadlock: line 5 waits for phase 0 of `bar`")
+
+    talk(scenario)
+
+
 def test_a_race_is_shown_explained_and_mended() -> None:
     async def scenario(client: Editor) -> None:
         client.shows(REFILL)
@@ -118,6 +137,7 @@ def test_a_race_is_shown_explained_and_mended() -> None:
         assert race.range.start.line == store
         (second,) = race.related_information
         assert (second.location.uri, second.location.range.start.line) == (URI, line_of(REFILL, "cp.async.bulk"))
+        assert second.message == "a bulk copy of P starts here, writes buf[bytes 0..16]"
         assert (verdict.code, verdict.range.start.line) == ("mismatch", line_of(REFILL, "expect fail"))
         page = await client.hover(store, 4)
         assert "**st**" in page
