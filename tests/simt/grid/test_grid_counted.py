@@ -143,6 +143,9 @@ REFUSED = {
     "a load of one tile through the non-coherent cache": (
         Plan(threads=1, tail=("ld.global.nc.u32 %r18, [%a1+28];",)), "the pair is left open",
     ),
+    "memory that is discarded": (
+        Plan(tail=("discard.global.L2 [%a1], 128;",)), "'discard.global.L2 [%a1], 128' is not followed",
+    ),
     "an atomic that computes with the number": (
         by_part("red.shared.and.b32 [part], 1;", "setp.ne.u32 %q, %r20, 0;", initial=1),
         "'red.shared.and.b32 [part], 1' uses the number that is drawn",
