@@ -42,6 +42,7 @@ HEAD = """.version 8.7
 .reg .b32 %r<30>;
 .reg .b64 %a<12>;
 .shared .align 4 .b32 said;
+.shared .align 4 .b32 part;
 ld.param.u64 %a1, [data];
 ld.param.u64 %a2, [out];
 ld.param.u64 %a3, [count];

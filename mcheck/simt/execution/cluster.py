@@ -31,6 +31,7 @@ from mcheck.simt.execution.launch_answers import CancelResponses
 from mcheck.simt.execution.memory import Store
 from mcheck.simt.execution.path_condition import PathCondition
 from mcheck.simt.execution.recorded_operations import RecordedOperations
+from mcheck.simt.execution.strong_writes import StrongWrites
 from mcheck.simt.execution.tensor_memory import TensorMemory
 from mcheck.simt.execution.warp_convergence import Convergence
 
@@ -125,6 +126,7 @@ class Cluster:
     """How often in a row a lane has polled an unchanged value: lanes with other work run first."""
     lock_requests: set[int] = field(default_factory=set)
     """Lanes that have requested a lock and do not hold it yet."""
+    strong_writes: StrongWrites = field(default_factory=StrongWrites)
     lock_taken: bool = False
     """Whether a thread has taken a lock that others may have been waiting for and could have had first."""
     swap_failures: int = 0
@@ -505,9 +507,12 @@ class Cluster:
         if full:
             del self.barrier_arrivals[cta, number]
             self._count_votes(self.votes.pop((cta, number), []))
+            stood = np.zeros_like(come)
             for mask, _, stands in found:
                 if stands:
-                    self.status[mask] = RUNNABLE
+                    stood |= mask
+            self.status[stood] = RUNNABLE
+            self.strong_writes.add_barrier(stood)
 
     def _count_votes(self, votes: list[Vote]) -> None:
         """``barrier.red``: reduce the predicates of all lanes that arrived (9.7.13.1)."""
@@ -538,6 +543,7 @@ class Cluster:
                 continue
             waiting = mine & (self.status == AT_CLUSTER_BARRIER)
             self.status[waiting] = RUNNABLE
+            self.strong_writes.add_barrier(waiting)
             self.standing |= mine & self.arrived & ~waiting
             self.arrived[mine] = False
 

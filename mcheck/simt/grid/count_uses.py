@@ -2,7 +2,8 @@
 
 The number is followed through moves, additions of constants, shared memory and shuffles, a lane and a byte of shared
 memory at a time; more may be taken for it than is. Any other use is noted. The comparisons are kept with their
-operands, so that their results are known for every other number that the cluster might have drawn.
+operands, so that their results are known for every other number that the cluster might have drawn. A number in memory
+may be overwritten as a whole, but not in part or by an atomic: what is left need not grow with the number.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from mcheck.simt.instructions.access_operands import to_generic
 Indices = NDArray[np.int64]
 SIGNED = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
 UNSIGNED = {"lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal}
+CHANGES = (Kind.STORE, Kind.ATOMIC, Kind.REDUCTION)
 EQUAL = {"eq": np.equal, "ne": np.not_equal}
 
 
@@ -93,17 +95,22 @@ class CountUses:
         idle = statement.only_computes and not self.compiler.is_needed(unit, statement)
         follow = self._follow(unit, statement)
         loads, shuffles = statement.kind is Kind.LOAD, statement.kind is Kind.SHUFFLE
+        changed = statement.kind in CHANGES and statement.opcode.space not in ("param", "global")
+        place = self.compiler.fetch(unit, statement.place) if changed else None
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
             if not (self.is_drawn or draws) or idle:
                 return step(c, mask)
             near = not self.rows.isdisjoint(sources)
-            if not (draws or near or (loads and self.bytes_counted) or not self.rows.isdisjoint(targets)):
+            told = bool(self.bytes_counted) and (loads or place is not None)
+            if not (draws or near or told or not self.rows.isdisjoint(targets)):
                 return step(c, mask)
             mine = mask
             if guard is not None:
                 mine = mask & ((values[row] == 0) if guard.negated else (values[row] != 0))
             passed = np.zeros(len(mask), np.bool_)
+            if place is not None and told:
+                self._check_change(statement, place, np.flatnonzero(mine))
             fed = near and any(self.counted[s][mine].any() for s in sources)
             if fed or (shuffles and near) or (loads and self.bytes_counted):
                 passed = follow(np.flatnonzero(mine))
@@ -236,6 +243,17 @@ class CountUses:
             return self._nowhere()
 
         return before
+
+    def _check_change(self, statement: ptx.Statement, place: Fetch, lanes: Indices) -> None:
+        """Check that a write leaves no part of a number in shared memory, and computes none from it: such a value does
+        not grow with the number.
+        """
+        size = type_size(statement.opcode.type)
+        if statement.kind is Kind.STORE and 8 * size % self.bits_stored == 0:
+            return  # whole values
+        reach = size * statement.opcode.vector
+        if any(not self.bytes_counted.isdisjoint(range(a, a + reach)) for a in self._addresses(place, lanes).tolist()):
+            self._other_use(statement, lanes)
 
     def _addresses(self, fetch: Fetch, lanes: Indices) -> Word:
         return to_generic(np.broadcast_to(fetch()[0], self.compiler.lanes.exists.shape)[lanes])

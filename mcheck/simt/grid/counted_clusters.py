@@ -32,6 +32,8 @@ from mcheck.simt.trace_extraction import ClusterTrace, follow_paths
 from mcheck.simt.traces.private_atomics import numbers_in
 
 NARROW_FENCES = (ops.ProxyFence, ops.TensormapReplace, ops.TensormapCopyFence, ops.GridWait)
+NON_COHERENT = ".nc."
+"""Part of the text of a load through the non-coherent cache, which in a module is a load as any other (9.7.9.9)."""
 OTHERWISE = "the counter is accessed otherwise than by one atomic of each cluster"
 Numbers = NDArray[np.int64]
 
@@ -241,7 +243,7 @@ class _Reader:
         strong = inner.sem != "weak" or isinstance(inner, ops.Atomic) or op is not inner
         self.rows.append(_Row(
             at, size, threads, *place, id(op), not isinstance(inner, ops.Load), strong,
-            isinstance(inner, ops.Load) and inner.non_coherent, counts, op.span,
+            isinstance(inner, ops.Load) and NON_COHERENT in op.text, counts, op.span,
         ))  # fmt: skip
         return counts
 

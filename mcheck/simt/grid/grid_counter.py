@@ -58,6 +58,9 @@ def find_counter(module: Module, launch: Launch, limit: Limit) -> Counter:
     body = [s for f in module.functions.values() for s in f.body]
     if not any(b.initial for b in launch.buffers) or not any(map(_adds, body)):
         raise missing
+    for statement in body:
+        if statement.kind is Kind.DISCARD:  # a weak write, which executions leave out
+            raise NotCounted(f"'{statement.text}' is not followed", statement.span)
     one = replace(launch, group=(launch.executed_clusters[0],))
     try:
         for _ in follow_paths(module, one, limit, lambda: _FirstCount(launch)):

@@ -24,6 +24,7 @@ from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.forced_values import Observation
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
 from mcheck.simt.execution.polling_loops import AwaitedValue
+from mcheck.simt.execution.strong_writes import written_by_atomic
 from mcheck.simt.instructions.access_operands import (
     Indices,
     fetch_expression,
@@ -150,6 +151,7 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
                 c.counters.record_atomic(op, int(address[j]), size, held=not q[0], wanted=wanted, known=known_operands)
             state = q | np.bitwise_or.reduce([x[j] for _, x in given]) | np.uint8(taint.UNKNOWN_NAMELESS if r else 0)
             c.store.save(address[j : j + 1], size, one, np.array([new], np.uint64), state)
+            c.strong_writes.add_write(lane, int(address[j]), size, written_by_atomic(op.op, size, c.strong_writes.now))
             for row in rows:
                 if row is not None:
                     values[row][lane] = old[0]

@@ -23,6 +23,7 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, compiles, no_effect
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
 from mcheck.simt.execution.polling_loops import AwaitedValue, find_awaited, find_sign_tests, find_tests
+from mcheck.simt.execution.strong_writes import STORE
 from mcheck.simt.execution.value_numbering import hash_number, number_warp
 from mcheck.simt.instructions.access_operands import (
     Indices,
@@ -118,7 +119,7 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
                 c.note_loads(lanes, address, value)
             if wait is not None:
                 c.note_failed_polls(lanes[[not wait.accepts(v) for v in value.tolist()]])
-            order = np.uint8(taint.ORDER) if _depends_on_order(c, op, wait) else np.uint8(0)
+            order = np.uint8(taint.ORDER) if _depends_on_order(c, op, wait, address, size) else np.uint8(0)
             known[row][lanes] = q | (sure & ~np.uint8(taint.MISSING)) | order
             if order and strong and followed and len(rows) == 1:
                 c.recorded.record_loaded(lanes, address, value, (q & ~np.uint8(taint.ORDER)) == 0)
@@ -128,13 +129,22 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
     return run
 
 
-def _depends_on_order(c: Cluster, op: ops.Load | None, wait: AwaitedValue | None) -> bool:
-    """Whether the value of a load depends on the order of the threads: that of a strong one, unless it waits for
-    exactly that, and, where threads have taken locks in some order, that of any load.
+def _depends_on_order(
+    c: Cluster, op: ops.Load | None, wait: AwaitedValue | None, address: Word, size: int
+) -> bool:  # fmt: skip
+    """Whether the values of a load depend on the order of the threads: those of a strong one, unless it waits for
+    exactly that, those of words that threads have written in some order, and, where they have taken locks in some
+    order, those of any load.
     """
     if op is None:
         return False
-    return c.lock_taken if op.sem == "weak" else wait is None or not wait.condition_only
+    if op.sem != "weak":
+        return wait is None or not wait.condition_only
+    written = c.strong_writes
+    reach = size * len(op.dsts)
+    return c.lock_taken or (
+        bool(written.disordered) and any(written.are_disordered(a, reach) for a in address.tolist())
+    )
 
 
 def find_waits(
@@ -243,11 +253,27 @@ def store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
                 c.recorded.record_stored(lanes, given)
         if keeps and size > 8:
             given = [(np.zeros(len(lanes), np.uint64), np.full(len(lanes), taint.UNKNOWN_NAMELESS, np.uint8))] * 2
+        if op is not None and keeps and (op.sem != "weak" or c.strong_writes.latest):
+            _note_writes(c, op, address, lanes, given, size)
         for j, (value, q) in enumerate(given):
             c.store.save(address + np.uint64(j * min(size, 8)), min(size, 8), lanes, value, q)
         return mask
 
     return run
+
+
+def _note_writes(
+    c: Cluster, op: ops.Store, address: Word, lanes: Indices, given: list[tuple[Word, Quality]], size: int
+) -> None:  # fmt: skip
+    """Note which stores may come in several orders."""
+    for j, (value, q) in enumerate(given):
+        at = (address + np.uint64(j * size)).tolist()
+        if op.sem == "weak":
+            c.strong_writes.add_weak(at, size)
+            continue
+        for lane, where, stored, unsure in zip(lanes.tolist(), at, value.tolist(), q.tolist(), strict=True):
+            told = -1 - c.strong_writes.now if unsure else stored
+            c.strong_writes.add_write(lane, where, size, (STORE, told))
 
 
 def distinct_stores(

@@ -26,6 +26,15 @@ def answer(plan: Plan) -> tuple[Verdict | None, str]:
     return None if found is None else found.verdict, why
 
 
+def by_part(change: str, ask: str, initial: int) -> Plan:
+    """A plan in which some clusters also write to another word, as a function of the number says."""
+    change = f"st.shared.u32 [part], %r6;\n{change}\nld.shared.u32 %r20, [part];\n{ask}"
+    return Plan(
+        threads=1, initial=initial, count=f"{Plan.count}\n{change}\n@%q bra KEPT;\nst.global.u32 [%a4], 1;\nKEPT:",
+        ask=f"sub.u32 %r6, %r6, {initial};\n{Plan.ask}",
+    )  # fmt: skip
+
+
 RIGHT = {
     "sum": Plan(),
     "release": Plan(count=RELEASE, fence=""),
@@ -130,6 +139,20 @@ REFUSED = {
     ),
     "a look at one tile before": (
         Plan(early=("ld.global.u32 %r15, [%a1+40];",)), "two clusters conflict before the last one has counted itself",
+    ),
+    "a load of one tile through the non-coherent cache": (
+        Plan(threads=1, tail=("ld.global.nc.u32 %r18, [%a1+28];",)), "the pair is left open",
+    ),
+    "memory that is discarded": (
+        Plan(tail=("discard.global.L2 [%a1], 128;",)), "'discard.global.L2 [%a1], 128' is not followed",
+    ),
+    "an atomic that computes with the number": (
+        by_part("red.shared.and.b32 [part], 1;", "setp.ne.u32 %q, %r20, 0;", initial=1),
+        "'red.shared.and.b32 [part], 1' uses the number that is drawn",
+    ),
+    "a part of the number is overwritten": (
+        by_part("st.shared.u8 [part+1], 0;", "setp.ne.u32 %q, %r20, 0;", initial=254),
+        "'st.shared.u8 [part+1], 0' uses the number that is drawn",
     ),
     "a branch on what is left": (Plan(tail=BRANCH, given=True), "control depends on data, or on the order of threads"),
     "a wait without a promise": (

@@ -1,0 +1,80 @@
+"""Strong writes of several threads to one word, which do not race: what a weak load behind a barrier returns depends on
+their order, of which one is followed.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from mcheck.ptx import check
+
+KERNEL = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+.reqntid 64, 1, 1
+{{
+  .reg .pred %p, %q;
+  .reg .b32 %r<8>;
+  .reg .b64 %a;
+  .shared .align 4 .b32 word;
+  ld.param.u64 %a, [out];
+  mov.u32 %r1, %tid.x;
+  setp.eq.u32 %p, %r1, 0;
+  setp.eq.u32 %q, %r1, 33;
+  {writes}
+  bar.sync 0;
+  ld.shared.u32 %r2, [word];
+  setp.ne.u32 %p, %r2, {value};
+  @%p bra DONE;
+  st.global.u32 [%a], %r1;
+DONE:
+  ret;
+}}
+"""
+"""All threads race if the word holds ``value``."""
+STORES = "@%p st.relaxed.cta.shared.u32 [word], 2; @%q st.relaxed.cta.shared.u32 [word], {0};"
+SOME_ORDER = {
+    "two values": (STORES.format(0), "02"),
+    "volatile": ("@%p st.volatile.shared.u32 [word], 2; @%q st.volatile.shared.u32 [word], 0;", "02"),
+    "an atomic and a store": ("@%p st.relaxed.cta.shared.u32 [word], 2; @%q red.shared.and.b32 [word], 1;", "02"),
+    "two exchanges": ("@%p atom.shared.exch.b32 %r3, [word], 2; @%q atom.shared.exch.b32 %r3, [word], 0;", "02"),
+    "two kinds of atomics": (
+        """@%p st.shared.u32 [word], 1; bar.sync 0;
+        @%p red.shared.add.u32 [word], 1; @%q red.shared.and.b32 [word], 1;""",
+        "01",
+    ),
+    "one of two exits": (
+        """@%q st.relaxed.cta.shared.u32 [word], 2; @%q exit; bar.sync 0; @%p st.relaxed.cta.shared.u32 [word], 0;""",
+        "02",
+    ),
+}
+ONE_ORDER = {
+    "one value": (STORES.format(2), "0"),
+    "a barrier between": (STORES.format(0).replace("; @%q", "; bar.sync 0; @%q"), "2"),
+    "a weak store behind": (STORES.format(0) + " bar.sync 0; @%p st.shared.u32 [word], 0;", "2"),
+    "a strong store behind": (STORES.format(0) + " bar.sync 0; @%p st.relaxed.cta.shared.u32 [word], 0;", "2"),
+    "atomics that commute": (
+        """@%p st.shared.u32 [word], 0; bar.sync 0;
+        @%p red.shared.add.u32 [word], 1; @%q red.shared.add.u32 [word], 2;""",
+        "1",
+    ),
+}
+
+
+def verdict(writes: str, value: str) -> str:
+    """The verdict about a kernel whose threads race if a word holds a value."""
+    text = KERNEL.format(writes=writes, value=value)
+    return check(text, {"grid": 1, "block": 64, "params": {"out": {"buffer": 4}}}).verdict
+
+
+@pytest.mark.parametrize("name", SOME_ORDER)
+def test_what_some_order_leaves_is_not_taken_for_what_all_leave(name: str) -> None:
+    writes, values = SOME_ORDER[name]
+    assert "proved" not in {verdict(writes, value) for value in values}
+
+
+@pytest.mark.parametrize("name", ONE_ORDER)
+def test_what_every_order_leaves_is_followed(name: str) -> None:
+    writes, values = ONE_ORDER[name]
+    assert {verdict(writes, value) for value in values} == {"proved"}
