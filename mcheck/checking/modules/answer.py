@@ -10,7 +10,7 @@ from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import add_verdict, verdict_of
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import Unsupported
-from mcheck.base.reasons import Cause, Reason, Reasons, error_reason, timeout_reason, unique_reasons
+from mcheck.base.reasons import Cause, Reason, Reasons, error_reason, share_reason, timeout_reason, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.checking.modules.cluster_groups import OPEN, Followed, answer_together, waiting_clusters
@@ -31,6 +31,7 @@ from mcheck.simt.traces.wgmma_batches import batch_wgmma, has_batches
 
 BRANCH_SECONDS = 10.0
 """Time for the paths that differ from the first ones in values that other threads write."""
+FOLLOWING_VALUES = "following what other threads may write"
 MOST_REASONS = 4
 """The maximum number of gaps that a reason lists."""
 WHICH = "one cluster of the grid was checked, that of"
@@ -96,7 +97,7 @@ def follow_clusters(
                 late = True
                 break
             if not way.is_forced:
-                branch_limit = limit.part(BRANCH_SECONDS)
+                branch_limit = limit.share(BRANCH_SECONDS)
             if way.is_forced and not way.observations:
                 branches.give_up()
             branches.require(_branch_values(way.program, asked, launch), way.choices)
@@ -125,6 +126,8 @@ def follow_clusters(
         unknown = (error_reason(error),)
     if not (late or branches.incomplete or branches.pending):
         found = [(way, _without_branches(given)) for way, given in found]
+    if late and branch_limit.is_over() and not limit.is_over():
+        found = [(way, _with_late_branches(given)) for way, given in found]
     if launch.is_sample and not alone:
         launched = Coverage(uncovered_grid(launch), ((None, OPEN),))
     waiting = frozenset[int]().union(*(waiting_clusters(way.program) for way, _ in found))
@@ -138,15 +141,16 @@ def _asked(program: Program, model: Model, question: Question, engine: str, limi
 
     From the shorter program with batched wgmma if that has no finding, or no time is left for the full one.
     """
-    if engine == "protocol" and has_batches(program):
-        asked = replace(question, timeout=limit.remaining(), brief=not question.thorough)
-        given = ask(batch_wgmma(program), model, asked, engine)
-        if not given.findings:
-            return given
-        if limit.is_over():
-            late = unique_reasons(given.reasons, (timeout_reason(question.timeout),))
-            return add_verdict(replace(given, covered=False, reasons=late))
-    return ask(program, model, replace(question, timeout=limit.remaining()), engine)
+    with limit.applies():
+        if engine == "protocol" and has_batches(program):
+            asked = replace(question, timeout=limit.remaining(), brief=not question.thorough)
+            given = ask(batch_wgmma(program), model, asked, engine)
+            if not given.findings:
+                return given
+            if limit.is_over():
+                late = unique_reasons(given.reasons, (timeout_reason(question.timeout),))
+                return add_verdict(replace(given, covered=False, reasons=late))
+        return ask(program, model, replace(question, timeout=limit.remaining()), engine)
 
 
 def _branch_values(program: Program, given: Answer, launch: Launch) -> Iterator[Values]:
@@ -163,6 +167,13 @@ def _without_branches(given: Answer) -> Answer:
         return given
     reasons = tuple(r for r in given.reasons if r.cause is not Cause.BRANCHES)
     return add_verdict(replace(given, covered=given.covered or not reasons, reasons=reasons, branches=frozenset()))
+
+
+def _with_late_branches(given: Answer) -> Answer:
+    """The answer about a path of which some branches were not followed in time."""
+    late = share_reason(FOLLOWING_VALUES, BRANCH_SECONDS)
+    reasons = (replace(r, because=(*r.because, late)) if r.cause is Cause.BRANCHES else r for r in given.reasons)
+    return replace(given, reasons=tuple(reasons))
 
 
 def _in_the_grid(program: Program, launch: Launch, given: Answer) -> tuple[Answer, tuple[Finding, ...]]:
