@@ -67,13 +67,15 @@ SUBSETS = "it was not checked whether the clusters also end if only some of them
 class Followed:
     """The answer about the clusters that were followed; ``scope`` is the one of its assumptions that names them.
     ``deadlocks`` of theirs that other clusters might resolve are not in it. ``waiting`` are those that wait for a word
-    of global memory, by their numbers among the executed ones.
+    of global memory, by their numbers among the executed ones. ``late``: there was no time to follow the values that
+    other threads write.
     """
 
     answer: Answer
     scope: str
     deadlocks: tuple[Finding, ...] = ()
     waiting: frozenset[int] = frozenset()
+    late: bool = False
 
 
 class Follow(Protocol):
