@@ -150,6 +150,17 @@ def timeout_reason(seconds: float | None, amid: str = "") -> Reason:
     return Reason(Cause.TIME, seconds=seconds, during=amid)
 
 
+def share_reason(what: str, seconds: float) -> Reason:
+    """The reason that some work took more than its share of the time."""
+    return Reason(Cause.TIME, f"{what} takes more than {round(seconds, 2):g} s")
+
+
+def name_share(reasons: Reasons, what: str, seconds: float) -> Reasons:
+    """The reasons, time limits that expired within a share of the time, which is not the user's, named as that."""
+    late = share_reason(what, seconds)
+    return unique_reasons(late if r.cause is Cause.TIME and not r.what else r for r in reasons)
+
+
 def error_reason(error: McheckError) -> Reason:
     """The reason that an error stands for."""
     cause = next((cause for kind, cause in _CAUSES if isinstance(error, kind)), Cause.INTERNAL)

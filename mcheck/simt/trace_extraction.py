@@ -90,16 +90,20 @@ def extract_traces(
     *,
     alone: bool = False,
     branches: BranchPaths | None = None,
+    one_order: bool = False,
 ) -> Iterator[ClusterTrace]:
     """The paths that the clusters of a launch that are executed together, and of launches beside it, can take: several
     where a branch depends on data, on a leader, or on values that ``branches`` asks for meanwhile. With ``alone``, what
-    they share with other clusters of the grid is not recorded.
+    they share with other clusters of the grid is not recorded. With ``one_order``, values that other threads write are
+    those of the run.
 
     Raises ``InputError`` where control or an address of shared memory depends on a parameter that is not given.
     """
     ways = follow_paths(module, launch, limit, lambda: None if alone else grid_watch(launch), branches)
     for runner, cluster, watch in ways:
-        yield replace(runner.cluster_trace(cluster), footprint=None if watch is None else watch.footprint)
+        yield replace(
+            runner.cluster_trace(cluster, one_order=one_order), footprint=None if watch is None else watch.footprint
+        )
 
 
 W = TypeVar("W", bound="Watcher | None")
@@ -262,10 +266,12 @@ class Runner:
             return f"give {' or '.join(map(repr, wanted or absent or names))} in the launch"
         return f"give all bytes of {' or '.join(map(repr, read))} in the launch"
 
-    def cluster_trace(self, c: Cluster, *, whole: bool = False) -> ClusterTrace:
-        """The operations of the lanes as a program; with ``whole``, idle waits and private atomics are kept."""
+    def cluster_trace(self, c: Cluster, *, whole: bool = False, one_order: bool = False) -> ClusterTrace:
+        """The operations of the lanes as a program; with ``whole``, idle waits and private atomics are kept. For
+        ``one_order`` see ``extract_traces``.
+        """
         observations = c.recorded.observations()
-        telling = c.recorded.bind_values()
+        telling = c.recorded.bind_values(one_order=one_order)
         gaps = [*c.recorded.gaps.values(), *(() if telling else c.recorded.order_gaps.values())]
         said = f"control depends on data: both ways were followed, each for all and up to {MAX_CHOICES} times"
         gaps += [Gap(said, span) for span in c.chosen_spans.values()]

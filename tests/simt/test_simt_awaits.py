@@ -140,6 +140,21 @@ def test_paths_for_which_no_time_is_left_cut_the_answer(monkeypatch: pytest.Monk
     found = answer_launch(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
     assert (found.verdict, found.cut) == ("bounded", True)
     assert "one of several branches" in (found.reason or "")
+    assert "following what other threads may write takes more than 0 s" in (found.reason or "")
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [(60, "bounded"), (None, "proved")])
+def test_where_there_is_no_time_for_all_values_the_order_of_one_run_is_followed(
+    seconds: float | None, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = parse_module(LAST)
+    given = build_launch(read, from_object({"grid": 1}))
+    monkeypatch.setattr(answering, "VALUES_PART", 0.0)
+    found = answer_launch(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=seconds))
+    assert (found.verdict, found.cut) == (verdict, seconds is not None)
+    if seconds is not None:
+        assert "only one order is followed where control depends on" in (found.reason or "")
+        assert "following what other threads may write takes more than 0 s" in (found.reason or "")
 
 
 PUBLISHED = """.version 8.5

@@ -10,7 +10,7 @@ from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import add_verdict, verdict_of
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import Unsupported
-from mcheck.base.reasons import Cause, Reason, Reasons, error_reason, timeout_reason, unique_reasons
+from mcheck.base.reasons import Cause, Reason, Reasons, error_reason, share_reason, timeout_reason, unique_reasons
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.checking.modules.cluster_groups import OPEN, Followed, answer_together, waiting_clusters
@@ -21,6 +21,7 @@ from mcheck.checking.policy.question import Question
 from mcheck.findings.finding import Finding
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
+from mcheck.ir import ops
 from mcheck.ir.program import Program
 from mcheck.simt.branch_paths import BranchPaths, Values
 from mcheck.simt.execution.lanes import WARP
@@ -31,6 +32,9 @@ from mcheck.simt.traces.wgmma_batches import batch_wgmma, has_batches
 
 BRANCH_SECONDS = 10.0
 """Time for the paths that differ from the first ones in values that other threads write."""
+VALUES_PART = 0.75
+"""The part of the user's time for what other threads may write. The rest is for the order of one run."""
+FOLLOWING_VALUES = "following what other threads may write"
 MOST_REASONS = 4
 """The maximum number of gaps that a reason lists."""
 WHICH = "one cluster of the grid was checked, that of"
@@ -60,28 +64,37 @@ def answer_launch(
         asked = replace(question, timeout=limit.left())
         return follow_clusters(module, launch, model, asked, engine, limit, whole=whole, alone=apart)
 
-    first = follow_clusters(module, launch, model, question, engine, limit, alone=alone)
+    part = (question.timeout or 0) * VALUES_PART
+    within = limit if alone or question.timeout is None else limit.part(part)
+    first = follow_clusters(module, launch, model, question, engine, limit, alone=alone, values_limit=within)
     assert first is not None
+    if first.late:
+        again = follow_clusters(module, launch, model, question, engine, limit, one_order=True)
+        assert again is not None
+        if again.answer.verdict is not Verdict.UNKNOWN:
+            first = replace(again, answer=_with_late_values(again.answer, part))
     given = first.answer if alone else answer_together(module, launch, first, follow, question, limit)
     return replace(given, chosen=WHY) if engine == "auto" else given
 
 
 def follow_clusters(
     module: Module, launch: Launch, model: Model, question: Question, engine: str, limit: Limit, *,
-    alone: bool = False, whole: bool = False,
+    alone: bool = False, whole: bool = False, values_limit: Limit | None = None, one_order: bool = False,
 ) -> Followed | None:  # fmt: skip
     """Follow the clusters that a launch executes together, and those of launches beside it, on all their paths. With
-    ``whole``, only if no cluster outside of the group may conflict with them, else ``None``.
+    ``whole``, only if no cluster outside of the group may conflict with them, else ``None``. The first path on which
+    values that other threads write steer control has until ``values_limit``; with ``one_order`` they are those of one
+    run.
     """
     found: list[tuple[ClusterTrace, Answer]] = []
     unknown: Reasons = ()
     launched: Coverage | None = None
     branches = BranchPaths()
     outside: tuple[Finding, ...] = ()
-    branch_limit, late = limit, False
+    branch_limit, late, too_late = limit, False, False
     coverage: Coverage | None = None
     try:
-        for way in extract_traces(module, launch, limit, alone=alone, branches=branches):
+        for way in extract_traces(module, launch, limit, alone=alone, branches=branches, one_order=one_order):
             if whole and way.footprint is not None:
                 coverage = compute_coverage([way.footprint], launch, limit)
                 if coverage.reasons:
@@ -90,13 +103,16 @@ def follow_clusters(
                 late = True
                 break
             way = replace(way, program=way.program.with_assumptions(launch.assume))
-            within = branch_limit if way.is_forced else limit
+            steered = values_limit is not None and _is_steered(way.program)
+            within = branch_limit if way.is_forced else values_limit if steered and values_limit else limit
             asked = _asked(way.program, model, question, "protocol" if engine == "auto" else engine, within)
             if way.is_forced and asked.cut and not asked.findings:
                 late = True
                 break
+            if steered and asked.verdict is Verdict.UNKNOWN and within.is_over() and not asked.findings:
+                too_late = not (way.is_forced or limit.is_over())
             if not way.is_forced:
-                branch_limit = limit.part(BRANCH_SECONDS)
+                branch_limit = limit.share(BRANCH_SECONDS)
             if way.is_forced and not way.observations:
                 branches.give_up()
             branches.require(_branch_values(way.program, asked, launch), way.choices)
@@ -110,7 +126,7 @@ def follow_clusters(
             found.append((way, given))
             if ends_search(given, question.excused) and not question.thorough:
                 break
-            if given.verdict is Verdict.UNKNOWN and limit.is_over():
+            if given.verdict is Verdict.UNKNOWN and (limit.is_over() or too_late):
                 break  # the reason says so; report what was found before a limit stops this process
         footprints = [way.footprint for way, _ in found if way.footprint is not None]
         if footprints and not any(_worst(given.findings) for _, given in found):
@@ -121,16 +137,32 @@ def follow_clusters(
             found[0] = found[0][0], replace(found[0][1], findings=(*found[0][1].findings, *races))
     except TimeOut as over:
         unknown = (timeout_reason(question.timeout, str(over)),)
+        too_late = values_limit is not None and values_limit.is_over() and not limit.is_over()
     except Unsupported as error:
         unknown = (error_reason(error),)
     if not (late or branches.incomplete or branches.pending):
         found = [(way, _without_branches(given)) for way, given in found]
+    if late and branch_limit.is_over() and not limit.is_over():
+        found = [(way, _with_late_branches(given)) for way, given in found]
     if launch.is_sample and not alone:
         launched = Coverage(uncovered_grid(launch), ((None, OPEN),))
     waiting = frozenset[int]().union(*(waiting_clusters(way.program) for way, _ in found))
     joined = _joined(launch, found, unknown, launched)
     joined = replace(joined, cut=joined.cut or late)
-    return Followed(joined, _describe_followed(launch, launched), outside, waiting)
+    return Followed(joined, _describe_followed(launch, launched), outside, waiting, too_late)
+
+
+def _is_steered(program: Program) -> bool:
+    """Whether values that other threads write steer control, and others are followed."""
+    return any(isinstance(op, ops.AssumedValue) and op.branch >= 0 for op in program.operations)
+
+
+def _with_late_values(given: Answer, seconds: float) -> Answer:
+    """The answer from the order of one run, with the reason that there was no time for all values."""
+    late = share_reason(FOLLOWING_VALUES, seconds)
+    gaps = [r for r in given.reasons if r.cause is Cause.GAP] or list(given.reasons)
+    reasons = (replace(r, because=(*r.because, late)) if r is gaps[-1] else r for r in given.reasons)
+    return replace(given, reasons=tuple(reasons), cut=True)
 
 
 def _asked(program: Program, model: Model, question: Question, engine: str, limit: Limit) -> Answer:
@@ -138,15 +170,16 @@ def _asked(program: Program, model: Model, question: Question, engine: str, limi
 
     From the shorter program with batched wgmma if that has no finding, or no time is left for the full one.
     """
-    if engine == "protocol" and has_batches(program):
-        asked = replace(question, timeout=limit.remaining(), brief=not question.thorough)
-        given = ask(batch_wgmma(program), model, asked, engine)
-        if not given.findings:
-            return given
-        if limit.is_over():
-            late = unique_reasons(given.reasons, (timeout_reason(question.timeout),))
-            return add_verdict(replace(given, covered=False, reasons=late))
-    return ask(program, model, replace(question, timeout=limit.remaining()), engine)
+    with limit.applies():
+        if engine == "protocol" and has_batches(program):
+            asked = replace(question, timeout=limit.remaining(), brief=not question.thorough)
+            given = ask(batch_wgmma(program), model, asked, engine)
+            if not given.findings:
+                return given
+            if limit.is_over():
+                late = unique_reasons(given.reasons, (timeout_reason(question.timeout),))
+                return add_verdict(replace(given, covered=False, reasons=late))
+        return ask(program, model, replace(question, timeout=limit.remaining()), engine)
 
 
 def _branch_values(program: Program, given: Answer, launch: Launch) -> Iterator[Values]:
@@ -163,6 +196,13 @@ def _without_branches(given: Answer) -> Answer:
         return given
     reasons = tuple(r for r in given.reasons if r.cause is not Cause.BRANCHES)
     return add_verdict(replace(given, covered=given.covered or not reasons, reasons=reasons, branches=frozenset()))
+
+
+def _with_late_branches(given: Answer) -> Answer:
+    """The answer about a path of which some branches were not followed in time."""
+    late = share_reason(FOLLOWING_VALUES, BRANCH_SECONDS)
+    reasons = (replace(r, because=(*r.because, late)) if r.cause is Cause.BRANCHES else r for r in given.reasons)
+    return replace(given, reasons=tuple(reasons))
 
 
 def _in_the_grid(program: Program, launch: Launch, given: Answer) -> tuple[Answer, tuple[Finding, ...]]:

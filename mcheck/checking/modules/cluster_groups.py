@@ -19,7 +19,7 @@ from mcheck.answers.verdict_rules import add_verdict
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import Unsupported
 from mcheck.base.progress import Level, note
-from mcheck.base.reasons import Cause, Reason, timeout_reason
+from mcheck.base.reasons import Cause, Reason, name_share, share_reason, timeout_reason
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.counted_grid import answer_counted
@@ -45,6 +45,10 @@ GROUP_SECONDS = 20.0
 """Maximum time for groups of clusters; half of what is left of a longer time limit."""
 COUNTED_SECONDS = 30.0
 """Maximum time for the argument about clusters that count themselves; half of what is left of a longer time limit."""
+TOGETHER = "following clusters together"
+IN_PAIRS = "following pairs of clusters"
+PAIR = 2
+"""The number of clusters that stand for all if they count themselves."""
 MAX_ASKED = 40
 """Maximum number of clusters of which each is asked about by itself."""
 FEW = 3
@@ -63,13 +67,15 @@ SUBSETS = "it was not checked whether the clusters also end if only some of them
 class Followed:
     """The answer about the clusters that were followed; ``scope`` is the one of its assumptions that names them.
     ``deadlocks`` of theirs that other clusters might resolve are not in it. ``waiting`` are those that wait for a word
-    of global memory, by their numbers among the executed ones.
+    of global memory, by their numbers among the executed ones. ``late``: there was no time to follow the values that
+    other threads write.
     """
 
     answer: Answer
     scope: str
     deadlocks: tuple[Finding, ...] = ()
     waiting: frozenset[int] = frozenset()
+    late: bool = False
 
 
 class Follow(Protocol):
@@ -92,37 +98,41 @@ def answer_together(
     """The answer about a launch, given that about one of its clusters."""
     if not _needs_group(module, launch, first.answer):
         return first.answer
-    share = max(GROUP_SECONDS, (limit.left() or 0) / 2)
-    part = limit.part(share)
-    given = _answer_from_classes(module, launch, first, follow, part)
-    counted = None if given is not None else _answer_counted(module, launch, follow, limit)
+    seconds = max(GROUP_SECONDS, (limit.left() or 0) / 2)
+    share = limit.share(seconds)
+    given = _answer_from_classes(module, launch, first, follow, share)
+    if given is not None:
+        return given
+    small = prod(launch.cluster_counts) <= MAX_TOGETHER
+    counted = None if small else _answer_counted(module, launch, follow, question, limit)
     if isinstance(counted, Answer):
         return counted
-    if given is None:
-        part = part if counted is None else limit.part(share)
-        given = _answer_together(launch, first, follow, question, part)
-    if part.is_over() and not limit.is_over():
-        given = replace(given, reasons=tuple(_name_share(r, share) for r in given.reasons))
-    given = replace(given, cut=given.cut or (given is first.answer and part.is_over()))
-    return given if counted is None else _with_reason(replace(given, cut=given.cut or counted.cut), counted)
+    if counted is not None:
+        share = limit.share(seconds)
+    given = _answer_together(launch, first, follow, question, share)
+    if small and prod(launch.cluster_counts) > PAIR and given.verdict not in (Verdict.PROVED, Verdict.FINDING):
+        counted = _answer_counted(module, launch, follow, question, limit)
+        if isinstance(counted, Answer):
+            return counted
+        counted = counted if counted is not None and counted.cut else None
+    if share.is_over() and not limit.is_over():
+        given = _with_late_groups(given, seconds)
+    given = replace(given, cut=given.cut or (given is first.answer and share.is_over()))
+    return given if counted is None else _with_reason(given, counted)
+
+
+def _with_late_groups(given: Answer, seconds: float) -> Answer:
+    """The answer with the reason that following groups of clusters was not finished in its share of the time."""
+    named = replace(given, reasons=name_share(given.reasons, TOGETHER, seconds))
+    decided = given.verdict in (Verdict.PROVED, Verdict.FINDING)
+    return named if decided or named.reasons != given.reasons else _with_reason(given, share_reason(TOGETHER, seconds))
 
 
 def _with_reason(given: Answer, why: Reason) -> Answer:
     """The answer with one more reason why it is not about all clusters."""
-    return replace(
-        given,
-        reasons=tuple(
-            replace(r, because=(*r.because, why)) if r.cause is Cause.CLUSTERS and r.because else r
-            for r in given.reasons
-        ),
-    )
-
-
-def _name_share(reason: Reason, share: float) -> Reason:
-    """A time limit that expired as the one of the groups, which is not the user's."""
-    if reason.cause is not Cause.TIME or reason.seconds is None:
-        return reason
-    return Reason(Cause.TIME, f"following clusters together takes more than {share:.0f} s")
+    about = [r for r in given.reasons if r.cause is Cause.CLUSTERS and r.because] or given.reasons[-1:]
+    reasons = (replace(r, because=(*r.because, why)) if r in about else r for r in given.reasons)
+    return replace(given, reasons=tuple(reasons), cut=given.cut or why.cut)
 
 
 def _answer_from_classes(
@@ -153,11 +163,13 @@ def _answer_together(launch: Launch, first: Followed, follow: Follow, question: 
     return _better(first.answer, _explain(group.answer, first.answer))
 
 
-def _answer_counted(module: Module, launch: Launch, follow: Follow, limit: Limit) -> Answer | Reason | None:
-    """The answer of a large grid by the argument about clusters that count themselves, or why it does not apply, if
-    there is a counter at all.
+def _answer_counted(
+    module: Module, launch: Launch, follow: Follow, question: Question, limit: Limit
+) -> Answer | Reason | None:
+    """The answer of a grid by the argument about clusters that count themselves, or why it does not apply, if there is
+    a counter at all.
     """
-    if launch.beside or prod(launch.cluster_counts) <= MAX_TOGETHER:
+    if launch.beside:
         return None
 
     def follow_pair(pair: Launch, limit: Limit) -> Answer | None:
@@ -166,13 +178,14 @@ def _answer_counted(module: Module, launch: Launch, follow: Follow, limit: Limit
             return None
         return replace(given.answer, assumptions=tuple(a for a in given.answer.assumptions if a != given.scope))
 
-    share = max(COUNTED_SECONDS, (limit.left() or 0) / 2)
+    seconds = max(COUNTED_SECONDS, (limit.left() or 0) / 2)
     try:
-        return answer_counted(module, launch, follow_pair, limit.part(share))
+        return answer_counted(module, launch, follow_pair, limit.share(seconds))
     except NotCounted as error:
-        return Reason(Cause.GAP, f"{NO_PAIR}: {error.why}", span=error.span) if error.counter else None
+        cause = Cause.TIME if error.late else Cause.GAP
+        return Reason(cause, f"{NO_PAIR}: {error.why}", span=error.span) if error.counter else None
     except TimeOut:
-        return Reason(Cause.TIME, f"no pair of clusters was found to stand for all of them within {share:.0f} s")
+        return timeout_reason(question.timeout) if limit.is_over() else share_reason(IN_PAIRS, seconds)
     except Unsupported:
         return None
 

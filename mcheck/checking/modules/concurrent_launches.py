@@ -14,7 +14,7 @@ from math import prod
 from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
 from mcheck.base.errors import InputError
-from mcheck.base.reasons import Cause, Reason, Reasons, error_reason
+from mcheck.base.reasons import Cause, Reason, Reasons, error_reason, name_share
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
@@ -24,6 +24,7 @@ from mcheck.checking.modules.cluster_groups import (
     GROUP_SECONDS,
     MAX_THREADS,
     MAX_TOGETHER,
+    TOGETHER,
     Followed,
     cancels_clusters,
     says_something,
@@ -69,7 +70,11 @@ def answer_groups(
     """
 
     def answer(numbers: tuple[int, ...]) -> GroupAnswer:
-        return _answer_group(study, numbers, model, question, engine, limit.part(GROUP_SECONDS))
+        share = limit.share(GROUP_SECONDS)
+        given = _answer_group(study, numbers, model, question, engine, share)
+        if not share.is_over() or limit.is_over():
+            return given
+        return replace(given, reasons=name_share(given.reasons, TOGETHER, GROUP_SECONDS))
 
     for numbers in study.sharing_groups():
         first = answer(numbers) if is_small(study, numbers) else None

@@ -40,15 +40,16 @@ What is found in a pair is real: the other clusters may all have counted themsel
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
 
 from mcheck.answers.result import Answer, Covers
 from mcheck.answers.verdict_rules import add_verdict
-from mcheck.base.budget import Limit
+from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.progress import Level, note
-from mcheck.base.reasons import Cause, Reason, unique_reasons
+from mcheck.base.reasons import Cause, Reason, share_reason, unique_reasons
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.frontend.ptx.launch import Launch
@@ -81,7 +82,8 @@ class Representatives:
 
 def find_representatives(module: Module, launch: Launch, limit: Limit) -> Representatives:
     """The pairs of clusters that stand for a grid. Raises ``NotCounted`` if a condition does not hold."""
-    counter = find_counter(module, launch, limit.part(CLUSTER_SECONDS))
+    with _one_cluster(limit) as within:
+        counter = find_counter(module, launch, within)
     for _ in range(TRIES):
         try:
             return _find_pairs(module, launch, counter, limit)
@@ -98,33 +100,52 @@ class _Written(Exception):
         self.written = written
 
 
+@contextmanager
+def _one_cluster(limit: Limit) -> Iterator[Limit]:
+    """The time to execute one cluster. Raises ``NotCounted`` if it is over."""
+    within = limit.share(CLUSTER_SECONDS)
+    try:
+        yield within
+    except TimeOut:
+        limit.check()
+        raise NotCounted(share_reason("executing one cluster", CLUSTER_SECONDS).what, late=True) from None
+
+
 def _find_pairs(module: Module, launch: Launch, counter: Counter, limit: Limit) -> Representatives:
     clusters = clusters_of(launch)
     shapes: dict[object, int] = {}
-    final = counter.first + len(clusters) - 1
+    known: dict[tuple[int, bool], Execution] = {}
 
-    def execute(number: int, drawn: int) -> Execution:
+    def execute(number: int, *, last: bool) -> Execution:
         limit.check()
-        note(Level.CLUSTERS, f"cluster {number + 1} of {len(clusters)}")
-        within = limit.part(CLUSTER_SECONDS)
-        found = execute_counted(module, launch, clusters[number], counter, drawn, shapes, within)
-        written = _given_and_written(module, launch, counter, found)
-        if written:
-            raise _Written(written)
-        return found
+        if (number, last) not in known:
+            note(Level.CLUSTERS, f"cluster {number + 1} of {len(clusters)}")
+            drawn = counter.first + len(clusters) - 1 if last else counter.first
+            with _one_cluster(limit) as within:
+                found = execute_counted(module, launch, clusters[number], counter, drawn, shapes, within)
+            written = _given_and_written(module, launch, counter, found)
+            if written:
+                raise _Written(written)
+            known[number, last] = found
+        return known[number, last]
 
-    numbers = range(1, len(clusters))
-    probe = execute(0, final)
-    if probe.waits and not launch.cooperative:
+    waits = execute(0, last=True).waits
+    if waits and not launch.cooperative:
         raise NotCounted("clusters wait for others that need not be resident")
-    before = None if probe.waits else Side([execute(k, counter.first) for k in range(len(clusters))])
-    if before is not None:
-        check_apart(before, counter, limit)
-    last = Side([probe, *(execute(k, final) for k in numbers)])
-    if any(one.waits is not probe.waits for side in (before, last) if side is not None for one in side.executions):
-        raise NotCounted("some clusters wait for the counter, others do not")
-    pairs = choose_pairs(before or last, last, counter, limit, waits=probe.waits)
-    return Representatives(launch, counter, tuple(pairs), probe.waits)
+
+    def choose(numbers: Sequence[int]) -> tuple[Pair, ...]:
+        before = None if waits else Side([execute(k, last=False) for k in numbers])
+        if before is not None:
+            check_apart(before, counter, limit)
+        last = Side([execute(k, last=True) for k in numbers])
+        if any(one.waits is not waits for side in (before, last) if side is not None for one in side.executions):
+            raise NotCounted("some clusters wait for the counter, others do not")
+        return tuple(choose_pairs(before or last, last, counter, limit, waits=waits))
+
+    few = sorted({0, 1, len(clusters) - 1})
+    if len(few) < len(clusters):
+        choose(few)  # mostly a condition that does not hold in the grid does not hold among these
+    return Representatives(launch, counter, choose(range(len(clusters))), waits)
 
 
 def _given_and_written(module: Module, launch: Launch, counter: Counter, found: Execution) -> list[tuple[str, int]]:
@@ -167,6 +188,7 @@ def answer_counted(module: Module, launch: Launch, follow: FollowPair, limit: Li
         note(Level.CLUSTERS, f"pair {number} of {len(found.pairs)} of clusters")
         one = follow(replace(given, group=pair), limit)
         if one is None or one.verdict not in (Verdict.PROVED, Verdict.FINDING):
+            limit.check()
             return None
         if any(f.severity == "error" for f in one.findings):
             left = Reason(Cause.CLUSTERS, f"2 of {total} clusters of the grid were checked together")

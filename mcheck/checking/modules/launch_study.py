@@ -10,7 +10,7 @@ from itertools import combinations
 
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import InputError, Unsupported
-from mcheck.base.reasons import Cause, Reason, error_reason, timeout_reason
+from mcheck.base.reasons import Cause, Reason, error_reason, share_reason
 from mcheck.checking.modules.grid_coverage import is_conflict
 from mcheck.checking.modules.launch_order import Conflict, StreamOrder
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Buffer, Launch, Map
@@ -78,14 +78,14 @@ class LaunchStudy:
         begun, lost = self.begins_with(number)
         key = replace(begun, gpu=0, programmatic=False), lost
         if key not in self.footprints:
-            limit = self.limit if len(self.streams) == 1 else self.limit.part(FOLLOW_SECONDS)
+            limit = self.limit if len(self.streams) == 1 else self.limit.share(FOLLOW_SECONDS)
             try:
                 self.footprints[key] = follow_launch(without_initialisers(self.module, lost), key[0], limit)
             except (InputError, Unsupported) as error:
                 self.footprints[key] = _why_not(error, begun)
-            except TimeOut as over:
+            except TimeOut:
                 self.limit.check()
-                self.footprints[key] = timeout_reason(FOLLOW_SECONDS, str(over))
+                self.footprints[key] = share_reason("following its accesses", FOLLOW_SECONDS)
         return self.footprints[key]
 
     def _compared(self, number: int) -> LaunchFootprint | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mcheck.base.budget import CLOCK, Limit
+from mcheck.base.budget import Limit, read_clock
 from mcheck.base.errors import Unsupported
 from mcheck.base.reasons import mark_own_limit, unique_reasons
 from mcheck.base.verdicts import Verdict
@@ -68,16 +68,16 @@ def ask(
             ),
             _prover(program, model, question, engine) if proved else None,
         )
-    end = None if question.timeout is None else CLOCK[0]() + question.timeout
+    end = None if question.timeout is None else read_clock() + question.timeout
 
     def asker(name: str, most: float | None) -> Answer:
-        left = None if end is None else max(end - CLOCK[0](), 0.0)
+        left = None if end is None else max(end - read_clock(), 0.0)
         within = min((x for x in (most, left) if x is not None), default=None)
         given = ask_engine(name, program, model, question, within)
         return given if within == left else replace(given, reasons=mark_own_limit(given.reasons))
 
     def with_fixes(given: Answer) -> Answer:
-        return add_tried_fixes(given, program, model, question, None if end is None else max(end - CLOCK[0](), 0.0))
+        return add_tried_fixes(given, program, model, question, None if end is None else max(end - read_clock(), 0.0))
 
     if engine == "both":
         return _all(program, model, question)

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from mcheck.answers.merged_answers import Excused, ends_search, is_counted_error, is_whole
 from mcheck.answers.result import Answer
-from mcheck.base.budget import CLOCK, Limit, TimeOut
+from mcheck.base.budget import Limit, TimeOut, read_clock
 from mcheck.base.errors import InputError, Unsupported
 from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, Reasons, cut, error_reason, mark_own_limit, timeout_reason
@@ -231,10 +231,10 @@ class _Search(Generic[K]):
         for number in self.family.numbers(self.proof, self.checked):
             if number in self.checked:
                 continue
-            began = CLOCK[0]()
+            began = read_clock()
             known = self.proof.known.get(number)
             ends = self.check(number, self.limit, share) if known is None else self.checked.record(number, known)
-            self.checked.last = CLOCK[0]() - began
+            self.checked.last = read_clock() - began
             if ends:
                 self.took = self.checked.last
                 if not self.brief:

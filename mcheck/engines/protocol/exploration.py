@@ -14,7 +14,7 @@ from dataclasses import field, replace
 
 from mcheck.answers.left_open import LeftOpen, reason_of
 from mcheck.answers.merged_answers import Excused, is_counted_error
-from mcheck.base.budget import Limit, TimeOut, processor_time
+from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import Unsupported
 from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason
@@ -403,10 +403,7 @@ class Search:
     def _fix_time_limit(self) -> Limit:
         """The processor time left for suggested fixes: as much as the errors took, or ``MIN_FIX_SECONDS``."""
         allowed = max(MIN_FIX_SECONDS, time.process_time() - self.started - self.trial_seconds)
-        left = self.time_limit.left()
-        own = max(allowed - self.trial_seconds, 0.0)
-        with processor_time():
-            return Limit(own if left is None else min(own, left))
+        return self.time_limit.share(max(allowed - self.trial_seconds, 0.0))
 
     def _make_fix_check(self, key: tuple[str, object]) -> Callable[[Program], bool]:
         """Create the check of whether an edited program lacks a finding and has no finding of another kind in its

@@ -85,11 +85,11 @@ class RecordedOperations:
         reason = f"only one order is followed where {what}"
         self.order_gaps.setdefault((reason, span), Gap(reason, span))
 
-    def bind_values(self) -> bool:
+    def bind_values(self, *, one_order: bool = False) -> bool:
         """Bind atomics and strong loads to the values that they returned in this run, where the path depends on them;
         stores of such values become known. Returns whether other values can be told: each of these operations is
-        followed by an ``AssumedValue``. Otherwise there are too many, and only the order of this run is followed: an
-        atomic is a wait for its value.
+        followed by an ``AssumedValue``. Otherwise there are too many, or ``one_order`` is asked for: only the order of
+        this run is followed, and an atomic is a wait for its value.
         """
         if not self.order_gaps:
             return True
@@ -99,7 +99,8 @@ class RecordedOperations:
             if self.order_is_possible and seen.address in self.decisive_atomics - self.unknown_atomics
         }
         telling = (
-            self.order_is_possible
+            not one_order
+            and self.order_is_possible
             and not self.has_unbound_values
             and self.decisive_atomics.isdisjoint(self.unknown_atomics)
             and len(atomics) + len(self.loaded) <= MAX_BOUND_VALUES

@@ -30,11 +30,13 @@ COUNTED_TYPES = ("u32", "s32", "b32", "u64", "s64", "b64")
 
 
 class NotCounted(Exception):
-    """Why the argument about a counter does not apply: a clause, and its location. ``counter``: there is one."""
+    """Why the argument about a counter does not apply: a clause, and its location. ``counter``: there is one, as far as
+    is known; ``late``: that took too long.
+    """
 
-    def __init__(self, why: str, span: Span | None = None, *, counter: bool = True) -> None:
+    def __init__(self, why: str, span: Span | None = None, *, counter: bool = True, late: bool = False) -> None:
         super().__init__(why)
-        self.why, self.span, self.counter = why, span, counter
+        self.why, self.span, self.counter, self.late = why, span, counter, late
 
 
 @record(frozen=True, slots=True)

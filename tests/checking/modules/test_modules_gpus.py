@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from mcheck.base.budget import Limit, TimeOut
+from mcheck.base.reasons import share_reason
+from mcheck.cat.ast import Model
+from mcheck.checking.modules import concurrent_launches, launch_study
+from mcheck.checking.modules.answer import follow_clusters
+from mcheck.checking.policy.question import Question
 from mcheck.checking.run.result import Result
+from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.launch_reader import from_object
 from mcheck.frontend.ptx.launch_sequence_reader import build_launches
+from mcheck.frontend.ptx.module import Module
 from mcheck.frontend.ptx.module_copies import owner_of, with_copy, written_name
 from mcheck.frontend.ptx.reader import parse_module
 from tests.checking.modules.stream_kernels import HEAD, READ, WRITE, checked, kernel, launch
@@ -277,3 +287,36 @@ def test_the_launches_of_a_file_are_those_of_several_gpus() -> None:
     given = {"launches": [launch("send", "a", gpu=3) | ONE], "buffers": {"a": {"bytes": 4}}}
     (read,) = build_launches(module, from_object(given)).launches
     assert (read.gpu, read.total_count, read.executed_count, read.is_sample) == (3, 1, 1, False)
+
+
+# --- the time ---------------------------------------------------------------------------------------------------------
+
+
+def test_launches_that_take_too_long_together_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def follow(module: Module, joined: Launch, model: Model, question: Question, *given: Any, **more: Any) -> object:
+        limit = given[1]
+        while not limit.is_over():
+            pass
+        return follow_clusters(module, joined, model, question, *given, **more)
+
+    monkeypatch.setattr(concurrent_launches, "GROUP_SECONDS", 0.01)
+    monkeypatch.setattr(concurrent_launches, "follow_clusters", follow)
+    module = kernel("make", WRITE, width=1) + kernel("use", READ, width=1)
+    found = checked(module, launch("make", "a") | ONE, launch("use", "a", gpu=1) | ONE)
+    assert (found.verdict, found.cut) == ("bounded", True)
+    assert "following clusters together takes more than 0.01 s" in str(found.reason)
+    assert "no answer" not in str(found.reason)
+
+
+def test_accesses_that_take_too_long_to_follow_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def follow(*_: object) -> object:
+        raise TimeOut
+
+    monkeypatch.setattr(launch_study, "follow_launch", follow)
+    module = parse_module(HEAD + send() + receive(), "k.ptx")
+    launches = [launch(name, "a", "b", gpu=g) | ONE for g, name in enumerate(("send", "receive"))]
+    given = {"launches": launches, "buffers": {name: {"bytes": 4} for name in "ab"}}
+    study = launch_study.LaunchStudy(module, build_launches(module, from_object(given)).launches, Limit())
+    assert study.footprint(0) is None
+    (why,) = study.footprints.values()
+    assert why == share_reason("following its accesses", 10.0)

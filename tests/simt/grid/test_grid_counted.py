@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
+from mcheck.answers.result import Answer
+from mcheck.base.budget import Limit, TimeOut, use_clock
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.modules import cluster_groups
+from mcheck.checking.modules import cluster_groups, counted_grid
+from mcheck.frontend.ptx.launch import Launch
 from mcheck.ptx import check
+from mcheck.simt.grid.counted_clusters import Execution, execute_counted
 from tests.fuzz.last_blocks import BRANCH, Plan, answer_by_pairs, compare, generate, launch_of, read, write
 
 SECONDS = 60.0
@@ -226,9 +232,89 @@ def test_the_answer_about_a_few_clusters_says_why_no_pair_stands_for_all() -> No
     assert said in (found.reason or "")
 
 
+# --- its time -------------------------------------------------------------------------------------------------------
+
+
 def test_an_argument_that_takes_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_groups, "COUNTED_SECONDS", 0.01)
     plan = Plan(clusters=11, threads=1)
     found = check(write(plan), launch_of(plan))
     assert found.verdict == "bounded"
-    assert "no pair of clusters was found to stand for all of them within 0 s" in (found.reason or "")
+    assert "following pairs of clusters takes more than 0.01 s" in (found.reason or "")
+
+
+def test_a_pair_that_takes_too_long_is_out_of_time() -> None:
+    plan = Plan(clusters=11, threads=1)
+    module, launch = read(plan)
+    limit = Limit().share(3.0)
+
+    def follow(pair: Launch, limit: Limit) -> Answer:
+        while not limit.is_over():
+            pass
+        return Answer(verdict=Verdict.UNKNOWN, engine="protocol")
+
+    with pytest.raises(TimeOut):
+        counted_grid.answer_counted(module, launch, follow, limit)
+
+
+def test_a_cluster_that_takes_too_long_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def execute(*given: Any) -> Execution:
+        raise TimeOut
+
+    monkeypatch.setattr(counted_grid, "execute_counted", execute)
+    plan = Plan(clusters=11, threads=1)
+    found = check(write(plan), launch_of(plan))
+    assert found.verdict == "bounded"
+    said = "no pair of clusters stands for all of them: executing one cluster takes more than 5 s"
+    assert said in (found.reason or "")
+
+
+@pytest.mark.parametrize("clusters", [3, LARGE])
+def test_the_load_of_the_machine_changes_no_answer(clusters: int) -> None:
+    plan = Plan(clusters=clusters, threads=1)
+    with use_clock(lambda: 1000 * time.monotonic()):
+        found = check(write(plan), launch_of(plan))
+    assert (found.verdict, found.covers.clusters) == ("proved", clusters)
+
+
+def test_groups_that_take_too_long_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_groups, "GROUP_SECONDS", 0.01)
+    plan = Plan(clusters=3, initial=1)
+    found = check(write(plan), launch_of(plan))
+    assert found.verdict == "bounded"
+    assert "following clusters together takes more than 0.01 s" in (found.reason or "")
+    assert "no pair of clusters" not in (found.reason or "")
+
+
+@pytest.mark.parametrize("plan", [Plan(), Plan(fence="")], ids=["right", "wrong"])
+def test_pairs_answer_for_a_small_grid_whose_group_takes_too_long(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_groups, "GROUP_SECONDS", 0.01)
+    found = check(write(plan), launch_of(plan))
+    assert (found.verdict, found.covers.together) == ("proved" if plan.fence else "finding", 2)
+
+
+def test_both_shares_of_a_small_grid_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_groups, "GROUP_SECONDS", 0.01)
+    monkeypatch.setattr(cluster_groups, "COUNTED_SECONDS", 0.02)
+    plan = Plan()
+    found = check(write(plan), launch_of(plan))
+    assert found.verdict == "bounded"
+    for said in ("following clusters together takes more than 0.01 s", "of clusters takes more than 0.02 s"):
+        assert said in (found.reason or "")
+
+
+def test_conditions_are_checked_of_a_few_clusters_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    executed: list[object] = []
+
+    def execute(*given: Any) -> Execution:
+        executed.append(given[2])
+        return execute_counted(*given)
+
+    monkeypatch.setattr(counted_grid, "execute_counted", execute)
+    plan, why = REFUSED["a look at the data before"]
+    large = replace(plan, clusters=150)
+    assert answer(large) == (None, why)
+    assert set(executed) == {(0, 0, 0), (1, 0, 0), (149, 0, 0)}
+    executed.clear()
+    assert answer(Plan(clusters=LARGE)) == (Verdict.PROVED, "")
+    assert len(executed) == 2 * LARGE
