@@ -226,3 +226,23 @@ def test_a_load_that_is_not_coherent_is_of_memory_that_nobody_writes(offset: str
     assert found.verdict == verdict, found.reason
     if verdict == "unknown":
         assert found.reason == "line 11 reads through the non-coherent cache what line 10 writes (9.7.9.9)"
+
+
+def test_bytes_that_are_discarded_are_not_taken_for_those_that_were_stored() -> None:
+    text = """.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out) {
+  .reg .pred %p; .reg .b32 %t; .reg .b64 %a;
+  ld.param.u64 %a, [out]; mov.u32 %t, %tid.x; setp.eq.u32 %p, %t, 0;
+  @%p st.global.u32 [%a], 1;
+  @!%p discard.global.L2 [%a], 128;
+  ret;
+}
+"""
+    read = parse_module(text)
+    given = from_object({"grid": [1], "block": [64], "params": {"0": {"buffer": 128}}})
+    question = Question(about=Completeness.FINDINGS, timeout=60)
+    found = answer_launch(read, build_launch(read, given), load_model("ptx-9.0"), question)
+    assert found.verdict == "bounded"
+    assert "the bytes that 'discard' destroys were not followed" in (found.reason or "")

@@ -191,7 +191,7 @@ def other_grids_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int)
 
 
 NO_EFFECT = frozenset((
-    Kind.SLEEP, Kind.REGISTER_COUNT, Kind.PREFETCH, Kind.EVENT, Kind.BREAKPOINT, Kind.CACHE_PRIORITY, Kind.DISCARD,
+    Kind.SLEEP, Kind.REGISTER_COUNT, Kind.PREFETCH, Kind.EVENT, Kind.BREAKPOINT, Kind.CACHE_PRIORITY,
 ))  # fmt: skip
 
 
@@ -199,3 +199,14 @@ NO_EFFECT = frozenset((
 def no_effect_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
     """The step of an instruction without effect on memory or control."""
     return no_effect
+
+
+@compiles(Kind.DISCARD)
+def discard_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
+    """The step of ``discard``, which leaves bytes without a value: what reads or writes them is not compared with it."""
+
+    def step(c: Cluster, mask: Mask) -> Mask:
+        c.recorded.note_gap("the bytes that 'discard' destroys were not followed", statement.span)
+        return mask
+
+    return step
