@@ -19,7 +19,7 @@ def is_question(name: str) -> bool:
     return name[:1] == "Q" and name[1:].isdigit()
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class LeftOpen:
     """A pair of lines that a question leaves open: strong accesses that may synchronise, or (``follows``) accesses that
     would be ordered if those do.
@@ -51,7 +51,8 @@ def left_open_by(question: str, events: Sequence[Event]) -> LeftOpen:
 
 def reason_of(left: Collection[LeftOpen]) -> Reason:
     """Why an answer is left open: a pair that may synchronise comes before what follows from it."""
-    return Reason(Cause.OPEN_QUESTION, min(left).describe())
+    first = min(left, key=lambda pair: (pair.follows, pair.lines, pair.question))
+    return Reason(Cause.OPEN_QUESTION, first.describe())
 
 
 def flags_of_order(checks: Iterable[TapeCheck]) -> frozenset[str]:

@@ -203,7 +203,7 @@ def no_effect_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -
 
 @compiles(Kind.DISCARD)
 def discard_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
-    """The step of ``discard``, which leaves bytes without a value: what reads or writes them is not compared with it."""
+    """The step of ``discard``, which leaves bytes without a value; accesses to them are not compared with it."""
 
     def step(c: Cluster, mask: Mask) -> Mask:
         c.recorded.note_gap("the bytes that 'discard' destroys were not followed", statement.span)

@@ -141,7 +141,7 @@ class Graph:
 
 SETS = (
     *("R", "W", "M", "IW", "F", "B", "RMW", "ATOM", "RED", "WEAK", "RLX", "ACQ", "REL", "ACQ_REL", "SC"),
-    *("GEN", "SUR", "TEX", "CON", "ALIAS", "PROXYFENCE", "BOTH", "GLOBAL", "BARRIVE", "BWAIT"),
+    *("GEN", "SUR", "TEX", "CON", "ALIAS", "MULTIMEM", "PROXYFENCE", "BOTH", "GLOBAL", "BARRIVE", "BWAIT"),
 )
 UNUSED = (
     *(
