@@ -29,6 +29,11 @@ class LeftOpen:
     lines: tuple[int, ...]
     question: str
 
+    @property
+    def rank(self) -> tuple[bool, tuple[int, ...], str]:
+        """What may synchronise is named before what follows from it."""
+        return self.follows, self.lines, self.question
+
     def describe(self) -> str:
         """The reason, as a clause."""
         where = " and ".join(f"line {line}" for line in self.lines)
@@ -50,9 +55,8 @@ def left_open_by(question: str, events: Sequence[Event]) -> LeftOpen:
 
 
 def reason_of(left: Collection[LeftOpen]) -> Reason:
-    """Why an answer is left open: a pair that may synchronise comes before what follows from it."""
-    first = min(left, key=lambda pair: (pair.follows, pair.lines, pair.question))
-    return Reason(Cause.OPEN_QUESTION, first.describe())
+    """Why an answer is left open."""
+    return Reason(Cause.OPEN_QUESTION, min(left, key=lambda pair: pair.rank).describe())
 
 
 def flags_of_order(checks: Iterable[TapeCheck]) -> frozenset[str]:

@@ -37,6 +37,7 @@ def examined() -> Examined:
     return examine(str(FENCE), Limits(timeout=60))
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_every_finding_has_the_repairs_as_fixes(examined: Examined) -> None:
     log = json.loads(document([examined], 1))
     Draft4Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(log)
@@ -67,6 +68,7 @@ def test_edits_of_lines_make_the_repaired_text(before: str, after: str) -> None:
     assert [line for line in "\n".join(lines).split("\n") if line] == [line for line in after.split("\n") if line]
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_note_without_an_edit_gets_that_of_a_repair() -> None:
     text = BYTES.read_text(encoding="utf-8").replace("expect deadlock", "").replace("expect undefined", "")
     notes = compute_notes(text, "t.litmus", Settings(timeout=60))

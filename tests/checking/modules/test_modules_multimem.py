@@ -35,6 +35,7 @@ def pair(sender: str, receiver: str, *, second: tuple[str, str] = ("a", "m"), **
     return check_text(NEWEST + sender + receiver, "<ptx>", given, Settings(timeout=60), Options())
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_buffer_without_a_mapping_is_named() -> None:
     for add in (ADD, "multimem.ld_reduce.add.u32 %r4, [%rd4];", "multimem.st.u32 [%rd4], 1;"):
         found = checked(

@@ -53,6 +53,7 @@ def test_64_threads_of_8_ctas_meet_4_times() -> None:
     assert (given.verdict, given.findings, given.executions) == ("proved", (), 1)
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_the_pass_changes_no_answer() -> None:
     for text in (grid_barrier(1, 2, 1), grid_barrier(1, 1, 1, few=1), grid_barrier(1, 1, 1, arrive="red.relaxed.gpu")):
         program = parse(text, "barrier.litmus")

@@ -224,6 +224,7 @@ def test_the_race_of_a_pair_is_found_in_a_large_grid() -> None:
     assert any(a.thread.startswith("cta(7, 0, 0).") for a in found.findings[0].accesses)
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_the_answer_about_a_few_clusters_says_why_no_pair_stands_for_all() -> None:
     plan = Plan(clusters=11, initial=1)
     found = check(write(plan), launch_of(plan))
@@ -235,6 +236,7 @@ def test_the_answer_about_a_few_clusters_says_why_no_pair_stands_for_all() -> No
 # --- its time -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_an_argument_that_takes_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_groups, "COUNTED_SECONDS", 0.01)
     plan = Plan(clusters=11, threads=1)
@@ -243,6 +245,7 @@ def test_an_argument_that_takes_too_long_says_so(monkeypatch: pytest.MonkeyPatch
     assert "following pairs of clusters takes more than 0.01 s" in (found.reason or "")
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_pair_that_takes_too_long_is_out_of_time() -> None:
     plan = Plan(clusters=11, threads=1)
     module, launch = read(plan)
@@ -257,6 +260,7 @@ def test_a_pair_that_takes_too_long_is_out_of_time() -> None:
         counted_grid.answer_counted(module, launch, follow, limit)
 
 
+@pytest.mark.daily(days=4, least=0)
 def test_a_cluster_that_takes_too_long_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def execute(*given: Any) -> Execution:
         raise TimeOut
@@ -269,6 +273,7 @@ def test_a_cluster_that_takes_too_long_is_named(monkeypatch: pytest.MonkeyPatch)
     assert said in (found.reason or "")
 
 
+@pytest.mark.daily(days=4, least=0)
 @pytest.mark.parametrize("clusters", [3, LARGE])
 def test_the_load_of_the_machine_changes_no_answer(clusters: int) -> None:
     plan = Plan(clusters=clusters, threads=1)

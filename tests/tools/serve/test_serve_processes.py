@@ -121,7 +121,7 @@ def test_time_runs_out_and_the_next_request_is_answered() -> None:
     async def scenario(served: Processes) -> None:
         late = Request(kind=requests.CHECK, path=QUEUE, settings=Settings(timeout=1))
         answer = (await served.answer(late)).answer
-        assert (answer.verdict, answer.clean) == ("unknown", None)
+        assert (answer.decided, answer.clean) == (False, None)
         first = (await served.answer(SHORT)).answer
         again = (await served.answer(SHORT)).answer
         assert (first.cost.cached, again.cost.cached, again.bugs) == (False, True, first.bugs)

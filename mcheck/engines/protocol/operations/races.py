@@ -178,7 +178,7 @@ def _leave_open(m: Machine, old: Record, new: Record, question: str) -> None:
     behind it is left open as well.
     """
     found = left_open.left_open_by(question, (old.event, new.event))
-    if m.left_open is None or found < m.left_open:
+    if m.left_open is None or found.rank < m.left_open.rank:
         m.left_open = found
         m.not_followed = found.describe()
     if found.follows and (old.entries[0].exact or new.entries[0].exact) and m.findings_left_open is None:
