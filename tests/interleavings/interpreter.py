@@ -71,6 +71,8 @@ class Machine:
             inner = ops.performed_operation(op)
             if not isinstance(inner, SHARED + LOCAL):
                 raise NotCovered(type(inner).__name__)
+            if isinstance(inner, ops.BulkCopy) and inner.is_strong:
+                raise NotCovered("strong copies")
             if lanes and isinstance(inner, ops.Barrier | ops.WarpSync | ops.ClusterBarrier):
                 raise NotCovered("barriers of warps")
             if isinstance(inner, ops.Barrier) and inner.instance is not None:

@@ -146,6 +146,7 @@ def test_what_may_be_otherwise_is_not_concluded(name: str) -> None:
     assert not stands_for_all(parse(text, "t.litmus"))
 
 
+@pytest.mark.daily(days=4, least=0)
 @pytest.mark.parametrize(
     "announce", ["red.relaxed.gpu.global.add.u32 [c], 1;", "st.relaxed.gpu.global.u32 [c], k + 1;"]
 )
