@@ -345,6 +345,7 @@ def test_a_converter_draws_light_paper_and_boxes(tmp_path: Path) -> None:
     assert (layout.width, layout.height) == (width, height)
 
 
+@pytest.mark.daily(days=4, least=0)
 @pytest.mark.skipif(shutil.which("rsvg-convert") is None, reason="no rsvg-convert (Debian: librsvg2-bin)")
 def test_a_converter_keeps_the_indentation() -> None:
     """Further lines of a box are indented: converters outside browsers do not know ``white-space``."""
