@@ -7,6 +7,7 @@ what is inserted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from mcheck.checking.fences.edits import replaced_lines
 from mcheck.checking.fences.examination import Examined
@@ -18,14 +19,7 @@ from mcheck.report.sarif import Object, artifact, build_log, convert_findings, d
 def document(examined: Sequence[Examined], exit_status: int = 0) -> str:
     """The SARIF log of these files."""
     checked = [(each, each.result) for each in examined if each.result is not None]
-    files = [findings_of(result) for _, result in checked]
-    rules, found = convert_findings(files)
-    at = 0
-    for (each, _), file in zip(checked, files, strict=True):
-        mended = list(_fixes(each))
-        for result in found[at : at + len(file.found)] if mended else ():
-            result["fixes"] = mended
-        at += len(file.all)
+    rules, found = convert_findings(replace(findings_of(result), fixes=tuple(_fixes(each))) for each, result in checked)
     invocation = describe_run([result for _, result in checked], exit_status)
     return build_log(rules, invocation, [each.path for each in examined], found)
 

@@ -41,7 +41,8 @@ Object = dict[str, Any]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     """The findings of one file, from either command; ``ok``: they match the ``expect`` lines of the file. ``known``:
-    those that a baseline has, ``None`` without one. ``program``: the path of ``source`` if it is another.
+    those that a baseline has, ``None`` without one. ``program``: the path of ``source`` if it is another. ``fixes``:
+    those of each finding that counts.
     """
 
     path: str
@@ -52,6 +53,7 @@ class Findings:
     suppressed: tuple[tuple[Finding, str], ...] = ()
     known: tuple[Finding, ...] | None = None
     program: str = ""
+    fixes: tuple[Object, ...] = ()
 
     @property
     def all(self) -> tuple[Finding, ...]:
@@ -138,12 +140,14 @@ def _rule(code: str) -> Object:
 def _results(result: Findings, rules: dict[str, int]) -> Iterator[Object]:
     """The results of all findings; those that the file suppresses by a comment or expects are marked as suppressed."""
     alike: Counter[str] = Counter()
-    reasons: list[tuple[Finding, str | None]] = [(f, _expected(result, f)) for f in result.found]
-    for finding, reason in (*reasons, *result.suppressed):
+    fixes: Object = {"fixes": [*result.fixes]} if result.fixes else {}
+    own = [(f, _expected(result, f), fixes) for f in result.found]
+    others: list[tuple[Finding, str | None, Object]] = [(f, reason, {}) for f, reason in result.suppressed]
+    for finding, reason, more in (*own, *others):
         print_ = _fingerprint(result, finding)
         alike[print_] += 1
         state = {} if result.known is None else {"baselineState": "new"}
-        yield _result(result, finding, rules[finding.code], f"{print_}:{alike[print_]}", reason) | state
+        yield _result(result, finding, rules[finding.code], f"{print_}:{alike[print_]}", reason) | state | more
     for finding in result.known or ():
         print_ = _fingerprint(result, finding)
         alike[print_] += 1

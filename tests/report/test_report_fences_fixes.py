@@ -10,7 +10,8 @@ from jsonschema import Draft4Validator
 
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.command import check_case
-from mcheck.checking.fences.examination import Examined, Limits, examine
+from mcheck.checking.fences import examination
+from mcheck.checking.fences.examination import Examined, Limits, examine, examine_text
 from mcheck.checking.run.case import Case, Options, Settings
 from mcheck.report.fences_sarif import document
 from mcheck.report.source_edits import repair_edits
@@ -80,6 +81,29 @@ def test_a_note_without_an_edit_gets_that_of_a_repair() -> None:
         lines[edit.line - 1] = edit.text
     assert check_case(Case("t.litmus", text="\n".join(lines)), Settings(), Options()).verdict is Verdict.PROVED
     assert [note.message for note in mended] == [note.message for note in notes]
+
+
+def test_repairs_in_the_editor_are_proved_under_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Settings | None] = []
+
+    def record(
+        path: str, text: str, costs: None, limits: Limits, *, settings: Settings | None = None
+    ) -> Examined:  # fmt: skip
+        asked.append(settings)
+        return Examined(path, Verdict.UNKNOWN, None, "not asked here")
+
+    monkeypatch.setattr(examination, "examine_text", record)
+    text = BYTES.read_text(encoding="utf-8")
+    compute_notes(text, "t.litmus", Settings(timeout=60, model="ptx-7.5"), tries=True)
+    assert [each.model for each in asked if each] == ["ptx-7.5"]
+
+
+def test_examined_is_under_the_model_that_is_set() -> None:
+    text = FENCE.with_stem(f"{FENCE.stem}-fixed").read_text(encoding="utf-8")
+    for model in ("ptx-9.0", "ptx-9.3"):
+        examined = examine_text("t.litmus", text, None, Limits(timeout=60), settings=Settings(model=model))
+        assert examined.result is not None
+        assert examined.result.model == model
 
 
 def test_nothing_is_searched_where_every_finding_has_an_edit() -> None:

@@ -15,7 +15,6 @@ since its repair has lost one.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
@@ -38,7 +37,6 @@ from mcheck.semantics.undefined import Misuse
 ROUNDS = 12
 """For a constant that is any number."""
 MOST_STEPS = 100_000
-_ANY = re.compile(r"(\bconst\b[^;]*?=\s*)any\b")
 Place = tuple[str, int, int]
 """An object, the number of its instance, and an offset in bytes."""
 
@@ -58,8 +56,7 @@ class Computation:
 def computation_of(text: str, path: str) -> Computation | None:
     """What the text of a test or sketch computes; none if that depends on what is loaded."""
     try:
-        program = litmus.parse(_ANY.sub(rf"\g<1>{ROUNDS}", text), path)
-        return _compute(program)
+        return _compute(litmus.parse(text, path, size=ROUNDS))
     except (McheckError, Misuse, _Unknown):
         return None
 

@@ -77,15 +77,18 @@ class Limits:
     jobs: int = 1
 
 
-def examine(path: str, limits: Limits, costs: Costs | None = None, options: Options | None = None) -> Examined:
+def examine(
+    path: str, limits: Limits, costs: Costs | None = None, options: Options | None = None,
+    settings: Settings | None = None,
+) -> Examined:  # fmt: skip
     """What the program at ``path`` can do without, or what fixes it; the limits are for all checks of it together.
-    ``options`` say how a module is launched.
+    ``options`` say how a module is launched, ``settings`` under which model and profile all is checked.
     """
     try:
         text = _read_text(path)
     except McheckError as error:
         return Examined(path, Verdict.ERROR, None, error.message)
-    return examine_text(path, text, costs, limits, options)
+    return examine_text(path, text, costs, limits, options, settings)
 
 
 def _read_text(path: str) -> str:
@@ -97,42 +100,44 @@ def _read_text(path: str) -> str:
 
 
 def examine_text(
-    path: str, text: str, costs: Costs | None, limits: Limits, options: Options | None = None
+    path: str, text: str, costs: Costs | None, limits: Limits, options: Options | None = None,
+    settings: Settings | None = None,
 ) -> Examined:  # fmt: skip
     """What ``examine`` says, of a text."""
-    first, found = _examine_text(path, text, costs, limits, options or Options())
-    return replace(found, result=first)
-
-
-def _examine_text(
-    path: str, text: str, costs: Costs | None, limits: Limits, options: Options
-) -> tuple[Result, Examined]:  # fmt: skip
-    clock = _Clock(limits, perf_counter(), process_time())
+    options = options or Options()
+    clock = _Clock(limits, settings or Settings(), perf_counter(), process_time())
     began = process_time()
     first = check_case(Case(path, text=text), clock.settings(None), options)
     each = max(LONGER * (process_time() - began), LEAST)
-    table = costs or read_costs()
+    return replace(_examine_checked(first, text, costs or read_costs(), options, clock, each), result=first)
+
+
+def _examine_checked(
+    first: Result, text: str, costs: Costs, options: Options, clock: _Clock, most: float
+) -> Examined:  # fmt: skip
+    path = first.path
     if first.verdict is Verdict.PROVED:
         try:
-            removals = _find_removals(first, text, table, options, clock, each)
-            return first, Examined(path, first.verdict, removals, text=text)
+            removals = _find_removals(first, text, costs, options, clock, most)
         except McheckError as error:
-            return first, Examined(path, first.verdict, None, error.message)
-    if first.verdict is Verdict.FINDING and is_module(path):
-        repairs = _find_module_repairs(first, text, table, options, clock, each)
-        return first, Examined(path, first.verdict, None, _unmended(repairs), repairs, text)
-    if first.verdict is not Verdict.FINDING or BLOCK.search(text) is None:
+            return Examined(path, first.verdict, None, error.message)
+        return Examined(path, first.verdict, removals, text=text)
+    if first.verdict is not Verdict.FINDING or not (is_module(path) or BLOCK.search(text)):
         reason = first.reason or "only what is proved is examined: see mcheck check"
-        return first, Examined(path, first.verdict, None, reason)
-    repairs = _find_repairs(first, text, table, clock, each)
-    return first, Examined(path, first.verdict, None, _unmended(repairs), repairs, text)
+        return Examined(path, first.verdict, None, reason)
+    find = _find_module_repairs if is_module(path) else _find_repairs
+    repairs = find(first, text, costs, options, clock, most)
+    return Examined(path, first.verdict, None, _unmended(repairs), repairs, text)
 
 
 @dataclass(frozen=True, slots=True)
 class _Clock:
-    """The limits of a file, with when its examination began: the time, and that of the processor."""
+    """The limits of a file, what else is set for its checks, and when its examination began: the time, and that of the
+    processor.
+    """
 
     limits: Limits
+    base: Settings
     started: float
     used: float
 
@@ -148,8 +153,15 @@ class _Clock:
         left = self.left()
         rest = None if left is None else max(left, 0.001)
         if most is not None and (rest is None or most < rest):
-            return Settings(timeout=most, processor_time=True)
-        return Settings(timeout=rest, processor_time=self.limits.processor_time)
+            return replace(self.base, timeout=most, processor_time=True)
+        return replace(self.base, timeout=rest, processor_time=self.limits.processor_time)
+
+    def check(self, path: str, changed: str, most: float, options: Options) -> Result | None:
+        """The check of a changed program, which may take so many seconds; none if no time is left."""
+        left = self.left()
+        if left is not None and left <= 0:
+            return None
+        return check_case(Case(path, text=changed), self.settings(most), options)
 
 
 # --- what can go --------------------------------------------------------------------------------------------------
@@ -229,29 +241,25 @@ def _compared(checked: Verdict, before: Verdict, now: Verdict) -> Trial:
 # --- what is missing ----------------------------------------------------------------------------------------------
 
 
-def _find_repairs(first: Result, text: str, costs: Costs, clock: _Clock, most: float) -> Repairs:
+def _find_repairs(
+    first: Result, text: str, costs: Costs, options: Options, clock: _Clock, most: float
+) -> Repairs:  # fmt: skip
     """What fixes a program with findings, so that it is proved and its condition answered as the file expects."""
     path = first.path
 
     def run(changed: str) -> Result:
-        return run_case(Case(path, text=changed), Settings(timeout=most, processor_time=True))
+        return run_case(Case(path, text=changed), replace(clock.base, timeout=most, processor_time=True))
 
     asks = first.kind != "none" and run(text).expected is not None
 
-    def answer(changed: str, options: Options) -> Result | None:
-        left = clock.left()
-        if left is not None and left <= 0:
-            return None
-        return check_case(Case(path, text=changed), clock.settings(most), options)
-
     def try_repair(changed: str) -> Result | None:
-        result = answer(changed, Options(brief=True))
+        result = clock.check(path, changed, most, replace(options, brief=True))
         if result is not None and result.verdict is Verdict.PROVED and asks and not run(state_clean(changed)).ok:
             return replace(result, verdict=Verdict.UNKNOWN)
         return result
 
     def explain(changed: str) -> Result | None:
-        return answer(changed, Options())
+        return clock.check(path, changed, most, options)
 
     before = computation_of(text, path)
 
@@ -269,10 +277,7 @@ def _find_module_repairs(
     brief = replace(options, brief=True)
 
     def check(changed: str) -> Result | None:
-        left = clock.left()
-        if left is not None and left <= 0:
-            return None
-        return check_case(Case(first.path, text=changed), clock.settings(most), brief)
+        return clock.check(first.path, changed, most, brief)
 
     return find_module_repairs(first, text, check, costs, clock.limits.trials)
 

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
-from mcheck.base.verdicts import Verdict
 from mcheck.checking.fences.costs import Costs
 from mcheck.checking.fences.edits import Change, Edit, apply_changes, overlaps
-from mcheck.checking.fences.repairs import ALTERNATIVES, Check, Repair, Repairs, Step
+from mcheck.checking.fences.repairs import ALTERNATIVES, OUT_OF_TIME, Check, Repair, Repairs, Step, repair_of
 from mcheck.checking.run.result import Result
 from mcheck.findings.finding import Finding
 from mcheck.findings.repair import make_edits, parse_fix
 
 _PENDING = re.compile(r"\b((?:cp\.async(?:\.bulk)?|wgmma)\.wait_group[\w.]*)\s+(\d+)\s*;")
-OUT_OF_TIME = "the time is over"
 
 
 class _Over(Exception):
@@ -40,7 +39,8 @@ def find_module_repairs(first: Result, text: str, check: Check, costs: Costs, tr
 def _edits_of(result: Result, text: str, costs: Costs) -> tuple[Edit, ...]:
     """The insertions that the fixes of the findings name, the cheapest first."""
     lines = text.split("\n")
-    found = (edit for finding in result.findings if (edit := _edit_of(finding, lines, costs)) is not None)
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    found = (edit for finding in result.findings if (edit := _edit_of(finding, lines, starts, costs)) is not None)
     by_changes = {edit.changes: edit for edit in found if not overlaps(edit.changes)}
     return (*sorted(by_changes.values(), key=lambda each: each.cost), *_waits(text, costs))
 
@@ -56,16 +56,12 @@ def _waits(text: str, costs: Costs) -> Iterator[Edit]:
             yield Edit(changes, "pending groups", 1, costs.edit.get("replace", 0) * len(changes))
 
 
-def _edit_of(finding: Finding, lines: list[str], costs: Costs) -> Edit | None:
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
+def _edit_of(finding: Finding, lines: list[str], starts: list[int], costs: Costs) -> Edit | None:
     insertions = make_edits(finding, lines, table=False)
     codes = [part.strip() for step in parse_fix(finding) for part in step.code.split(";")]
+    places = (starts[each.line - 1] + each.column for each in insertions)
     changes = tuple(
-        Change(at, at, each.text, (each.text.strip(),))
-        for each in insertions
-        for at in (starts[each.line - 1] + each.column,)
+        Change(at, at, each.text, (each.text.strip(),)) for each, at in zip(insertions, places, strict=True)
     )
     cost = sum(costs.of(f"{code};") + costs.edit.get("insert", 0) for code in codes)
     return Edit(changes, f"insert {' and '.join(dict.fromkeys(codes))}", 0, cost) if changes else None
@@ -96,17 +92,20 @@ class _Search:
         """Each edit alone, then as many as are needed together."""
         for edit in edits:
             if len(self.found) < ALTERNATIVES and all(edit.kind not in repair.kind for repair in self.found):
-                self.found += self._mending((edit,))
+                self._keep(self._mending((edit,)))
         kept = _compatible([edit for edit in edits if edit.inserted])
         if not self.found and len(kept) > 1:
-            best = list(self._mending(kept))
-            for edit in sorted(kept, key=lambda each: -each.cost) if best else ():
+            best = self._mending(kept)
+            for edit in sorted(kept, key=lambda each: -each.cost) if best is not None else ():
                 fewer = tuple(each for each in kept if each != edit)
-                mended = list(self._mending(fewer)) if fewer else []
-                kept, best = (fewer, mended) if mended else (kept, best)
-            self.found += best
+                if fewer and (mended := self._mending(fewer)) is not None:
+                    kept, best = fewer, mended
+            self._keep(best)
 
-    def _mending(self, edits: tuple[Edit, ...]) -> Iterator[Repair]:
+    def _keep(self, repair: Repair | None) -> None:
+        self.found += [] if repair is None else [repair]
+
+    def _mending(self, edits: tuple[Edit, ...]) -> Repair | None:
         """The repair by these edits, if it is one."""
         if self.used >= self.trials:
             raise _Over(f"--trials {self.trials} left others out")
@@ -115,7 +114,4 @@ class _Search:
         if result is None:
             raise _Over(OUT_OF_TIME)
         self.used += 1
-        if result.verdict is Verdict.PROVED and not (result.suppressed or result.deselected):
-            reviews = tuple(sorted({str(finding.code) for finding in result.findings}))
-            steps = tuple(Step(edit, self.text) for edit in edits)
-            yield Repair(steps, changed, result.verdict, reviews)
+        return repair_of(tuple(Step(edit, self.text) for edit in edits), changed, result)

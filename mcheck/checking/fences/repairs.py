@@ -30,6 +30,7 @@ WIDER = 3
 """From so many times as many they are chosen."""
 SHARES = (0.45, 0.4, 0.15)
 """The parts of the trials for repairs by one edit, by two and by three."""
+OUT_OF_TIME = "the time is over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,13 @@ class Repair:
     def kind(self) -> tuple[str, ...]:
         """What kinds of edits these are."""
         return tuple(sorted(edit.kind for edit in self.edits))
+
+
+def repair_of(steps: tuple[Step, ...], text: str, result: Result) -> Repair | None:
+    """The repair by these edits, if the check of the text says that it is one."""
+    if result.verdict is not Verdict.PROVED or result.suppressed or result.deselected:
+        return None
+    return Repair(steps, text, result.verdict, tuple(sorted({str(finding.code) for finding in result.findings})))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +173,10 @@ class _Search:
             self.seen.add(changed)
             result = self.check(changed)
             if result is None:
-                self.limit = "the time is over"
+                self.limit = OUT_OF_TIME
                 break
             self.used += 1
-            if result.verdict == Verdict.PROVED and not (result.suppressed or result.deselected):
-                reviews = tuple(sorted({str(finding.code) for finding in result.findings}))
-                repair = Repair(steps, changed, result.verdict, reviews)
+            if (repair := repair_of(steps, changed, result)) is not None:
                 self.repairs.append(replace(repair, changes=self._changes(repair)))
                 if not self.first and self.repairs[-1].is_plain:
                     self.first = self.used

@@ -25,17 +25,17 @@ def read_header(path: str, text: str | None = None) -> Header:
     return parse_header(Source(read_source(path) if text is None else text, path))
 
 
-def parse(text: str, path: str, *, every: bool = False) -> Program:
+def parse(text: str, path: str, *, every: bool = False, size: int | None = None) -> Program:
     """Parse ``text`` to a program; ``path`` is for messages. Raises ``McheckError``.
 
-    ``every``: a constant may be ``any`` (``Program.free``).
+    ``every``: a constant may be ``any`` (``Program.free``). ``size``: one that is ``any`` has this value.
     """
     top, end, table = _split(text, path)
     if table:
         return parse_table(top, end)
     from mcheck.frontend.litmus.blocks import parse_blocks  # a table needs none of it
 
-    return parse_blocks(top, end, every=every)
+    return parse_blocks(top, end, size, every=every)
 
 
 def parse_written(text: str, path: str) -> Written:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from mcheck.base.errors import InternalError, McheckError, Span, Unsupported
@@ -45,8 +45,7 @@ def compute_notes(text: str, path: str, settings: Settings, *, tries: bool = Fal
         return tuple(_of_model(text, path))
     if is_module(path):
         return tuple(_of_module(text, path, settings))
-    found = tuple(_of_test(text, path, settings))
-    return tuple(_mended(found, text, path, settings)) if tries else found
+    return tuple(_of_mended_test(text, path, settings) if tries else _of_test(text, path, settings))
 
 
 def may_be_mended(path: str, notes: Iterable[Note]) -> bool:
@@ -61,16 +60,17 @@ def _lacks_edits(note: Note) -> bool:
     return bool(note.remedy) and not note.edits
 
 
-def _mended(notes: Sequence[Note], text: str, path: str, settings: Settings) -> Iterator[Note]:
+def _of_mended_test(text: str, path: str, settings: Settings) -> Iterator[Note]:
     """The notes, those of findings without an edit with the cheapest repair of the sketch, if one is known in time."""
     from mcheck.checking.fences.examination import Limits, examine_text
     from mcheck.report.source_edits import repair_edits
 
     limits = Limits(timeout=settings.timeout, processor_time=settings.processor_time, trials=MOST_TRIALS)
-    repairs = examine_text(path, text, None, limits).repairs
+    examined = examine_text(path, text, None, limits, settings=settings)
+    repairs = examined.repairs
     plain = [repair for repair in repairs.found if repair.is_plain] if repairs is not None else []
     edits = repair_edits(text, plain[0].text) if plain else ()
-    for note in notes:
+    for note in _of_test(text, path, settings, examined.result):
         lacks = note.severity == "error" and _lacks_edits(note)
         yield replace(note, edits=edits) if lacks and edits else note
 
@@ -105,9 +105,10 @@ def _of_module(text: str, path: str, settings: Settings) -> Iterator[Note]:
     )
 
 
-def _of_test(text: str, path: str, settings: Settings) -> Iterator[Note]:
+def _of_test(text: str, path: str, settings: Settings, checked: Result | None = None) -> Iterator[Note]:
+    """The notes about a test; ``checked``: the result of its check, if it is known."""
     case = Case(path, text=text)
-    checked = check_case(case, settings, Options())
+    checked = checked or check_case(case, settings, Options())
     yield from _of_checked(checked, text, path)
     if checked.verdict is not Verdict.ERROR:
         yield from _of_verdict(case, settings)

@@ -237,7 +237,7 @@ def _fences(request: Request, _: MemoryStore) -> Reply:
     if request.text is not None or not request.path.endswith(".litmus"):
         raise InputError("fences examines a litmus file", expected="the path of a file that ends in .litmus")
     limits = Limits(timeout=request.settings.timeout, processor_time=request.settings.processor_time)
-    examined = _examine_within(request, lambda: examine(request.path, limits))
+    examined = _examine_within(request, lambda: examine(request.path, limits, settings=request.settings))
     if examined.verdict is Verdict.ERROR:
         raise InputError(examined.reason or "the file cannot be read")
     found = examined.removals or Removals((), (), (), ())

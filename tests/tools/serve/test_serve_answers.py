@@ -188,7 +188,7 @@ def test_fences_of_a_proved_sketch(tmp_path: Path) -> None:
 def test_fences_have_the_limit_of_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Limits] = []
 
-    def examine(path: str, limits: Limits) -> Examined:
+    def examine(path: str, limits: Limits, settings: Settings) -> Examined:
         seen.append(limits)
         return Examined(path, Verdict.UNKNOWN, None, "no answer")
 
@@ -199,7 +199,7 @@ def test_fences_have_the_limit_of_the_request(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_fences_have_a_limit_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    def examine(path: str, limits: Limits) -> Examined:
+    def examine(path: str, limits: Limits, settings: Settings) -> Examined:
         held = bytearray(300 << 20)
         return Examined(path, Verdict.PROVED, None, f"{len(held)} {limits.timeout}")
 
