@@ -10,12 +10,11 @@ import click
 from mcheck.tools.cli import launch, options, sources
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mcheck.checking.check.cuda_sources import PreparedFile
-    from mcheck.checking.fences.costs import Costs
-    from mcheck.checking.fences.examination import Examined, Limits
-    from mcheck.checking.run.case import Case, Options
+    from mcheck.checking.fences.examination import Examined
+    from mcheck.checking.run.case import Case
 
 STYLES = {"+": "green", "-": "red", "@": "cyan"}
 """The colours of the lines of a diff, by their first character."""
@@ -25,6 +24,8 @@ STYLES = {"+": "green", "-": "red", "@": "cyan"}
 @click.argument("paths", nargs=-1, required=True, metavar="PATH... [-- PROGRAM ARGUMENT...]")
 @options.timeout
 @options.cpu_timeout
+@options.model
+@options.profile
 @options.format_("text", "json", "sarif")
 @click.option("--costs", metavar="FILE", help="Take the cycles of instructions from FILE (TOML), to order repairs.")
 @click.option(
@@ -46,6 +47,8 @@ def command(
     paths: tuple[str, ...],
     timeout: float | None,
     cpu_timeout: float | None,
+    model: str | None,
+    profile: str,
     form: str,
     costs: str | None,
     trials: int | None,
@@ -66,9 +69,10 @@ def command(
     """
     from mcheck.checking.check.files import collect_files, explain_skipped_modules
     from mcheck.checking.fences.costs import read_costs
-    from mcheck.checking.fences.examination import TRIALS, Limits
-    from mcheck.checking.run.case import Options
+    from mcheck.checking.fences.examination import TRIALS, Limits, examine
+    from mcheck.checking.run.case import Options, Settings
     from mcheck.checking.run.pool import default_jobs
+    from mcheck.checking.run.single import load_model
     from mcheck.report import fences, fences_sarif
     from mcheck.report.output import output, wants_color
     from mcheck.report.problems import show_warning
@@ -86,7 +90,13 @@ def command(
     prepared = _prepare(cases, launched, has_launch=said is not None)
     launches = tuple((file.module, file.launch) for file in prepared.values() if file.launch is not None)
     chosen = Options(launch=said, launches=launches)
-    examined = [_examine(case.path, prepared.get(case.path), table, limits, chosen) for case in cases]
+    settings = Settings(model=model, profile=profile)
+    if model is not None:
+        load_model(model)
+    examined = [
+        _examine(case.path, prepared.get(case.path), lambda path: examine(path, limits, table, chosen, settings))
+        for case in cases
+    ]
     with output(None) as stream:
         if form == "json":
             stream.write(fences.document(examined))
@@ -121,15 +131,15 @@ def _prepare(cases: list[Case], launched: dict[str, Any], *, has_launch: bool) -
     return prepared
 
 
-def _examine(path: str, file: PreparedFile | None, costs: Costs, limits: Limits, chosen: Options) -> Examined:
+def _examine(path: str, file: PreparedFile | None, examine: Callable[[str], Examined]) -> Examined:
     from mcheck.base.verdicts import Verdict
-    from mcheck.checking.fences.examination import Examined, examine
+    from mcheck.checking.fences.examination import Examined
 
     if file is None:
-        return examine(path, limits, costs, chosen)
+        return examine(path)
     if file.problem is not None:
         return Examined(path, Verdict.ERROR, None, file.problem.message)
-    return replace(examine(file.module, limits, costs, chosen), path=path)
+    return replace(examine(file.module), path=path)
 
 
 def _check_target(paths: list[str], *, fix: bool, target: str | None, overwrite: bool) -> None:

@@ -55,6 +55,17 @@ def test_the_program_itself_is_overwritten_only_if_asked(mcheck: Run, tmp_path: 
     assert source.read_text() != BUG.read_text()
 
 
+def test_all_checks_are_under_the_given_model(mcheck: Run, tmp_path: Path) -> None:
+    model = tmp_path / "nothing-races.cat"
+    model.write_text("acyclic po as Order\n")
+    fence = "fence.proxy.async.shared::cta;"
+    assert f"{fence} is needed" in mcheck("fences", FIXED).out
+    assert f"{fence} is needed" not in mcheck("fences", FIXED, "--model", model).out
+    refused = mcheck("fences", FIXED, "--model", "nope")
+    assert (refused.status, refused.out) == (2, "")
+    assert "unknown model nope" in refused.err
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
