@@ -19,6 +19,20 @@ def is_question(name: str) -> bool:
     return name[:1] == "Q" and name[1:].isdigit()
 
 
+ABOUT = {
+    "Q41": (
+        (
+            "access the same bytes, one by a multimem address and one by a copy's own: the CUDA programming guide "
+            "synchronises so, the PTX ISA does not promise it"
+        ),
+        "a flag that is set by a multimem address and read by a copy's own, or the other way round",
+    )
+}
+"""By question of the shipped models: what two accesses do that it leaves open, and what the order of others depends on
+then.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class LeftOpen:
     """A pair of lines that a question leaves open: strong accesses that may synchronise, or (``follows``) accesses that
@@ -37,15 +51,11 @@ class LeftOpen:
     def describe(self) -> str:
         """The reason, as a clause."""
         where = " and ".join(f"line {line}" for line in self.lines)
-        if self.follows:
-            return (
-                f"whether {where} are ordered depends on a flag that is set by a multimem address and read by a copy's "
-                f"own, or the other way round (open question {self.question})"
-            )
-        return (
-            f"{where} access the same bytes, one by a multimem address and one by a copy's own: the CUDA programming "
-            f"guide synchronises so, the PTX ISA does not promise it (open question {self.question})"
-        )
+        if self.question not in ABOUT:
+            return f"the model leaves open whether {where} are ordered (open question {self.question})"
+        first, following = ABOUT[self.question]
+        said = f"whether {where} are ordered depends on {following}" if self.follows else f"{where} {first}"
+        return f"{said} (open question {self.question})"
 
 
 def left_open_by(question: str, events: Sequence[Event]) -> LeftOpen:

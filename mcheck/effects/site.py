@@ -107,10 +107,8 @@ class Site:
         The ISA speaks of the state space. Ours is stricter: a range that runs into the neighbouring object leaves its
         own (6.4.1).
         """
-        instance = self.at(address)
-        if instance is None or address + size > instance.base + instance.object.size:
-            where = self._beside(address) if instance is None else _inside(instance, address)
-            faults.add("UB103", f"an access of {size} bytes {where}")
+        instance = self._find(faults, address, size)
+        if instance is None:
             return None
         if instance.object.gpus is not None and self.cta.gpu not in instance.object.gpus:
             faults.add("UB108", f"{instance.label} is not visible to GPU {self.cta.gpu}")
@@ -125,15 +123,22 @@ class Site:
         UB103 or UB111 if that is none. Which GPUs have access to the copy by its own address does not matter.
         """
         first = address - (form.distance or 0)
-        instance = self.at(first)
-        if instance is None or first + size > instance.base + instance.object.size:
-            where = self._beside(first) if instance is None else _inside(instance, first)
-            faults.add("UB103", f"an access of {size} bytes {where}")
+        instance = self._find(faults, first, size)
+        if instance is None:
             return None
         if not instance.object.copies or form.distance is None:
             faults.add("UB111", f"{instance.label} is no multimem address")
             return None
         return self.at(address)
+
+    def _find(self, faults: Faults, address: int, size: int) -> Instance | None:
+        """The instance that has all of these bytes; UB103 if there is none."""
+        instance = self.at(address)
+        if instance is None or address + size > instance.base + instance.object.size:
+            where = self._beside(address) if instance is None else _inside(instance, address)
+            faults.add("UB103", f"an access of {size} bytes {where}")
+            return None
+        return instance
 
     def _beside(self, address: int) -> str:
         """What an access in no object does: said by the nearest object, if that is near enough to be meant."""

@@ -28,6 +28,7 @@ from mcheck.ir.ops import (
     performed_operation,
 )
 from mcheck.ir.program import LoopIterations, Thread
+from mcheck.ir.spin_loops import NEGATED
 from mcheck.ir.type_sizes import type_size
 
 
@@ -207,12 +208,9 @@ def _awaited(op: Await, name: str, memory: MemoryMap) -> list[Op]:
     if op.guard is not None:
         raise Unsupported("await of multimem.ld_reduce takes no guard", op.span)
     failed = Branch(
-        target=name, condition=Binary(_OPPOSITE[operator], dst, right), span=op.span, text=op.text, section=op.section
+        target=name, condition=Binary(NEGATED[operator], dst, right), span=op.span, text=op.text, section=op.section
     )
     return [Label(name=name, span=op.span, text=op.text), *_split(inner, memory), failed]
-
-
-_OPPOSITE = {a: b for pair in (("==", "!="), ("<", ">="), (">", "<=")) for a, b in (pair, pair[::-1])}
 
 
 def _distances(op: Op, address: Expr, memory: MemoryMap) -> tuple[int, ...]:

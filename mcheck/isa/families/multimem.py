@@ -22,6 +22,7 @@ from mcheck.isa.families.common import (
     vector_length,
 )
 from mcheck.isa.kinds import Kind
+from mcheck.isa.operands import width
 from mcheck.isa.schema import Arg, Family, Match, Qualifiers, Rule, Slot, Variant
 
 SECTION = "9.7.9.14"
@@ -59,13 +60,9 @@ def _packed(kind: str) -> int:
     return int(kind.partition("x")[2] or 1)
 
 
-def _bits(kind: str) -> int:
-    return _packed(kind) * (8 if kind.startswith(_EIGHT_BITS) else int(kind.removeprefix("b").partition("x")[0][1:]))
-
-
 def _register_type(kind: str) -> str:
     """The type of a register with values of a type; of those that PTX computes with, the type itself."""
-    return kind if kind in ("f32", "f64") or kind not in _FLOATS else f"b{_bits(kind)}"
+    return kind if kind in ("f32", "f64") or kind not in _FLOATS else f"b{width(kind)}"
 
 
 def _load(match: Match) -> Op:

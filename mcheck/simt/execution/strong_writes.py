@@ -7,6 +7,7 @@ the threads, of which one is followed.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import field
 
@@ -17,7 +18,7 @@ STORE = "store"
 COMMUTATIVE = frozenset(("add", "and", "or", "xor", "min", "max"))
 """Operations of which any two of one kind commute: what they leave does not depend on their order."""
 MAX_BARRIERS = 64
-"""How many of the latest barriers are looked at; two writes are not ordered by an earlier one."""
+"""How many of the latest barriers order two writes; an earlier one is forgotten."""
 
 What = tuple[str, int]
 """What is written: ``STORE`` and a value, or the operation of an atomic and its size."""
@@ -30,8 +31,8 @@ class StrongWrites:
     latest: dict[int, tuple[int, int, What]] = field(default_factory=dict)
     disordered: set[int] = field(default_factory=set)
     """The bytes that hold what one of several orders leaves."""
-    barriers: list[tuple[int, Mask]] = field(default_factory=list)
-    """The barriers that were completed: when, and which lanes stood there."""
+    barriers: deque[tuple[int, Mask]] = field(default_factory=lambda: deque(maxlen=MAX_BARRIERS))
+    """The latest barriers that were completed: when, and which lanes stood there."""
     now: int = 0
 
     def add_write(self, lane: int, address: int, size: int, what: What) -> None:
@@ -67,7 +68,7 @@ class StrongWrites:
 
     def _are_ordered(self, one: int, time: int, other: int) -> bool:
         """Whether a barrier orders a write of one lane, at some time, before what another one does now."""
-        return any(at > time and lanes[one] and lanes[other] for at, lanes in self.barriers[-MAX_BARRIERS:])
+        return any(at > time and lanes[one] and lanes[other] for at, lanes in self.barriers)
 
 
 def written_by_atomic(operation: str, size: int, number: int) -> What:

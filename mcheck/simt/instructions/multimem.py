@@ -97,6 +97,7 @@ def multimem_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
     sources = [fetch_expression(src, k, unit) for src in given] if follows else []
     if isinstance(op, ops.Load):
         op = replace(op, dsts=(None,) * len(op.dsts))
+    parts = {mapping: split_accesses(op, mapping.distances) for mapping in mappings}
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         lanes = np.flatnonzero(mask)
@@ -112,7 +113,7 @@ def multimem_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
         exact = bool(data) and len(those) == len(lanes) and not any(q.any() for _, q in data)
         for mapping, some in placed:
             values = [v[some] for v, _ in data] if exact else []
-            for part in split_accesses(op, mapping.distances):
+            for part in parts[mapping]:
                 emit_part(c, at, part, mapping, found[some], values, those[some])
             if k.code.stores_decide and not isinstance(op, ops.Load):
                 change(c, op, mapping, found[some], [(v[some], q[some]) for v, q in data], those[some], exact)
@@ -208,6 +209,7 @@ def multimem_copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: in
     fetches: list[Callable[[], tuple[Word, Quality]]] = [fetch_expression(expr, k, unit) for _, expr in leaves]
     mappings = find_mappings(k)
     to = names.index("dst")
+    parts = {mapping: split_accesses(op, mapping.distances) for mapping in mappings}
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         c.check_assumed_failures(mask)
@@ -228,7 +230,7 @@ def multimem_copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: in
         if placed is None:
             return None
         for mapping, some in placed:
-            for part in split_accesses(op, mapping.distances):
+            for part in parts[mapping]:
                 moved = [v[some] + _word(part.offset) if n == to else v[some] for n, v in enumerate(flat)]
                 c.recorded.record(
                     (at, mapping.low, part), moved, lanes[some], lambda v, one=part.op: fill_operands(one, v),  # type: ignore[misc]
