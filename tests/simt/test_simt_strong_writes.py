@@ -78,3 +78,14 @@ def test_what_some_order_leaves_is_not_taken_for_what_all_leave(name: str) -> No
 def test_what_every_order_leaves_is_followed(name: str) -> None:
     writes, values = ONE_ORDER[name]
     assert {verdict(writes, value) for value in values} == {"proved"}
+
+
+def test_a_store_of_128_bits_orders_no_word_beside_it() -> None:
+    kernel = KERNEL.replace(".align 4 .b32 word;", ".align 16 .b8 row[32];\n  .reg .b128 %v;").replace(
+        "[word]", "[row+16]"
+    )
+    writes = STORES.format(0).replace("[word]", "[row+16]")
+    wide = "bar.sync 0; mov.b128 %v, {%a, %a}; @%p st.shared.b128 [row], %v;"
+    launch = {"grid": 1, "block": 64, "params": {"out": {"buffer": 4}}}
+    found = [check(kernel.format(writes=writes + wide, value=value), launch).verdict for value in "02"]
+    assert "proved" not in found

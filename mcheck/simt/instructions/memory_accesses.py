@@ -101,6 +101,7 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
             address = whole
         elif space == "param":
             address = np.where(address < PARAM_BASE, address + np.uint64(PARAM_BASE), address)
+        order = np.uint8(taint.ORDER) if _depends_on_order(c, op, wait, address, size) else np.uint8(0)
         for j, row in enumerate(rows):
             if row is None:
                 continue
@@ -119,7 +120,6 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
                 c.note_loads(lanes, address, value)
             if wait is not None:
                 c.note_failed_polls(lanes[[not wait.accepts(v) for v in value.tolist()]])
-            order = np.uint8(taint.ORDER) if _depends_on_order(c, op, wait, address, size) else np.uint8(0)
             known[row][lanes] = q | (sure & ~np.uint8(taint.MISSING)) | order
             if order and strong and followed and len(rows) == 1:
                 c.recorded.record_loaded(lanes, address, value, (q & ~np.uint8(taint.ORDER)) == 0)
@@ -251,12 +251,13 @@ def store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
                 )  # fmt: skip
             if not exact and op.sem != "weak" and len(given) == len(items) and len(those) == len(lanes):
                 c.recorded.record_stored(lanes, given)
-        if keeps and size > 8:
+        step = min(size, 8)
+        if keeps and size > 8:  # the halves of 128 bits
             given = [(np.zeros(len(lanes), np.uint64), np.full(len(lanes), taint.UNKNOWN_NAMELESS, np.uint8))] * 2
         if op is not None and keeps and (op.sem != "weak" or c.strong_writes.latest):
-            _note_writes(c, op, address, lanes, given, size)
+            _note_writes(c, op, address, lanes, given, step)
         for j, (value, q) in enumerate(given):
-            c.store.save(address + np.uint64(j * min(size, 8)), min(size, 8), lanes, value, q)
+            c.store.save(address + np.uint64(j * step), step, lanes, value, q)
         return mask
 
     return run
