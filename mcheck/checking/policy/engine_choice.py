@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mcheck.answers.final_states import terms_of
+from mcheck.answers.merged_answers import is_counted_error
 from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import is_decisive
 from mcheck.base.records import dataclass
@@ -119,10 +120,13 @@ def is_settled(given: Answer, program: Program, question: Question) -> bool:
 
 
 def _is_finding(given: Answer, question: Question) -> bool:
-    """Whether the answer has a decisive finding that is not excused, so that no other engine is needed."""
+    """Whether the answer has a finding that is not excused and decides it, so that no other engine is needed: an error
+    under the default profile, or a stricter one would find less, or anything decisive if all executions are covered.
+    """
     if given.verdict is not Verdict.FINDING or question.excused is None:
         return given.verdict is Verdict.FINDING
-    return any(is_decisive(f) and not question.excused(f) for f in given.findings)
+    left = [f for f in given.findings if not question.excused(f)]
+    return any(is_counted_error(f, question.excused) or (given.covered and is_decisive(f)) for f in left)
 
 
 def count_operations(program: Program) -> int:
