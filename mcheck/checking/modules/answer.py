@@ -62,7 +62,7 @@ def answer_launch(
 
     def follow(launch: Launch, limit: Limit, *, whole: bool = False, apart: bool = False) -> Followed | None:
         asked = replace(question, timeout=limit.left())
-        return follow_clusters(module, launch, model, asked, engine, limit, whole=whole, alone=apart)
+        return follow_clusters(module, launch, model, asked, engine, limit, alone=apart, apart=apart, whole=whole)
 
     part = (question.timeout or 0) * VALUES_PART
     within = limit if alone or question.timeout is None else limit.part(part)
@@ -79,12 +79,14 @@ def answer_launch(
 
 def follow_clusters(
     module: Module, launch: Launch, model: Model, question: Question, engine: str, limit: Limit, *,
-    alone: bool = False, whole: bool = False, values_limit: Limit | None = None, one_order: bool = False,
+    alone: bool = False, apart: bool = False, whole: bool = False, values_limit: Limit | None = None,
+    one_order: bool = False,
 ) -> Followed | None:  # fmt: skip
     """Follow the clusters that a launch executes together, and those of launches beside it, on all their paths. With
-    ``whole``, only if no cluster outside of the group may conflict with them, else ``None``. The first path on which
-    values that other threads write steer control has until ``values_limit``; with ``one_order`` they are those of one
-    run.
+    ``alone``, what they share with others is not looked at, and the answer is open if there are others, unless it is
+    known that they keep ``apart``. With ``whole``, only if no cluster outside of the group may conflict with them, else
+    ``None``. The first path on which values that other threads write steer control has until ``values_limit``; with
+    ``one_order`` they are those of one run.
     """
     found: list[tuple[ClusterTrace, Answer]] = []
     unknown: Reasons = ()
@@ -144,7 +146,7 @@ def follow_clusters(
         found = [(way, _without_branches(given)) for way, given in found]
     if late and branch_limit.is_over() and not limit.is_over():
         found = [(way, _with_late_branches(given)) for way, given in found]
-    if launch.is_sample and not alone:
+    if launch.is_sample and not apart:
         launched = Coverage(uncovered_grid(launch), ((None, OPEN),))
     waiting = frozenset[int]().union(*(waiting_clusters(way.program) for way, _ in found))
     joined = _joined(launch, found, unknown, launched)

@@ -185,6 +185,20 @@ def test_large_grids_are_bounded() -> None:
     assert found.covers.together == 6
 
 
+def test_a_race_of_ctas_that_are_too_many_to_follow_is_not_taken_for_none() -> None:
+    """The last CTAs of GPU 0 write what the first ones of GPU 1 read."""
+
+    def answer(grid: int) -> Result:
+        write = kernel("write", "st.global.u32 [%rd5], %r3;", width=1)
+        read = kernel("read", f"ld.global.u32 %r6, [%rd3+{3 * grid}];", width=1)
+        given = [launch("write", "c", "b"), launch("read", "b", gpu=1)]
+        zeros = {"init": {"hex": "00000000" * 2 * grid}}
+        return checked(write + read, *(one | ONE | {"grid": grid} for one in given), b=zeros, c=zeros)
+
+    assert [f.code for f in answer(4).findings] == ["RACE001"]
+    assert (answer(16).verdict, answer(16).covers.together) == ("bounded", 6)
+
+
 def test_ctas_that_wait_for_nobody_end() -> None:
     """GPU 0 waits for both CTAs of GPU 1, of which one may begin when the other one has ended."""
     count = kernel("k", WRITE, "red.release.sys.global.add.u32 [%rd4], 1;", width=1)

@@ -105,7 +105,7 @@ def test_together_or_one_by_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(engine.Z3Run, "solve_joined", counting)
     tried = 0
-    while tried < 10:
+    while tried < 10 or joined <= 2:
         text = random_program(random)
         if "if (" not in text and "bra " not in text:
             continue
@@ -116,4 +116,3 @@ def test_together_or_one_by_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
         together = solved(program, model, timeout=20)
         monkeypatch.setattr(engine, "FEW", 1 << 60)
         assert told(together) == told(solved(program, model, timeout=20)), text
-    assert joined > 2
