@@ -10,6 +10,7 @@ import pytest
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.check.command import check_case
 from mcheck.checking.run.case import Case, Options, Settings
+from mcheck.ptx import check
 from tests.assembler import Assembler
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -63,6 +64,13 @@ def test_the_module_without_them_is_proved(path: str) -> None:
     comparison = next(each for each in COMPARISONS if each.path == path)
     text = without(comparison.text, REMOVALS[path])
     assert check_case(Case(str(CORPUS / f"{path}.ptx"), text=text), Settings(), Options()).verdict is Verdict.PROVED
+
+
+@pytest.mark.daily
+@pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda each: each.path)
+def test_what_the_chip_runs_is_proved(comparison: Comparison) -> None:
+    answer = check(without(comparison.text, REMOVALS[comparison.path]), comparison.launch)
+    assert (answer.verdict, answer.covers.clusters) == ("proved", answer.covers.total)
 
 
 def test_an_instruction_that_is_not_on_its_line_is_refused() -> None:
