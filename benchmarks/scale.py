@@ -24,7 +24,6 @@ import compileall
 import math
 import multiprocessing
 import resource
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -34,6 +33,7 @@ from pathlib import Path
 from time import process_time
 
 from benchmarks import promela
+from benchmarks.processes import run_process
 from mcheck.cat import load_model
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
@@ -264,10 +264,8 @@ def command(text: str, seconds: float) -> float:
     with tempfile.TemporaryDirectory() as folder:
         sketch = Path(folder, "scale.litmus")
         sketch.write_text(text, encoding="utf-8")
-        asked = [sys.executable, "-m", "mcheck", "check", sketch, "--jobs", "1", "--timeout", str(seconds)]
-        begun = promela.of_children()
-        subprocess.run(asked, check=True, capture_output=True)
-        return promela.of_children() - begun
+        asked = [sys.executable, "-m", "mcheck", "check", str(sketch), "--jobs", "1", "--timeout", str(seconds)]
+        return run_process(asked, check=True).processor
 
 
 def exponent(rows: Sequence[Row]) -> float:

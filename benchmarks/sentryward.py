@@ -56,11 +56,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a tool said of a launch, in the words of mcheck, with its own words and its seconds of the processor."""
+    """What a tool said of a launch, in the words of mcheck, with its own words, and its seconds of the processor and by
+    the clock.
+    """
 
     verdict: str
     words: str
     seconds: float
+    wall: float = 0.0
 
 
 def read_rows() -> Iterator[Row]:
@@ -111,17 +114,18 @@ def ask_sentryward(python: str, module: Path, description: dict[str, Any], timeo
     told.write_text(json.dumps(description), encoding="utf-8")
     command = [python, "-m", "sentryward", str(module), "--input", str(told)]
     command += ["--timeout", str(timeout), "--memory-limit-mib", str(limit)]
-    output, seconds = run_process(command, 2 * timeout + 10)
-    result = json.loads(output) if output else {"result": "timeout"}
+    done = run_process(command, 2 * timeout + 10)
+    result = json.loads(done.output) if done.output and not done.stopped else {"result": "timeout"}
     words = result["result"]
     why = next((found["code"] for found in result.get("diagnostics", ())), "") if words not in SAYS else ""
-    return Ran(SAYS.get(words, "unknown"), f"{words}: {why}" if why else words, seconds)
+    said = f"{words}: {why}" if why else words
+    return Ran(SAYS.get(words, "unknown"), said, done.processor, done.wall)
 
 
 def ask_mcheck(module: Path, timeout: float) -> Ran:
     """mcheck's verdict and its codes."""
     answer = ask(ROOT, module, timeout, limit="--cpu-timeout")
-    return Ran(answer.verdict, "|".join(answer.codes), answer.seconds)
+    return Ran(answer.verdict, "|".join(answer.codes), answer.seconds, answer.wall)
 
 
 def judge(row: Row, verdict: str) -> str:
