@@ -30,7 +30,7 @@ ERRORS = re.compile(r"errors: (\d+)")
 @dataclass(frozen=True, slots=True)
 class Searched:
     """What a search came to: ``why`` is empty where all states were visited, else why it stopped before. ``made`` are
-    the seconds that generating and compiling the verifier took.
+    the seconds that generating and compiling the verifier took, ``wall`` those of it all by the clock.
     """
 
     states: int
@@ -39,6 +39,7 @@ class Searched:
     errors: int
     why: str = ""
     made: float = 0.0
+    wall: float = 0.0
 
 
 def missing(spin: str = "spin") -> str | None:
@@ -68,6 +69,7 @@ def search(
     """
     defines = [f"-D{name}={value}" for name, value in sizes.items()] + [f"-D{word}" for word in words]
     compiling = ["cc", optimise, *FLAGS, f"-DMEMLIM={mebibytes}", "-o", "pan", "pan.c"]
+    started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         steps = ([spin, "-a", *defines, str(model.resolve())], compiling)
         made = sum(run_process(step, folder=Path(folder), check=True).processor for step in steps)
@@ -75,7 +77,8 @@ def search(
         with said.open("wb") as sink:
             pan = subprocess.Popen(["./pan", f"-m{depth(sizes)}", "-w22"], cwd=folder, stdout=sink)
             late, seconds = watch(pan, limit)
-        return replace(read(said.read_text(), seconds, late=late), made=made)
+        wall = time.perf_counter() - started
+        return replace(read(said.read_text(), seconds, late=late), made=made, wall=wall)
 
 
 def watch(pan: subprocess.Popen[bytes], limit: float) -> tuple[bool, float]:
