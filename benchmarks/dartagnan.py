@@ -59,7 +59,7 @@ def missing(checkout: Path | None) -> str | None:
 def rows(checkout: Path, table: Table) -> dict[str, str]:
     """The tests of a table, as the checkout names them, and what Dat3M expects of them."""
     with (checkout / RESOURCES / table.file).open(encoding="utf-8", newline="") as file:
-        return {path: "pass" if int(passes) else "fail" for path, passes in csv.reader(file)}
+        return {row[0]: "pass" if int(row[1]) else "fail" for row in csv.reader(file) if row}
 
 
 def write_table(checkout: Path, table: Table, folder: Path) -> Path:

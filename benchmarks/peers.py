@@ -153,16 +153,19 @@ def beside_dartagnan(checkout: Path) -> Iterator[Row]:
 
 
 def beside_herd7(program: str, file: Path, limit: float) -> Iterator[Row]:
-    """The families of tests at every size for which herd7's figures are known."""
+    """The families of tests at the sizes of the file, up to the first one of each that herd7 does not finish."""
     module = families.load(file)
-    rows = []
+    rows: list[Row] = []
+    unfinished: set[tuple[str, bool]] = set()
     for asked in families.rows(module):
-        if not asked.tried:
+        kind = (asked.family, asked.verdict_only)
+        if not asked.tried or kind in unfinished:
             continue
         text = module.test(asked.family, asked.n)
         said = herd7.ask_herd7(program, text, limit, verdict_only=asked.verdict_only)
         ours = families.apart(families.measure, text, asked, None, limit)
         stopped = said.done.stopped
+        unfinished |= {kind} if stopped else set()
         alike = said.verdict == ours.verdict and (asked.verdict_only or said.states == ours.found)
         what = f"{asked.family} {asked.n}, {'verdict' if asked.verdict_only else 'states'}"
         told = f"{what}: {said.verdict or 'no answer'}, mcheck {ours.verdict}"
