@@ -38,6 +38,8 @@ ROOT = Path(__file__).resolve().parent.parent
 DARTAGNAN = 20.0
 SMALL = 5.0
 NEGLIGIBLE = 0.5
+ENOUGH = 60.0
+"""Seconds of the processor that mcheck may take for a ring, whatever SPIN may."""
 MEMORY = 4096
 """MiB that SPIN and SentryWard may take."""
 
@@ -193,7 +195,7 @@ def beside_spin(program: str, limit: float) -> Iterator[Row]:
     for dimension in scale.dimensions(quick=False):
         if dimension.macros is None:
             continue
-        ours = {size: scale.command(dimension.sketch(size), limit) for size in dimension.sizes}
+        ours = {size: scale.command(dimension.sketch(size), max(limit, ENOUGH)) for size in dimension.sizes}
         for name, words in scale.GRANULARITIES.items():
             alike, different, left_out, theirs, mine = 0, [], Counter[str](), Cost(), Cost()
             for at, size in enumerate(dimension.sizes):

@@ -264,7 +264,7 @@ def command(text: str, seconds: float) -> Finished:
     with tempfile.TemporaryDirectory() as folder:
         sketch = Path(folder, "scale.litmus")
         sketch.write_text(text, encoding="utf-8")
-        asked = [sys.executable, "-m", "mcheck", "check", str(sketch), "--jobs", "1", "--timeout", str(seconds)]
+        asked = [sys.executable, "-m", "mcheck", "check", str(sketch), "--jobs", "1", "--cpu-timeout", str(seconds)]
         return run_process(asked, check=True)
 
 
