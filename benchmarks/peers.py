@@ -27,7 +27,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -303,6 +303,12 @@ def notes(rows: Sequence[Row | Absent]) -> Iterator[str]:
     yield from dict.fromkeys(f"{row.peer}: {row.command}" for row in ran)
 
 
+def as_json(rows: Sequence[Row | Absent]) -> str:
+    """The table for programs."""
+    plain = (replace(row, left_out=dict(row.left_out)) if isinstance(row, Row) else row for row in rows)
+    return json.dumps([asdict(row) for row in plain], indent=1)
+
+
 def is_wrong(row: Row | Absent) -> bool:
     """Whether mcheck misses a mark, or differs from a peer that has the same model."""
     return isinstance(row, Row) and (row.missed or (bool(row.different) and row.peer != "SentryWard"))
@@ -370,7 +376,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows.append(row)
             print(line(row), flush=True)
             if options.json is not None:
-                options.json.write_text(json.dumps([asdict(each) for each in rows], indent=1) + "\n", encoding="utf-8")
+                options.json.write_text(as_json(rows) + "\n", encoding="utf-8")
     for note in notes(rows):
         print(note)
     return 1 if any(map(is_wrong, rows)) else 0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from benchmarks import dartagnan, herd7, sentryward
-from benchmarks.peers import Absent, Cost, Row, compare_answers, is_wrong, line, main, notes, sum_up, together
+from benchmarks.peers import Absent, Cost, Row, as_json, compare_answers, is_wrong, line, main, notes, sum_up, together
 
 TABLE = """PTX MP-2
 { }
@@ -172,6 +173,13 @@ def test_what_is_below_the_table_names_reasons_differences_and_each_command_once
         "differ: herd7, SB 2: SB 2: fail, mcheck pass",
         "herd7: herd7 TEST",
     ]
+
+
+def test_the_table_for_programs_has_the_reasons() -> None:
+    told = json.loads(as_json([row(1.0, 0.5, left_out=Counter({"not done in 60 s": 2})), Absent("SPIN", "no spin")]))
+    assert told[0]["left_out"] == {"not done in 60 s": 2}
+    assert told[0]["theirs"] == {"processor": 1.0, "wall": 2.0}
+    assert told[1] == {"peer": "SPIN", "why": "no spin"}
 
 
 def kernel(verdict: str) -> sentryward.Row:
