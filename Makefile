@@ -54,10 +54,10 @@ check: .venv/.ready
 	$(BIN)/mypy
 
 bench: .venv/.ready
-	$(BIN)/python benchmarks/compat.py
+	$(BIN)/python -m benchmarks.compat
 	$(BIN)/python benchmarks/executor.py
-	$(BIN)/python benchmarks/families.py $(ARGS)
-	$(BIN)/python benchmarks/width.py
+	$(BIN)/python -m benchmarks.families $(ARGS)
+	$(BIN)/python -m benchmarks.width
 
 agreement: .venv/.ready
 	$(BIN)/python benchmarks/mutations.py

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.processes import run_process
+from benchmarks.processes import Finished, run_process
 
 ROOT = Path(__file__).resolve().parent.parent
 ALLOWED = 1.5
@@ -40,13 +40,16 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What one checkout says: ``covers`` is the part of the grid, None where it does not say; ``seconds`` the least."""
+    """What one checkout says: ``covers`` is the part of the grid, None where it does not say; ``seconds`` of the
+    processor, the least; ``wall`` those by the clock.
+    """
 
     verdict: str
     codes: tuple[str, ...] = ()
     reason: str = ""
     covers: Mapping[str, int] | None = None
     seconds: float = 0.0
+    wall: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,15 +89,15 @@ def ask(checkout: Path, module: Path, timeout: float, *, limit: str = "--timeout
     """What ``mcheck check`` of a checkout says of a module with its launch beside it, within ``limit``."""
     command = [sys.executable, "-m", "mcheck", "check", str(module), "--format", "json", limit, str(timeout)]
     wait = 2 * timeout + 10 if limit == "--timeout" else None
-    output, seconds = run_process(command, wait, folder=checkout, environment=environment_of(checkout))
-    return read_answer(output, seconds)
+    return read_answer(run_process(command, wait, folder=checkout, environment=environment_of(checkout)))
 
 
-def read_answer(output: str, seconds: float) -> Answered:
+def read_answer(done: Finished) -> Answered:
     """The answer of a report in JSON; none if the process was stopped."""
-    if not output.strip():
-        return Answered(verdict="unknown", reason="no report in twice the time", seconds=seconds)
-    result: dict[str, Any] = json.loads(output)["results"][0]
+    if done.stopped or not done.output.strip():
+        why = "no report in twice the time"
+        return Answered(verdict="unknown", reason=why, seconds=done.processor, wall=done.wall)
+    result: dict[str, Any] = json.loads(done.output)["results"][0]
     errors = result.get("errors") or ()
     uncovered = [text for text in result["assumptions"] if text.startswith("not covered: ")]
     return Answered(
@@ -102,7 +105,8 @@ def read_answer(output: str, seconds: float) -> Answered:
         codes=tuple(sorted({found["code"] for found in result["findings"]})),
         reason=errors[0]["message"] if errors else uncovered[0].removeprefix("not covered: ") if uncovered else "",
         covers=result.get("covers"),
-        seconds=seconds,
+        seconds=done.processor,
+        wall=done.wall,
     )
 
 

@@ -19,13 +19,14 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import resource
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from benchmarks.processes import spent
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE / "cutlass_product.cu"
@@ -161,20 +162,15 @@ def checked(name: str, text: str, launch: Path, timeout: float) -> Iterator[str]
     """The row of a module."""
     from mcheck.ptx import check
 
-    before = _spent()
+    before = spent()
     answer = check(text, launch, timeout=timeout)
     found = ", ".join(sorted({f.code for f in answer.findings})) or "-"
-    spent, lines = _spent() - before, text.count("\n")
-    yield f"{name:<34} {answer.verdict:<8} {found:<26} {spent:>7.1f} {lines:>6}"
+    seconds, lines = spent() - before, text.count("\n")
+    yield f"{name:<34} {answer.verdict:<8} {found:<26} {seconds:>7.1f} {lines:>6}"
     said = [answer.reason] if answer.reason else []
     for line in [*said, *answer.assumptions]:
         short = re.sub(r"\b_Z\w{40,}", "the kernel", line)
         yield textwrap.fill(short, 118, initial_indent="    - ", subsequent_indent="      ")
-
-
-def _spent() -> float:
-    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 
 
 def main() -> int:

@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 """Scalable litmus families against herd7's figures: the same states, and how much faster.
 
-    python benchmarks/families.py [--families FILE.py] [--only NAME,…] [--model NAME] [--limit SECONDS] [--beyond N]
+    python -m benchmarks.families [--families FILE.py] [--only NAME,…] [--model NAME] [--limit SECONDS] [--beyond N]
 
 Runs every row of the tables ``HERD7`` (all states) and ``HERD7_VERDICT`` (the verdict alone) of the file with the
 families, by default the one beside the checkout, and RING 8; with ``--beyond`` also the next N sizes behind the largest
@@ -22,17 +21,16 @@ import compileall
 import importlib.util
 import json
 import multiprocessing
-import os
-import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from benchmarks.processes import run_process
 
 ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = ROOT.parent / "shared" / "families.py"
@@ -60,15 +58,20 @@ class Row:
 
 RING = Row("RING", 8, True, tried=False)
 
+State = frozenset[tuple[str, int]]
+"""Values by the names that the condition has for them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What our process said and cost; ``verdict`` says so where there is none."""
+    """What our process said and cost; ``verdict`` says so where there is none. ``found`` are the states themselves."""
 
     verdict: str
     states: int
     seconds: float
     memory: int
+    wall: float = 0.0
+    found: frozenset[State] = frozenset()
 
 
 def rows(families: ModuleType, beyond: int = 0) -> Iterator[Row]:
@@ -97,22 +100,13 @@ def measure(text: str, row: Row, model: str | None, limit: float) -> Measured:
         command = [sys.executable, "-m", "mcheck", "run", str(path), "--format", "json", "--jobs", "1"]
         command += ["--verdict-only"] if row.verdict_only else []
         command += ["--model", model] if model else []
-        output = Path(folder, "report.json")
-        with output.open("wb") as sink:
-            process = subprocess.Popen(command, stdout=sink, cwd=ROOT)
-            timer = threading.Timer(limit, process.kill)
-            timer.start()
-            _, status, usage = os.wait4(process.pid, 0)
-            timer.cancel()
-        seconds = usage.ru_utime + usage.ru_stime
-        process.returncode = os.waitstatus_to_exitcode(status)
-        scale = 1 if sys.platform == "darwin" else 1024
-        report = output.read_text(encoding="utf-8")
-        if not report:
-            why = "time-out" if process.returncode < 0 else f"exit status {process.returncode}"
-            return Measured(why, 0, seconds, usage.ru_maxrss * scale)
-        test: dict[str, Any] = json.loads(report)["tests"][0]
-        return Measured(test["verdict"], len(test["states"]), seconds, usage.ru_maxrss * scale)
+        done = run_process(command, limit, folder=ROOT, errors=None)
+    if done.stopped or not done.output:
+        why = "time-out" if done.stopped else f"exit status {done.status}"
+        return Measured(why, 0, done.processor, done.memory, wall=done.wall)
+    test: dict[str, Any] = json.loads(done.output)["tests"][0]
+    states = frozenset(frozenset(state.items()) for state in test["states"])
+    return Measured(test["verdict"], len(states), done.processor, done.memory, wall=done.wall, found=states)
 
 
 def apart(call: Callable[..., Measured], *arguments: object) -> Measured:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -15,6 +14,8 @@ import tempfile
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from benchmarks.processes import run_process
 
 MODEL = Path(__file__).resolve().parent / "spin" / "ring.pml"
 FLAGS = ("-DSAFETY", "-DVECTORSZ=16384")
@@ -29,7 +30,7 @@ ERRORS = re.compile(r"errors: (\d+)")
 @dataclass(frozen=True, slots=True)
 class Searched:
     """What a search came to: ``why`` is empty where all states were visited, else why it stopped before. ``made`` are
-    the seconds that generating and compiling the verifier took.
+    the seconds that generating and compiling the verifier took, ``wall`` those of it all by the clock.
     """
 
     states: int
@@ -38,11 +39,12 @@ class Searched:
     errors: int
     why: str = ""
     made: float = 0.0
+    wall: float = 0.0
 
 
-def missing() -> str | None:
+def missing(spin: str = "spin") -> str | None:
     """The first program that is needed and not installed."""
-    return next((name for name in ("spin", "cc") if shutil.which(name) is None), None)
+    return next((name for name in (spin, "cc") if shutil.which(name) is None), None)
 
 
 def depth(sizes: dict[str, int]) -> int:
@@ -58,6 +60,7 @@ def search(
     mebibytes: int,
     model: Path = MODEL,
     optimise: str = "-O2",
+    spin: str = "spin",
 ) -> Searched:
     """Searches the model with the macros ``sizes`` and ``words`` set, for ``limit`` seconds in so much memory.
 
@@ -66,22 +69,16 @@ def search(
     """
     defines = [f"-D{name}={value}" for name, value in sizes.items()] + [f"-D{word}" for word in words]
     compiling = ["cc", optimise, *FLAGS, f"-DMEMLIM={mebibytes}", "-o", "pan", "pan.c"]
+    started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        begun = of_children()
-        subprocess.run(["spin", "-a", *defines, model.resolve()], cwd=folder, check=True, capture_output=True)
-        subprocess.run(compiling, cwd=folder, check=True, capture_output=True)
-        made = of_children() - begun
+        steps = ([spin, "-a", *defines, str(model.resolve())], compiling)
+        made = sum(run_process(step, folder=Path(folder), check=True).processor for step in steps)
         said = Path(folder, "said")
         with said.open("wb") as sink:
             pan = subprocess.Popen(["./pan", f"-m{depth(sizes)}", "-w22"], cwd=folder, stdout=sink)
             late, seconds = watch(pan, limit)
-        return replace(read(said.read_text(), seconds, late=late), made=made)
-
-
-def of_children() -> float:
-    """Seconds that the processes computed that this one has waited for."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+        wall = time.perf_counter() - started
+        return replace(read(said.read_text(), seconds, late=late), made=made, wall=wall)
 
 
 def watch(pan: subprocess.Popen[bytes], limit: float) -> tuple[bool, float]:

@@ -24,7 +24,6 @@ import compileall
 import math
 import multiprocessing
 import resource
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -34,6 +33,7 @@ from pathlib import Path
 from time import process_time
 
 from benchmarks import promela
+from benchmarks.processes import Finished, run_process
 from mcheck.cat import load_model
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
@@ -248,7 +248,7 @@ def alone(size: int, text: str, limits: Limits) -> Row:
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
             rows.append(pool.submit(measure, size, text, limits.seconds).result())
     least = min(rows, key=lambda row: row.seconds)
-    return replace(least, whole=min(command(text, limits.seconds) for _ in rows))
+    return replace(least, whole=min(command(text, limits.seconds).processor for _ in rows))
 
 
 def searched(macros: dict[str, int], words: tuple[str, ...], limits: Limits) -> promela.Searched:
@@ -259,15 +259,13 @@ def searched(macros: dict[str, int], words: tuple[str, ...], limits: Limits) -> 
     return replace(min(runs, key=lambda run: run.seconds), made=min(run.made for run in runs))
 
 
-def command(text: str, seconds: float) -> float:
-    """The seconds of the processor that ``mcheck check`` takes for a sketch."""
+def command(text: str, seconds: float) -> Finished:
+    """``mcheck check`` of a sketch."""
     with tempfile.TemporaryDirectory() as folder:
         sketch = Path(folder, "scale.litmus")
         sketch.write_text(text, encoding="utf-8")
-        asked = [sys.executable, "-m", "mcheck", "check", sketch, "--jobs", "1", "--timeout", str(seconds)]
-        begun = promela.of_children()
-        subprocess.run(asked, check=True, capture_output=True)
-        return promela.of_children() - begun
+        asked = [sys.executable, "-m", "mcheck", "check", str(sketch), "--jobs", "1", "--cpu-timeout", str(seconds)]
+        return run_process(asked, check=True)
 
 
 def exponent(rows: Sequence[Row]) -> float:

@@ -5,8 +5,9 @@
 SentryWard (PyPI, ``pip install sentryward``, Apache 2.0) is a static verifier of PTX that models no fences and no
 memory model, has no sizes of buffers, and follows the whole grid at fixed sizes. ``--python`` names the Python that it
 is installed for, in an environment of its own; mcheck does not use it. Both are run as processes, so that the start-up
-of each counts. Correct kernels are asked about, and with ``--twins`` those with one bug each, too. Tensor maps and
-several launches are told to mcheck alone: rows that need them are counted, and left out of the seconds.
+of each counts. Correct kernels are asked about, and with ``--twins`` those with one bug each, too. Several launches,
+tensor maps of images and parameters that are any number are told to mcheck alone: rows that need them are counted, and
+left out of the seconds.
 """
 
 from __future__ import annotations
@@ -56,11 +57,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a tool said of a launch, in the words of mcheck, with its own words and its seconds of the processor."""
+    """What a tool said of a launch, in the words of mcheck, with its own words, and its seconds of the processor and by
+    the clock.
+    """
 
     verdict: str
     words: str
     seconds: float
+    wall: float = 0.0
 
 
 def read_rows() -> Iterator[Row]:
@@ -81,28 +85,65 @@ def read_rows() -> Iterator[Row]:
 def describe(module: str, launch: Mapping[str, Any]) -> dict[str, Any] | str:
     """The launch as SentryWard reads it; or what it cannot be told of.
 
-    Buffers are left to SentryWard's own assumption that each pointer is an object of its own.
+    Buffers, and what the launch leaves out, are left to SentryWard, which takes each pointer for an object of its own.
     """
     if "launches" in launch:
         return "several launches"
     entry = launch.get("entry")
     head = module[module.index(f".entry {entry}") :] if entry else module[module.index(".entry ") :]
-    arguments = []
+    arguments, maps = [], []
     for at, (kind, name) in enumerate(PARAMETER.findall(head[: head.index("{")])):
         value = launch["params"].get(str(at), launch["params"].get(name))
-        if isinstance(value, dict) and "buffer" in value:
+        if value is None or (isinstance(value, dict) and "buffer" in value):
             continue
-        if isinstance(value, dict) and "tensormap" in value:
-            return "tensor maps"
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
+        if isinstance(value, dict) and "hex" in value:
+            arguments += describe_block(name, value)
+        elif isinstance(value, dict) and "tensormap" in value:
+            if (told := describe_map(name, value["tensormap"])) is None:
+                return "tensor maps of images"
+            maps.append(told)
+        elif isinstance(value, bool) or not isinstance(value, (int, float)):
             return "other parameters"
-        arguments.append({"parameter": name, "offset": 0, "type": kind, "value": value})
+        else:
+            arguments.append({"parameter": name, "offset": 0, "type": kind, "value": value})
     fields = ("grid", "block", "cluster") if "cluster" in launch else ("grid", "block")
-    sizes = {f"{field}_dim": [*launch[field], 1, 1][:3] for field in fields}
+    sizes: dict[str, Any] = {f"{field}_dim": [*launch[field], 1, 1][:3] for field in fields}
     if "shared" in launch:
         sizes["dynamic_shared_bytes"] = launch["shared"]
     described = {"schema": SCHEMA, "launch": sizes, "arguments": arguments}
+    described |= {"tma_descriptors": maps} if maps else {}
     return {**described, "entry": entry} if entry else described
+
+
+def describe_map(name: str, tensormap: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A tensor map, whose tensor is an object of its own unless it is that of a parameter; none if it is of images."""
+    if "box_dim" not in tensormap:
+        return None
+    address = tensormap["global_address"]
+    return {
+        "parameter": name,
+        "offset": 0,
+        "object": address if isinstance(address, str) else f"tensor of {name}",
+        "element_type": tensormap["elemtype"],
+        "rank": tensormap["rank"],
+        "global_shape": tensormap["global_dim"],
+        "global_strides_bytes": tensormap["global_stride"],
+        "box_shape": tensormap["box_dim"],
+        "element_strides": tensormap["element_stride"],
+        "interleave": tensormap.get("interleave_layout", "none"),
+        "swizzle": tensormap.get("swizzle_mode", "none"),
+        "oob_fill": tensormap.get("fill_mode", "zero"),
+    }
+
+
+def describe_block(name: str, value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The bytes of a block of parameters, but for the pointers in it."""
+    pointers = {int(at) + k for at in value.get("at", ()) for k in range(8)}
+    return [
+        {"parameter": name, "offset": at, "type": "u8", "value": byte}
+        for at, byte in enumerate(bytes.fromhex(value["hex"]))
+        if at not in pointers
+    ]
 
 
 def ask_sentryward(python: str, module: Path, description: dict[str, Any], timeout: float, limit: int) -> Ran:
@@ -111,17 +152,18 @@ def ask_sentryward(python: str, module: Path, description: dict[str, Any], timeo
     told.write_text(json.dumps(description), encoding="utf-8")
     command = [python, "-m", "sentryward", str(module), "--input", str(told)]
     command += ["--timeout", str(timeout), "--memory-limit-mib", str(limit)]
-    output, seconds = run_process(command, 2 * timeout + 10)
-    result = json.loads(output) if output else {"result": "timeout"}
+    done = run_process(command, 2 * timeout + 10)
+    result = json.loads(done.output) if done.output and not done.stopped else {"result": "timeout"}
     words = result["result"]
     why = next((found["code"] for found in result.get("diagnostics", ())), "") if words not in SAYS else ""
-    return Ran(SAYS.get(words, "unknown"), f"{words}: {why}" if why else words, seconds)
+    said = f"{words}: {why}" if why else words
+    return Ran(SAYS.get(words, "unknown"), said, done.processor, done.wall)
 
 
 def ask_mcheck(module: Path, timeout: float) -> Ran:
     """mcheck's verdict and its codes."""
     answer = ask(ROOT, module, timeout, limit="--cpu-timeout")
-    return Ran(answer.verdict, "|".join(answer.codes), answer.seconds)
+    return Ran(answer.verdict, "|".join(answer.codes), answer.seconds, answer.wall)
 
 
 def judge(row: Row, verdict: str) -> str:

@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 """How wide a test may be: the verdicts of the scalable families with Z3 and with the explicit engine, and litmus/.
 
-    python benchmarks/width.py [--families FILE.py] [--limit SECONDS] [--no-litmus] [--larger]
+    python -m benchmarks.width [--families FILE.py] [--limit SECONDS] [--no-litmus] [--larger]
 
 Each family's row is a process of its own (``mcheck run --verdict-only``), timed from start to end; BRANCH is of this
 file: 4 threads that take N branches each on what they have read. Below the table: both engines over litmus/ in one
@@ -13,22 +12,20 @@ from __future__ import annotations
 import argparse
 import compileall
 import json
-import os
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from statistics import median
 
+from benchmarks.families import FAMILIES, ROOT
+from benchmarks.families import load as load_families
+from benchmarks.processes import run_process
 from mcheck.cat import load_model
 from mcheck.engines.explicit.engine import answer as explicit
 from mcheck.engines.z3.engine import answer as solved
 from mcheck.frontend.litmus import load
 
-ROOT = Path(__file__).resolve().parent.parent
-FAMILIES = ROOT.parent / "shared" / "families.py"
 WIDTHS = {
     "SB": 24,
     "SBF": 12,
@@ -62,22 +59,12 @@ SKIPPED = {"kernels"}
 def measure(text: str, engine: str, limit: float) -> tuple[str, float, int]:
     """(verdict, seconds, peak memory in bytes) of one test in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        path, output = Path(folder, "test.litmus"), Path(folder, "report.json")
+        path = Path(folder, "test.litmus")
         path.write_text(text, encoding="utf-8")
         command = [sys.executable, "-m", "mcheck", "run", str(path), "--format", "json", "--jobs", "1"]
-        command += ["--verdict-only", "--engine", engine]
-        started = time.perf_counter()
-        with output.open("wb") as sink:
-            process = subprocess.Popen(command, stdout=sink, cwd=ROOT)
-            timer = threading.Timer(limit, process.kill)
-            timer.start()
-            _, status, usage = os.wait4(process.pid, 0)
-            timer.cancel()
-        seconds = time.perf_counter() - started
-        process.returncode = os.waitstatus_to_exitcode(status)
-        report = output.read_text(encoding="utf-8")
-        verdict = json.loads(report)["tests"][0]["verdict"] if report else "none"
-        return verdict, seconds, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        done = run_process([*command, "--verdict-only", "--engine", engine], limit, folder=ROOT, errors=None)
+    verdict = json.loads(done.output)["tests"][0]["verdict"] if done.output and not done.stopped else "none"
+    return verdict, done.wall, done.memory
 
 
 def branches(n: int, threads: int = 4) -> str:
@@ -96,13 +83,7 @@ def branches(n: int, threads: int = 4) -> str:
 
 def families(path: Path, widths: dict[str, int], limit: float) -> int:
     """Prints a row per family; how many miss their target."""
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location("families_and_figures", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_families(path)
     print(f"{'family':<8}{'n':>4}  {'verdict':<8}{'z3':>8}{'MiB':>6}{'explicit':>10}")
     bad = 0
     for family, n in widths.items():

@@ -6,7 +6,6 @@ each worker of xdist imports and collects all tests.
 
 from __future__ import annotations
 
-import resource
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path, PurePosixPath
@@ -14,11 +13,7 @@ from typing import Any
 
 import pytest
 
-
-def spent() -> float:
-    """Seconds of the processor that this process has taken, and the processes that it has waited for."""
-    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+from benchmarks.processes import spent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.processor import spent
+from benchmarks.processes import spent
 
 SHARES = 12
 """Days in which all cases of a daily function run, unless it says another number."""

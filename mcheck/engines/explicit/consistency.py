@@ -10,13 +10,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from enum import Enum
+from functools import cache, partial
 from itertools import product
 from operator import itemgetter
 
 from mcheck.base.errors import Unsupported
 from mcheck.cat.algebra.batch import Masks, add
 from mcheck.engines.explicit.coherence_orders import Orders, Solution
+from mcheck.engines.explicit.decision_tree import DecisionTree
 from mcheck.events.choices.candidate import Candidate, Choice, CircularValue, Undetermined
 from mcheck.events.choices.prepared import Prepared
 from mcheck.semantics.terms import Term, Unknown
@@ -31,6 +33,15 @@ MAX_BYTE = 256
 def _digits(option: int) -> bytes:
     """A translation table from a column of options to binary digits: 1 for ``option``."""
     return bytes(49 if k == option else 48 for k in range(MAX_BYTE))
+
+
+class Judgement(Enum):
+    """What a candidate makes of a constraint of a path."""
+
+    MET = "met"
+    VIOLATED = "violated"
+    PENDING = "pending"
+    """A choice is open, the event comes after a misuse, or the value is circular, which the axioms have to forbid."""
 
 
 class Solver(Prepared):
@@ -129,25 +140,24 @@ class Solver(Prepared):
         """
         pending = []
         for term, truth in constraints:
-            kept, undecided, circular = [], False, False
-            for c in candidates:
-                try:
-                    if bool(self.valuation(c).term(term)) is truth:
-                        kept.append(c)
-                except Undetermined:  # a choice is open, or the event comes after a misuse
-                    kept.append(c)
-                    undecided = True
-                except Unknown:
-                    kept.append(c)  # a branch on unknown contents goes both ways
-                except CircularValue:
-                    kept.append(c)  # for the axioms to forbid: see _finish
-                    circular = True
-            candidates = kept
-            if undecided or circular:
+            judge = DecisionTree(partial(self._judge, term, truth))
+            judged = [(c, judge(c)) for c in candidates]
+            candidates = [c for c, judgement in judged if judgement is not Judgement.VIOLATED]
+            if any(judgement is Judgement.PENDING for _, judgement in judged):
                 pending.append((term, truth))
         if self.believing:
             candidates = [c for c in candidates if self.believable(c)]
         return candidates, pending
+
+    def _judge(self, term: Term, truth: bool, candidate: Candidate) -> Judgement:
+        """Whether a candidate meets a constraint; a branch on unknown contents goes both ways."""
+        try:
+            met = bool(self.valuation(candidate).term(term)) is truth
+        except Unknown:
+            return Judgement.MET
+        except (Undetermined, CircularValue):
+            return Judgement.PENDING
+        return Judgement.MET if met else Judgement.VIOLATED
 
     def _misused_twice(self, candidate: Candidate) -> bool:
         """Whether a candidate has two misuses; only the first counts, for nothing after it is known.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -96,12 +97,21 @@ def test_the_corpora_are_asked_about_with_or_without_their_bugs() -> None:
 
 def test_a_process_that_does_not_end_is_stopped() -> None:
     started = time.monotonic()
-    output, _ = run_process([sys.executable, "-c", "import time; print(1, flush=True); time.sleep(99)"], 1.0)
-    assert output == ""
+    done = run_process([sys.executable, "-c", "import time; print(1, flush=True); time.sleep(99)"], 1.0)
+    assert done.stopped
+    assert done.status < 0
     assert time.monotonic() - started < 60
 
 
 def test_seconds_are_those_of_the_processor() -> None:
-    output, seconds = run_process([sys.executable, "-c", "import time; time.sleep(1); print('done')"], 60)
-    assert output == "done\n"
-    assert 0 < seconds < 0.9
+    done = run_process([sys.executable, "-c", "import time; time.sleep(1); print('done')"], 60)
+    assert (done.output, done.status, done.stopped) == ("done\n", 0, False)
+    assert 0 < done.processor < 0.9
+    assert done.wall > 1
+    assert done.memory > 1 << 20
+
+
+def test_a_command_that_has_to_succeed_is_an_error_where_it_fails() -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        run_process([sys.executable, "-c", "raise SystemExit(3)"], check=True)
+    assert run_process([sys.executable, "-c", "raise SystemExit(3)"]).status == 3

@@ -40,11 +40,68 @@ def test_numbers_are_told_by_the_names_of_the_entry_and_pointers_are_left_to_it(
     }
 
 
+TILED = {
+    "global_address": {"buffer": 65536},
+    "elemtype": "f16",
+    "rank": 2,
+    "global_dim": [64, 512],
+    "global_stride": [128],
+    "box_dim": [64, 16],
+    "element_stride": [1, 1],
+    "swizzle_mode": "128B",
+}
+
+
+def test_a_tensor_map_is_told_field_by_field() -> None:
+    told = describe(MODULE, launch(params={**POINTER, "2": 7, "3": {"tensormap": TILED}}))
+    assert isinstance(told, dict)
+    assert told["tma_descriptors"] == [
+        {
+            "parameter": "second_param_3",
+            "offset": 0,
+            "object": "tensor of second_param_3",
+            "element_type": "f16",
+            "rank": 2,
+            "global_shape": [64, 512],
+            "global_strides_bytes": [128],
+            "box_shape": [64, 16],
+            "element_strides": [1, 1],
+            "interleave": "none",
+            "swizzle": "128B",
+            "oob_fill": "zero",
+        }
+    ]
+
+
+def test_maps_of_one_buffer_share_its_object() -> None:
+    shared = {**TILED, "global_address": "a"}
+    told = describe(MODULE, launch(params={"0": {"tensormap": shared}, "2": 7, "3": {"tensormap": shared}}))
+    assert isinstance(told, dict)
+    assert [each["object"] for each in told["tma_descriptors"]] == ["a", "a"]
+
+
+def test_a_block_is_told_byte_by_byte_without_its_pointers() -> None:
+    block = {"hex": "0102" + "00" * 8, "at": {"2": {"buffer": 64}}}
+    told = describe(MODULE, launch(params={**POINTER, "2": 7, "3": block}))
+    assert isinstance(told, dict)
+    assert [(each["offset"], each["type"], each["value"]) for each in told["arguments"]] == [
+        (0, "u32", 7),
+        (0, "u8", 1),
+        (1, "u8", 2),
+    ]
+
+
+def test_what_the_launch_does_not_say_is_left_to_it() -> None:
+    told = describe(MODULE, launch(params={"2": 7}))
+    assert isinstance(told, dict)
+    assert len(told["arguments"]) == 1
+
+
 @pytest.mark.parametrize(
     ("described", "why"),
     [
         ({"launches": [LAUNCH]}, "several launches"),
-        (launch(params={**POINTER, "0": {"tensormap": {}}, "2": 7}), "tensor maps"),
+        (launch(params={**POINTER, "0": {"tensormap": {"pixels_per_column": 64}}, "2": 7}), "tensor maps of images"),
         (launch(params={**POINTER, "0": {"buffer": 64}, "2": "any"}), "other parameters"),
     ],
 )
