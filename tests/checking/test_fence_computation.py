@@ -13,11 +13,10 @@ CHANGED_BY_THE_TWIN = {
     "H02-two-buffers-for-three-uses": {LESS, MORE},
     "H11-copy-over-metadata": {LESS, MORE},
     "I04-last-lane-reads-the-next-tile": {LESS, MORE},
-    "K02-exit-without-observing-remote-writes": {MORE},
     "P02-split-index-decoded-differently": {LESS},
     "P11-states-advance-at-different-rates": {MORE},
 }
-"""Other buffers, offsets, coordinates, bounds of loops, and a flag that is read."""
+"""Other buffers, offsets, coordinates and bounds of loops."""
 RING = """\
 PTX ring
 const N = any;

@@ -28,6 +28,12 @@ def mend(case: Case, trials: int = 400, seconds: float = 120) -> Examined:
         ("cuda/bulk_store no-proxy-fence", (FENCE,) * 4),
         ("cuda/bulk_store no-barrier-before-the-store", ("insert bar.sync 0",)),
         ("cuda/bulk_store reads-not-awaited", ("pending groups",)),
+        ("cuda/bulk_store no-commit", ("insert cp.async.bulk.commit_group",)),
+        ("cuda/bulk_to_peer bytes-more", ("bytes",)),
+        ("cuda/bulk_to_peer no-wait", ("loop around a test",)),
+        ("cuda/bulk_to_peer barrier-of-the-block", ("barrier of the cluster",)),
+        ("cuda/bulk_to_peer no-last-barrier", ("insert cluster barrier at the end",)),
+        ("cuda/block_reduce no-barrier-before-the-read", ("insert barrier",)),
     ],
 )
 def test_a_twin_is_mended_and_proved(label: str, kind: tuple[str, ...]) -> None:
@@ -49,7 +55,7 @@ def test_fewer_groups_are_pending_at_each_copy_of_a_wait() -> None:
 
 
 def test_what_no_edit_mends_says_so() -> None:
-    found = mend(TWINS["cuda/bulk_to_peer bytes-more"])
+    found = mend(TWINS["cuda/queue one-place-for-a-warp"])
     assert found.repairs is not None
     assert found.repairs.found == ()
     assert "none is proved" in (found.reason or "")

@@ -128,3 +128,12 @@ def test_other_costs_choose_another_repair() -> None:
     )
     assert found.repairs is not None
     assert "fence.proxy.async;" in found.repairs.found[0].text
+
+
+@pytest.mark.daily(days=4)
+@pytest.mark.parametrize(
+    "name",
+    ["H03-release-before-store-has-read", "O06-descriptor-stored-in-bulk-without-wait", "Q01-last-cta-gate-relaxed"],
+)
+def test_the_parts_of_a_hand_over_change_together(name: str) -> None:
+    compare(name)

@@ -43,14 +43,21 @@ Place = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """``accesses``: to each access, how often the threads that make it do so. ``vacuous``: the mbarriers with a wait
-    that is true at once although no arrival ever completes a phase, or that the waiting thread alone completes.
-    ``early``: those of copies at which a thread's first wait is true at once, before a copy has come.
+    """``accesses``: to each access, how often the threads that make it do so. ``flags``: those by relaxed, acquiring or
+    releasing instructions. ``vacuous``: the mbarriers with a wait that is true at once although no arrival ever
+    completes a phase, or that the waiting thread alone completes. ``early``: those of copies at which a thread's first
+    wait is true at once, before a copy has come.
     """
 
     accesses: dict[tuple[object, ...], frozenset[int]]
+    flags: frozenset[tuple[object, ...]]
     vacuous: frozenset[Place]
     early: frozenset[Place]
+
+    @property
+    def objects(self) -> frozenset[str]:
+        """The objects that are accessed."""
+        return frozenset(part[0] for access in self.accesses for part in access if isinstance(part, tuple))
 
 
 def computation_of(text: str, path: str) -> Computation | None:
@@ -66,11 +73,13 @@ MORE = "more is read, written or copied"
 
 
 def describe_changes(before: Computation, after: Computation) -> tuple[str, ...]:
-    """What a repair changes beside the order."""
+    """What a repair changes beside the order. A flag that the program did not use before is no data."""
+    new = after.objects - before.objects
+    flags = {access for access in after.flags if isinstance(place := access[1], tuple) and place[0] in new}
     often = ({access: max(counts) for access, counts in each.accesses.items()} for each in (before, after))
     one, other = often
     found = [LESS] if any(other.get(access, 0) < count for access, count in one.items()) else []
-    found += [MORE] if any(one.get(access, 0) < count for access, count in other.items()) else []
+    found += [MORE] if any(one.get(access, 0) < other[access] for access in other.keys() - flags) else []
     names = sorted({name for name, _, _ in after.vacuous - before.vacuous})
     found += [f"nobody else completes the phase that is awaited at `{name}`" for name in names]
     names = sorted({name for name, _, _ in after.early - before.early})
@@ -85,6 +94,7 @@ class _Unknown(Exception):
 @dataclass(frozen=True, slots=True)
 class _Thread:
     accesses: Counter[tuple[object, ...]]
+    flags: set[tuple[object, ...]]
     waits: dict[Place, list[int]]
     arrivals: Counter[Place]
     completed: set[Place]
@@ -99,8 +109,10 @@ def _compute(program: Program) -> Computation:
     arrivals: Counter[Place] = Counter()
     counts: dict[Place, int] = {}
     completed: set[Place] = set()
+    flags: set[tuple[object, ...]] = set()
     for thread in threads:
         completed |= thread.completed
+        flags |= thread.flags
         arrivals += thread.arrivals
         counts |= thread.counts
         for access, often in thread.accesses.items():
@@ -114,12 +126,12 @@ def _compute(program: Program) -> Computation:
     }
     early = {place for thread in threads for place, parities in thread.waits.items() if parities[0] == 1} & completed
     kept = {access: frozenset(often) for access, often in accesses.items()}
-    return Computation(kept, frozenset(vacuous), frozenset(early))
+    return Computation(kept, frozenset(flags), frozenset(vacuous), frozenset(early))
 
 
 def _follow(m: Machine, runner: Runner) -> _Thread:
     """The accesses of a thread that passes every wait."""
-    found = _Thread(Counter(), {}, Counter(), set(), {})
+    found = _Thread(Counter(), set(), {}, Counter(), set(), {})
     code, steps = runner.thread.code, 0
     site = Site(m.layout, runner.thread.place)
     while runner.pc < len(code) and not runner.ended:
@@ -164,6 +176,8 @@ def _record(m: Machine, runner: Runner, op: Op, site: Site, found: _Thread) -> N
     if facets.reads or facets.writes:
         for access in _accesses(m.layout, made):
             found.accesses[type(op).__name__, *access] += 1
+            if isinstance(op, ops.Load | ops.Store | ops.Atomic) and op.sem != "weak":
+                found.flags.add((type(op).__name__, *access))
     for register, _ in written_registers(op):
         runner.registers[register] = 1 if isinstance(op, ops.MbarrierWait) else None
 

@@ -34,7 +34,9 @@ LONGER = 8
 LEAST = 2.0
 """One check of a changed program may take ``LONGER`` times as long as that of the program, at least so many seconds."""
 MONOTONE = frozenset(("ptx-9.0", "ptx-9.3"))
-"""The models in which fewer fences allow more executions with more findings (``mcheck.checking.fences.removal``)."""
+"""The models in which fewer fences allow more executions with more findings (``mcheck.checking.fences.removal``). Not
+ptx-9.5: where the release half of reads orders an access across CTAs, a fence on one side adds RACE005.
+"""
 CONDITION = "condition"
 """The code of a changed answer to the condition of a test."""
 BLOCK = re.compile(r"@[^{}|;]*\{")

@@ -10,11 +10,11 @@ from mcheck.checking.fences.outline import Outline, Statement
 from mcheck.findings.finding import Finding, mentioned_lines
 from mcheck.findings.repair import Insertion, parse_fix
 
-_NAME = re.compile(r"`([A-Za-z_]\w*)")
+_NAME = re.compile(r"([A-Za-z_]\w*)(?:\[\d+\])?@\d")
 _NUMBER = re.compile(r"(?<![\w.:\[])\d+(?![\w.\]])")
 _LINES = re.compile(r"\blines? \d+(?:(?:, | and )\d+)*")
 _PROXIES = {"RACE004", "RACE005", "RACE006", "RACE007", "RACE008"}
-_PHASE = re.compile(r"phase (?P<phase>\d+)(?: \(parity \d\))? of `(?P<barrier>[^`]+)`")
+_PHASE = re.compile(r"[Pp]hase (?P<phase>\d+)(?: \(parity \d\)|\))? of (?P<barrier>[A-Za-z_]\w*(?:\[\d+\])?@\d+)")
 
 
 @dataclass(frozen=True, slots=True)

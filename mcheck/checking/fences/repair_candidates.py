@@ -9,6 +9,7 @@ from mcheck.checking.fences.costs import Costs
 from mcheck.checking.fences.edits import Edit, apply_changes, overlaps
 from mcheck.checking.fences.finding_facts import collect_facts
 from mcheck.checking.fences.outline import Outline, outline
+from mcheck.checking.fences.repair_handovers import propose_handovers
 from mcheck.checking.fences.repair_insertions import propose_insertions
 from mcheck.checking.fences.repair_moves import ACROSS, propose_moves
 from mcheck.checking.fences.repair_replacements import propose_replacements
@@ -25,7 +26,7 @@ def find_candidates(program: Outline, findings: Sequence[Finding], costs: Costs)
     seen = {program.text}
     edits = [
         edit
-        for propose in (propose_insertions, propose_replacements, propose_moves)
+        for propose in (propose_insertions, propose_replacements, propose_moves, propose_handovers)
         for edit in propose(program, facts)
         if not overlaps(edit.changes)
     ]

@@ -21,7 +21,7 @@ _FAMILY = re.compile(
 )
 _INITIALISED = re.compile(r"mbarrier\.init\.\S+\s+\[([^\]]+)\]")
 _TRACKED = re.compile(r"mbarrier::complete_tx::bytes.*\[([^\[\]]+(?:\[[^\]]*\][^\[\]]*)?)\](?:,\s*[^\[\],]+)?;$")
-_GROUPS = (
+GROUPS = (
     (re.compile(r"\bcp\.async\.(ca|cg)\."), "cp.async.commit_group;", ("cp.async.wait_group 0;", "cp.async.wait_all;")),
     (
         re.compile(r"\bcp\.(reduce\.)?async\.bulk\.\S*bulk_group"),
@@ -118,7 +118,7 @@ def _statements(program: Outline, facts: Facts, gaps: list[tuple[int, Gap]]) -> 
 
 def _codes(program: Outline, facts: Facts) -> Iterator[str]:
     text = " ".join(statement.instruction for statement in program.statements)
-    several = _several_ctas(program)
+    several = has_several_ctas(program)
     if facts.codes & _PROXY or facts.asynchronous:
         yield "fence.proxy.async.shared::cta;"
         yield "fence.proxy.async.global;"
@@ -126,7 +126,7 @@ def _codes(program: Outline, facts: Facts) -> Iterator[str]:
         yield "fence.proxy.async.shared::cta;\nbar.sync 0;"
     if facts.only_proxies:
         return
-    for family, commit, waits in _GROUPS:
+    for family, commit, waits in GROUPS:
         if family.search(text):
             yield commit
             for wait in waits:
@@ -150,7 +150,7 @@ def _codes(program: Outline, facts: Facts) -> Iterator[str]:
             yield f"fence.acq_rel.{scope};"
 
 
-def _several_ctas(program: Outline) -> bool:
+def has_several_ctas(program: Outline) -> bool:
     return len({role.ranges.get("cta", "0") for role in program.roles}) > 1 or any(
         ".." in role.ranges.get("cta", "") for role in program.roles
     )
@@ -159,9 +159,9 @@ def _several_ctas(program: Outline) -> bool:
 def _copies(program: Outline, facts: Facts, gaps: list[tuple[int, Gap]]) -> Iterator[Edit]:
     """Copies of the waits and arrivals that the program has elsewhere, and waits for the phases that findings name."""
     named = [
-        f"await mbarrier.try_wait.parity{scope}.shared::cta.b64 [{barrier}], {parity};"
+        f"await mbarrier.try_wait.parity{scope}.shared::cta.b64 [{barrier.partition('@')[0]}], {parity};"
         for parity, barrier in _barriers(program, facts)
-        for scope in (("", ".acquire.cluster") if _several_ctas(program) else ("",))
+        for scope in (("", ".acquire.cluster") if has_several_ctas(program) else ("",))
     ]
     elsewhere = [statement for statement in program.statements if _COPIED.match(statement.instruction)]
     for distance, gap in gaps:
@@ -180,14 +180,13 @@ def _signals(program: Outline, facts: Facts, gaps: list[tuple[int, Gap]]) -> Ite
     """Arrivals for the phases that threads wait for in vain, by roles that do not wait for them."""
     if "deadlock" not in facts.kinds:
         return
-    named = [name for _, name in facts.phases]
+    named = [barrier for _, barrier in facts.phases]
     text = " ".join(each.instruction for each in program.statements)
     named += [each for each in _INITIALISED.findall(text) if each in facts.objects]
     near = {gap.at: distance for distance, gap in gaps}
     for barrier in dict.fromkeys(named):
-        waits = {
-            each.role for each in program.statements if f"[{barrier}]" in each.instruction and "_wait" in each.text
-        }
+        name = barrier.partition("@")[0]
+        waits = {each.role for each in program.statements if f"[{name}]" in each.instruction and "_wait" in each.text}
         for gap in program.gaps:
             distance = near.get(gap.at, len(gap.blocks))
             for number, code in enumerate(_arrivals(program, barrier) if gap.role not in waits else ()):
@@ -198,7 +197,7 @@ def _arrivals(program: Outline, barrier: str) -> Iterator[str]:
     """Arrivals at an mbarrier, in the own CTA or in another one."""
     name, _, rank = barrier.partition("@")
     yield f"mbarrier.arrive.shared::cta.b64 _, [{name}];"
-    if _several_ctas(program):
+    if has_several_ctas(program):
         for other in (rank,) if rank else ("0", "1"):
             yield f"mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{name}@{other}];"
 
@@ -216,15 +215,13 @@ def _barriers(program: Outline, facts: Facts) -> Iterator[tuple[int | str, str]]
 def _meetings(program: Outline, gaps: list[tuple[int, Gap]]) -> Iterator[Edit]:
     """Barriers: one that all warps of a role meet at, and one in every role of a CTA."""
     roles = [role for role in range(len(program.roles)) if any(gap.role == role for _, gap in gaps)]
-    free = next(n for n in range(1, 17) if not re.search(rf"\bbar(?:rier)?\.\w+\s+{n}\b", program.shown))
+    free = _free_barrier(program)
     for role in roles:
-        threads = threads_of(program, program.roles[role])
         alone = len(_same_cta(program, role)) == 1
-        codes = ["bar.sync 0;"] if alone else [f"bar.sync {free}, {threads};"]
         for distance, gap in gaps:
             if gap.role == role:
-                for code in codes:
-                    yield Edit((insert(program, gap, code),), "insert barrier", 14 + 4 * distance)
+                code = meeting_of(program, role)
+                yield Edit((insert(program, gap, code),), "insert barrier", 14 + 4 * distance)
                 if not alone:
                     yield Edit((insert(program, gap, "bar.sync 0;"),), "insert barrier", 18 + 4 * distance)
     for role in roles:
@@ -233,6 +230,17 @@ def _meetings(program: Outline, gaps: list[tuple[int, Gap]]) -> Iterator[Edit]:
         for other in pairs:
             threads = sum(WARP * warps_of(program, program.roles[each]) for each in (role, other))
             yield from _joint(program, gaps, (role, other), (f"bar.sync {free}, {threads};",), 40)
+
+
+def meeting_of(program: Outline, role: int) -> str:
+    """A barrier for all threads of a role."""
+    if len(_same_cta(program, role)) == 1:
+        return "bar.sync 0;"
+    return f"bar.sync {_free_barrier(program)}, {threads_of(program, program.roles[role])};"
+
+
+def _free_barrier(program: Outline) -> int:
+    return next(n for n in range(1, 17) if not re.search(rf"\bbar(?:rier)?\.\w+\s+{n}\b", program.shown))
 
 
 def _joint(
@@ -274,7 +282,7 @@ def _same_cta(program: Outline, role: int) -> tuple[int, ...]:
 
 def _cluster_meetings(program: Outline) -> Iterator[Edit]:
     """A barrier of the cluster in every role: at the beginning, or at the end."""
-    if not _several_ctas(program) or "cluster" not in program.shown:
+    if not has_several_ctas(program) or "cluster" not in program.shown:
         return
     code = "barrier.cluster.arrive;\nbarrier.cluster.wait;"
     for name, pick in (("beginning", 0), ("end", -1)):

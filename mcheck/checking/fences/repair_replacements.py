@@ -10,12 +10,12 @@ from mcheck.checking.fences.finding_facts import Facts, involved_roles, touches
 from mcheck.checking.fences.outline import Outline, Statement, enclosing_loops, evaluate
 from mcheck.checking.fences.repair_insertions import ctas_of, guard_edits, lanes_of, threads_of, warps_of
 
-_INIT = re.compile(r"(mbarrier\.init\.\S+\s+\[(?P<base>\w+)[^;]*\],\s*)(?P<value>[^;]+);")
+INIT = re.compile(r"(mbarrier\.init\.\S+\s+\[(?P<base>\w+)[^;]*\],\s*)(?P<value>[^;]+);")
 _BYTES = re.compile(r"(mbarrier\.(?:arrive\.)?expect_tx\S*\s+.*\[(?P<base>\w+)[^;]*\],\s*)(?P<value>[^;]+);")
 _PARITY = re.compile(r"(.*mbarrier\.(?:try_wait|test_wait)\.parity\S*\s+.*\[(?P<base>\w+)[^;]*\],\s*)(?P<value>[^;]+);")
 _PENDING = re.compile(r"((?:cp\.async(?:\.bulk)?|wgmma)\.wait_group\S*\s+)(?P<value>[^;]+);")
 _BARRIER = re.compile(r"(bar(?:rier)?\.(?:sync|arrive|red)\S*\s+\w+)(?:,\s*(?P<value>[^;]+))?;")
-_ARRIVES = re.compile(r"(?:cp\.async\.)?mbarrier\.arrive\S*\s.*?\[(?P<base>\w+)")
+ARRIVES = re.compile(r"(?:cp\.async\.)?mbarrier\.arrive\S*\s.*?\[(?P<base>\w+)")
 _COPIED = re.compile(
     r"cp\.async\.bulk\.\S*mbarrier::complete_tx::bytes\S*\s.*\],\s*(?P<bytes>[^,\[\]{}]+),\s*\[(?P<base>\w+)"
 )
@@ -62,7 +62,7 @@ def propose_replacements(program: Outline, facts: Facts) -> Iterator[Edit]:
         values = () if facts.only_proxies else _of_values(program, facts, statement)
         for value, (kind, text) in enumerate(values):
             yield Edit((replace_statement(statement, text),), kind, rank + value)
-        stronger = () if stuck else _stronger(statement.instruction)
+        stronger = () if stuck else stronger_forms(statement.instruction)
         for place, changed in enumerate(stronger):
             yield Edit((replace_statement(statement, changed),), "order, scope or space", rank + place)
         if _is_synchronisation(statement):
@@ -96,7 +96,7 @@ def _is_synchronisation(statement: Statement) -> bool:
 def _of_values(program: Outline, facts: Facts, statement: Statement) -> Iterator[tuple[str, str]]:
     """The kind and the text of each replacement of a number or an operand."""
     for kind, pattern, values in (
-        ("count", _INIT, _counts),
+        ("count", INIT, _counts),
         ("bytes", _BYTES, _bytes),
         ("parity", _PARITY, _parities),
         ("pending groups", _PENDING, _pending),
@@ -126,7 +126,7 @@ def _spell(program: Outline, value: int) -> Iterator[str]:
 
 def _counts(program: Outline, facts: Facts, _: Statement, found: re.Match[str]) -> Iterator[str]:
     """The arrivals on the mbarrier, those that the findings name, and one more or less."""
-    arrived = _arrivals(program, found["base"])
+    arrived = arrivals_at(program, found["base"])
     old = evaluate(found["value"], program.constants)
     values = [*arrived, *(n for n in facts.numbers if 0 < n <= 1024), 1, *program.constants.values()]
     values += [] if old is None else [old + 1, max(old - 1, 1), 2 * old]
@@ -134,11 +134,11 @@ def _counts(program: Outline, facts: Facts, _: Statement, found: re.Match[str]) 
         yield from _spell(program, value)
 
 
-def _arrivals(program: Outline, base: str) -> Iterator[int]:
+def arrivals_at(program: Outline, base: str) -> Iterator[int]:
     """How many threads arrive on an mbarrier, in all and of each role; a guard lets one of a warp or a role through."""
     counts = []
     for statement in program.statements:
-        arrives = _ARRIVES.match(statement.instruction)
+        arrives = ARRIVES.match(statement.instruction)
         if arrives and arrives["base"] == base:
             role = program.roles[statement.role]
             conditions = [block.head for block in statement.blocks if block.head.startswith("if")] + [statement.guard]
@@ -233,7 +233,7 @@ def _operands(program: Outline, old: str) -> Iterator[str]:
     yield from (name for name in names if name != old)
 
 
-def _stronger(instruction: str) -> Iterator[str]:
+def stronger_forms(instruction: str) -> Iterator[str]:
     """The instruction with a stronger order, a wider scope or a wider space."""
     for pattern, new in _STRONGER:
         changed, count = pattern.subn(new, instruction, count=1)
@@ -244,10 +244,15 @@ def _stronger(instruction: str) -> Iterator[str]:
             yield instruction[: found.start(2)] + scope + instruction[found.end(2) :]
 
 
+def wider_forms(instruction: str) -> list[str]:
+    """The instruction with the scope of a cluster or of a GPU."""
+    return [text for text in stronger_forms(instruction) if ".cluster" in text or ".gpu" in text]
+
+
 def _wider_pairs(program: Outline, facts: Facts) -> Iterator[Edit]:
     """The scopes of two statements that findings name, or that are about their objects, made wider together."""
     wide = [
-        (statement, [text for text in _stronger(statement.instruction) if text.count(".cluster") or ".gpu" in text])
+        (statement, wider_forms(statement.instruction))
         for statement in program.statements
         if statement.line in facts.lines or (touches(statement, facts) and "mbarrier" in statement.instruction)
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -14,6 +14,7 @@ from mcheck.checking.fences.edits import Edit, apply_changes
 from mcheck.checking.fences.finding_facts import identify
 from mcheck.checking.fences.outline import outline
 from mcheck.checking.fences.repair_candidates import SIZES, find_candidates
+from mcheck.checking.fences.repair_leftovers import find_leftovers
 from mcheck.checking.run.result import Result
 
 Check = Callable[[str], Result | None]
@@ -22,14 +23,17 @@ Describe = Callable[[str], tuple[str, ...] | None]
 """What a text computes otherwise than the program; none if that is unknown."""
 MOST_EDITS = 3
 ALTERNATIVES = 4
+CHEAPER = 48
 MORE = 24
-"""As many trials look for cheaper repairs, and for those of other kinds, once there is one."""
+"""As many trials look for cheaper repairs, and as many for those of other kinds, once there is one."""
+LEFTOVERS = 12
+"""As many removals are tried of what a repair makes superfluous."""
 BEAMS = (12, 4)
 """How many programs with one edit, and with two, are edited further."""
 WIDER = 3
 """From so many times as many they are chosen."""
-SHARES = (0.45, 0.4, 0.15)
-"""The parts of the trials for repairs by one edit, by two and by three."""
+SHARES = (0.45, 0.4, 0.05)
+"""The parts of the trials for repairs by one edit, by two and by three; the rest is for other sizes."""
 OUT_OF_TIME = "the time is over"
 
 
@@ -122,16 +126,25 @@ def find_repairs(
     ``check`` may stop at the first finding, ``explain`` lists all of them, with their fixes; ``describe`` says what a
     text computes otherwise.
     """
-    search = _Search(check, describe, costs, trials)
-    states = [_State((), text, first, 0)]
+    program = outline(text)
+    original = {identify(finding, program) for finding in first.findings} if program is not None else set()
+    search = _Search(check, describe, costs, trials, original)
+    begin = _State((), text, first, 0)
+    states = [begin]
     for edits in range(MOST_EDITS):
         states = search.expand(states, SHARES[edits])
         if search.is_done or search.limit is not None or not states:
             break
-        best = search.choose(states, BEAMS[edits]) if edits < len(BEAMS) else []
-        states = [replace(state, result=explain(state.text) or state.result) for state in best]
+        states = search.choose(states, BEAMS[edits], explain) if edits < len(BEAMS) else []
+    if not search.repairs and search.limit is None:
+        search.expand([begin], 1 - sum(SHARES), sizes=True)
     limit = search.limit or (f"--trials {trials} left others out" if search.left_out else None)
-    return Repairs(tuple(search.cheapest()), search.used, limit)
+    found = sorted(map(search.without_leftovers, search.cheapest()), key=_preference)
+    return Repairs(tuple(found), search.used, limit)
+
+
+def _preference(repair: Repair) -> tuple[bool, bool, float]:
+    return LESS in repair.changes, bool(repair.reviews), repair.cost
 
 
 def _promise(state: _State) -> tuple[int, int, int]:
@@ -147,7 +160,10 @@ def _contains(repair: Repair, other: Repair) -> bool:
 class _Search:
     """The trials of one program."""
 
-    def __init__(self, check: Check, describe: Describe, costs: Costs, trials: int) -> None:
+    def __init__(
+        self, check: Check, describe: Describe, costs: Costs, trials: int, original: set[tuple[str, ...]]
+    ) -> None:
+        self.original = original
         self.check = check
         self.describe = describe
         self.costs = costs
@@ -155,31 +171,29 @@ class _Search:
         self.used = 0
         self.limit: str | None = None
         self.left_out = False
-        self.first = 0
+        self.first = False
+        self.more = {True: CHEAPER, False: MORE}
         self.seen: set[str] = set()
         self.repairs: list[Repair] = []
 
-    def expand(self, states: list[_State], share: float) -> list[_State]:
-        """Tries one more edit on each state; the states with other findings than before."""
+    def expand(self, states: list[_State], share: float, *, sizes: bool = False) -> list[_State]:
+        """Tries one more edit on each state; the states with other findings than before. ``sizes``: only such edits."""
         out: list[_State] = []
         most = self.used + int(self.trials * share)
-        queue = self._candidates(states)
-        while queue and self.used < most and not (self.first and self.used - self.first > MORE):
+        queue = deque(each for each in self._candidates(states) if not sizes or each.edit.kind in SIZES)
+        while queue and self.used < most:
             candidate = queue.popleft()
             changed = apply_changes(candidate.state.text, candidate.edit.changes)
             steps = (*candidate.state.steps, Step(candidate.edit, candidate.state.text))
-            if changed in self.seen or not self._is_worth(steps):
+            if changed in self.seen or not self._is_worth(steps) or not self._may_go_on(candidate):
                 continue
-            self.seen.add(changed)
-            result = self.check(changed)
+            result = self._try(changed)
             if result is None:
-                self.limit = OUT_OF_TIME
                 break
-            self.used += 1
             if (repair := repair_of(steps, changed, result)) is not None:
                 self.repairs.append(replace(repair, changes=self._changes(repair)))
                 if not self.first and self.repairs[-1].is_plain:
-                    self.first = self.used
+                    self.first = True
                     queue = deque(sorted(queue, key=lambda each: not self._is_cheaper(each)))
             elif not self.first and result.verdict == Verdict.FINDING:
                 left = _count_left(candidate.state, changed, result)
@@ -187,10 +201,45 @@ class _Search:
         self.left_out = self.left_out or bool(queue)
         return out
 
-    def choose(self, states: list[_State], most: int) -> list[_State]:
-        """The states that are edited further: those first that compute what the program does."""
-        promising = sorted(states, key=_promise)[: WIDER * most]
+    def _try(self, changed: str) -> Result | None:
+        """The check of a text; none if no time is left."""
+        self.seen.add(changed)
+        result = self.check(changed)
+        if result is None:
+            self.limit = OUT_OF_TIME
+        else:
+            self.used += 1
+        return result
+
+    def _may_go_on(self, candidate: _Candidate) -> bool:
+        """Whether there is no repair yet, or trials are left for such a candidate."""
+        if not self.first:
+            return True
+        cheaper = self._is_cheaper(candidate)
+        self.more[cheaper] -= 1
+        return self.more[cheaper] >= 0
+
+    def choose(self, states: list[_State], most: int, explain: Check) -> list[_State]:
+        """The states that are edited further, with all of their findings: first those that compute what the program
+        does. They are chosen from the most promising of each kind.
+        """
+        seen: Counter[tuple[str, ...]] = Counter()
+        ranked: list[tuple[int, _State]] = []
+        for state in sorted(states, key=_promise):
+            kind = tuple(step.edit.kind for step in state.steps)
+            seen[kind] += 1
+            ranked.append((seen[kind], state))
+        ranked.sort(key=lambda each: (each[1].left, each[0], _promise(each[1])))
+        promising = [self._explained(state, explain) for _, state in ranked[: WIDER * most]]
         return sorted(promising, key=lambda each: (bool(self.describe(each.text)), _promise(each)))[:most]
+
+    def _explained(self, state: _State, explain: Check) -> _State:
+        """The state with all of its findings."""
+        result, program = explain(state.text), outline(state.text)
+        if result is None or program is None:
+            return state
+        left = len(self.original & {identify(finding, program) for finding in result.findings})
+        return replace(state, result=result, left=left)
 
     @property
     def is_done(self) -> bool:
@@ -208,10 +257,24 @@ class _Search:
         """The cheapest repair of each kind."""
         chosen: list[Repair] = []
         usable = [repair for repair in self.repairs if not repair.changes] or self.repairs
-        for repair in sorted(usable, key=lambda each: (LESS in each.changes, bool(each.reviews), each.cost)):
+        for repair in sorted(usable, key=_preference):
             if len(chosen) < ALTERNATIVES and not any(_contains(repair, other) for other in chosen):
                 chosen.append(repair)
                 yield repair
+
+    def without_leftovers(self, repair: Repair) -> Repair:
+        """The repair without what it makes superfluous: with less of it the program is proved and computes the same."""
+        for _ in range(LEFTOVERS):
+            for edit in find_leftovers(repair.edits, repair.text, self.costs):
+                changed = apply_changes(repair.text, edit.changes)
+                if changed not in self.seen and self.used < self.trials and (result := self._try(changed)) is not None:
+                    fewer = repair_of((*repair.steps, Step(edit, repair.text)), changed, result)
+                    if fewer is not None and fewer.reviews == repair.reviews and self._changes(fewer) == repair.changes:
+                        repair = replace(fewer, changes=repair.changes)
+                        break
+            else:
+                break
+        return repair
 
     def _candidates(self, states: list[_State]) -> deque[_Candidate]:
         """The edits of all states: those of the first states and of the first ranks before others."""
