@@ -36,7 +36,7 @@ class SetupReuse:
         out = replace(
             whole, program=program, layout=layout_of(program), footprints={}, combined_accesses={}, copy_accesses={},
             loop_heads={}, tail_places=[],
-            spin_waits={}, carried_registers={}, facts_by_agent={}, last_fence=[],
+            spin_waits={}, carried_registers={}, facts_by_agent={}, warpgroups={}, last_fence=[],
         )  # fmt: skip
         read_code(out)
         return out

@@ -132,6 +132,7 @@ class Setup:
     spin_waits: dict[tuple[int, int], bool] = field(default_factory=dict)
     carried_registers: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
     facts_by_agent: dict[int, CodeFacts] = field(default_factory=dict)
+    warpgroups: dict[int, tuple[int, ...]] = field(default_factory=dict)
     demanded_bits: dict[int, DemandedBits] = field(default_factory=dict)
     deciding_objects: frozenset[int] | Literal[False] | None = False
     """The cached result of ``needed_objects``; false until it is computed."""
@@ -225,6 +226,15 @@ class Setup:
     def commits_wgmma(self, agent: int) -> bool:
         """Whether an agent commits wgmma groups, so that others wait for it."""
         return self.facts_of(agent).commits_wgmma
+
+    def warpgroup_of(self, agent: int) -> tuple[int, ...]:
+        """The agents of the four warps that execute a wgmma together, as far as they are declared and use it."""
+        found = self.warpgroups.get(agent)
+        if found is None:
+            places = [self.program.threads[group[0]].place.warpgroup for group in self.partition]
+            found = tuple(k for k, place in enumerate(places) if place == places[agent] and self.commits_wgmma(k))
+            self.warpgroups[agent] = found
+        return found
 
     def facts_of(self, agent: int) -> CodeFacts:
         """The facts about the code of an agent."""

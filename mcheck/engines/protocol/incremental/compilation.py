@@ -10,11 +10,12 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Iterable
 from dataclasses import field
+from typing import NamedTuple
 
 from mcheck.base.records import dataclass
 from mcheck.cat.algebra.tape import Tape, ancestors
 from mcheck.engines.protocol.incremental.composition import find_chains, split_relation
-from mcheck.engines.protocol.incremental.entries import LARGE
+from mcheck.engines.protocol.incremental.entries import LARGE, Check
 from mcheck.engines.protocol.incremental.generated_code import Known, Writer
 from mcheck.engines.protocol.incremental.kinds import BOTH, FORWARD, NOTHING, SET, Shown, kinds_of
 
@@ -22,6 +23,18 @@ MIN_COUNT = 40
 """Events of one kind after which the kind gets a specialised function."""
 
 Step = Callable[..., int]
+
+
+class Turned(NamedTuple):
+    """What is computed again after an edge that orders earlier events.
+
+    ``nodes`` are computed for all events from the ``known`` ones; the ``first`` axioms are checked before the others,
+    as their nodes need no closure.
+    """
+
+    nodes: frozenset[int]
+    known: frozenset[int]
+    first: tuple[Check, ...]
 
 
 @dataclass(slots=True)
@@ -52,6 +65,8 @@ class Compiled:
         default_factory=dict
     )
     """Evaluation orders, by wanted and known nodes (``mcheck.engines.protocol.incremental.full_evaluation``)."""
+    turned: Turned | None = None
+    """Set when the first edge orders earlier events."""
     own: frozenset[int] = frozenset()
     """Nodes of which only reflexive pairs of the new event are computed."""
     universal: set[int] = field(default_factory=set)

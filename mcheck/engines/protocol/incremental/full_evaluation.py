@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 
 from mcheck.engines.protocol.incremental.kinds import DYNAMIC, NOTHING, SET, is_set
 from mcheck.engines.protocol.incremental.state import State
@@ -12,17 +13,23 @@ MAX_RECENT_SETS = 8
 """Number of recent sets among which a subset of the next one is searched."""
 
 
-def evaluate(w: State, wanted: frozenset[int], known: frozenset[int] = frozenset()) -> dict[int, Columns]:
+def evaluate(
+    w: State, wanted: frozenset[int], known: frozenset[int] = frozenset(), given: Mapping[int, Columns] | None = None
+) -> dict[int, Columns]:  # fmt: skip
     """Evaluate some nodes and all nodes that they need: by slot, the events related to the one in the slot.
 
-    The ``known`` nodes are those that the window stores; their columns are used as they are.
+    The ``known`` nodes are those that the window stores; their columns are used as they are. ``given`` are the values
+    of an evaluation of other nodes of the same window, with the same ``known``.
     """
     tape = w.tape
     needed, groups = _plan(w, wanted, known)
     values: dict[int, Columns] = _Values([0] * len(w.entries))
+    values.update(given or {})
     come = ((e.time, k) for k, e in enumerate(w.entries) if e is not None and w.all >> k & 1)
     live = [k for _, k in sorted(come)]
     for n in needed:
+        if n in values:
+            continue
         group = tape.group_of[n]
         home = w.compiled.home.get(n, n)
         if home in known:
@@ -58,7 +65,12 @@ def evaluate(w: State, wanted: frozenset[int], known: frozenset[int] = frozenset
 
 def _members(mask: int, size: int) -> Columns:
     """Return a set as a relation, a subset of the identity."""
-    return [mask & 1 << k for k in range(size)]
+    out = [0] * size
+    while mask:
+        low = mask & -mask
+        out[low.bit_length() - 1] = low
+        mask ^= low
+    return out
 
 
 class _Values(dict[int, Columns]):

@@ -27,6 +27,7 @@ from mcheck.base.declared_state import (
     state,
 )
 from mcheck.engines.protocol.incremental import object_order
+from mcheck.engines.protocol.incremental.compilation import Turned
 from mcheck.engines.protocol.incremental.entries import Check, Entry, Flagged, bits
 from mcheck.engines.protocol.incremental.full_evaluation import evaluate, needs_closure
 from mcheck.engines.protocol.incremental.generated_code import UNIONS, Known
@@ -221,14 +222,13 @@ class Window(State):
         self, entry: Entry, bit: int, out: dict[int, tuple[int, int]]
     ) -> tuple[str | None, list[Flagged]]:  # fmt: skip
         """Recompute the relations after an edge that orders earlier events."""
-        compiled = self.compiled
-        kept = frozenset((*compiled.stored, *compiled.masks))
-        turned = compiled.reordering & {*kept, *(c.node for c in self.checks), self.co} - compiled.deferred
-        at_once = self._find_broken_without_closure(turned, kept - turned)
-        if at_once is not None:
-            return at_once, []
-        values = self._evaluate(turned | ({self.co} if self.co >= 0 else set()), kept - turned)
-        broken = None
+        turned, known, first = self.compiled.turned or self._find_turned()
+        coherence = frozenset((self.co,) if self.co >= 0 else ())
+        given = evaluate(self, frozenset(c.node for c in first) | coherence, known)
+        broken = next((c.name for c in first if self._is_violated(c, given)), None)
+        if broken is not None:
+            return broken, []
+        values = self._evaluate(turned | coherence, known, given)
         for c in self.checks:
             if c.role != "flag" and (
                 self._is_violated(c, values) if c.node in turned else self._violates_now(c, out, bit)
@@ -241,14 +241,16 @@ class Window(State):
                 out[c.node] = columns[entry.slot], self._collect_targets(columns, bit)
         return broken, self._flags(out, bit)
 
-    def _find_broken_without_closure(self, turned: frozenset[int], known: frozenset[int]) -> str | None:
-        """Return a violated axiom that follows from what is known in a few steps, such as the atomicity of 8.10.3.
-
-        Its nodes take a small part of the time that causality order takes.
+    def _find_turned(self) -> Turned:
+        """Return what is computed again. First come axioms that follow from what is known in a few steps, such as the
+        atomicity of 8.10.3: their nodes take a small part of the time that causality order takes.
         """
-        axioms = [c for c in self.axioms if c.node in turned and not needs_closure(self, c.node, known)]
-        values = evaluate(self, frozenset(c.node for c in axioms) | ({self.co} if self.co >= 0 else set()), known)
-        return next((c.name for c in axioms if self._is_violated(c, values)), None)
+        compiled = self.compiled
+        kept = frozenset((*compiled.stored, *compiled.masks))
+        nodes = compiled.reordering & {*kept, *(c.node for c in self.checks), self.co} - compiled.deferred
+        first = tuple(c for c in self.axioms if c.node in nodes and not needs_closure(self, c.node, kept - nodes))
+        found = compiled.turned = Turned(nodes, kept - nodes, first)
+        return found
 
     def _collect_targets(self, columns: list[int], bit: int) -> int:
         """Return the live events that a relation leads to from an event."""
@@ -294,9 +296,11 @@ class Window(State):
         column = evaluate(self, frozenset((n,)))[n]
         return sum(1 << k for k in bits(self.all) if column[k])
 
-    def _evaluate(self, wanted: frozenset[int], known: frozenset[int]) -> dict[int, list[int]]:
+    def _evaluate(
+        self, wanted: frozenset[int], known: frozenset[int], given: dict[int, list[int]] | None = None
+    ) -> dict[int, list[int]]:  # fmt: skip
         """Evaluate some relations over all live events and store those that are kept."""
-        values, compiled = evaluate(self, wanted, known), self.compiled
+        values, compiled = evaluate(self, wanted, known, given), self.compiled
         for n in wanted & self.cols.keys():
             self.cols[n] = list(values[n])
             self.filled[n] = sum(1 << k for k in bits(self.all) if self.cols[n][k])

@@ -21,7 +21,6 @@ from mcheck.engines.protocol.operations.aligned_instructions import (
     warp_agents,
 )
 from mcheck.engines.protocol.operations.control_flow import evaluate_guard
-from mcheck.engines.protocol.state.access_history import Record
 from mcheck.engines.protocol.state.agent import Agent
 from mcheck.engines.protocol.state.sync_objects import BarrierState, SyncOperation
 from mcheck.engines.protocol.state.vector_clocks import join_clocks
@@ -43,12 +42,7 @@ def find_fences(m: Machine, agent: Agent, lane: int) -> int:
 
 def warpgroup(m: Machine, agent: Agent) -> list[Agent]:
     """The agents of the four warps that execute a wgmma together, as far as they are declared and use it."""
-    mine = m.program.threads[agent.threads[0]].place.warpgroup
-    return [
-        other
-        for other in m.agents
-        if m.program.threads[other.threads[0]].place.warpgroup == mine and m.setup.commits_wgmma(other.index)
-    ]
+    return [m.agents[k] for k in m.setup.warpgroup_of(agent.index)]
 
 
 @executes(ops.Collective)
@@ -176,19 +170,19 @@ def complete_groups(m: Machine, agent: Agent, number: int) -> int:
     """Complete the reads of so many groups of all warps of the warpgroup, and return their events."""
     out = 0
     group = warpgroup(m, agent)
+    waiting = {a.index for a in group}
+    are_issued = all(number <= len(a.wgmma_groups) for a in group)
     for mate in group:
+        is_over = are_issued
         for records, *_ in mate.wgmma_groups[:number]:
             for record in records:
                 out |= record.event_set
-                if not any(a == agent.index for a, _ in record.waits):
+                waited = {a for a, _ in record.waits}
+                if agent.index not in waited:
                     record.waits.append((agent.index, agent.step))
-        over = [record for records, *_ in mate.wgmma_groups[:number] for record in records]
-        if all(number <= len(a.wgmma_groups) and all(_is_waited_by(r, a) for r in over) for a in group):
+                    waited.add(agent.index)
+                is_over = is_over and waiting <= waited
+        if is_over:
             for k in range(number):
                 mate.wgmma_groups[k] = ([], *mate.wgmma_groups[k][1:])
     return out
-
-
-def _is_waited_by(record: Record, agent: Agent) -> bool:
-    """Whether an agent has waited for the group of a record."""
-    return any(a == agent.index for a, _ in record.waits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 from typing import Any
 
@@ -13,6 +14,7 @@ from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.execution import machine
 from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.incremental import compilation as compiling
+from mcheck.engines.protocol.incremental import full_evaluation
 from mcheck.engines.protocol.incremental import state as growing
 from mcheck.engines.protocol.incremental.entries import LARGE, Entry, bits
 from mcheck.engines.protocol.incremental.full_evaluation import evaluate
@@ -210,13 +212,38 @@ def test_what_is_forgotten_changes_no_answer(old: str, new: str, monkeypatch: py
     assert answers[0] == answers[1]
 
 
-def test_a_split_atomic_is_found_without_causality_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """8.10.3: where an atomic would come between the two halves of another, nothing else is computed again."""
-    text = """PTX drawn
+TICKETS = """PTX drawn
 { .global .u32 n; }
 one@cta 0..3 { .reg .u32 a; atom.acq_rel.gpu.global.add.u32 a, [n], 1; }
 exists (one[0]:a == 2)
 """
+
+
+def test_what_the_first_axioms_need_is_not_evaluated_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all relations are computed again, each node is, but those of a recursive definition, once."""
+    asked: list[int] = []
+    most: list[int] = []
+    compute, recompute = full_evaluation._node, Window._recompute
+
+    def noted(window: Window, n: int, *given: Any) -> Any:
+        if window.tape.group_of[n] < 0:
+            asked.append(n)
+        return compute(window, n, *given)
+
+    def watched(window: Window, *given: Any) -> Any:
+        asked.clear()
+        result = recompute(window, *given)
+        most.append(max(Counter(asked).values(), default=0))
+        return result
+
+    monkeypatch.setattr(full_evaluation, "_node", noted)
+    monkeypatch.setattr(Window, "_recompute", watched)
+    assert check(parse(TICKETS, "drawn.litmus"), load_model("ptx-9.0"), timeout=60).verdict
+    assert max(most) == 1
+
+
+def test_a_split_atomic_is_found_without_causality_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """8.10.3: where an atomic would come between the two halves of another, nothing else is computed again."""
     whole: list[bool] = []
     found: list[tuple[str | None, bool]] = []
     evaluate, recompute = Window._evaluate, Window._recompute
@@ -233,7 +260,7 @@ exists (one[0]:a == 2)
 
     monkeypatch.setattr(Window, "_evaluate", noted)
     monkeypatch.setattr(Window, "_recompute", watched)
-    assert check(parse(text, "drawn.litmus"), load_model("ptx-9.0"), timeout=60).verdict
+    assert check(parse(TICKETS, "drawn.litmus"), load_model("ptx-9.0"), timeout=60).verdict
     split = [evaluated for axiom, evaluated in found if axiom == "Atomicity"]
     assert split
     assert not any(split)
