@@ -209,6 +209,11 @@ def test_each_target_has_a_run_of_its_own(project: Path) -> None:
         (["--mcheck-arch", "91"], "--mcheck-arch: '91' is not one of 75, 80,"),
         (["--mcheck-arch", "90,"], "--mcheck-arch: '' is not one of"),
         (["--mcheck-timeout", "0"], "--mcheck-timeout: 0.0 is not a positive number"),
+        (["--mcheck-cpu-timeout", "nan"], "--mcheck-cpu-timeout: nan is not a positive number"),
+        (
+            ["--mcheck-timeout", "5", "--mcheck-cpu-timeout", "5"],
+            "--mcheck-timeout and --mcheck-cpu-timeout: give only one of them",
+        ),
         (["--mcheck-autotune", "best"], "invalid choice: 'best'"),
     ],
 )
@@ -220,8 +225,8 @@ def test_options_that_mean_nothing_are_refused(project: Path, arguments: list[st
 
 
 def test_without_triton_it_says_so(project: Path) -> None:
-    (project / "packages" / "triton" / "__init__.py").unlink()
-    (project / "packages" / "triton").rmdir()
+    with (project / "packages" / "standin.py").open("a") as file:
+        file.write('\nimport sys\n\nsys.modules["triton"] = None\n')
     done = run(project, "")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "-p mcheck.triton: the package triton is not installed" in done.stderr
