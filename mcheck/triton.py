@@ -8,6 +8,7 @@ mcheck finds something in a kernel that it launched. ``mcheck.integrations.recor
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 TARGETS = "90"
 LIMIT = 60.0
 FOLDER = "mcheck-kernels"
+COMPILED = "triton"
+"""The folder beside the answers for what Triton compiles."""
+CACHE = "TRITON_CACHE_DIR"
+"""Triton's cache does not tell copies of a file apart: a module of a shared one may name the lines of another copy."""
 REPORTED = "mcheck_kernels"
 """The attribute of a test's report with its record."""
 
@@ -151,6 +156,13 @@ def pytest_configure(config: pytest.Config) -> None:
     state = config.stash.setdefault(STATE, _State())
     check = check_with_mcheck(limit, processor_time=processor_time)
     state.folder = AnswerFolder(Path(given), version().hex(), check, limit, processor_time=processor_time)
+    if state.session is not None and CACHE not in os.environ:
+        os.environ[CACHE] = str(Path(given).resolve() / COMPILED)
+        config.add_cleanup(_forget_cache)
+
+
+def _forget_cache() -> None:
+    os.environ.pop(CACHE, None)
 
 
 @pytest.hookimpl(optionalhook=True)

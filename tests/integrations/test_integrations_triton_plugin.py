@@ -99,6 +99,23 @@ def test_a_finding_fails_its_test_and_each_launch_is_checked_once(project: Path)
     assert f"again: mcheck check {module.relative_to(project)}" in done.stdout
 
 
+COMPILED = """
+def test_cache():
+    import os
+
+    print("compiled in", os.environ["TRITON_CACHE_DIR"])
+"""
+
+
+def test_triton_keeps_what_it_compiles_with_the_answers(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cache of all projects would give a module that names the file of another one."""
+    monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
+    folder = project / ".pytest_cache" / "d" / "mcheck-kernels" / "triton"
+    assert f"compiled in {folder}\n" in run(project, COMPILED, "-s").stdout
+    monkeypatch.setenv("TRITON_CACHE_DIR", "/elsewhere")
+    assert "compiled in /elsewhere\n" in run(project, COMPILED, "-s").stdout
+
+
 @pytest.mark.daily(one_of="processes")
 def test_processes_of_xdist_check_each_launch_once(project: Path) -> None:
     done = run(project, TWO, "-p", "xdist", "-n", "2")
