@@ -8,6 +8,7 @@ mcheck finds something in a kernel that it launched. ``mcheck.integrations.recor
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 TARGETS = "90"
 LIMIT = 60.0
 FOLDER = "mcheck-kernels"
+COMPILED = "triton"
+"""The folder beside the answers for what Triton compiles."""
+CACHE = "TRITON_CACHE_DIR"
+"""Triton's cache does not tell copies of a file apart: a module of a shared one may name the lines of another copy."""
 REPORTED = "mcheck_kernels"
 """The attribute of a test's report with its record."""
 
@@ -71,8 +76,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--mcheck-timeout",
         metavar="SECONDS",
         type=float,
-        default=LIMIT,
         help=f"time for the check of a launch ({LIMIT:.0f}); then the answer is unknown",
+    )
+    group.addoption(
+        "--mcheck-cpu-timeout",
+        metavar="SECONDS",
+        type=float,
+        help="the same in seconds of the processor, whatever else the machine does",
     )
     group.addoption("--mcheck-folder", metavar="DIR", help="where modules, launches and answers are kept")
 
@@ -82,8 +92,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Begin before any file of the project is imported: it may ask for the device at once."""
     options = early_config.known_args_namespace
     targets = _targets(options.mcheck_arch)
-    if not (isfinite(options.mcheck_timeout) and options.mcheck_timeout > 0):
-        raise pytest.UsageError(f"--mcheck-timeout: {options.mcheck_timeout} is not a positive number of seconds")
+    _limit(options)
     for name in ("triton", "torch"):
         if find_spec(name) is None:
             raise pytest.UsageError(f"-p mcheck.triton: the package {name} is not installed")
@@ -111,6 +120,19 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     return worst
 
 
+def _limit(options: Any) -> tuple[float, bool]:
+    """The seconds that a check may take, and whether they are those of the processor."""
+    given = {"--mcheck-timeout": options.mcheck_timeout, "--mcheck-cpu-timeout": options.mcheck_cpu_timeout}
+    for name, seconds in given.items():
+        if seconds is not None and not (isfinite(seconds) and seconds > 0):
+            raise pytest.UsageError(f"{name}: {seconds} is not a positive number of seconds")
+    if None not in given.values():
+        raise pytest.UsageError(f"{' and '.join(given)}: give only one of them")
+    if options.mcheck_cpu_timeout is not None:
+        return options.mcheck_cpu_timeout, True
+    return LIMIT if options.mcheck_timeout is None else options.mcheck_timeout, False
+
+
 def _targets(given: str) -> list[int]:
     """The numbers of compute capabilities."""
     found = []
@@ -130,9 +152,17 @@ def pytest_configure(config: pytest.Config) -> None:
     shared = getattr(config, "workerinput", {}).get("mcheck_folder")
     given = config.option.mcheck_folder or shared or _cache_folder(config)
     config.option.mcheck_folder = str(given)
-    limit = config.option.mcheck_timeout
+    limit, processor_time = _limit(config.option)
     state = config.stash.setdefault(STATE, _State())
-    state.folder = AnswerFolder(Path(given), version().hex(), check_with_mcheck(limit), limit)
+    check = check_with_mcheck(limit, processor_time=processor_time)
+    state.folder = AnswerFolder(Path(given), version().hex(), check, limit, processor_time=processor_time)
+    if state.session is not None and CACHE not in os.environ:
+        os.environ[CACHE] = str(Path(given).resolve() / COMPILED)
+        config.add_cleanup(_forget_cache)
+
+
+def _forget_cache() -> None:
+    os.environ.pop(CACHE, None)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -9,6 +9,7 @@ from typing import Any
 from mcheck.base.errors import InputError
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.run.result import Result
+from mcheck.integrations.tilelang import Kernel
 from mcheck.integrations.triton import launch as launch_of
 from mcheck.ptx import check
 from mcheck.report.checked import describe
@@ -28,11 +29,14 @@ def assert_clean(
     """Checks one launch of ``kernel`` and returns the answer; ``AssertionError`` with the report if it is not proved.
 
     ``kernel`` is what Triton or Gluon compiled, launched on ``grid`` with ``arguments``
-    (``mcheck.integrations.triton.launch``), or the text or path of a module, with ``launch`` as ``mcheck.ptx.check``
-    takes it. ``bounded`` lets pass an answer that found nothing and could not cover everything. ``options`` are those
+    (``mcheck.integrations.triton.launch``), what ``mcheck.integrations.tilelang.compile_kernel`` compiled, or the text
+    or path of a module, with ``launch`` as ``mcheck.ptx.check`` takes it. ``bounded`` lets pass an answer that found
+    nothing and could not cover everything. ``options`` are those
     of ``check`` (``profile``, ``timeout``, ``ignore``, …).
     """
-    if isinstance(kernel, str | os.PathLike):
+    if isinstance(kernel, Kernel):
+        answer = check(kernel.path or kernel.ptx, launch or kernel.launch, **options)
+    elif isinstance(kernel, str | os.PathLike):
         answer = check(kernel, launch, **options)
     elif grid is None:
         raise InputError("a compiled kernel is checked on a grid: assert_clean(kernel, grid, arguments)")

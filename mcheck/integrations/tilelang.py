@@ -4,19 +4,24 @@
     answer = mcheck.ptx.check(kernel.ptx, kernel.launch)
 
 Findings are at lines of the Python source for the statements whose spans TileLang keeps to the end (releases with
-``tl.emit_line_directives``), and at lines of the generated CUDA C++ for all others, such as copies in a pipeline.
+``tl.emit_line_directives``), and at lines of the generated CUDA C++ for all others, such as copies in a pipeline and
+macros of TileLang's like ``T.gemm``.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any
 
 from mcheck.base.errors import InputError
+from mcheck.frontend.cuda.compiled import name_parameters
+from mcheck.frontend.cuda.nvcc import CompileError
 from mcheck.integrations.arguments import Json
 from mcheck.integrations.recording.launches import Pointer, Pointers
 
@@ -31,35 +36,108 @@ _LINE = re.compile(r"\s*#line\s")
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A compiled kernel: its module, a launch for ``mcheck.ptx.check``, and the CUDA C++ that TileLang generated."""
+    """A compiled kernel: its module, a launch for ``mcheck.ptx.check``, and the CUDA C++ that TileLang generated.
+
+    ``path`` is that of the module if it was written to a folder, with its launch and the CUDA C++ beside it.
+    """
 
     ptx: str
     launch: dict[str, Json]
     source: str
+    path: str | None = None
 
 
 def compile_kernel(
-    program: Any, arch: str, sizes: Mapping[str, int] | None = None, *, entry: str | None = None
+    program: Any,
+    arch: str,
+    sizes: Mapping[str, int] | None = None,
+    *,
+    entry: str | None = None,
+    arguments: Mapping[str, Any] | None = None,
+    folder: str | os.PathLike[str] | None = None,
 ) -> Kernel:
-    """Compiles a ``T.prim_func``; ``sizes`` are its dynamic sizes by name. ``entry`` chooses one of several kernels.
+    """Compiles a ``T.prim_func``, or a function of ``tilelang.jit`` with the ``arguments`` of its ``compile``.
 
-    Raises ``InputError`` for what is missing; needs TileLang and its nvcc.
+    ``sizes`` are the dynamic sizes by name. ``entry`` chooses one of several kernels. In the ``folder``, if one is
+    given, the module, its launch and the generated source are written, so that findings quote the source and
+    ``mcheck check`` can be asked again. Raises ``InputError`` for what is missing; needs TileLang and its nvcc.
     """
     import tilelang
     from tilelang import tvm
-    from tilelang.contrib import nvcc
     from tilelang.engine import lower
 
     lines = getattr(tilelang.PassConfigKey, "TL_EMIT_LINE_DIRECTIVES", None)
+    configs = {
+        str(getattr(key, "value", key)): value for key, value in (_option(program, "pass_configs") or {}).items()
+    }
+    configs |= {} if lines is None else {lines.value: True}
     target = tvm.target.Target({"kind": "cuda", "arch": arch})
-    with tvm.transform.PassContext(config={} if lines is None else {lines.value: True}), target:
-        artifact = lower(program, target=target, enable_device_compile=False)
-    source = confine_lines(artifact.kernel_source, "generated.cu")
+    with tvm.transform.PassContext(opt_level=3, config=configs), target:
+        function = _function(program, arguments)
+        artifact = lower(function, target=target, enable_device_compile=False)
+    generated = "generated.cu" if folder is None else str(Path(folder).resolve() / "generated.cu")
     home = Path(tilelang.__file__).parent
+    source = confine_lines(artifact.kernel_source, generated, str(home))
+    flags = _option(program, "compile_flags") or []
+    ptx = _compile(source, arch, flags.split() if isinstance(flags, str) else flags, home)
+    return _written(_described(artifact, function, entry, sizes or {}, ptx, source), folder)
+
+
+def _option(program: Any, name: str) -> Any:
+    """An option of a function of ``tilelang.jit``; ``None`` for a ``T.prim_func``."""
+    return getattr(program, name, None) if hasattr(program, "get_tir") else None
+
+
+def _function(program: Any, arguments: Mapping[str, Any] | None) -> Any:
+    """The ``T.prim_func`` that a program is or makes."""
+    if hasattr(program, "get_tir"):
+        if arguments is None:
+            raise InputError("a function of tilelang.jit is compiled with arguments=, those of its compile(…)")
+        return program.get_tir(**arguments)
+    if not hasattr(program, "buffer_map"):
+        raise InputError(
+            f"{type(program).__name__} is no kernel of TileLang", expected="a T.prim_func or a function of tilelang.jit"
+        )
+    if arguments is not None:
+        raise InputError("a T.prim_func takes no arguments: its dynamic sizes are given by name as sizes")
+    return program
+
+
+def _compile(source: str, arch: str, flags: Sequence[str], home: Path) -> str:
+    """The module that TileLang's nvcc makes of the generated source, with the names of its parameters."""
+    from tilelang.contrib import nvcc
+
     include = [f"-I{home / 'src'}", f"-I{home / '3rdparty' / 'cutlass' / 'include'}"]
-    options = ["-lineinfo", "-std=c++17", *include]
-    ptx = bytes(nvcc.compile_cuda(source, "ptx", [f"-arch={arch}"], options=options)).decode()
-    numbers = dict(sizes or {})
+    options = ["-lineinfo", "-std=c++17", *include, *flags]
+    try:
+        ptx = bytes(nvcc.compile_cuda(source, "ptx", [f"-arch={arch}"], options=options)).decode()
+    except RuntimeError as error:  # the whole source, then what nvcc wrote
+        refused = CompileError("the CUDA C++ of TileLang", str(error).rpartition("Compilation error:\n")[2])
+        refused.add_note(refused.said)
+        raise refused from None
+    return name_parameters(ptx, [source])
+
+
+def _written(kernel: Kernel, folder: str | os.PathLike[str] | None) -> Kernel:
+    """The kernel, with its files if they have a folder."""
+    if folder is None:
+        return kernel
+    made = Path(folder)
+    made.mkdir(parents=True, exist_ok=True)
+    path = made / f"{kernel.launch['entry']}.ptx"
+    path.write_text(kernel.ptx, encoding="utf-8")
+    path.with_suffix(".json").write_text(json.dumps(kernel.launch, indent=1) + "\n", encoding="utf-8")
+    (made / "generated.cu").write_text(kernel.source, encoding="utf-8")
+    return replace(kernel, path=str(path))
+
+
+def _described(
+    artifact: Any, program: Any, entry: str | None, sizes: Mapping[str, int], ptx: str, source: str
+) -> Kernel:  # fmt: skip
+    """The kernel with its launch, from what TileLang keeps of it."""
+    from tilelang import tvm
+
+    numbers = dict(sizes)
 
     def number(value: Any) -> int:
         """A number, or an expression of the dynamic sizes."""
@@ -84,13 +162,20 @@ def compile_kernel(
     return Kernel(ptx, _launch(function, buffers, maps, number, numbers), source)
 
 
-def confine_lines(source: str, name: str) -> str:
-    """The source, in which a ``#line`` is for the next line alone; other lines are those of the file ``name``."""
+def confine_lines(source: str, name: str, library: str | None = None) -> str:
+    """The source, in which a ``#line`` is for the next line alone; other lines are those of the file ``name``.
+
+    What has a line in the folder ``library`` counts as one of ``name``: a line of a macro of TileLang's is the same
+    for every call of it.
+    """
     found = [f'#line 2 "{name}"']
     given = ""  # the directive that holds for the next line
     elsewhere = False
     for line in source.splitlines():
         if _LINE.match(line):
+            if library is not None and f'"{library}' in line:
+                given = ""
+                continue
             given, elsewhere = line, True
         elif elsewhere and not given:
             elsewhere = False

@@ -255,8 +255,16 @@ class _Lines:
         """The text with lines of a module replaced by those of its source."""
         if not self._compiled:
             return text
-        several = _LINES_OF.sub(lambda found: re.sub(r"\d+", lambda n: self._name(int(n[0])), f"{found[0]}"), text)
-        return _LINE.sub(lambda found: self._name(int(found[1]), word="line "), several)
+        single = _LINE.sub(lambda found: self._name(int(found[1]), word="line "), text)
+        return _LINES_OF.sub(lambda found: self._name_several(found[1]), single)
+
+    def _name_several(self, numbers: str) -> str:
+        """The lines of a list, each line of the source once: a compiler may have made several of it."""
+        last = " and " if " and " in numbers else ", "
+        names = [*dict.fromkeys(self._name(int(number)) for number in re.findall(r"\d+", numbers))]
+        if len(names) == 1:
+            return names[0] if ":" in names[0] else f"line {names[0]}"
+        return f"lines {last.join((', '.join(names[:-1]), names[-1]))}"
 
     def _name(self, line: int, word: str = "") -> str:
         place = self._known.get(line)

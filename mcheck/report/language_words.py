@@ -13,6 +13,8 @@ from mcheck.base.source_files import SourceText
 from mcheck.findings.finding import Finding
 
 CUDA_SUFFIXES = frozenset({".cu", ".cuh", ".h", ".hh", ".hpp", ".inl", ".cpp", ".cc"})
+CUDA_HEADERS = (("__pipeline_", "cuda_pipeline"), ("cuda::ptx::", "cuda/ptx"))
+"""What the words of CUDA C++ that a header declares begin with, and what its name contains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +170,12 @@ def find_word(code: str, language: str) -> str:
         if found is not None and name:
             return str(name).format(**{key: value for key, value in found.groupdict().items() if value is not None})
     return ""
+
+
+def is_declared(word: str, text: str) -> bool:
+    """Whether a source with this text includes the header of a word of CUDA C++; most need none."""
+    header = next((header for prefix, header in CUDA_HEADERS if word.startswith(prefix)), "")
+    return header in text
 
 
 def _named(found: re.Match[str], name: str) -> str:

@@ -1,4 +1,5 @@
-"""Fixes of compiled modules as edits of the source: the language's own word on a line of its own.
+"""Fixes of compiled modules as edits of the source: the language's own word on a line of its own, or inline PTX where a
+source in CUDA C++ lacks the header of the word.
 
 A fix ``Execute CODE after line N`` names a line of the module. Where that was compiled from a line of CUDA C++ or
 Python before or after which a statement can stand, and the language has a word for the code, there is an edit. Whether
@@ -15,7 +16,7 @@ from mcheck.base.source_files import SourceText
 from mcheck.checking.fences.edits import replaced_lines
 from mcheck.findings.finding import Finding
 from mcheck.findings.repair import Edit, Insertion, parse_fix
-from mcheck.report.language_words import find_word, language_of
+from mcheck.report.language_words import find_word, is_declared, language_of
 from mcheck.report.source_text import count_shared_calls, place_shown
 
 _COMMENT = re.compile(r"//.*|/\*.*?\*/|#.*")
@@ -60,11 +61,15 @@ def repair_edits(before: str, after: str) -> tuple[Edit, ...]:
 
 
 def _edit(step: Insertion, place: Span | None, language: str, texts: SourceText) -> SourceEdit | None:
-    words = [find_word(part.strip(), language) for part in step.code.split(";")]
+    codes = [part.strip() for part in step.code.split(";")]
+    words = [find_word(code, language) for code in codes]
     text = texts.line(place) if place is not None else None
     if place is None or text is None or "" in words:
         return None
     python = place.path.endswith(".py")
+    if not python:
+        whole = texts.whole(place.path)
+        words = [w if is_declared(w, whole) else _inline(code) for w, code in zip(words, codes, strict=True)]
     end = "" if python else ";"
     indent = text[: len(text) - len(text.lstrip())]
     lines = "".join(f"{indent}{word}{end}\n" for word in words)
@@ -76,6 +81,10 @@ def _edit(step: Insertion, place: Span | None, language: str, texts: SourceText)
     if above is not None and not _ends_statement(above, python=python):
         return None
     return SourceEdit(place.path, place.line, 0, lines)
+
+
+def _inline(code: str) -> str:
+    return f'asm volatile("{code};" ::: "memory")'
 
 
 def _code_above(place: Span, texts: SourceText) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from mcheck import ptx
 from mcheck.integrations.recording.answers import AnswerFolder, Check, KernelAnswer, check_with_mcheck
 from mcheck.integrations.recording.launches import KernelLaunch, Pointer, Pointers, Recording, distinct
 from mcheck.integrations.recording.outcome import NumbersNotComputed, outcome
@@ -79,6 +80,33 @@ def test_an_answer_that_a_limit_cut_is_good_for_no_longer_limit(tmp_path: Path) 
         cut = answering(calls, verdict="unknown", status="unknown", limit=limit)
         AnswerFolder(tmp_path, "1", cut, limit).answer(ONE)
     assert len(calls) == 3  # 2 s, 3 s, without a limit
+
+
+def test_seconds_of_the_processor_are_longer_than_those_of_the_clock(tmp_path: Path) -> None:
+    calls: list[str] = []
+    for processor_time, computed in ((False, 1), (True, 2), (True, 2), (False, 2)):
+        cut = answering(calls, verdict="unknown", status="unknown", limit=2.0, processor_time=processor_time)
+        AnswerFolder(tmp_path, "1", cut, 2.0, processor_time=processor_time).answer(ONE)
+        assert len(calls) == computed
+
+
+def test_a_check_may_be_limited_in_seconds_of_the_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, Any]] = []
+
+    def watched(*asked: Any, **options: Any) -> Any:
+        given.append(options)
+        return check(*asked, **options)
+
+    monkeypatch.setattr(ptx, "check", watched)
+    for processor_time in (True, False):
+        limited = check_with_mcheck(0.001, processor_time=processor_time)
+        cut = AnswerFolder(tmp_path / str(processor_time), "1", limited, 0.001, processor_time=processor_time).answer(
+            ONE
+        )
+        assert (cut.verdict, cut.limit, cut.processor_time) == ("unknown", 0.001, processor_time)
+    assert given == [{"timeout": None, "cpu_timeout": 0.001}, {"timeout": 0.001, "cpu_timeout": None}]
+    with pytest.raises(ValueError, match="give only one of them"):
+        check(MODULE, LAUNCH, timeout=1, cpu_timeout=1)
 
 
 def test_a_damaged_answer_is_computed_again(tmp_path: Path) -> None:
@@ -276,7 +304,12 @@ def answer(verdict: str, status: str, digest: str, **fields: Any) -> KernelAnswe
 
 def test_the_summary_counts_launches_and_names_what_is_open() -> None:
     proved = answer("proved", "ok", "a", fresh=True, seconds=2.0)
-    slow = [answer("unknown", "unknown", name, reason="no answer within 1 s") for name in "bcde"]
+    slow = [
+        answer(
+            "unknown", "unknown", name, limit=1.0, reason=f"no answer within 1 s; by then: class {k} of 8 of clusters"
+        )
+        for k, name in enumerate("bcde")
+    ]
     bounded = answer("bounded", "unknown", "f", reason="f.ptx:3:2: the address is unknown; f.ptx:4:2: so is this")
     wrong = answer("finding", "finding", "g", fresh=True, seconds=3.4)
     records = [
@@ -292,6 +325,7 @@ def test_the_summary_counts_launches_and_names_what_is_open() -> None:
     assert lines[1:3] == ["  4 unknown: no answer within 1 s", "    b.ptx, c.ptx, d.ptx, …"]
     assert lines[3:5] == ["  1 bounded: the address is unknown, and 1 more", "    f.ptx"]
     assert lines[5:] == [
+        "  4 checks were stopped by the limit: --mcheck-timeout N allows N seconds",
         "  1 test passed over assertions about numbers: no kernel is run",
         "  1 test ended early, at a number that no kernel has computed: 'item' of a tensor",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,8 +13,8 @@ import pytest
 
 from mcheck.base.errors import InputError
 from mcheck.integrations.recording.launches import Pointers
-from mcheck.integrations.testing import report
-from mcheck.integrations.tilelang import compile_kernel, confine_lines, tensor_map
+from mcheck.integrations.testing import assert_clean, report
+from mcheck.integrations.tilelang import Kernel, compile_kernel, confine_lines, tensor_map
 from mcheck.ptx import check
 
 KERNELS = Path(__file__).parents[1] / "simt" / "corpus" / "tilelang" / "kernels.py"
@@ -47,6 +48,19 @@ def test_lines_without_directives_have_their_own_numbers() -> None:
             assert line == f'#line {k + 1} "g.cu"'
 
 
+def test_a_line_of_a_macro_of_the_library_is_none() -> None:
+    source = 'a;\n#line 839 "/lib/tilelang/macro.py"\nb;\n#line 7 "k.py"\nc;\n#line 3 "/lib/tilelang/macro.py"\nd;\n'
+    assert confine_lines(source, "g.cu", "/lib/tilelang").splitlines() == [
+        '#line 2 "g.cu"',
+        "a;",
+        "b;",
+        '#line 7 "k.py"',
+        "c;",
+        '#line 7 "g.cu"',
+        "d;",
+    ]
+
+
 ARGUMENTS = (6, 2, SimpleNamespace(name="a"), 512, 256, 2, 1024, 64, 32, 1, 1, 0, 3, 2, 0)
 
 
@@ -76,6 +90,16 @@ def test_there_is_nothing_to_name_without_pointers() -> None:
     assert Pointers().finish({"params": {"0": 1}}) == ({"params": {"0": 1}}, "")
 
 
+def test_a_compiled_kernel_brings_its_launch(tmp_path: Path) -> None:
+    folder = Path(__file__).parents[1] / "simt" / "corpus" / "tilelang"
+    launch = json.loads((folder / "product_sm90.json").read_text(encoding="utf-8"))
+    text = (folder / "product_sm90.ptx").read_text(encoding="utf-8")
+    assert assert_clean(Kernel(text, launch, "")).verdict == "proved"
+    path = tmp_path / "kernel.ptx"
+    path.write_text(text, encoding="utf-8")
+    assert assert_clean(Kernel(text, launch, "", str(path))).path == str(path)
+
+
 # --- with TileLang ------------------------------------------------------------------------------------------------
 
 installed = pytest.mark.skipif(
@@ -101,6 +125,36 @@ def test_a_product_is_proved_with_its_maps() -> None:
 
 
 @installed
+def test_what_is_no_kernel_is_said() -> None:
+    import tilelang
+
+    made = kernels().product(256, 128, 512, (64, 64, 64), 3)
+    with pytest.raises(InputError, match="function is no kernel of TileLang"):
+        compile_kernel(kernels().product, "sm_90a")
+    with pytest.raises(InputError, match=r"a T\.prim_func takes no arguments"):
+        compile_kernel(made, "sm_90a", arguments={"m": 1})
+    with pytest.raises(InputError, match="is compiled with arguments="):
+        compile_kernel(tilelang.jit(kernels().product), "sm_90a")
+
+
+@installed
+def test_a_function_of_jit_is_compiled_with_its_options_into_a_folder(tmp_path: Path) -> None:
+    import tilelang
+
+    plain = tilelang.jit(kernels().product)
+    sizes = {"m": 256, "n": 128, "k": 512, "tile": (64, 64, 64), "stages": 3}
+    kernel = compile_kernel(plain, "sm_90a", arguments=sizes, folder=tmp_path)
+    assert kernel.path is not None
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".cu", ".json", ".ptx"]
+    assert str(tmp_path / "generated.cu") in kernel.ptx
+    assert assert_clean(kernel).path == kernel.path
+    assert check(kernel.path).verdict == "proved"
+    key = tilelang.PassConfigKey.TL_DISABLE_WARP_SPECIALIZED
+    alike = compile_kernel(tilelang.jit(kernels().product, pass_configs={key: True}), "sm_90a", arguments=sizes)
+    assert (kernel.launch["block"], alike.launch["block"]) == ([256, 1, 1], [128, 1, 1])
+
+
+@installed
 def test_a_finding_is_at_the_line_of_the_source() -> None:
     import tilelang.language as T  # noqa: N812 - its name everywhere
 
@@ -114,4 +168,6 @@ def test_a_finding_is_at_the_line_of_the_source() -> None:
     assert [finding.code for finding in answer.findings] == ["RACE001"]
     lines = Path(__file__).read_text(encoding="utf-8").splitlines()
     line = lines.index("            numbers[row] = T.get_thread_binding()") + 1
-    assert f"from {__file__}:{line}:" in report(answer)
+    said = report(answer)
+    assert f"{Path(__file__).name}:{line}:" in said.splitlines()[2]
+    assert "`numbers` is written twice" in said

@@ -99,6 +99,23 @@ def test_a_finding_fails_its_test_and_each_launch_is_checked_once(project: Path)
     assert f"again: mcheck check {module.relative_to(project)}" in done.stdout
 
 
+COMPILED = """
+def test_cache():
+    import os
+
+    print("compiled in", os.environ["TRITON_CACHE_DIR"])
+"""
+
+
+def test_triton_keeps_what_it_compiles_with_the_answers(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cache of all projects would give a module that names the file of another one."""
+    monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
+    folder = project / ".pytest_cache" / "d" / "mcheck-kernels" / "triton"
+    assert f"compiled in {folder}\n" in run(project, COMPILED, "-s").stdout
+    monkeypatch.setenv("TRITON_CACHE_DIR", "/elsewhere")
+    assert "compiled in /elsewhere\n" in run(project, COMPILED, "-s").stdout
+
+
 @pytest.mark.daily(one_of="processes")
 def test_processes_of_xdist_check_each_launch_once(project: Path) -> None:
     done = run(project, TWO, "-p", "xdist", "-n", "2")
@@ -209,6 +226,11 @@ def test_each_target_has_a_run_of_its_own(project: Path) -> None:
         (["--mcheck-arch", "91"], "--mcheck-arch: '91' is not one of 75, 80,"),
         (["--mcheck-arch", "90,"], "--mcheck-arch: '' is not one of"),
         (["--mcheck-timeout", "0"], "--mcheck-timeout: 0.0 is not a positive number"),
+        (["--mcheck-cpu-timeout", "nan"], "--mcheck-cpu-timeout: nan is not a positive number"),
+        (
+            ["--mcheck-timeout", "5", "--mcheck-cpu-timeout", "5"],
+            "--mcheck-timeout and --mcheck-cpu-timeout: give only one of them",
+        ),
         (["--mcheck-autotune", "best"], "invalid choice: 'best'"),
     ],
 )
@@ -220,8 +242,8 @@ def test_options_that_mean_nothing_are_refused(project: Path, arguments: list[st
 
 
 def test_without_triton_it_says_so(project: Path) -> None:
-    (project / "packages" / "triton" / "__init__.py").unlink()
-    (project / "packages" / "triton").rmdir()
+    with (project / "packages" / "standin.py").open("a") as file:
+        file.write('\nimport sys\n\nsys.modules["triton"] = None\n')
     done = run(project, "")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "-p mcheck.triton: the package triton is not installed" in done.stderr

@@ -139,8 +139,11 @@ def test_a_missing_fence_fails_at_the_line_of_the_source(tmp_path: Path) -> None
     assert "PASSED test_kernels.py::test_doubled[True]" in done.stdout
     assert "FAILED test_kernels.py::test_doubled[False]" in done.stdout
     assert "error[RACE004]" in done.stdout
-    line = (tmp_path / "test_kernels.py").read_text().splitlines().index("    tile.store(value + value)") + 1
-    assert f"test_kernels.py:{line}:" in done.stdout
+    lines = (tmp_path / "test_kernels.py").read_text().splitlines()
+    store = lines.index("    tile.store(value + value)")
+    copy = next(k for k, line in enumerate(lines) if "async_store(" in line or "async_copy_shared_to_global(" in line)
+    assert f"--> test_kernels.py:{copy + 1}:" in done.stdout
+    assert f"{store + 1} | {lines[store]}\n" in done.stdout
     assert "2 launches, 2 different: 1 proved, 1 finding" in done.stdout
 
 

@@ -18,7 +18,7 @@ from mcheck.checking.run.case import Case as Asked
 from mcheck.checking.run.case import Options, Settings
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.summary import summarize
-from mcheck.findings.finding import Access
+from mcheck.findings.finding import Access, CompiledLine
 from mcheck.frontend.ptx import launch_reader
 from mcheck.report import checked
 from mcheck.report.evidence import MEASURED
@@ -190,6 +190,23 @@ def test_clean_is_the_headline_of_what_is_proved() -> None:
 )
 def test_fixes_in_the_words_of_the_language(language: str, text: str, words: str) -> None:
     assert add_words(text, language) == words
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        ("Arrive at lines 1, 2.", "Arrive at line 15"),
+        ("Arrive at lines 1, 2, 3.", "Arrive at lines 15, 16"),
+        ("Arrive at lines 1, 2 and 3.", "Arrive at lines 15 and 16"),
+    ],
+)
+def test_a_line_that_a_compiler_made_several_of_is_named_once(missing: str, said: str) -> None:
+    result = answer("cuda/bulk_store no-proxy-fence")
+    (place,) = {a.source[-1] for a in result.findings[0].accesses if a.source and a.source[-1].line == 15}
+    lines = tuple(CompiledLine(n, (replace(place, line=line),)) for n, line in ((1, 15), (2, 15), (3, 16)))
+    changed = replace(result.findings[0], missing=missing, lines=lines)
+    text = text_of(replace(result, findings=(changed,)))
+    assert f"= fix: {said}\n" in text
 
 
 def test_a_barrier_of_a_cta_is_not_named_for_threads_of_several() -> None:

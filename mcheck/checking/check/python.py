@@ -24,16 +24,10 @@ TEXT = "<ptx>"
 def check_python(
     text_or_path: str | os.PathLike[str],
     launch: Mapping[str, Any] | str | os.PathLike[str] | None,
-    model: str | None,
-    profile: str,
-    engine: str,
-    timeout: float | None,
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
+    settings: Settings,
+    options: Options,
 ) -> Result:
     """Checks a module; see ``mcheck.ptx.check`` for the parameters."""
-    settings = Settings(model=model, profile=profile, timeout=timeout)
-    options = Options(engine=engine, select=select, ignore=ignore)
     given = os.fspath(text_or_path)
     path = TEXT if is_text(given) else given
     try:

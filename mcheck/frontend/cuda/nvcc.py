@@ -23,6 +23,8 @@ _CCCL = re.compile(
     r"\b(?:nv|cuda|cub|thrust)/[\w/.]+\"?: No such file|cannot open source file \"(?:nv|cuda|cub|thrust)/"
 )
 """A header of the CUDA C++ core libraries is missing, which are a wheel of their own."""
+_MIXED = re.compile(r"CUDA compiler and CUDA toolkit headers are incompatible|Unsupported \.version|ptxas fatal")
+"""The compiler, its headers or the assembler are of another release than the others, as wheels of PyTorch cause it."""
 _NEEDS_SM_100 = re.compile(r"\btcgen05\b|\bclusterlaunchcontrol\b|\bsm_?100|\bSm100|__CUDA_ARCH__\s*>=?\s*1[0-9]{3}\b")
 """What a source, or the PTX made of it, names only if it is for sm_100a."""
 
@@ -51,10 +53,25 @@ class CompileError(InputError):
     """The compiler refuses a source; ``said`` is what it wrote."""
 
     def __init__(self, path: str, said: str) -> None:
-        headers = _CCCL.search(said) is not None
-        hint = f"{HEADERS} brings these headers" if headers else "flags for it stand after --nvcc-flags"
+        hint = "flags for it stand after --nvcc-flags"
+        if _CCCL.search(said):
+            hint = f"{HEADERS} brings these headers"
+        elif _MIXED.search(said):
+            hint = f"parts of CUDA are of different releases{_one_release()}"
         super().__init__(f"nvcc does not compile {path}", hint=hint)
         self.said = said
+
+
+def _one_release() -> str:
+    """How to get the parts of CUDA from wheels of one release: that of the runtime, which PyTorch demands of them."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        release = version("nvidia-cuda-runtime").split(".")[:2]
+    except PackageNotFoundError:
+        return ""
+    wheels = ("nvidia-cuda-nvcc", "nvidia-cuda-crt", "nvidia-nvvm", "nvidia-cuda-runtime")
+    return ": pip install " + " ".join(f"'{wheel}=={'.'.join(release)}.*'" for wheel in wheels)
 
 
 def find_compiler() -> Compiler:

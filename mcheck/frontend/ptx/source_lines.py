@@ -11,6 +11,7 @@ from mcheck.frontend.ptx.module import SourceLine
 _FILE = re.compile(r'^[ \t]*\.file\s+(\d{1,9})\s+"((?:[^"\\\n]|\\.)*)"', re.MULTILINE)
 _STRINGS = re.compile(r"\.section\s++\.debug_str\s*+\{")
 _STRING = re.compile(r"([\w$]+):|\.b8\s+([\d,\s]+)")
+_FAR = 2
 LOC = re.compile(
     r"\.loc\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})"
     r"(?:\s*,\s*function_name\s+([\w$]+)(?:\s*\+\s*\d+)?\s*,\s*inlined_at\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9}))?"
@@ -48,23 +49,38 @@ def _decode_string(data: bytearray) -> str:
 
 @dataclass(slots=True)
 class Lines:
-    """The source lines of one function from its ``.loc`` directives."""
+    """The source lines of one function from its ``.loc`` directives.
+
+    ``inlined_at`` names a place, but not the call that the code there was inlined in itself. If that place was seen in
+    several calls, the one in the line of the code before, or a line beside it, is taken to be meant, else the last.
+    """
 
     files: Mapping[int, str]
     strings: Mapping[str, str]
-    _seen: dict[tuple[str, str, str], SourceLine] = field(default_factory=dict)
+    _seen: dict[tuple[str, str, str], dict[SourceLine, None]] = field(default_factory=dict)
+    _before: SourceLine | None = None
 
     def take(self, match: re.Match[str]) -> SourceLine | None:
         """The location that a match of ``LOC`` names; ``None`` for line 0, which marks code without a source."""
         where = (match[1], match[2], match[3])
         at = None
         if match[5] is not None:
-            at = self._seen.get((match[5], match[6], match[7])) or self._line(match[5], match[6], match[7], None, None)
+            at = self._caller(match[5], match[6], match[7])
         function = self.strings.get(match[4], match[4]) if match[4] is not None else None
         found = self._line(*where, function, at)
         if found is not None:
-            self._seen[where] = found
+            seen = self._seen.setdefault(where, {})
+            seen.pop(found, None)
+            seen[found] = None
+            self._before = _outermost(found)
         return found
+
+    def _caller(self, file: str, line: str, column: str) -> SourceLine | None:
+        """The place that code was inlined at, with the calls that it was inlined in itself."""
+        seen = self._seen.get((file, line, column))
+        if not seen:
+            return self._line(file, line, column, None, None)
+        return min(reversed(seen), key=lambda one: _distance(self._before, _outermost(one)))
 
     def _line(
         self, file: str, line: str, column: str, function: str | None, at: SourceLine | None
@@ -72,3 +88,16 @@ class Lines:
         if int(line) == 0:
             return at
         return SourceLine(self.files.get(int(file), f"file {file}"), int(line), int(column), function, at)
+
+
+def _outermost(line: SourceLine) -> SourceLine:
+    while line.inlined_at is not None:
+        line = line.inlined_at
+    return line
+
+
+def _distance(one: SourceLine | None, other: SourceLine) -> int:
+    """How far two lines are from each other: 0, 1, or farther."""
+    if one is None or one.path != other.path:
+        return _FAR
+    return min(abs(one.line - other.line), _FAR)

@@ -26,8 +26,9 @@ DIGITS = 12
 class KernelAnswer:
     """The answer about a launch: the verdict, the report of ``mcheck check``, and the reason if it is not certain.
 
-    ``status``: ``ok``, ``finding``, ``unknown`` or ``error``. ``limit``: the seconds after which the check was stopped;
-    None if it ended by itself. ``fresh``: computed now, not found in the folder.
+    ``status``: ``ok``, ``finding``, ``unknown`` or ``error``. ``limit``: the seconds after which the check was stopped,
+    with ``processor_time`` those of the processor; None if it ended by itself. ``fresh``: computed now, not found in
+    the folder.
     """
 
     kernel: str
@@ -39,6 +40,7 @@ class KernelAnswer:
     reason: str = ""
     seconds: float = 0.0
     limit: float | None = None
+    processor_time: bool = False
     fresh: bool = False
 
 
@@ -47,13 +49,18 @@ Check: TypeAlias = Callable[[str, Mapping[str, Any]], KernelAnswer]
 
 
 class AnswerFolder:
-    """The answers in a folder, for one ``version`` of mcheck; ``limit`` is the time that a check may take."""
+    """The answers in a folder, for one ``version`` of mcheck; ``limit`` is the time that a check may take, with
+    ``processor_time`` that of the processor.
+    """
 
-    def __init__(self, folder: Path, version: str, check: Check, limit: float | None) -> None:
+    def __init__(
+        self, folder: Path, version: str, check: Check, limit: float | None, *, processor_time: bool = False
+    ) -> None:
         self._folder = folder
         self._version = version
         self._check = check
         self._limit = limit
+        self._processor_time = processor_time
 
     def answer(self, launch: KernelLaunch) -> KernelAnswer:
         """The answer about a launch. A process that asks for it while another computes it waits."""
@@ -68,9 +75,14 @@ class AnswerFolder:
             answer = KernelAnswer(**kept["answer"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        longer = answer.limit is not None and (self._limit is None or self._limit > answer.limit)
         about = kept.get("version") == self._version and answer.digest == launch.digest
-        return replace(answer, fresh=False) if about and not longer else None
+        return replace(answer, fresh=False) if about and not self._may_take_longer_than(answer) else None
+
+    def _may_take_longer_than(self, cut: KernelAnswer) -> bool:
+        """Whether a check has more time now; a second of the processor is at least one of the clock."""
+        if cut.limit is None or self._limit is None:
+            return cut.limit is not None
+        return self._limit > cut.limit or (self._processor_time and not cut.processor_time)
 
     def _computed(self, stem: str, launch: KernelLaunch) -> KernelAnswer:
         module = self._folder / f"{stem}.ptx"
@@ -103,14 +115,15 @@ def _without(answer: KernelAnswer, lacks: str) -> KernelAnswer:
     return replace(answer, verdict=str(Verdict.BOUNDED), status="unknown", reason=lacks)
 
 
-def check_with_mcheck(limit: float | None, **options: Any) -> Check:
+def check_with_mcheck(limit: float | None, *, processor_time: bool = False, **options: Any) -> Check:
     """The check of ``mcheck.ptx.check``, with its report for a test: the causes among the findings."""
 
     def check(path: str, launch: Mapping[str, Any]) -> KernelAnswer:
         from mcheck import ptx
         from mcheck.integrations.testing import report
 
-        result = ptx.check(path, launch, timeout=limit, **options)
+        clock, processor = (None, limit) if processor_time else (limit, None)
+        result = ptx.check(path, launch, timeout=clock, cpu_timeout=processor, **options)
         problem = "" if result.problem is None else str(result.problem)
         return KernelAnswer(
             kernel=result.name,
@@ -122,6 +135,7 @@ def check_with_mcheck(limit: float | None, **options: Any) -> Check:
             reason=result.reason or problem,
             seconds=round(result.seconds, 3),
             limit=limit if result.cut else None,
+            processor_time=processor_time,
         )
 
     return check

@@ -15,6 +15,8 @@ REASON = 200
 """The letters of a reason that the summary shows."""
 FEW = 3
 """The modules that the summary names for a reason."""
+DURING = "by then: "
+"""What the words begin with that tell how far a check came when it was stopped."""
 _ORDER = ("proved", "bounded", "unknown", "error", "finding")
 
 
@@ -78,9 +80,13 @@ def summarize(records: Sequence[TestRecord], target: str) -> Iterator[str]:
         if answer.status in ("unknown", "error"):
             reason = _shortened(_without_places(answer))
             open_answers.setdefault((answer.verdict, reason), []).append(answer.module)
+    cut = {answer.module for answer in known.values() if answer.limit is not None}
     for (verdict, reason), paths in open_answers.items():
         yield f"  {len(paths)} {verdict}: {reason}"
         yield f"    {', '.join(paths[:FEW])}{', …' if len(paths) > FEW else ''}"
+    if cut:
+        limited = count(len(cut), "check was", "checks were")
+        yield f"  {limited} stopped by the limit: --mcheck-timeout N allows N seconds"
     assumed = sum(record.assumed > 0 for record in records)
     if assumed:
         yield f"  {count(assumed, 'test', 'tests')} passed over assertions about numbers: no kernel is run"
@@ -93,8 +99,11 @@ def summarize(records: Sequence[TestRecord], target: str) -> Iterator[str]:
 
 
 def _without_places(answer: KernelAnswer) -> str:
-    """The first of its reasons, without lines, so that kernels with the same reason are one row."""
-    first, *more = answer.reason.split("; ")
+    """The first of its reasons, without lines, so that kernels with the same reason are one row.
+
+    How far a check came is not one.
+    """
+    first, *more = (reason for reason in answer.reason.split("; ") if not reason.startswith(DURING))
     named = re.sub(rf"{re.escape(answer.module)}:\d+:\d+: ", "", first)
     return f"{named}, and {len(more)} more" if more else named
 

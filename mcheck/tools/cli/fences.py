@@ -74,6 +74,7 @@ def command(
     from mcheck.checking.run.pool import default_jobs
     from mcheck.checking.run.single import load_model
     from mcheck.report import fences, fences_sarif
+    from mcheck.report.lines import Printer
     from mcheck.report.output import output, wants_color
     from mcheck.report.problems import show_warning
 
@@ -103,10 +104,10 @@ def command(
         elif form == "sarif":
             stream.write(fences_sarif.document(examined, _exit_status(examined)))
         else:
-            coloured = wants_color(color, stream)
+            printer = Printer(stream, color=wants_color(color, stream))
             for line in (line for each in examined for line in fences.lines(each)):
-                mark = line.strip()[:1]
-                stream.write((click.style(line, fg=STYLES.get(mark)) if coloured and mark in STYLES else line) + "\n")
+                style = STYLES.get(line.strip()[:1])
+                printer.line(line if style is None else (line, style))
     if fix:
         _write(examined[0], str(target))
     return _exit_status(examined)

@@ -41,6 +41,7 @@ from mcheck.tools.serve.checks import (
     MOST_BUGS,
     ask_once,
     check_once,
+    examine_within,
     is_clean,
     is_decided,
     summarize,
@@ -53,7 +54,6 @@ from mcheck.tools.serve.repairs import repair
 from mcheck.tools.serve.requests import Request
 
 if TYPE_CHECKING:
-    from mcheck.checking.fences.examination import Examined
     from mcheck.checking.fences.removal import Tried
 
 MOST_STATES = 200
@@ -237,7 +237,7 @@ def _fences(request: Request, _: MemoryStore) -> Reply:
     if request.text is not None or not request.path.endswith(".litmus"):
         raise InputError("fences examines a litmus file", expected="the path of a file that ends in .litmus")
     limits = Limits(timeout=request.settings.timeout, processor_time=request.settings.processor_time)
-    examined = _examine_within(request, lambda: examine(request.path, limits, settings=request.settings))
+    examined = examine_within(request, lambda: examine(request.path, limits, settings=request.settings))
     if examined.verdict is Verdict.ERROR:
         raise InputError(examined.reason or "the file cannot be read")
     found = examined.removals or Removals((), (), (), ())
@@ -253,18 +253,6 @@ def _fences(request: Request, _: MemoryStore) -> Reply:
         why_not_decided=[] if decided else [examined.reason or "some are open: see mcheck fences"],
     )
     return Reply(answer=answer, text="\n".join(fences.lines(examined)))
-
-
-def _examine_within(request: Request, work: Callable[[], Examined]) -> Examined:
-    """The examination within the memory of the request; it keeps its time itself, and has a part of the answer then."""
-    from mcheck.base.errors import Exceeded
-    from mcheck.checking.fences.examination import Examined
-    from mcheck.checking.run.isolation import run_isolated
-
-    try:
-        return run_isolated(request.path, replace(request.settings, timeout=None, processor_time=False), work)
-    except Exceeded as error:
-        return Examined(request.path, Verdict.UNKNOWN, None, error.message)
 
 
 def _synchronisation(tried: Tried) -> Synchronisation:

@@ -23,12 +23,15 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class TextEdit:
-    """Insert ``insert`` before the character at ``line`` and ``column`` (1-based) of the file ``path``."""
+    """Insert ``insert`` before the character at ``line`` and ``column`` (1-based) of the file ``path``, in place of the
+    text ``replaces``, which stands there in that line.
+    """
 
     path: str
     line: int
     column: int
     insert: str
+    replaces: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +159,8 @@ class FixAnswer:
     """Edits after which the program is proved clean, each tried by checking the edited program.
 
     ``fixed`` is true only if ``after`` is ``proved``; false if bugs remain for which no edit helps; null if that was
-    not decided. ``edits`` are of the text as it was, ``diff`` shows them; nothing was written.
+    not decided. ``edits`` are of the text as it was, ``diff`` shows them; nothing was written. ``changes``: what the
+    edited program computes otherwise than before, if it was fixed by more than order.
     """
 
     path: str
@@ -167,6 +171,7 @@ class FixAnswer:
     summary: str
     edits: list[TextEdit] = field(default_factory=list)
     diff: str = ""
+    changes: list[str] = field(default_factory=list)
     checks: int = 0
     remaining: list[Bug] = field(default_factory=list)
     why_not_decided: list[str] = field(default_factory=list)

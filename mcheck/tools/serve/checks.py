@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from mcheck.base.errors import Exceeded
 from mcheck.base.reasons import Cause
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.backends import AnswerStore, Backend
@@ -18,6 +21,9 @@ from mcheck.checking.suite import Command
 from mcheck.report.checked import headline
 from mcheck.report.longer_limits import suggest_limits
 from mcheck.tools.serve.requests import Request
+
+if TYPE_CHECKING:
+    from mcheck.checking.fences.examination import Examined
 
 MOST_BUGS = 20
 """The maximum number of bugs in an answer."""
@@ -58,6 +64,17 @@ def ask_once(case: Case, settings: Settings, command: Command, store: AnswerStor
     if key is not None:
         cache.keep(key, result)
     return result
+
+
+def examine_within(request: Request, work: Callable[[], Examined]) -> Examined:
+    """The examination within the memory of the request; it keeps its time itself, and has a part of the answer then."""
+    from mcheck.checking.fences.examination import Examined
+    from mcheck.checking.run.isolation import run_isolated
+
+    try:
+        return run_isolated(request.path, replace(request.settings, timeout=None, processor_time=False), work)
+    except Exceeded as error:
+        return Examined(request.path, Verdict.UNKNOWN, None, error.message)
 
 
 def is_decided(result: Result) -> bool:

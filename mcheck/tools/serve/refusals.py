@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from mcheck.base.errors import InternalError, McheckError
 from mcheck.checking.run.single import crash_error
+from mcheck.frontend.cuda.nvcc import CompileError
 from mcheck.report.problems import to_json as problems_to_json
 from mcheck.tools.serve import requests
 from mcheck.tools.serve.answers import (
@@ -19,6 +21,16 @@ from mcheck.tools.serve.answers import (
     Reply,
 )
 from mcheck.tools.serve.requests import Request
+
+MOST_ERRORS = 10
+"""The maximum number of a compiler's errors in an answer."""
+LEAST_SAID = 2000
+"""The characters that an answer has of what a compiler wrote, if no error is recognised in it; the last ones."""
+_COMPILER_ERROR = re.compile(
+    r"^(?P<path>[^\s():][^():\n]*)(?:\((?P<line>\d+)\)|:(?P<row>\d+):(?P<column>\d+)): "
+    r"(?:catastrophic |fatal )?error:? (?P<message>.+)",
+    re.MULTILINE,
+)
 
 
 def refuse(request: Request, error: BaseException) -> Reply:
@@ -64,7 +76,22 @@ def _undecided(request: Request, verdict: str, why: list[str], errors: list[Prob
 
 def _problems(problem: McheckError) -> list[Problem]:
     fields: Any = problems_to_json(problem)
-    return [Problem(**one) for one in fields]
+    found = [Problem(**one) for one in fields]
+    return found + _compiler_errors(problem.said) if isinstance(problem, CompileError) else found
+
+
+def _compiler_errors(said: str) -> list[Problem]:
+    """The errors among the lines that nvcc, or the compiler of the host behind it, wrote."""
+    errors = [
+        Problem(
+            message=found["message"],
+            path=found["path"],
+            line=int(found["line"] or found["row"]),
+            column=int(found["column"] or 1),
+        )
+        for found in _COMPILER_ERROR.finditer(said)
+    ]
+    return errors[:MOST_ERRORS] or [Problem(message=said.strip()[-LEAST_SAID:])]
 
 
 def format_problem(problem: Problem) -> str:

@@ -1,14 +1,15 @@
 """Repairs: edits that the fixes of findings name, kept only if a check of the edited program shows that they help.
 
 Bug by bug, causes first, an edit is tried on the text that the edits before it left. It helps if the bug is gone and
-nothing new is found. The program counts as fixed only if it is proved clean in the end.
+nothing new is found. If bugs are left, the repairs of ``mcheck fences`` are searched for the text as it was given. The
+program counts as fixed only if it is proved clean in the end.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 from time import perf_counter
 
@@ -19,11 +20,13 @@ from mcheck.checking.run.result import Result
 from mcheck.frontend.litmus.source import read_source
 from mcheck.frontend.ptx.reader import read_text
 from mcheck.report.bugs import collect_bugs, has_fewer_bugs
+from mcheck.report.source_edits import repair_edits
 from mcheck.tools.serve.answers import FixAnswer, Reply, TextEdit
 from mcheck.tools.serve.bugs import find_bugs, find_edits
 from mcheck.tools.serve.checks import (
     MOST_BUGS,
     check_once,
+    examine_within,
     is_clean,
     is_decided,
     summarize,
@@ -62,7 +65,29 @@ class _Repair:
             if better is None:
                 break
             text, result = better
-        return self._reply(before, result, text)
+        edited = _Edited(str(text), text.edits(self._request.path), result)
+        if result.verdict is Verdict.FINDING and not is_source(self._request.path):
+            edited = self._search(text.original) or edited
+        return self._reply(before, text.original, edited)
+
+    def _search(self, text: str) -> _Edited | None:
+        """The text with the cheapest repair of ``mcheck fences``, if it is proved clean under this request."""
+        from mcheck.checking.fences.examination import Limits, examine_text
+
+        request = self._request
+        limits = Limits(timeout=self._left(), processor_time=False)
+        if request.settings.processor_time:
+            limits = Limits(timeout=request.settings.timeout, processor_time=True)
+        examined = examine_within(request, lambda: examine_text(request.path, text, None, limits, request.options))
+        if examined.repairs is None:
+            return None
+        self.checks += examined.repairs.trials
+        for repair in examined.repairs.found[:1]:
+            result = self._check(EditedText(repair.text))
+            if is_clean(result):
+                edits = _edits_between(text, repair.text, request.path)
+                return _Edited(repair.text, edits, result, repair.changes)
+        return None
 
     def _improve(self, text: EditedText, result: Result) -> tuple[EditedText, Result] | None:
         """The text with the first edit of a bug that helps, and its result."""
@@ -96,11 +121,11 @@ class _Repair:
             return None
         return max(limit - (perf_counter() - self._started), 0)
 
-    def _reply(self, before: Result, result: Result, text: EditedText) -> Reply:
-        request = self._request
+    def _reply(self, before: Result, original: str, edited: _Edited) -> Reply:
+        request, result = self._request, edited.result
         fixed = is_clean(result)
         files = f"a/{request.path}", f"b/{request.path}"
-        diff = "\n".join(unified_diff(text.original.split("\n"), str(text).split("\n"), *files, lineterm=""))
+        diff = "\n".join(unified_diff(original.split("\n"), edited.text.split("\n"), *files, lineterm=""))
         summary = (
             "nothing to fix" if before.verdict is Verdict.PROVED
             else "fixed: the edited program is proved clean" if fixed
@@ -114,14 +139,37 @@ class _Repair:
             decided=is_decided(result),
             fixed=fixed,
             summary=summary,
-            edits=text.edits(request.path),
+            edits=edited.edits,
             diff=diff,
+            changes=list(edited.changes),
             checks=self.checks,
             remaining=find_bugs(result, MOST_BUGS),
             why_not_decided=why_not_decided(result),
         )
         remaining = [f"remaining: {bug.code}: {bug.message}" for bug in answer.remaining]
-        return Reply(answer=answer, text="\n".join((summary, *([diff] if diff else []), *remaining)))
+        changes = [f"not only the order changes: {change}" for change in answer.changes]
+        return Reply(answer=answer, text="\n".join((summary, *changes, *([diff] if diff else []), *remaining)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Edited:
+    """An edited text, the edits that lead to it, its result, and what it computes otherwise than the text before."""
+
+    text: str
+    edits: list[TextEdit]
+    result: Result
+    changes: tuple[str, ...] = ()
+
+
+def _edits_between(before: str, after: str, path: str) -> list[TextEdit]:
+    lines = before.splitlines()
+    return [
+        TextEdit(
+            path=path, line=edit.line, column=edit.column + 1, insert=edit.text,
+            replaces=lines[edit.line - 1][edit.column : edit.column + edit.length] if edit.length else "",
+        )
+        for edit in repair_edits(before, after)
+    ]  # fmt: skip
 
 
 def _edits_of(result: Result) -> list[list[TextEdit]]:

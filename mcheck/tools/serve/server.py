@@ -206,8 +206,8 @@ def make_server(options: ServerOptions) -> MCPServer[None]:
         cpu_timeout: Cpu = None,
         memory: Memory = None,
     ) -> Annotated[CallToolResult, FixAnswer]:
-        """Find edits after which a kernel is proved clean: those that its findings name, each tried by a check of the
-        edited text. Writes nothing. Only "fixed": true is a repair; not every fix is an edit, see the fixes in words.
+        """Find edits after which a kernel is proved clean: those that its findings name, and else other repairs, each
+        tried by a check of the edited text. Writes nothing. Only "fixed": true is a repair: read its diff.
         """
         return await tools.ask(
             requests.FIX, path=path, text=text, launch=launch, model=model, profile=profile, arch=arch, timeout=timeout,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from pathlib import Path
 
 import pytest
@@ -181,3 +182,28 @@ def test_names_that_mean_something_else_are_not_taken() -> None:
 def test_rules_of_make_are_read() -> None:
     text = "module.ptx : a.cu \\\n    /usr/include/x.h \\\n    with\\ blank.h\n"
     assert read_dependencies(text) == ["a.cu", "/usr/include/x.h", "with blank.h"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'cuda_toolkit.h:41:8: error: #error "CUDA compiler and CUDA toolkit headers are incompatible, please check"',
+        "ptxas /tmp/k.ptx, line 9; fatal   : Unsupported .version 9.5; current version is '9.2'",
+    ],
+)
+def test_wheels_of_several_releases_are_brought_to_that_of_the_runtime(
+    said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PyTorch demands one release of the runtime, and pip takes the newest of the compiler."""
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "13.2.86")
+    hint = CompileError("k.cu", said).hint or ""
+    assert "are of different releases" in hint
+    for wheel in ("nvcc", "crt", "runtime"):
+        assert f"'nvidia-cuda-{wheel}==13.2.*'" in hint
+    assert "'nvidia-nvvm==13.2.*'" in hint
+
+    def missing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    assert (CompileError("k.cu", said).hint or "").endswith("are of different releases")

@@ -26,6 +26,7 @@ from mcheck.frontend.ptx.module import (
 )
 from mcheck.frontend.ptx.problems import MESSAGES
 from mcheck.frontend.ptx.reader import parse_module, read_module
+from mcheck.frontend.ptx.source_lines import LOC, Lines
 from mcheck.isa.kinds import Kind
 from tests.effort import effort
 
@@ -135,6 +136,32 @@ def test_where_the_code_came_from(every: Module) -> None:
     assert (first.path, first.line, first.column) == ("/src/kernel.cu", 11, 7)
     assert (inlined.path, inlined.line, inlined.function) == ("/src/helper.h", 5, "help")
     assert inlined.inlined_at == first
+
+
+def outermost_lines(*locs: str) -> list[int | None]:
+    """The lines of ``kernel.cu`` at which the code of these directives was inlined, or that it is of."""
+    lines = Lines({1: "kernel.cu", 2: "barrier.h", 3: "copy.h"}, {})
+    found = []
+    for loc in locs:
+        match = LOC.fullmatch(f".loc {loc}")
+        assert match is not None
+        source = lines.take(match)
+        while source is not None and source.inlined_at is not None:
+            source = source.inlined_at
+        found.append(None if source is None else source.line)
+    return found
+
+
+def test_a_call_within_a_call_belongs_to_the_line_beside_it() -> None:
+    """A compiler names the place ``barrier.h`` 250, not which call of it, when it copies a part of a loop."""
+    twice = ("2 250 4, function_name f, inlined_at 1 25 7", "2 250 4, function_name f, inlined_at 1 30 7")
+    inner = "2 87 2, function_name g, inlined_at 2 250 4"
+    assert outermost_lines(twice[0], inner, twice[1], inner) == [25, 25, 30, 30]
+    copied = "3 262 2, function_name h, inlined_at 1 25 9"
+    assert outermost_lines(*twice, copied, inner) == [25, 30, 25, 25]
+    assert outermost_lines(*twice, "1 26 3", inner)[-1] == 25
+    assert outermost_lines(*twice, "1 28 3", inner)[-1] == 30  # near to neither: the last that was seen
+    assert outermost_lines(*twice, "3 25 1", inner)[-1] == 30  # a line of another file
 
 
 def test_a_statement_knows_its_place() -> None:

@@ -24,6 +24,8 @@ ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 COMMANDS = (
     "run litmus/bulk/bulk-ring-one-slot-no-fence.litmus",
     "check litmus/kernels/B01-refill-overtakes-generic-reads.litmus",
+    "fences litmus/kernels/B01-refill-overtakes-generic-reads.litmus",
+    "fences litmus/bulk/bulk-ring-one-slot.litmus",
     "outcomes litmus/bulk/bulk-ring-one-slot-no-fence.litmus",
     "exec litmus/bulk/bulk-ring-one-slot.litmus",
     "compare ptx-7.5 ptx-9.0 litmus/atomics/Inc+clusters+same-cluster.litmus",

@@ -46,6 +46,7 @@ def edited(text: str, edits: Sequence[Mapping[str, Any]]) -> str:
     """The text with the edits of an answer, each at its line and column."""
     lines = text.split("\n")
     for edit in sorted(edits, key=lambda e: (-e["line"], -e["column"])):
-        line = lines[edit["line"] - 1]
-        lines[edit["line"] - 1] = line[: edit["column"] - 1] + edit["insert"] + line[edit["column"] - 1 :]
+        line, at, old = lines[edit["line"] - 1], edit["column"] - 1, edit.get("replaces", "")
+        assert line[at : at + len(old)] == old
+        lines[edit["line"] - 1] = line[:at] + edit["insert"] + line[at + len(old) :]
     return "\n".join(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 from planted import LAUNCH, MODULE, PIPELINE, README, REFILL, ROOT, SLOW, edited
 
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.fences import examination
+from mcheck.checking.fences import examination, repairs
 from mcheck.checking.fences.examination import Examined, Limits
 from mcheck.checking.run.case import LaunchText, Settings
+from mcheck.frontend.cuda.nvcc import CompileError
 from mcheck.tools.serve import requests
 from mcheck.tools.serve.answering import answer_request
 from mcheck.tools.serve.answers import Reply
 from mcheck.tools.serve.memory_store import MemoryStore
+from mcheck.tools.serve.refusals import refuse
 from mcheck.tools.serve.repairs import EditedText
 from mcheck.tools.serve.requests import Request, name_text
 
@@ -147,6 +150,87 @@ def test_a_fix_that_leaves_a_bug_is_not_called_fixed() -> None:
     assert answer.fixed is False
     assert answer.summary.startswith("not fixed")
     assert {bug.kind for bug in answer.remaining} == {"deadlock"}
+
+
+RING = """PTX ring
+const S = 2, N = 5;
+{
+  .global .align 128 .b8 src[1024];
+  .shared .align 128 .b8 buf[2][128];
+  .shared .b64 full[2], empty[2];
+}
+producer@cta 0, warp 0, lane 0 {
+  for s in 0..S {
+    mbarrier.init.shared::cta.b64 [full[s]], 1;
+    mbarrier.init.shared::cta.b64 [empty[s]], 1;
+  }
+  bar.sync 0;
+  for k in 0..N {
+    await mbarrier.try_wait.parity.shared::cta.b64 [empty[k%S]], ((k/S)%2)^1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [full[k%S]], 128;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [buf[k%S]], [src + 128*k], 128, [full[k%S]];
+  }
+}
+consumer@cta 0, warp 1 {
+  bar.sync 0;
+  for k in 0..N {
+    await mbarrier.try_wait.parity.shared::cta.b64 [full[k%S]], (k/S)%2;
+    ld.shared.u32 r0, [buf[k%S] + 4*%laneid];
+    bar.warp.sync 0xffffffff;
+    if (%laneid == 0) { fence.proxy.async; mbarrier.arrive.shared::cta.b64 _, [empty[k%S]]; }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"), [("((k/S)%2)^1", "(k/S)%2"), ("[empty[s]], 1;", "[empty[s]], 32;")], ids=["parity", "count"]
+)
+def test_what_no_insertion_mends_is_replaced(right: str, wrong: str) -> None:
+    racy = RING.replace(right, wrong, 1)
+    answer = ask(requests.FIX, racy).answer
+    assert (answer.fixed, answer.before, answer.after, answer.changes) == (True, "finding", "proved", [])
+    (edit,) = answer.edits
+    assert wrong in edit.replaces
+    assert right in edit.insert
+    mended = edited(racy, [asdict(edit)])
+    assert mended == RING
+    assert answer.diff.count("\n+ ") == 1
+    assert answer.checks > 1
+
+
+def test_a_repair_that_the_request_does_not_prove_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search has limits and a model of its own; what counts is a check as it was asked for."""
+    wrong = RING.replace("((k/S)%2)^1", "(k/S)%2", 1)
+    found = repairs.find_repairs
+
+    def repaired(*given: Any) -> Any:
+        made = found(*given)
+        return replace(made, found=tuple(replace(one, text=wrong) for one in made.found))
+
+    monkeypatch.setattr(examination, "find_repairs", repaired)
+    answer = ask(requests.FIX, wrong).answer
+    assert (answer.fixed, answer.edits, answer.diff) == (False, [], "")
+    assert answer.remaining
+
+
+def test_what_a_compiler_refuses_is_told_with_its_lines() -> None:
+    said = (
+        'ring.cu(20): error: identifier "__pipeline_wait_prior" is undefined\n'
+        "      __pipeline_wait_prior(1);\n      ^\n"
+        "In file included from /usr/include/one.h:1:\n"
+        '/usr/include/two.h:41:8: error: #error "incompatible"\n'
+        "1 error detected in the compilation of ring.cu.\n"
+    )
+    reply = refuse(Request(kind=requests.CHECK, path="ring.cu"), CompileError("ring.cu", said))
+    places = [(error.path, error.line, error.message) for error in reply.answer.errors]
+    assert places[1:] == [
+        ("ring.cu", 20, 'identifier "__pipeline_wait_prior" is undefined'),
+        ("/usr/include/two.h", 41, '#error "incompatible"'),
+    ]
+    assert "ring.cu:20:1: identifier" in reply.text
+    odd = refuse(Request(kind=requests.CHECK, path="ring.cu"), CompileError("ring.cu", "nvcc fatal   : no input\n"))
+    assert odd.answer.errors[-1].message == "nvcc fatal   : no input"
 
 
 def test_insertions_are_told_in_terms_of_the_text_as_it_was() -> None:
