@@ -70,6 +70,8 @@ class Plan:
     """``turn``, or ``flags``."""
     rounds: int = 1
     tickets: bool = False
+    kept: bool = False
+    """Whether thread 0 loads its ticket again each time it looks at the turn."""
     cooperative: bool = True
     plane: bool = False
     """Whether the grid has two dimensions."""
@@ -84,7 +86,7 @@ class Plan:
     fence_after: str = ""
     barrier: bool = True
     before: tuple[str, ...] = ()
-    """Places that all threads access before the wait."""
+    """Places that all threads access before the wait, or instructions."""
     work: tuple[str, ...] = ("load common", "store common")
     barrier_after: bool = True
     fence: str = ""
@@ -119,6 +121,8 @@ def _body(plan: Plan) -> Iterator[str]:
         yield "mad.lo.u32 %r1, %r8, %r9, %r7;"
     else:
         yield "mov.u32 %r1, %ctaid.x;"
+    if plan.kept and not plan.tickets:
+        yield "@%z st.shared.u32 [drawn], %r1;"
     yield from (f"sub.s32 %r5, %r1, {plan.distance};", "add.u32 %r6, %r1, 1;")
     for name, register, first in (("own", "%r1", 11), ("before", "%r5", 12), ("next", "%r6", 13)):
         yield f"// {name}"
@@ -158,6 +162,8 @@ def _round(plan: Plan, k: int) -> Iterator[str]:
         yield from ("setp.lt.s32 %q, %r5, 0;", f"@%q bra WAITED{k};")
     until = plan.until or ("ne" if turn else "lt")
     yield from (f"POLL{k}:", f"{plan.poll}.global.u{bits} {value}, [%a4];")
+    if plan.kept and turn and not (plan.wide or k):
+        yield "ld.shared.u32 %r4, [drawn];"
     yield from (f"setp.{until}.u{bits} %p, {value}, {wanted};", f"@%p bra POLL{k};")
     yield plan.fence_after
     yield f"WAITED{k}:"
@@ -188,6 +194,8 @@ PLACES = {"common": "%a10", "own": "%a11", "before": "%a12", "next": "%a13", "fi
 
 
 def _access(place: str, number: int) -> str:
+    if place.endswith(";"):
+        return place
     what, where = place.split()
     register = f"%r{20 + number}"
     return f"ld.global.u32 {register}, [{PLACES[where]}];" if what == "load" else f"st.global.u32 [{PLACES[where]}], 1;"
@@ -220,7 +228,10 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     "until": ("ne", "lt", "le", "gt", "eq"),
     "fence_after": ("fence.acq_rel.gpu;", "fence.acq_rel.cta;", "fence.sc.gpu;"),
     "barrier": (False,),
-    "before": (("store own",), ("load before",), ("load common",), ("store common",)),
+    "before": (
+        ("store own",), ("load before",), ("load common",), ("store common",), ("@!%z st.shared.u32 [drawn], 0;",),
+        ("st.shared.u32 [drawn], 1;",),
+    ),
     "barrier_after": (False,),
     "fence": ("fence.acq_rel.gpu;", "fence.acq_rel.cta;"),
     "signal": ("st.relaxed.gpu", "st.release.cta", "st.weak", "st.release.sys", "st.volatile"),
@@ -250,8 +261,9 @@ def generate(random: Random) -> Plan:
     clusters = random.choice((2, 3, 3, 4))
     plan = Plan(
         clusters=clusters, threads=random.choice((1, 2)), kind=random.choice(("turn", "flags")),
-        rounds=random.choice((1, 1, 2)), tickets=random.random() < 0.4, cooperative=random.random() < 0.8,
-        wide=random.random() < 0.2, distance=random.choice((1, 1, 1, 2)), work=random.choice(WORKS),
+        rounds=random.choice((1, 1, 2)), tickets=random.random() < 0.4, kept=random.random() < 0.3,
+        cooperative=random.random() < 0.8, wide=random.random() < 0.2,
+        distance=random.choice((1, 1, 1, 2)), work=random.choice(WORKS),
     )  # fmt: skip
     if clusters == 4 and not plan.tickets:
         plan = replace(plan, plane=random.random() < 0.5)

@@ -107,14 +107,19 @@ def answer_together(
     if given is not None:
         return given
     small = prod(launch.cluster_counts) <= MAX_TOGETHER
-    counted = None if small else _answer_counted(module, launch, follow, question, limit)
+    if small and prod(launch.cluster_counts) > PAIR:  # three clusters draw tickets in six orders
+        by_tickets = _answer_from_pairs(module, launch, follow, question, limit, only_tickets=True)
+        if isinstance(by_tickets, Answer):
+            return by_tickets
+        share = limit.share(seconds)
+    counted = None if small else _answer_from_pairs(module, launch, follow, question, limit)
     if isinstance(counted, Answer):
         return counted
     if counted is not None:
         share = limit.share(seconds)
     given = _answer_together(launch, first, follow, question, share)
     if small and prod(launch.cluster_counts) > PAIR and given.verdict not in (Verdict.PROVED, Verdict.FINDING):
-        counted = _answer_counted(module, launch, follow, question, limit)
+        counted = _answer_from_pairs(module, launch, follow, question, limit)
         if isinstance(counted, Answer):
             return counted
         counted = counted if counted is not None and counted.cut else None
@@ -166,11 +171,11 @@ def _answer_together(launch: Launch, first: Followed, follow: Follow, question: 
     return _better(first.answer, _explain(group.answer, first.answer))
 
 
-def _answer_counted(
-    module: Module, launch: Launch, follow: Follow, question: Question, limit: Limit
+def _answer_from_pairs(
+    module: Module, launch: Launch, follow: Follow, question: Question, limit: Limit, *, only_tickets: bool = False
 ) -> Answer | Reason | None:
-    """The answer of a grid by the argument about clusters that count themselves, or why it does not apply, if there is
-    a counter at all.
+    """The answer of a grid by the arguments about clusters that count themselves, or wait for each other's signals, or
+    why they do not apply, if there is a counter or a signal at all. ``only_tickets``: if clusters draw tickets.
     """
     if launch.beside:
         return None
@@ -181,27 +186,26 @@ def _answer_counted(
     def follow_trace(pair: Launch, trace: ClusterTrace, limit: Limit) -> Answer | None:
         return _without_scope(follow(pair, limit, apart=True, trace=trace))
 
+    def count(share: Limit) -> Answer | None:
+        return answer_counted(module, launch, follow_pair, share)
+
+    def signal(share: Limit) -> Answer | None:
+        return answer_signalled(module, launch, follow_trace, share, only_tickets=only_tickets)
+
     seconds = max(COUNTED_SECONDS, (limit.left() or 0) / 2)
     share = limit.share(seconds)
     why: NotCounted | None = None
-    try:
-        counted = answer_counted(module, launch, follow_pair, share)
-        if counted is not None:
-            return counted
-    except NotCounted as error:
-        why = error if error.counter else None
-    except TimeOut:
-        return timeout_reason(question.timeout) if limit.is_over() else share_reason(IN_PAIRS, seconds)
-    except Unsupported:
-        return None
-    try:
-        return answer_signalled(module, launch, follow_trace, share)
-    except NotCounted as error:
-        why = error if error.counter else why
-    except TimeOut:
-        return timeout_reason(question.timeout) if limit.is_over() else share_reason(IN_PAIRS, seconds)
-    except Unsupported:
-        pass
+    for argue in [signal] if only_tickets else [count, signal]:
+        try:
+            given = argue(share)
+            if given is not None:
+                return given
+        except NotCounted as error:
+            why = error if error.counter else why
+        except TimeOut:
+            return timeout_reason(question.timeout) if limit.is_over() else share_reason(IN_PAIRS, seconds)
+        except Unsupported:
+            pass
     return (
         None if why is None else Reason(Cause.TIME if why.late else Cause.GAP, f"{NO_PAIR}: {why.why}", span=why.span)
     )

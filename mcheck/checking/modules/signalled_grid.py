@@ -110,15 +110,17 @@ class SignalledPairs:
     pairs: tuple[Pair, ...]
 
 
-def find_signalled_pairs(module: Module, launch: Launch, limit: Limit) -> SignalledPairs:
-    """The pairs of clusters that stand for a grid. Raises ``NotCounted`` if a condition does not hold."""
+def find_signalled_pairs(module: Module, launch: Launch, limit: Limit, *, only_tickets: bool = False) -> SignalledPairs:
+    """The pairs of clusters that stand for a grid, with ``only_tickets`` one whose clusters draw tickets. Raises
+    ``NotCounted`` if a condition does not hold.
+    """
     if prod(launch.cluster_counts) > MAX_COUNTED:
         raise NotCounted(f"there are more than {MAX_COUNTED} clusters", counter=False)
     check_statements(module)
     ticket: Counter | None = None
     for _ in range(TRIES):
         try:
-            return _find_pairs(module, launch, ticket, limit)
+            return _find_pairs(module, launch, ticket, limit, only_tickets=only_tickets)
         except TicketFound as found:
             if ticket is not None:
                 raise NotCounted("clusters draw numbers from several words") from None
@@ -128,29 +130,41 @@ def find_signalled_pairs(module: Module, launch: Launch, limit: Limit) -> Signal
     raise NotCounted("contents that are given are written")
 
 
-def _find_pairs(module: Module, launch: Launch, ticket: Counter | None, limit: Limit) -> SignalledPairs:
-    if ticket is not None:
-        _check_alike(module, launch)
+def _find_pairs(
+    module: Module, launch: Launch, ticket: Counter | None, limit: Limit, *, only_tickets: bool
+) -> SignalledPairs:
     clusters = clusters_of(launch)
     shapes: dict[object, int] = {}
     executions: list[Signalling] = []
     for number, cluster in enumerate(clusters):
         limit.check()
         note(Level.CLUSTERS, f"cluster {number + 1} of {len(clusters)}")
-        with within_one_cluster(limit) as within:
-            found = execute_signalling(module, launch, cluster, number, ticket, shapes, within)
+        try:
+            with within_one_cluster(limit) as within:
+                found = execute_signalling(module, launch, cluster, number, ticket, shapes, within)
+        except NotCounted as error:
+            error.counter = _any_waits(executions)
+            raise
         words = [range(one.address, one.address + one.size) for one in found.code]
         written = given_and_written(module, launch, found.accesses, found.memory, [*words, *_bytes_of(ticket)])
         if written:
             raise Written(written)
         executions.append(found)
-        if number + 1 in (FEW, len(clusters)) and not any(one.waits for each in executions for one in each.code):
+        if only_tickets and ticket is None:
+            raise NotCounted("clusters draw no tickets", counter=False)
+        if number + 1 in (FEW, len(clusters)) and not _any_waits(executions):
             raise NotCounted("no cluster waits for a signal", counter=False)
+    if ticket is not None:
+        _check_alike(module, launch)
     memory = MemoryMap(executions[0].memory)
     order = order_signals([one.code for one in executions], _initial_values(launch, memory, executions))
     if not launch.cooperative and not (order.follows_numbers() and (ticket is not None or not order.clocks)):
         raise NotCounted("clusters wait for others that need not be resident")
     return SignalledPairs(launch, ticket, order, tuple(choose_pairs(Side(executions), order, limit)))
+
+
+def _any_waits(executions: Sequence[Signalling]) -> bool:
+    return any(one.waits for each in executions for one in each.code)
 
 
 def _bytes_of(ticket: Counter | None) -> Sequence[range]:
@@ -233,11 +247,13 @@ def _wait_for(op: Op, by: Synchronisation) -> Op:
 # --- the answer -------------------------------------------------------------------------------------------------------
 
 
-def answer_signalled(module: Module, launch: Launch, follow: FollowTrace, limit: Limit) -> Answer | None:
-    """The answer about a grid whose clusters signal each other, if it is proved. Raises ``NotCounted`` if a condition
-    does not hold.
+def answer_signalled(
+    module: Module, launch: Launch, follow: FollowTrace, limit: Limit, *, only_tickets: bool = False
+) -> Answer | None:
+    """The answer about a grid whose clusters signal each other, if it is proved; with ``only_tickets``, if they draw
+    tickets. Raises ``NotCounted`` if a condition does not hold.
     """
-    found = find_signalled_pairs(module, launch, limit)
+    found = find_signalled_pairs(module, launch, limit, only_tickets=only_tickets)
     total = prod(launch.cluster_counts)
     clusters = clusters_of(launch)
     answers: list[Answer] = []

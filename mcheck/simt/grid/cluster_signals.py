@@ -16,6 +16,7 @@ from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass as record
 from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.lane_arithmetic import Word, type_bits
 from mcheck.frontend.ptx.launch import Extent as Coordinates
@@ -34,8 +35,9 @@ from mcheck.simt.execution.loop_visits import statements
 from mcheck.simt.execution.polling_loops import AwaitedValue
 from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, places_of
 from mcheck.simt.grid.grid_counter import Counter, NotCounted, counter_at
+from mcheck.simt.grid.kept_operands import Kept, check_kept, find_kept_waits
 from mcheck.simt.instructions.access_operands import to_generic
-from mcheck.simt.instructions.memory_accesses import find_waits
+from mcheck.simt.instructions.memory_accesses import await_load, find_waits
 from mcheck.simt.trace_extraction import ClusterTrace, follow_paths
 from mcheck.simt.traces.address_names import KernelTerms
 
@@ -112,6 +114,8 @@ class OthersSignal:
     numbers: tuple[int, ...]
     ticket: Counter | None
     compiler: Compiler = field(init=False)
+    kept: list[Kept] = field(default_factory=list)
+    """The values in shared memory that lanes have waited for."""
 
     def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
         """Instrument the loads that may wait, and the atomics."""
@@ -126,19 +130,28 @@ class OthersSignal:
 
     def _load(self, unit: Unit, statement: ptx.Statement, at: int, step: Step) -> Step:
         size = type_size(statement.opcode.type)
-        waited = find_waits(self.compiler, unit, at - unit.start, size) if statement.opcode.vector == 1 else None
-        if waited is None or size > 8:
+        if statement.opcode.vector != 1 or size > 8:
+            return step
+        waited = find_waits(self.compiler, unit, at - unit.start, size)
+        kept = find_kept_waits(self.compiler, unit, at - unit.start, size)
+        if waited is None and kept is None:
             return step
         fetch = self.compiler.fetch(unit, statement.place)
+        rows = [unit.frame + r.index for r in statement.defs]
 
         def run(c: Cluster, mask: Mask) -> Mask | None:
-            for some, wait in waited(mask):
-                for one in [some] if wait is None else _each(some):
-                    if wait is not None:
-                        lane = np.flatnonzero(one)
+            for some, wait in [(mask, None)] if waited is None else waited(mask):
+                for one in [some] if wait is None and kept is None else _each(some):
+                    lane = np.flatnonzero(one)
+                    found = kept(c, int(lane[0])) if wait is None and kept is not None else None
+                    awaited = wait if found is None else found[0]
+                    if awaited is not None:
                         address = to_generic(np.broadcast_to(fetch()[0], mask.shape)[lane])
-                        _end_wait(c, address, size, lane, wait)
+                        _end_wait(c, address, size, lane, awaited)
                     step(c, one)
+                    if found is not None:
+                        self.kept += found[1]
+                        _make_wait(c, int(lane[0]), rows, found[0])
             return mask
 
         return run
@@ -200,6 +213,17 @@ def _end_wait(c: Cluster, address: Word, size: int, lane: Numbers, wait: Awaited
                 return
 
 
+def _make_wait(c: Cluster, lane: int, rows: list[int], wait: AwaitedValue) -> None:
+    """Make the load that a lane has done last a wait."""
+    code = c.recorded.code[lane]
+    load = code[-1]
+    assert isinstance(load, ops.Load)
+    code[-1] = c.recorded.intern(("kept", id(load), wait), lambda: await_load(load, wait, load.address))
+    c.recorded.loaded.pop((lane, len(code) - 1), None)
+    for row in rows:
+        c.lanes.quality[row][lane] &= ~np.uint8(taint.ORDER)
+
+
 # --- one cluster ------------------------------------------------------------------------------------------------------
 
 
@@ -240,7 +264,7 @@ def trace_signalling(
     ways = list(follow_paths(module, some, limit, lambda: OthersSignal(launch, numbers, ticket)))
     if len(ways) != 1:
         raise NotCounted("control depends on data, or on the order of threads")
-    ((runner, executed, _),) = ways
+    ((runner, executed, watch),) = ways
     recorded = executed.recorded
     for gap in recorded.gaps.values():
         raise NotCounted(gap.reason, gap.span)
@@ -254,6 +278,7 @@ def trace_signalling(
     trace = runner.cluster_trace(executed, whole=True)
     if trace.gaps:
         raise NotCounted(trace.gaps[0].reason, trace.gaps[0].span)
+    check_kept(trace.program, watch.kept, launch.width)
     return _without_values(trace)
 
 

@@ -27,6 +27,7 @@ RIGHT = {
     "turns": Plan(),
     "turns by fences": Plan(**RELAXED),
     "turns by tickets, not cooperative": Plan(tickets=True, cooperative=False),
+    "a ticket that is loaded again from shared memory": Plan(tickets=True, kept=True),
     "words of 64 bits": Plan(wide=True),
     "two dimensions": Plan(plane=True),
     "two rounds": Plan(rounds=2),
@@ -91,6 +92,10 @@ REFUSED = {
     "two tickets": (
         Plan(tickets=True, more=("atom.relaxed.gpu.global.add.u32 %r31, [%a3], 1;",)),
         "a cluster does not draw exactly one ticket",
+    ),
+    "a ticket in shared memory that another thread may write": (
+        Plan(tickets=True, kept=True, before=("@!%z st.shared.u32 [drawn], %r1;",)),
+        "another thread may write what is waited for",
     ),
     "tickets of two words": (
         Plan(tickets=True, more=(
