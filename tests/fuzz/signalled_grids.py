@@ -184,12 +184,25 @@ def _signal(plan: Plan, k: int) -> Iterator[str]:
     yield f"@!%z bra SIGNALLED{k};"
     if plan.unordered >= 0:
         yield from (f"setp.eq.u32 %q, %r1, {plan.unordered};", f"@%q bra UNORDERED{k};")
-    yield from (plan.fence, f"{plan.signal}.global.u{bits} [%a5], {signalled};")
+    atomic = ATOMICS.get(plan.signal)
+    signal = (
+        f"{plan.signal}.global.u{bits} [%a5], {signalled};"
+        if atomic is None
+        else atomic.format(bits, signalled, "%v8" if plan.wide else "%r39")
+    )
+    yield from (plan.fence, signal)
     if plan.unordered >= 0:
         yield from (f"bra SIGNALLED{k};", f"UNORDERED{k}:", f"st.relaxed.gpu.global.u{bits} [%a5], {signalled};")
     yield f"SIGNALLED{k}:"
 
 
+ATOMICS = {
+    "atom.exch": "atom.release.gpu.global.exch.b{0} {2}, [%a5], {1};",
+    "red.add": "red.release.gpu.global.add.u{0} [%a5], 1;",
+    "red.two": "red.release.gpu.global.add.u{0} [%a5], 2;",
+    "atom.add.relaxed": "red.relaxed.gpu.global.add.u{0} [%a5], 1;",
+}
+"""Signals that are atomics."""
 PLACES = {"common": "%a10", "own": "%a11", "before": "%a12", "next": "%a13", "first": "%a1"}
 
 
@@ -234,7 +247,10 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     ),
     "barrier_after": (False,),
     "fence": ("fence.acq_rel.gpu;", "fence.acq_rel.cta;"),
-    "signal": ("st.relaxed.gpu", "st.release.cta", "st.weak", "st.release.sys", "st.volatile"),
+    "signal": (
+        "atom.exch", "red.add", "red.two", "atom.add.relaxed", "st.relaxed.gpu", "st.release.cta", "st.weak",
+        "st.release.sys", "st.volatile",
+    ),
     "offset": (1, -1),
     "after": (("load common",), ("store own",), ("load before",), ("store common",), ("store next",)),
     "signals_first": (True,),

@@ -1,8 +1,9 @@
 """Proofs for grids whose clusters wait for each other's signals: turns, tokens, wavefronts, flags, tickets.
 
-A *signal* is a strong store of a known value to a word, a *wait* a load that is repeated until its value compares with
-a known one. A turn goes from one cluster to the next: each waits for its number, works, and stores the next one. What a
-cluster does happens after what all clusters before it did, though it waits for one of them alone.
+A *signal* is a strong store of a known value to a word, or an atomic that exchanges it or adds it; a *wait* is a load
+that is repeated until its value compares with a known one. A turn goes from one cluster to the next: each waits for its
+number, works, and stores the next one. What a cluster does happens after what all clusters before it did, though it
+waits for one of them alone.
 
 *Conditions.* They are checked for every cluster of the grid, by executing each alone. There all that it waits for is
 there (``mcheck.simt.grid.cluster_signals``).
@@ -24,7 +25,7 @@ there (``mcheck.simt.grid.cluster_signals``).
 has no cycle: so all waits end (6), unless threads of one cluster wait for each other. Take an execution with a race
 between two clusters i and j, and leave out all events of the others. A wait of i or j that a third cluster ends is
 replaced: if some signal of the other one of the pair comes before it, by a wait for the latest such signal; else it is
-left out, too. The result is an execution of i and j:
+left out, too. An addition becomes the exchange for what it leaves (4). The result is an execution of i and j:
 
 * Loads whose store is left out read another one, or what was there at first: no control depends on that (1).
 * No order is added. A wait that is replaced acquires what comes before a signal of j, say. In the execution of all
@@ -63,7 +64,7 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const, Reg
 from mcheck.ir.memory import MemoryMap
 from mcheck.ir.ops import Op
-from mcheck.ir.program import Program, Thread
+from mcheck.ir.program import Program
 from mcheck.simt.grid.cluster_signals import (
     Signalling,
     Synchronisation,
@@ -107,6 +108,8 @@ class SignalledPairs:
     launch: Launch
     ticket: Counter | None
     order: SignalOrder
+    threads: tuple[int | None, ...]
+    """The thread of each cluster that signals and waits."""
     pairs: tuple[Pair, ...]
 
 
@@ -160,7 +163,8 @@ def _find_pairs(
     order = order_signals([one.code for one in executions], _initial_values(launch, memory, executions))
     if not launch.cooperative and not (order.follows_numbers() and (ticket is not None or not order.clocks)):
         raise NotCounted("clusters wait for others that need not be resident")
-    return SignalledPairs(launch, ticket, order, tuple(choose_pairs(Side(executions), order, limit)))
+    threads = tuple(one.thread for one in executions)
+    return SignalledPairs(launch, ticket, order, threads, tuple(choose_pairs(Side(executions), order, limit)))
 
 
 def _any_waits(executions: Sequence[Signalling]) -> bool:
@@ -198,40 +202,36 @@ def trace_pair(module: Module, found: SignalledPairs, pair: Pair, limit: Limit) 
     """What two clusters do, without the others. Raises ``NotCounted``."""
     clusters = clusters_of(found.launch)
     trace = trace_signalling(module, found.launch, [clusters[k] for k in pair], pair, found.ticket, limit)
-    return replace(trace, program=_linked(trace.program, pair, found.order))
+    return replace(trace, program=_linked(trace.program, pair, found))
 
 
-def _linked(program: Program, pair: Pair, order: SignalOrder) -> Program:
+def _linked(program: Program, pair: Pair, found: SignalledPairs) -> Program:
     """The program of two clusters with their waits replaced."""
-    linked: set[int] = set()
-    threads: list[Thread] = []
-    links = order.pair(*pair)
-    for thread in program.threads:
-        which = thread.place.cta.cluster
-        code = tuple(read_synchronisation(thread.code))
-        if code:
-            if which in linked or code != order.codes[pair[which]]:
-                raise NotCounted("two clusters together signal otherwise than each alone", code[0].span)
-            linked.add(which)
-            thread = replace(thread, code=tuple(_replace_waits(thread.code, links[which])))
-        threads.append(thread)
-    if any(order.codes[number] and which not in linked for which, number in enumerate(pair)):
-        raise NotCounted("two clusters together signal otherwise than each alone")
+    threads = list(program.threads)
+    for which, (number, links) in enumerate(zip(pair, found.order.pair(*pair), strict=True)):
+        thread = found.threads[number]
+        if thread is None:
+            continue
+        at = which * (len(threads) // len(pair)) + thread
+        code = threads[at].code
+        if tuple(read_synchronisation(code, found.ticket)) != found.order.codes[number]:
+            raise NotCounted("two clusters together signal otherwise than each alone")
+        threads[at] = replace(threads[at], code=tuple(_replace_waits(code, links, found.ticket)))
     return with_threads(program, tuple(threads))
 
 
-def _replace_waits(code: Sequence[Op], links: Links) -> list[Op]:
+def _replace_waits(code: Sequence[Op], links: Links, ticket: Counter | None) -> list[Op]:
     given = iter(links)
     out: list[Op] = []
     for op in code:
-        one = synchronisation_of(op)
+        one = synchronisation_of(op, ticket)
         if one is None:
             out.append(op)
             continue
         by = next(given)
         if by is not None:
-            same = (by.address, by.test, by.value) == (one.address, one.test, one.value)
-            out.append(op if same else _wait_for(op, by))
+            same = (by.address, by.test, by.value, by.adds) == (one.address, one.test, one.value, False)
+            out.append(op if same else _wait_for(op, by) if by.waits else _exchange(op, by))
     return out
 
 
@@ -242,6 +242,12 @@ def _wait_for(op: Op, by: Synchronisation) -> Op:
     kind = by.type if by.type[0] == "s" else f"u{by.type[1:]}"
     inner = replace(op.inner, address=Const(by.address), type=kind, dsts=(Reg("spun"),))
     return replace(op, inner=inner, compare=(by.test, Const(as_number(by.value, by.type))))
+
+
+def _exchange(op: Op, by: Synchronisation) -> Op:
+    """An addition, as the exchange for what it leaves."""
+    assert isinstance(op, ops.Atomic)
+    return replace(op, op="exch", srcs=(Const(by.value),))
 
 
 # --- the answer -------------------------------------------------------------------------------------------------------

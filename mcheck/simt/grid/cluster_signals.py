@@ -1,8 +1,8 @@
 """Clusters that wait for each other's signals: what each does, executed alone.
 
-A signal is a strong store of a known value, a wait a load that is repeated until its value compares with a known one.
-While a cluster is executed, whatever it waits for is there, and it draws the ticket of its number. Everything else that
-it may learn from other clusters is refused.
+A signal is a strong store of a known value, or an atomic that exchanges it or adds it; a wait is a load that is
+repeated until its value compares with a known one. While a cluster is executed, whatever it waits for is there, and it
+draws the ticket of its number. Everything else that it may learn from other clusters is refused.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ STRONG = ("relaxed", "acquire", "volatile")
 
 @record(frozen=True, slots=True)
 class Synchronisation:
-    """A signal, or a wait for one, of a thread: the word, and the value that is stored or compared with by ``test``.
+    """A signal, or a wait for one, of a thread: the word, and the value that is stored, added (``adds``) or compared
+    with by ``test``.
 
     ``point`` is the place in the code of the thread up to which a signal releases what comes before it, or from which
     on a wait acquires: its own, or that of a fence; ``None`` if there is none (8.9.1).
@@ -60,6 +61,7 @@ class Synchronisation:
     test: str = ""
     place: int = 0
     point: int | None = None
+    adds: bool = False
     span: Span | None = None
 
     @property
@@ -90,6 +92,8 @@ class Signalling(Execution):
 
     code: tuple[Synchronisation, ...]
     """The signals and waits, in the order of the one thread that does them."""
+    thread: int | None
+    """The number of that thread."""
 
 
 # --- what the others do -----------------------------------------------------------------------------------------------
@@ -251,7 +255,13 @@ def execute_signalling(
     made = (tuple(shape[k] for k in sorted(shape)), reader.thread)
     memory = tuple(i for i in trace.program.memory.instances if i.object.space == "global")
     return Signalling(
-        cluster, made, reader.accesses(), np.array(places, np.int64), memory, reader.synchronisation(trace)
+        cluster,
+        made,
+        reader.accesses(),
+        np.array(places, np.int64),
+        memory,
+        reader.synchronisation(trace),
+        reader.thread,
     )
 
 
@@ -272,7 +282,11 @@ def trace_signalling(
         raise NotCounted("control depends on data", span)
     drawn = None if ticket is None else ticket.address
     free = recorded.has_unbound_values or recorded.decisive_atomics & recorded.unknown_atomics or recorded.swapped
-    elsewhere = any(seen.address != drawn for seen in recorded.observations().values())
+    told = [
+        *recorded.loaded.values(),
+        *(o for o in recorded.returned.values() if o.address in recorded.decisive_atomics),
+    ]
+    elsewhere = any(seen.address != drawn for seen in told)
     if free or elsewhere or recorded.early_accesses or not recorded.order_is_possible:
         raise NotCounted("control depends on values that other threads write")
     trace = runner.cluster_trace(executed, whole=True)
@@ -324,8 +338,8 @@ class _Reader(AccessReader):
             self.drawn += 1
             self.span = op.span
             return True
-        found = synchronisation_of(op)
-        if found is None:
+        found = synchronisation_of(op, self.ticket)
+        if found is None or (len(threads) != 1 and not found.waits):
             return False
         if len(threads) != 1 or self.thread not in (None, int(threads[0])):
             raise NotCounted("several threads of a cluster signal or wait", op.span)
@@ -334,14 +348,19 @@ class _Reader(AccessReader):
 
     def number(self, op: Op, inner: Access, at: Numbers) -> int:
         """The number of an access; of a signal or wait its word and value do not count."""
-        if synchronisation_of(op) is None:
+        found = synchronisation_of(op, self.ticket)
+        if found is None or (len(at) != 1 and not found.waits):
             return AccessReader.number(self, op, inner, at)
         key = (type(op), inner.span, inner.text, inner.type, inner.sem, inner.scope)
         return self.shapes.setdefault(key, len(self.shapes))
 
     def synchronisation(self, trace: ClusterTrace) -> tuple[Synchronisation, ...]:
         """The signals and waits."""
-        return () if self.thread is None else tuple(read_synchronisation(trace.program.threads[self.thread].code))
+        return (
+            ()
+            if self.thread is None
+            else tuple(read_synchronisation(trace.program.threads[self.thread].code, self.ticket))
+        )
 
 
 def _is_draw(op: Op, inner: Access, at: Numbers, size: int, word: Counter) -> bool:
@@ -350,18 +369,23 @@ def _is_draw(op: Op, inner: Access, at: Numbers, size: int, word: Counter) -> bo
     return size == word.size and int(at[0]) == word.address and inner.srcs == (Const(1),)
 
 
-def synchronisation_of(op: Op) -> Synchronisation | None:
+def synchronisation_of(op: Op, ticket: Counter | None) -> Synchronisation | None:
     """The signal or wait that an operation is, without its place."""
     inner = performed_operation(op)
-    if not isinstance(inner, ops.Load | ops.Store) or inner.sem == "weak" or inner.type[0] not in "bus":
+    if not isinstance(inner, Access) or inner.sem == "weak" or inner.type[0] not in "bus":
         return None
     if not isinstance(inner.address, Const) or places_of(inner.address, [0]) is None or inner.scope not in WIDE:
         return None
-    if isinstance(inner, ops.Store):
+    if ticket is not None and inner.address.value == ticket.address:
+        return None
+    if isinstance(inner, ops.Store | ops.Atomic):
         value = inner.srcs[0]
         if op is not inner or len(inner.srcs) != 1 or not isinstance(value, Const):
             return None
-        return Synchronisation(inner.address.value, inner.type, value.value, span=op.span)
+        if isinstance(inner, ops.Atomic) and (inner.dst is not None or inner.op not in ("exch", "add")):
+            return None
+        adds = isinstance(inner, ops.Atomic) and inner.op == "add"
+        return Synchronisation(inner.address.value, inner.type, value.value, adds=adds, span=op.span)
     if not isinstance(op, ops.Await) or op.followed or op.compare is None or len(inner.dsts) != 1:
         return None
     test, bound = op.compare
@@ -370,16 +394,16 @@ def synchronisation_of(op: Op) -> Synchronisation | None:
     return Synchronisation(inner.address.value, inner.type, bound.value, test, span=op.span)
 
 
-def read_synchronisation(code: Sequence[Op]) -> Iterator[Synchronisation]:
+def read_synchronisation(code: Sequence[Op], ticket: Counter | None) -> Iterator[Synchronisation]:
     """The signals and waits of a thread."""
     fences = [k for k, op in enumerate(code) if isinstance(op, ops.Fence) and _is_full(op)]
     for place, op in enumerate(code):
-        found = synchronisation_of(op)
+        found = synchronisation_of(op, ticket)
         if found is None:
             continue
         inner = performed_operation(op)
-        assert isinstance(inner, ops.Load | ops.Store)
-        point = place if inner.sem in ("acquire", "release") else None
+        assert isinstance(inner, Access)
+        point = place if inner.sem in (("acquire",) if found.waits else ("release", "acq_rel")) else None
         if point is None and found.waits:
             point = next((k for k in fences if k > place), None)
         elif point is None:

@@ -9,6 +9,9 @@ the first value that it accepts. That this is so in every execution is checked a
 * A later one is by the same thread, is accepted too, and releases; or it is ordered after the wait, which then cannot
   read it.
 
+Additions leave what they do because their thread, or one before it, has waited for the signal before in this very word:
+a signal that came too early in coherence order would have read too little, or its wait would have.
+
 Signals that end a wait of another cluster release what comes before them, and such waits acquire, at a scope that
 includes both. So what is ordered is: a clock of each wait tells how many signals and waits of each cluster come before.
 """
@@ -17,7 +20,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -46,6 +49,8 @@ class SignalOrder:
     """The signal that ends each wait; ``None`` if the initial value does."""
     clocks: dict[At, Numbers] = field(default_factory=dict)
     """What comes before the code behind a wait for another cluster."""
+    values: dict[At, int] = field(default_factory=dict)
+    """What each signal leaves in its word."""
     places: dict[At, int] = field(default_factory=dict)
     """The place of each signal among those of its word."""
     by_cluster: dict[tuple[int, int], list[At]] = field(default_factory=dict)
@@ -75,7 +80,7 @@ class SignalOrder:
                 at = number, reached[number]
                 one = code[reached[number]]
                 if not one.waits:
-                    self.words.setdefault(one.address, []).append(at)
+                    self._signal(at, one)
                     ready.extend(blocked.pop(one.address, ()))
                 elif not self._end(at, one):
                     blocked.setdefault(one.address, []).append(number)
@@ -85,13 +90,19 @@ class SignalOrder:
             if reached[number] < len(code):
                 raise NotCounted("a wait of a cluster does not end", code[reached[number]].span)
 
+    def _signal(self, at: At, one: Synchronisation) -> None:
+        signals = self.words.setdefault(one.address, [])
+        held = self.values[signals[-1]] if signals else self.initial[one.address]
+        self.values[at] = (held + one.value) % (1 << 8 * one.size) if one.adds else one.value
+        signals.append(at)
+
     def _end(self, at: At, wait: Synchronisation) -> bool:
         """End a wait by the first value that it accepts."""
         if wait.accepts(self.initial[wait.address]):
             self.ended[at] = None
             return True
         for signal in self.words.get(wait.address, ()):
-            if wait.accepts(self.at(signal).value):
+            if wait.accepts(self.values[signal]):
                 self.ended[at] = signal
                 if signal[0] != at[0]:
                     self.clocks[at] = self._clock(signal, wait)
@@ -130,6 +141,8 @@ class SignalOrder:
             for one, other in pairwise(signals):
                 if one[0] != other[0] and clocks[other][one[0]] <= one[1]:
                     raise NotCounted("two signals of one word are not ordered", self.at(other).span)
+            if any(self.at(at).adds for at in signals):
+                self._check_additions(signals)
         self.places = {at: k for signals in self.words.values() for k, at in enumerate(signals)}
         for at in self.places:
             self.by_cluster.setdefault((self.at(at).address, at[0]), []).append(at)
@@ -140,10 +153,18 @@ class SignalOrder:
                 if self._is_after(later, at, clocks[later]):
                     continue
                 signal = self.at(later)
-                if not wait.accepts(signal.value):
+                if not wait.accepts(self.values[later]):
                     raise NotCounted("a wait may miss the value that ends it", wait.span)
                 if end is not None and end[0] != at[0] and (later[0] != end[0] or signal.point is None):
                     raise NotCounted("several signals may end a wait", wait.span)
+
+    def _check_additions(self, signals: Sequence[At]) -> None:
+        """Check that each signal of a word in which some are additions has waited in this word for the one before."""
+        for one, other in pairwise(signals):
+            code = self.codes[other[0]][: other[1]]
+            waits = (self.ended.get((other[0], k)) for k, wait in enumerate(code) if wait.waits)
+            if one[0] != other[0] and one not in waits:
+                raise NotCounted("an addition has not waited for the one before", self.at(other).span)
 
     def _is_after(self, signal: At, wait: At, clock: Numbers) -> bool:
         """Whether a signal is ordered after a wait."""
@@ -165,7 +186,8 @@ class SignalOrder:
 
     def _links(self, number: int, other: int) -> Links:
         return tuple(
-            self._replaced((number, k), other) if one.waits else one for k, one in enumerate(self.codes[number])
+            self._replaced((number, k), other) if one.waits else replace(one, value=self.values[number, k])
+            for k, one in enumerate(self.codes[number])
         )
 
     def _replaced(self, at: At, other: int) -> Synchronisation | None:
@@ -183,12 +205,15 @@ class SignalOrder:
         signal = code[latest]
         signals = self.signals_of(signal.address, at[0], other)
         place = signals.index((other, latest))
-        values = [self.initial[signal.address], *(self.at(s).value for s in signals)]
+        values = [self.initial[signal.address], *(self.values[s] for s in signals)]
         later = [s for s in signals[place + 1 :] if not self._is_after(s, at, self.before(s, self.at(s).place))]
         for test in SIMPLE_TESTS:
-            made = Synchronisation(signal.address, signal.type, signal.value, test, wait.place, wait.point, wait.span)
+            value = self.values[other, latest]
+            made = Synchronisation(
+                signal.address, signal.type, value, test, wait.place, wait.point, adds=False, span=wait.span
+            )
             if not any(made.accepts(v) for v in values[: place + 1]) and all(
-                made.accepts(self.at(s).value) for s in later
+                made.accepts(self.values[s]) for s in later
             ):
                 return made
         return None
@@ -212,7 +237,7 @@ class SignalOrder:
                     out.append((word, ranks[number, k]))
                     continue
                 signals = self.signals_of(by.address, one, other)
-                values = [self.initial[by.address], *(self.at(s).value for s in signals)]
+                values = [self.initial[by.address], *(self.values[s] for s in signals)]
                 out.append((word, tuple(by.accepts(v) for v in values)))
         return tuple(out)
 

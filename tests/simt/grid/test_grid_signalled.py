@@ -29,6 +29,11 @@ RIGHT = {
     "turns by tickets, not cooperative": Plan(tickets=True, cooperative=False),
     "a ticket that is loaded again from shared memory": Plan(tickets=True, kept=True),
     "words of 64 bits": Plan(wide=True),
+    "exchanges": Plan(signal="atom.exch"),
+    "additions": Plan(signal="red.add"),
+    "additions by tickets": Plan(signal="red.add", tickets=True, cooperative=False),
+    "additions, and two rounds": Plan(signal="red.add", rounds=2),
+    "flags by additions": Plan(kind="flags", work=NEIGHBOURS, signal="red.add"),
     "two dimensions": Plan(plane=True),
     "two rounds": Plan(rounds=2),
     "at least": Plan(until="lt"),
@@ -71,6 +76,12 @@ REFUSED = {
     "a turn that stays": (Plan(offset=-1), "a wait of a cluster does not end"),
     "a wait that may end too early": (Plan(until="eq"), "two signals of one word are not ordered"),
     "a cluster that does not wait for its turn": (Plan(skips=5), "two signals of one word are not ordered"),
+    "additions of two": (Plan(signal="red.two"), "a wait of a cluster does not end"),
+    "relaxed additions": (Plan(signal="atom.add.relaxed"), "a signal for another cluster releases nothing"),
+    "an addition that is ordered by another word": (
+        Plan(kind="flags", work=NEIGHBOURS, resets="red.relaxed.gpu.global.add.u32 [%a2+36], 1;"),
+        "an addition has not waited for the one before",
+    ),
     "a reset that the next one may miss": (
         Plan(kind="flags", work=NEIGHBOURS, distance=2, resets="st.relaxed.gpu.global.u32 [%a2+32], 0;"),
         "two signals of one word are not ordered",
@@ -80,14 +91,14 @@ REFUSED = {
         Plan(more=("ld.relaxed.gpu.global.u32 %r30, [%a2];",)), "a word of signals is accessed otherwise",
     ),
     "a turn by an atomic, too": (
-        Plan(more=("red.relaxed.gpu.global.add.u32 [%a2], 0;",)), "control depends on values that other threads write",
+        Plan(more=("red.relaxed.gpu.global.add.u32 [%a2], 0;",)), "two signals of one word are not ordered",
     ),
     "half of a word": (
         Plan(kind="flags", resets="st.relaxed.gpu.global.u16 [%a2+46], 0;"), "words of signals overlap",
     ),
     "a second word that all count in": (
         Plan(more=("red.relaxed.gpu.global.add.u32 [%a2+52], 1;",)),
-        "control depends on values that other threads write",
+        "two signals of one word are not ordered",
     ),
     "two tickets": (
         Plan(tickets=True, more=("atom.relaxed.gpu.global.add.u32 %r31, [%a3], 1;",)),
