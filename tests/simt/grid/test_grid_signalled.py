@@ -56,6 +56,12 @@ OPEN = {
     "the tile of the cluster before the last": Plan(kind="flags", work=NEIGHBOURS, distance=2, clusters=LARGE, after=(
         "load common",), before=("store common",)),
     "the signal comes first": Plan(kind="flags", work=NEIGHBOURS, signals_first=True),
+    "a fence before the work": Plan(
+        kind="flags", work=NEIGHBOURS, signal="st.relaxed.gpu", before=("fence.acq_rel.gpu;",)
+    ),
+    "a fence before the work, and one word that all write": Plan(
+        kind="flags", signal="st.relaxed.gpu", before=("fence.acq_rel.gpu;",)
+    ),
     "one cluster does not wait": Plan(kind="flags", work=NEIGHBOURS, skips=7),
     "every other cluster, and one word that all write": Plan(kind="flags", distance=2),
     "a tile that is written again": Plan(kind="flags", rounds=2, work=NEIGHBOURS),
@@ -68,6 +74,12 @@ REFUSED = {
         Plan(signal="st.relaxed.gpu", fence="fence.acq_rel.cta;"), "a signal for another cluster releases nothing",
     ),
     "relaxed loads": (Plan(poll="ld.relaxed.gpu"), "a wait for another cluster acquires nothing"),
+    "a fence behind the signal": (
+        Plan(poll="ld.relaxed.gpu", after=("fence.acq_rel.gpu;",)), "two signals of one word are not ordered",
+    ),
+    "a fence before the wait": (
+        Plan(signal="st.relaxed.gpu", before=("fence.acq_rel.gpu;",)), "two signals of one word are not ordered",
+    ),
     "weak stores": (Plan(signal="st.weak"), "a wait of a cluster does not end"),
     "a release of the CTA": (Plan(signal="st.release.cta"), "a wait of a cluster does not end"),
     "an acquire of the CTA": (Plan(poll="ld.acquire.cta"), "no cluster waits for a signal"),
