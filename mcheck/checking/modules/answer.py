@@ -60,9 +60,13 @@ def answer_launch(
     """
     limit = Limit(question.timeout)
 
-    def follow(launch: Launch, limit: Limit, *, whole: bool = False, apart: bool = False) -> Followed | None:
+    def follow(
+        launch: Launch, limit: Limit, *, whole: bool = False, apart: bool = False, trace: ClusterTrace | None = None
+    ) -> Followed | None:
         asked = replace(question, timeout=limit.left())
-        return follow_clusters(module, launch, model, asked, engine, limit, alone=apart, apart=apart, whole=whole)
+        return follow_clusters(
+            module, launch, model, asked, engine, limit, alone=apart, apart=apart, whole=whole, trace=trace
+        )
 
     part = (question.timeout or 0) * VALUES_PART
     within = limit if alone or question.timeout is None else limit.part(part)
@@ -80,13 +84,13 @@ def answer_launch(
 def follow_clusters(
     module: Module, launch: Launch, model: Model, question: Question, engine: str, limit: Limit, *,
     alone: bool = False, apart: bool = False, whole: bool = False, values_limit: Limit | None = None,
-    one_order: bool = False,
+    one_order: bool = False, trace: ClusterTrace | None = None,
 ) -> Followed | None:  # fmt: skip
     """Follow the clusters that a launch executes together, and those of launches beside it, on all their paths. With
     ``alone``, what they share with others is not looked at, and the answer is open if there are others, unless it is
     known that they keep ``apart``. With ``whole``, only if no cluster outside of the group may conflict with them, else
     ``None``. The first path on which values that other threads write steer control has until ``values_limit``; with
-    ``one_order`` they are those of one run.
+    ``one_order`` they are those of one run. ``trace`` is their only path, if that is known.
     """
     found: list[tuple[ClusterTrace, Answer]] = []
     unknown: Reasons = ()
@@ -96,7 +100,8 @@ def follow_clusters(
     branch_limit, late, too_late = limit, False, False
     coverage: Coverage | None = None
     try:
-        for way in extract_traces(module, launch, limit, alone=alone, branches=branches, one_order=one_order):
+        ways = extract_traces(module, launch, limit, alone=alone, branches=branches, one_order=one_order)
+        for way in ways if trace is None else [trace]:
             if whole and way.footprint is not None:
                 coverage = compute_coverage([way.footprint], launch, limit)
                 if coverage.reasons:

@@ -24,6 +24,7 @@ from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.modules.counted_grid import answer_counted
 from mcheck.checking.modules.grid_coverage import is_conflict
+from mcheck.checking.modules.signalled_grid import answer_signalled
 from mcheck.checking.policy.question import Question
 from mcheck.findings import catalogue
 from mcheck.findings.finding import Finding
@@ -36,6 +37,7 @@ from mcheck.ir.program import Program
 from mcheck.isa.kinds import CANCELS
 from mcheck.simt.grid.grid_classes import Clash, Incomparable, find_clashes, find_classes, follow_each
 from mcheck.simt.grid.grid_counter import NotCounted
+from mcheck.simt.trace_extraction import ClusterTrace
 
 MAX_TOGETHER = 8
 """Maximum number of clusters that are followed together."""
@@ -80,12 +82,13 @@ class Followed:
 
 class Follow(Protocol):
     """Follows the clusters that a launch executes together; with ``whole`` only if no others conflict with them, with
-    ``apart`` because it is known that none do.
+    ``apart`` because it is known that none do. ``trace`` is what they do, if that is known.
     """
 
     def __call__(
-        self, launch: Launch, limit: Limit, *, whole: bool = False, apart: bool = False
-    ) -> Followed | None: ...
+        self, launch: Launch, limit: Limit, *, whole: bool = False, apart: bool = False,
+        trace: ClusterTrace | None = None,
+    ) -> Followed | None: ...  # fmt: skip
 
 
 FollowTogether = Callable[[Launch, Limit], Followed | None]
@@ -104,14 +107,19 @@ def answer_together(
     if given is not None:
         return given
     small = prod(launch.cluster_counts) <= MAX_TOGETHER
-    counted = None if small else _answer_counted(module, launch, follow, question, limit)
+    if small and prod(launch.cluster_counts) > PAIR:  # three clusters draw tickets in six orders
+        by_tickets = _answer_from_pairs(module, launch, follow, question, limit, only_tickets=True)
+        if isinstance(by_tickets, Answer):
+            return by_tickets
+        share = limit.share(seconds)
+    counted = None if small else _answer_from_pairs(module, launch, follow, question, limit)
     if isinstance(counted, Answer):
         return counted
     if counted is not None:
         share = limit.share(seconds)
     given = _answer_together(launch, first, follow, question, share)
     if small and prod(launch.cluster_counts) > PAIR and given.verdict not in (Verdict.PROVED, Verdict.FINDING):
-        counted = _answer_counted(module, launch, follow, question, limit)
+        counted = _answer_from_pairs(module, launch, follow, question, limit)
         if isinstance(counted, Answer):
             return counted
         counted = counted if counted is not None and counted.cut else None
@@ -163,31 +171,51 @@ def _answer_together(launch: Launch, first: Followed, follow: Follow, question: 
     return _better(first.answer, _explain(group.answer, first.answer))
 
 
-def _answer_counted(
-    module: Module, launch: Launch, follow: Follow, question: Question, limit: Limit
+def _answer_from_pairs(
+    module: Module, launch: Launch, follow: Follow, question: Question, limit: Limit, *, only_tickets: bool = False
 ) -> Answer | Reason | None:
-    """The answer of a grid by the argument about clusters that count themselves, or why it does not apply, if there is
-    a counter at all.
+    """The answer of a grid by the arguments about clusters that count themselves, or wait for each other's signals, or
+    why they do not apply, if there is a counter or a signal at all. ``only_tickets``: if clusters draw tickets.
     """
     if launch.beside:
         return None
 
     def follow_pair(pair: Launch, limit: Limit) -> Answer | None:
-        given = follow(pair, limit, apart=True)
-        if given is None or given.deadlocks:
-            return None
-        return replace(given.answer, assumptions=tuple(a for a in given.answer.assumptions if a != given.scope))
+        return _without_scope(follow(pair, limit, apart=True))
+
+    def follow_trace(pair: Launch, trace: ClusterTrace, limit: Limit) -> Answer | None:
+        return _without_scope(follow(pair, limit, apart=True, trace=trace))
+
+    def count(share: Limit) -> Answer | None:
+        return answer_counted(module, launch, follow_pair, share)
+
+    def signal(share: Limit) -> Answer | None:
+        return answer_signalled(module, launch, follow_trace, share, only_tickets=only_tickets)
 
     seconds = max(COUNTED_SECONDS, (limit.left() or 0) / 2)
-    try:
-        return answer_counted(module, launch, follow_pair, limit.share(seconds))
-    except NotCounted as error:
-        cause = Cause.TIME if error.late else Cause.GAP
-        return Reason(cause, f"{NO_PAIR}: {error.why}", span=error.span) if error.counter else None
-    except TimeOut:
-        return timeout_reason(question.timeout) if limit.is_over() else share_reason(IN_PAIRS, seconds)
-    except Unsupported:
+    share = limit.share(seconds)
+    why: NotCounted | None = None
+    for argue in [signal] if only_tickets else [count, signal]:
+        try:
+            given = argue(share)
+            if given is not None:
+                return given
+        except NotCounted as error:
+            why = error if error.counter else why
+        except TimeOut:
+            return timeout_reason(question.timeout) if limit.is_over() else share_reason(IN_PAIRS, seconds)
+        except Unsupported:
+            pass
+    return (
+        None if why is None else Reason(Cause.TIME if why.late else Cause.GAP, f"{NO_PAIR}: {why.why}", span=why.span)
+    )
+
+
+def _without_scope(given: Followed | None) -> Answer | None:
+    """The answer about clusters that stand for all, if they wait for nothing from others."""
+    if given is None or given.deadlocks:
         return None
+    return replace(given.answer, assumptions=tuple(a for a in given.answer.assumptions if a != given.scope))
 
 
 def _explain(together: Answer, alone: Answer) -> Answer:

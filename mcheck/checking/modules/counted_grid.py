@@ -55,7 +55,8 @@ from mcheck.base.verdicts import Verdict
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.ir.memory import Instance
-from mcheck.simt.grid.counted_clusters import Execution, clusters_of, execute_counted
+from mcheck.simt.grid.cluster_accesses import Accesses
+from mcheck.simt.grid.counted_clusters import Counted, clusters_of, execute_counted
 from mcheck.simt.grid.counted_conflicts import Pair, Side, check_apart, choose_pairs
 from mcheck.simt.grid.grid_counter import Counter, NotCounted, find_counter, with_count, without_contents
 
@@ -82,17 +83,17 @@ class Representatives:
 
 def find_representatives(module: Module, launch: Launch, limit: Limit) -> Representatives:
     """The pairs of clusters that stand for a grid. Raises ``NotCounted`` if a condition does not hold."""
-    with _one_cluster(limit) as within:
+    with within_one_cluster(limit) as within:
         counter = find_counter(module, launch, within)
     for _ in range(TRIES):
         try:
             return _find_pairs(module, launch, counter, limit)
-        except _Written as found:
+        except Written as found:
             launch = without_contents(launch, found.written, counter)
     raise NotCounted("contents that are given are written")
 
 
-class _Written(Exception):
+class Written(Exception):
     """Clusters write bytes of which the launch gives the contents: buffers and offsets."""
 
     def __init__(self, written: list[tuple[str, int]]) -> None:
@@ -101,7 +102,7 @@ class _Written(Exception):
 
 
 @contextmanager
-def _one_cluster(limit: Limit) -> Iterator[Limit]:
+def within_one_cluster(limit: Limit) -> Iterator[Limit]:
     """The time to execute one cluster. Raises ``NotCounted`` if it is over."""
     within = limit.share(CLUSTER_SECONDS)
     try:
@@ -114,18 +115,18 @@ def _one_cluster(limit: Limit) -> Iterator[Limit]:
 def _find_pairs(module: Module, launch: Launch, counter: Counter, limit: Limit) -> Representatives:
     clusters = clusters_of(launch)
     shapes: dict[object, int] = {}
-    known: dict[tuple[int, bool], Execution] = {}
+    known: dict[tuple[int, bool], Counted] = {}
 
-    def execute(number: int, *, last: bool) -> Execution:
+    def execute(number: int, *, last: bool) -> Counted:
         limit.check()
         if (number, last) not in known:
             note(Level.CLUSTERS, f"cluster {number + 1} of {len(clusters)}")
             drawn = counter.first + len(clusters) - 1 if last else counter.first
-            with _one_cluster(limit) as within:
+            with within_one_cluster(limit) as within:
                 found = execute_counted(module, launch, clusters[number], counter, drawn, shapes, within)
-            written = _given_and_written(module, launch, counter, found)
+            written = given_and_written(module, launch, found.accesses, found.memory, [counter.bytes])
             if written:
-                raise _Written(written)
+                raise Written(written)
             known[number, last] = found
         return known[number, last]
 
@@ -134,11 +135,13 @@ def _find_pairs(module: Module, launch: Launch, counter: Counter, limit: Limit) 
         raise NotCounted("clusters wait for others that need not be resident")
 
     def choose(numbers: Sequence[int]) -> tuple[Pair, ...]:
-        before = None if waits else Side([execute(k, last=False) for k in numbers])
+        alone = [] if waits else [execute(k, last=False) for k in numbers]
+        before = Side(alone) if alone else None
         if before is not None:
             check_apart(before, counter, limit)
-        last = Side([execute(k, last=True) for k in numbers])
-        if any(one.waits is not waits for side in (before, last) if side is not None for one in side.executions):
+        ends = [execute(k, last=True) for k in numbers]
+        last = Side(ends)
+        if any(one.waits is not waits for one in (*alone, *ends)):
             raise NotCounted("some clusters wait for the counter, others do not")
         return tuple(choose_pairs(before or last, last, counter, limit, waits=waits))
 
@@ -148,14 +151,16 @@ def _find_pairs(module: Module, launch: Launch, counter: Counter, limit: Limit) 
     return Representatives(launch, counter, choose(range(len(clusters))), waits)
 
 
-def _given_and_written(module: Module, launch: Launch, counter: Counter, found: Execution) -> list[tuple[str, int]]:
-    """The writes of an execution, but for those of the counter, whose bytes the launch gives the contents of."""
-    accesses, out = found.accesses, dict[str, int]()
-    end = counter.address + counter.size
-    for instance in found.memory:
+def given_and_written(
+    module: Module, launch: Launch, accesses: Accesses, memory: Sequence[Instance], words: Sequence[range]
+) -> list[tuple[str, int]]:
+    """The writes of an execution, but for those of these words, whose bytes the launch gives the contents of."""
+    out = dict[str, int]()
+    for instance in memory:
         mine = accesses.writes & (accesses.starts >= instance.base)
         mine &= accesses.starts < instance.base + instance.object.size
-        mine &= (accesses.starts >= end) | (accesses.ends <= counter.address)
+        for word in words:
+            mine &= (accesses.starts >= word.stop) | (accesses.ends <= word.start)
         if not mine.any():
             continue
         low = int(accesses.starts[mine].min()) - instance.base

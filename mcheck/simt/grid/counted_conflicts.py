@@ -18,7 +18,7 @@ from mcheck.base.budget import Limit
 from mcheck.base.errors import Span
 from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.simt.execution.lanes import WARP
-from mcheck.simt.grid.counted_clusters import Execution, Numbers
+from mcheck.simt.grid.cluster_accesses import Execution, Numbers
 from mcheck.simt.grid.grid_counter import Counter, NotCounted
 
 MAX_MEETINGS = 1 << 23
@@ -34,9 +34,9 @@ Pair = tuple[Coordinates, Coordinates]
 
 @dataclass(slots=True)
 class Side:
-    """The executions of all clusters that are last, or of all that are not; ``kinds`` numbers their shapes."""
+    """The executions of all clusters in one situation (as the last one, say); ``kinds`` numbers their shapes."""
 
-    executions: list[Execution]
+    executions: Sequence[Execution]
     kinds: dict[object, int] = field(default_factory=dict)
     members: dict[int, list[int]] = field(init=False)
     """The executions of a shape, by their numbers."""
@@ -130,10 +130,11 @@ def check_apart(side: Side, counter: Counter, limit: Limit) -> None:
     table = tabulate(side)
     mine, _ = between_clusters(table, table, counter, limit, waits=False)
     if len(mine):
-        raise NotCounted("two clusters conflict before the last one has counted itself", _span(side, table, mine[0]))
+        raise NotCounted("two clusters conflict before the last one has counted itself", span_of(side, table, mine[0]))
 
 
-def _span(side: Side, table: Table, row: int) -> Span | None:
+def span_of(side: Side, table: Table, row: int) -> Span | None:
+    """Where the access of a row is."""
     kind, column = int(table.kinds[row]), int(table.columns[row])
     return side.executions[side.members[kind][0]].accesses.spans[column]
 
@@ -153,7 +154,7 @@ def choose_pairs(before: Side, last: Side, counter: Counter, limit: Limit, *, wa
         for number, one in enumerate(side.executions):
             limit.check()
             beside = side.executions[number - 1 if number else 1].cluster
-            for kind in _kinds_within(name, side, number, limit):
+            for kind in kinds_within(name, side, number, limit):
                 wanted.setdefault(kind, (one.cluster, beside))
     places = {one.cluster: number for number, one in enumerate(before.executions)}
     pairs: list[Pair] = []
@@ -168,7 +169,7 @@ def choose_pairs(before: Side, last: Side, counter: Counter, limit: Limit, *, wa
             mine, theirs = tabulate(before, [i]), tabulate(last, [j])
             shown.update(kind for kind, _, _ in _kinds_between(mine, theirs, counter, limit, waits=waits))
             for name, side in (("before", before), ("last", last)):
-                shown.update(_kinds_within(name, side, i, limit))
+                shown.update(kinds_within(name, side, i, limit))
         assert not shown.isdisjoint(wanted)
         wanted = {kind: p for kind, p in wanted.items() if kind not in shown}
     return pairs
@@ -191,7 +192,7 @@ def _distinct(x: Table, mine: Numbers, y: Table, theirs: Numbers, *more: Numbers
         yield tuple(row), int(mine[at]), int(theirs[at])
 
 
-def _kinds_within(name: str, side: Side, number: int, limit: Limit) -> Iterator[Kind]:
+def kinds_within(name: str, side: Side, number: int, limit: Limit) -> Iterator[Kind]:
     """The kinds of conflicts of threads of one cluster, and its shape."""
     one = side.executions[number]
     accesses = one.accesses

@@ -49,6 +49,11 @@ class Counter:
     offset: int
     first: int
 
+    @property
+    def bytes(self) -> range:
+        """Its addresses."""
+        return range(self.address, self.address + self.size)
+
 
 def find_counter(module: Module, launch: Launch, limit: Limit) -> Counter:
     """The word in which the executed cluster counts itself: the first one that it adds to and whose initial value is
@@ -60,9 +65,7 @@ def find_counter(module: Module, launch: Launch, limit: Limit) -> Counter:
     body = [s for f in module.functions.values() for s in f.body]
     if not any(b.initial for b in launch.buffers) or not any(map(_adds, body)):
         raise missing
-    for statement in body:
-        if statement.kind is Kind.DISCARD:  # a weak write, which executions leave out
-            raise NotCounted(f"'{statement.text}' is not followed", statement.span)
+    check_statements(module)
     one = replace(launch, group=(launch.executed_clusters[0],))
     try:
         for _ in follow_paths(module, one, limit, lambda: _FirstCount(launch)):
@@ -72,6 +75,14 @@ def find_counter(module: Module, launch: Launch, limit: Limit) -> Counter:
             raise NotCounted("the counter may overflow") from None
         return found.counter
     raise missing
+
+
+def check_statements(module: Module) -> None:
+    """Check that no instruction writes memory without that its execution shows it. Raises ``NotCounted``."""
+    for function in module.functions.values():
+        for statement in function.body:
+            if statement.kind is Kind.DISCARD:  # a weak write, which executions leave out
+                raise NotCounted(f"'{statement.text}' is not followed", statement.span)
 
 
 def _adds(statement: Statement) -> bool:
@@ -111,14 +122,14 @@ class _FirstCount:
             del c
             address = to_generic(np.broadcast_to(fetch()[0], mine.shape)[mine]).astype(np.int64)
             for at in np.unique(address).tolist():
-                counter = _counter_at(self.launch, compiler.places.memory, at, size)
+                counter = counter_at(self.launch, compiler.places.memory, at, size)
                 if counter is not None:
                     raise _Found(counter)
 
         return before
 
 
-def _counter_at(launch: Launch, memory: MemoryMap, address: int, size: int) -> Counter | None:
+def counter_at(launch: Launch, memory: MemoryMap, address: int, size: int) -> Counter | None:
     """The word as a counter, if its initial value is given."""
     instance = memory.find(address) if GLOBAL_BASE <= address < SHARED_BASE else None
     initial = None if instance is None else _initial(launch, instance)
@@ -156,14 +167,14 @@ def with_count(launch: Launch, counter: Counter, value: int) -> Launch:
     return _with_buffers(launch, changed)
 
 
-def without_contents(launch: Launch, written: Sequence[tuple[str, int]], counter: Counter) -> Launch:
+def without_contents(launch: Launch, written: Sequence[tuple[str, int]], counter: Counter | None) -> Launch:
     """The launch without what it says of the contents of these bytes, by buffer and offset, and of those behind them.
     Raises ``NotCounted`` if the counter is among those.
     """
     least: dict[str, int] = {}
     for name, offset in written:
         least[name] = min(offset, least.get(name, offset))
-    if least.get(counter.buffer, counter.offset + counter.size) < counter.offset + counter.size:
+    if counter is not None and least.get(counter.buffer, counter.offset + counter.size) < counter.offset + counter.size:
         raise NotCounted("the initial value of the counter stands behind bytes that are written")
     return _with_buffers(launch, lambda b: replace(b, initial=b.initial[: least[b.name]]) if b.name in least else b)
 

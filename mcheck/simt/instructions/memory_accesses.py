@@ -89,7 +89,7 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
                 proxy = "async" if c.tensor.holds_results(found) else op.proxy
                 if wait is not None:
                     c.recorded.record(
-                        (at, wait), [found], those, lambda v: _await_load(op, wait, v[0]), spread=False, again=True
+                        (at, wait), [found], those, lambda v: await_load(op, wait, v[0]), spread=False, again=True
                     )
                     those = those[:0]
             if len(those):
@@ -190,7 +190,7 @@ def find_waits(
     return waited
 
 
-def _await_load(op: ops.Load, wait: AwaitedValue, address: Expr) -> ops.Op:
+def await_load(op: ops.Load, wait: AwaitedValue, address: Expr) -> ops.Op:
     """A load that is repeated until its value satisfies the awaited condition."""
     kind = wait.type if wait.type[0] == "s" else op.type
     load = replace(op, address=address, dsts=(Reg("spun"),), type=kind)

@@ -78,7 +78,9 @@ class _Repair:
         limits = Limits(timeout=self._left(), processor_time=False)
         if request.settings.processor_time:
             limits = Limits(timeout=request.settings.timeout, processor_time=True)
-        examined = examine_within(request, lambda: examine_text(request.path, text, None, limits, request.options))
+        examined = examine_within(
+            request, lambda: examine_text(request.path, text, None, limits, request.options, request.settings)
+        )
         if examined.repairs is None:
             return None
         self.checks += examined.repairs.trials

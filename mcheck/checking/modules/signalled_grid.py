@@ -1,0 +1,287 @@
+"""Proofs for grids whose clusters wait for each other's signals: turns, tokens, wavefronts, flags, tickets.
+
+A *signal* is a strong store of a known value to a word, or an atomic that exchanges it or adds it; a *wait* is a load
+that is repeated until its value compares with a known one. A turn goes from one cluster to the next: each waits for its
+number, works, and stores the next one. What a cluster does happens after what all clusters before it did, though it
+waits for one of them alone.
+
+*Conditions.* They are checked for every cluster of the grid, by executing each alone. There all that it waits for is
+there (``mcheck.simt.grid.cluster_signals``).
+
+1. Control and addresses depend on nothing that other clusters write, except that waits end. What the launch says of the
+   contents of memory that clusters write is forgotten.
+2. Or clusters draw tickets: each does one ``atom.add`` of 1 on a word of known initial value, by one thread, at scope
+   gpu or wider, and nothing else accesses the word. No instruction reads the coordinates of a cluster. So clusters
+   differ in their tickets alone, each number is drawn once, and cluster k may be taken for the one that has drawn the
+   k-th number.
+3. All signals and waits of a cluster are by one thread, at scope gpu or wider. Their words have known initial values,
+   are aligned and do not overlap; nothing else accesses them.
+4. The same signal ends a wait in every execution, or a later one by the same thread; it releases what comes before it,
+   and the wait acquires. ``mcheck.simt.grid.signal_order`` computes which, and says why that is so.
+5. What conflicts between clusters otherwise are weak accesses through the generic proxy.
+6. The launch is cooperative, or clusters wait only for those with an earlier ticket, which are running.
+
+*The argument.* By 1, 2 and 4 all executions have the same signals and waits, and the order of the waits that 4 gives
+has no cycle: so all waits end (6), unless threads of one cluster wait for each other. Take an execution with a race
+between two clusters i and j, and leave out all events of the others. A wait of i or j that a third cluster ends is
+replaced: if some signal of the other one of the pair comes before it, by a wait for the latest such signal; else it is
+left out, too. An addition becomes the exchange for what it leaves (4). The result is an execution of i and j:
+
+* Loads whose store is left out read another one, or what was there at first: no control depends on that (1).
+* No order is added. A wait that is replaced acquires what comes before a signal of j, say. In the execution of all
+  clusters that came before the wait, too: by a chain of signals and waits, where each signal in between comes behind
+  the wait, and releases what that has acquired (4; 8.9.5: base causality order is transitive). Only signals and waits
+  carry order between clusters (3, 5), and draws of tickets, which are kept, in any order. Order may have been lost, and
+  then the race is one all the more.
+
+So it is enough that no pair of clusters, with waits replaced so, has an error. Two pairs whose clusters have the same
+shapes, and whose signals and waits are the same to each other (for each signal its word, and which one of the word it
+is; for each wait which values of its word end it), have the same executions, up to the places of weak accesses and what
+they store. So of all pairs those suffice in which each kind of conflict occurs
+(``mcheck.simt.grid.signalled_conflicts``). Within a cluster the same holds: what others signal to it and it to them
+comes back to the same thread (3), which adds no order there. Accesses are in bounds and aligned in all clusters.
+
+A finding in a pair need not be one of the grid, for order may have been lost. Then nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+
+from mcheck.answers.result import Answer, Covers
+from mcheck.answers.verdict_rules import add_verdict
+from mcheck.base.budget import Limit
+from mcheck.base.progress import Level, note
+from mcheck.base.records import dataclass
+from mcheck.base.verdicts import Verdict
+from mcheck.checking.modules.counted_grid import TRIES, Written, given_and_written, within_one_cluster
+from mcheck.frontend.ptx.code import collect_code
+from mcheck.frontend.ptx.launch import Launch
+from mcheck.frontend.ptx.module import Module
+from mcheck.ir import ops
+from mcheck.ir.expr import Const, Reg
+from mcheck.ir.memory import MemoryMap
+from mcheck.ir.ops import Op
+from mcheck.ir.program import Program
+from mcheck.simt.grid.cluster_signals import (
+    Signalling,
+    Synchronisation,
+    TicketFound,
+    as_number,
+    execute_signalling,
+    read_synchronisation,
+    synchronisation_of,
+    trace_signalling,
+    with_threads,
+)
+from mcheck.simt.grid.coordinate_taint import COORDINATES, special_registers
+from mcheck.simt.grid.counted_clusters import clusters_of
+from mcheck.simt.grid.counted_conflicts import Side
+from mcheck.simt.grid.grid_counter import (
+    MAX_COUNTED,
+    Counter,
+    NotCounted,
+    check_statements,
+    counter_at,
+    without_contents,
+)
+from mcheck.simt.grid.signal_order import Links, SignalOrder, order_signals
+from mcheck.simt.grid.signalled_conflicts import Pair, choose_pairs
+from mcheck.simt.trace_extraction import ClusterTrace
+
+SAID = "all {} clusters wait for signals that are the same in every execution; {}"
+FEW = 4
+"""The number of clusters of which conditions are checked first."""
+
+FollowTrace = Callable[[Launch, ClusterTrace, Limit], Answer | None]
+"""Follows what the clusters of a launch do together; ``None`` if some wait may be for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignalledPairs:
+    """A launch whose clusters signal, what it says of contents forgotten, the order of the signals, and the pairs to
+    follow.
+    """
+
+    launch: Launch
+    ticket: Counter | None
+    order: SignalOrder
+    threads: tuple[int | None, ...]
+    """The thread of each cluster that signals and waits."""
+    pairs: tuple[Pair, ...]
+
+
+def find_signalled_pairs(module: Module, launch: Launch, limit: Limit, *, only_tickets: bool = False) -> SignalledPairs:
+    """The pairs of clusters that stand for a grid, with ``only_tickets`` one whose clusters draw tickets. Raises
+    ``NotCounted`` if a condition does not hold.
+    """
+    if prod(launch.cluster_counts) > MAX_COUNTED:
+        raise NotCounted(f"there are more than {MAX_COUNTED} clusters", counter=False)
+    check_statements(module)
+    ticket: Counter | None = None
+    for _ in range(TRIES):
+        try:
+            return _find_pairs(module, launch, ticket, limit, only_tickets=only_tickets)
+        except TicketFound as found:
+            if ticket is not None:
+                raise NotCounted("clusters draw numbers from several words") from None
+            ticket = found.ticket
+        except Written as found:
+            launch = without_contents(launch, found.written, ticket)
+    raise NotCounted("contents that are given are written")
+
+
+def _find_pairs(
+    module: Module, launch: Launch, ticket: Counter | None, limit: Limit, *, only_tickets: bool
+) -> SignalledPairs:
+    clusters = clusters_of(launch)
+    shapes: dict[object, int] = {}
+    executions: list[Signalling] = []
+    for number, cluster in enumerate(clusters):
+        limit.check()
+        note(Level.CLUSTERS, f"cluster {number + 1} of {len(clusters)}")
+        try:
+            with within_one_cluster(limit) as within:
+                found = execute_signalling(module, launch, cluster, number, ticket, shapes, within)
+        except NotCounted as error:
+            error.counter = _any_waits(executions)
+            raise
+        words = [range(one.address, one.address + one.size) for one in found.code]
+        written = given_and_written(module, launch, found.accesses, found.memory, [*words, *_bytes_of(ticket)])
+        if written:
+            raise Written(written)
+        executions.append(found)
+        if only_tickets and ticket is None:
+            raise NotCounted("clusters draw no tickets", counter=False)
+        if number + 1 in (FEW, len(clusters)) and not _any_waits(executions):
+            raise NotCounted("no cluster waits for a signal", counter=False)
+    if ticket is not None:
+        _check_alike(module, launch)
+    memory = MemoryMap(executions[0].memory)
+    order = order_signals([one.code for one in executions], _initial_values(launch, memory, executions))
+    if not launch.cooperative and not (order.follows_numbers() and (ticket is not None or not order.clocks)):
+        raise NotCounted("clusters wait for others that need not be resident")
+    threads = tuple(one.thread for one in executions)
+    return SignalledPairs(launch, ticket, order, threads, tuple(choose_pairs(Side(executions), order, limit)))
+
+
+def _any_waits(executions: Sequence[Signalling]) -> bool:
+    return any(one.waits for each in executions for one in each.code)
+
+
+def _bytes_of(ticket: Counter | None) -> Sequence[range]:
+    return [] if ticket is None else [ticket.bytes]
+
+
+def _check_alike(module: Module, launch: Launch) -> None:
+    """Check that clusters that draw tickets are alike otherwise. Raises ``NotCounted``."""
+    for unit in collect_code(module, launch.entry).units:
+        for statement in unit.function.body:
+            if not COORDINATES.isdisjoint(special_registers(statement)):
+                raise NotCounted("clusters draw tickets, and have coordinates, too", statement.span)
+
+
+def _initial_values(launch: Launch, memory: MemoryMap, executions: Sequence[Signalling]) -> dict[int, int]:
+    """The initial values of the words of signals. Raises ``NotCounted``."""
+    found: dict[int, int] = {}
+    for one in (one for each in executions for one in each.code):
+        if one.address not in found:
+            word = counter_at(launch, memory, one.address, one.size)
+            if word is None:
+                raise NotCounted("the initial value of a word of signals is not given", one.span)
+            found[one.address] = word.first
+    return found
+
+
+# --- a pair -----------------------------------------------------------------------------------------------------------
+
+
+def trace_pair(module: Module, found: SignalledPairs, pair: Pair, limit: Limit) -> ClusterTrace:
+    """What two clusters do, without the others. Raises ``NotCounted``."""
+    clusters = clusters_of(found.launch)
+    trace = trace_signalling(module, found.launch, [clusters[k] for k in pair], pair, found.ticket, limit)
+    return replace(trace, program=_linked(trace.program, pair, found))
+
+
+def _linked(program: Program, pair: Pair, found: SignalledPairs) -> Program:
+    """The program of two clusters with their waits replaced."""
+    threads = list(program.threads)
+    for which, (number, links) in enumerate(zip(pair, found.order.pair(*pair), strict=True)):
+        thread = found.threads[number]
+        if thread is None:
+            continue
+        at = which * (len(threads) // len(pair)) + thread
+        code = threads[at].code
+        if tuple(read_synchronisation(code, found.ticket)) != found.order.codes[number]:
+            raise NotCounted("two clusters together signal otherwise than each alone")
+        threads[at] = replace(threads[at], code=tuple(_replace_waits(code, links, found.ticket)))
+    return with_threads(program, tuple(threads))
+
+
+def _replace_waits(code: Sequence[Op], links: Links, ticket: Counter | None) -> list[Op]:
+    given = iter(links)
+    out: list[Op] = []
+    for op in code:
+        one = synchronisation_of(op, ticket)
+        if one is None:
+            out.append(op)
+            continue
+        by = next(given)
+        if by is not None:
+            same = (by.address, by.test, by.value, by.adds) == (one.address, one.test, one.value, False)
+            out.append(op if same else _wait_for(op, by) if by.waits else _exchange(op, by))
+    return out
+
+
+def _wait_for(op: Op, by: Synchronisation) -> Op:
+    """A wait for something else."""
+    assert isinstance(op, ops.Await)
+    assert isinstance(op.inner, ops.Load)
+    kind = by.type if by.type[0] == "s" else f"u{by.type[1:]}"
+    inner = replace(op.inner, address=Const(by.address), type=kind, dsts=(Reg("spun"),))
+    return replace(op, inner=inner, compare=(by.test, Const(as_number(by.value, by.type))))
+
+
+def _exchange(op: Op, by: Synchronisation) -> Op:
+    """An addition, as the exchange for what it leaves."""
+    assert isinstance(op, ops.Atomic)
+    return replace(op, op="exch", srcs=(Const(by.value),))
+
+
+# --- the answer -------------------------------------------------------------------------------------------------------
+
+
+def answer_signalled(
+    module: Module, launch: Launch, follow: FollowTrace, limit: Limit, *, only_tickets: bool = False
+) -> Answer | None:
+    """The answer about a grid whose clusters signal each other, if it is proved; with ``only_tickets``, if they draw
+    tickets. Raises ``NotCounted`` if a condition does not hold.
+    """
+    found = find_signalled_pairs(module, launch, limit, only_tickets=only_tickets)
+    total = prod(launch.cluster_counts)
+    clusters = clusters_of(launch)
+    answers: list[Answer] = []
+    for number, pair in enumerate(found.pairs, 1):
+        note(Level.CLUSTERS, f"pair {number} of {len(found.pairs)} of clusters")
+        trace = trace_pair(module, found, pair, limit)
+        together = replace(found.launch, group=tuple(clusters[k] for k in pair))
+        one = follow(together, trace, limit)
+        if one is None or one.verdict is not Verdict.PROVED:
+            limit.check()
+            return None
+        answers.append(one)
+    if not answers:
+        return None
+    pairs = "1 pair was followed" if len(answers) == 1 else f"{len(answers)} pairs were followed"
+    said = SAID.format(total, f"{pairs}, in which every kind of conflict occurs")
+    joined = replace(
+        answers[0],
+        findings=tuple(dict.fromkeys(f for one in answers for f in one.findings)),
+        executions=sum(one.executions for one in answers),
+        cut=any(one.cut for one in answers),
+        assumptions=tuple(dict.fromkeys((*(a for one in answers for a in one.assumptions), said))),
+        covers=Covers(clusters=total, total=total, together=2),
+    )
+    return add_verdict(joined)

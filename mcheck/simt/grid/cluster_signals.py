@@ -1,0 +1,415 @@
+"""Clusters that wait for each other's signals: what each does, executed alone.
+
+A signal is a strong store of a known value, or an atomic that exchanges it or adds it; a wait is a load that is
+repeated until its value compares with a known one. While a cluster is executed, whatever it waits for is there, and it
+draws the ticket of its number. Everything else that it may learn from other clusters is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from mcheck.base.budget import Limit
+from mcheck.base.errors import Span
+from mcheck.base.records import dataclass as record
+from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx import taint
+from mcheck.frontend.ptx.code import Unit
+from mcheck.frontend.ptx.lane_arithmetic import Word, type_bits
+from mcheck.frontend.ptx.launch import Extent as Coordinates
+from mcheck.frontend.ptx.launch import Launch
+from mcheck.frontend.ptx.module import Module
+from mcheck.ir import ops
+from mcheck.ir.expr import Const, apply_binary
+from mcheck.ir.ops import Op, performed_operation
+from mcheck.ir.program import Program, Thread
+from mcheck.ir.type_sizes import type_size
+from mcheck.isa.kinds import Kind
+from mcheck.simt.execution.cluster import Cluster, Step
+from mcheck.simt.execution.compiler import Compiler
+from mcheck.simt.execution.lanes import WARP, Mask
+from mcheck.simt.execution.loop_visits import statements
+from mcheck.simt.execution.polling_loops import AwaitedValue
+from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, places_of
+from mcheck.simt.grid.grid_counter import Counter, NotCounted, counter_at
+from mcheck.simt.grid.kept_operands import Kept, check_kept, find_kept_waits
+from mcheck.simt.instructions.access_operands import to_generic
+from mcheck.simt.instructions.memory_accesses import await_load, find_waits
+from mcheck.simt.trace_extraction import ClusterTrace, follow_paths
+from mcheck.simt.traces.address_names import KernelTerms
+
+WIDE = ("gpu", "sys")
+"""The scopes at which clusters of a grid are morally strong (8.7)."""
+STRONG = ("relaxed", "acquire", "volatile")
+
+
+@record(frozen=True, slots=True)
+class Synchronisation:
+    """A signal, or a wait for one, of a thread: the word, and the value that is stored, added (``adds``) or compared
+    with by ``test``.
+
+    ``point`` is the place in the code of the thread up to which a signal releases what comes before it, or from which
+    on a wait acquires: its own, or that of a fence; ``None`` if there is none (8.9.1).
+    """
+
+    address: int
+    type: str
+    value: int
+    test: str = ""
+    place: int = 0
+    point: int | None = None
+    adds: bool = False
+    span: Span | None = None
+
+    @property
+    def size(self) -> int:
+        """The bytes of the word."""
+        return type_size(self.type)
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is a wait."""
+        return bool(self.test)
+
+    def accepts(self, value: int) -> bool:
+        """Whether a wait ends with this value of the word."""
+        return bool(apply_binary(self.test, as_number(value, self.type), as_number(self.value, self.type)))
+
+
+def as_number(value: int, kind: str) -> int:
+    """A value of an integer type."""
+    bits = 8 * type_size(kind)
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if kind[0] == "s" and value >> bits - 1 else value
+
+
+@dataclass(slots=True)
+class Signalling(Execution):
+    """What a cluster does. Two with one shape differ in the words and values of their signals and waits, too."""
+
+    code: tuple[Synchronisation, ...]
+    """The signals and waits, in the order of the one thread that does them."""
+    thread: int | None
+    """The number of that thread."""
+
+
+# --- what the others do -----------------------------------------------------------------------------------------------
+
+
+class TicketFound(Exception):
+    """A cluster is about to draw a number from a word whose initial value is given."""
+
+    def __init__(self, ticket: Counter) -> None:
+        super().__init__()
+        self.ticket = ticket
+
+
+@dataclass(slots=True)
+class OthersSignal:
+    """The watch on an execution in which the other clusters have stored what the executed ones wait for, and drawn the
+    tickets before theirs. ``numbers`` are the numbers of the executed clusters. Without a ``ticket`` it raises
+    ``TicketFound`` at the first one.
+    """
+
+    launch: Launch
+    numbers: tuple[int, ...]
+    ticket: Counter | None
+    compiler: Compiler = field(init=False)
+    kept: list[Kept] = field(default_factory=list)
+    """The values in shared memory that lanes have waited for."""
+
+    def instrument(self, compiler: Compiler, steps: list[Step]) -> list[Step]:
+        """Instrument the loads that may wait, and the atomics."""
+        self.compiler = compiler
+        out = list(steps)
+        for at, statement, unit in statements(compiler):
+            if statement.kind is Kind.LOAD and statement.opcode.has(*STRONG):
+                out[at] = self._load(unit, statement, at, steps[at])
+            elif statement.kind is Kind.ATOMIC and _draws(statement) and compiler.is_needed(unit, statement):
+                out[at] = self._draw(unit, statement, steps[at])
+        return out
+
+    def _load(self, unit: Unit, statement: ptx.Statement, at: int, step: Step) -> Step:
+        size = type_size(statement.opcode.type)
+        if statement.opcode.vector != 1 or size > 8:
+            return step
+        waited = find_waits(self.compiler, unit, at - unit.start, size)
+        kept = find_kept_waits(self.compiler, unit, at - unit.start, size)
+        if waited is None and kept is None:
+            return step
+        fetch = self.compiler.fetch(unit, statement.place)
+        rows = [unit.frame + r.index for r in statement.defs]
+
+        def run(c: Cluster, mask: Mask) -> Mask | None:
+            for some, wait in [(mask, None)] if waited is None else waited(mask):
+                for one in [some] if wait is None and kept is None else _each(some):
+                    lane = np.flatnonzero(one)
+                    found = kept(c, int(lane[0])) if wait is None and kept is not None else None
+                    awaited = wait if found is None else found[0]
+                    if awaited is not None:
+                        address = to_generic(np.broadcast_to(fetch()[0], mask.shape)[lane])
+                        _end_wait(c, address, size, lane, awaited)
+                    step(c, one)
+                    if found is not None:
+                        self.kept += found[1]
+                        _make_wait(c, int(lane[0]), rows, found[0])
+            return mask
+
+        return run
+
+    def _draw(self, unit: Unit, statement: ptx.Statement, step: Step) -> Step:
+        size = type_size(statement.opcode.type)
+        fetch, guard = self.compiler.fetch(unit, statement.place), statement.guard
+        row = 0 if guard is None else unit.frame + guard.register.index
+        values = self.compiler.lanes.values
+
+        def run(c: Cluster, mask: Mask) -> Mask | None:
+            mine = mask
+            if guard is not None:
+                mine = mask & ((values[row] == 0) if guard.negated else (values[row] != 0))
+            for one in _each(mine):
+                lane = np.flatnonzero(one)
+                address = to_generic(np.broadcast_to(fetch()[0], mask.shape)[lane])
+                self._hand_out(c, address, size, lane)
+                step(c, one)
+            rest = mask & ~mine
+            if rest.any():
+                step(c, rest)
+            return mask
+
+        return run
+
+    def _hand_out(self, c: Cluster, address: Word, size: int, lane: Numbers) -> None:
+        """Let a lane draw the number of its cluster."""
+        if self.ticket is None:
+            found = counter_at(self.launch, self.compiler.places.memory, int(address[0]), size)
+            if found is not None:
+                raise TicketFound(found)
+        elif int(address[0]) == self.ticket.address and size == self.ticket.size:
+            drawn = self.ticket.first + self.numbers[int(c.lanes.cluster[lane[0]])]
+            c.store.save(address, size, lane, np.array([drawn], np.uint64), np.zeros(1, np.uint8))
+
+
+def _each(mask: Mask) -> Iterator[Mask]:
+    """The lanes of a mask, one by one: two clusters may wait for different values of a word at the same time."""
+    for lane in np.flatnonzero(mask).tolist():
+        one = np.zeros_like(mask)
+        one[lane] = True
+        yield one
+
+
+def _draws(statement: ptx.Statement) -> bool:
+    opcode = statement.opcode
+    return opcode.has("add") and opcode.vector == 1 and opcode.type[0] in "us" and opcode.type[1:] in ("32", "64")
+
+
+def _end_wait(c: Cluster, address: Word, size: int, lane: Numbers, wait: AwaitedValue) -> None:
+    """Store what a lane waits for."""
+    held, unknown = c.store.load(address, size, lane)
+    top = 1 << type_bits(wait.type)
+    if unknown[0] or not wait.accepts(int(held[0])):
+        for value in (wait.right, wait.right + 1, wait.right - 1):
+            if wait.accepts(value % top):
+                c.store.save(address, size, lane, np.array([value % top], np.uint64), np.zeros(1, np.uint8))
+                return
+
+
+def _make_wait(c: Cluster, lane: int, rows: list[int], wait: AwaitedValue) -> None:
+    """Make the load that a lane has done last a wait."""
+    code = c.recorded.code[lane]
+    load = code[-1]
+    assert isinstance(load, ops.Load)
+    code[-1] = c.recorded.intern(("kept", id(load), wait), lambda: await_load(load, wait, load.address))
+    c.recorded.loaded.pop((lane, len(code) - 1), None)
+    for row in rows:
+        c.lanes.quality[row][lane] &= ~np.uint8(taint.ORDER)
+
+
+# --- one cluster ------------------------------------------------------------------------------------------------------
+
+
+def execute_signalling(
+    module: Module, launch: Launch, cluster: Coordinates, number: int, ticket: Counter | None,
+    shapes: dict[object, int], limit: Limit,
+) -> Signalling:  # fmt: skip
+    """What the cluster of a number does if all that it waits for is there. ``shapes`` numbers operations. Raises
+    ``NotCounted`` if it may learn anything else from other clusters, and ``TicketFound``.
+    """
+    trace = trace_signalling(module, launch, (cluster,), (number,), ticket, limit)
+    reader = _Reader(memory=trace.program.memory, shapes=shapes, ticket=ticket)
+    warps: dict[tuple[object, ...], list[int]] = {}
+    for thread in trace.program.threads:
+        warps.setdefault((thread.place.cta.rank, thread.place.warp, *map(id, thread.code)), []).append(thread.index)
+    shape: dict[int, tuple[int, ...]] = {}
+    for members in warps.values():
+        code = trace.program.threads[members[0]].code
+        lanes = [trace.program.threads[k].place.lane for k in members]
+        shape |= dict.fromkeys(members, reader.read(code, np.array(members, np.int64), lanes))
+    if ticket is not None and reader.drawn != 1:
+        raise NotCounted("a cluster does not draw exactly one ticket", reader.span)
+    width = WARP * (1 + max(t.place.warp for t in trace.program.threads))
+    places = [t.place.cta.rank * width + WARP * t.place.warp + t.place.lane for t in trace.program.threads]
+    made = (tuple(shape[k] for k in sorted(shape)), reader.thread)
+    memory = tuple(i for i in trace.program.memory.instances if i.object.space == "global")
+    return Signalling(
+        cluster,
+        made,
+        reader.accesses(),
+        np.array(places, np.int64),
+        memory,
+        reader.synchronisation(trace),
+        reader.thread,
+    )
+
+
+def trace_signalling(
+    module: Module, launch: Launch, clusters: Sequence[Coordinates], numbers: tuple[int, ...], ticket: Counter | None,
+    limit: Limit,
+) -> ClusterTrace:  # fmt: skip
+    """What these clusters of a grid do together, if all that they wait for is there."""
+    some = replace(launch, group=tuple(clusters))
+    ways = list(follow_paths(module, some, limit, lambda: OthersSignal(launch, numbers, ticket)))
+    if len(ways) != 1:
+        raise NotCounted("control depends on data, or on the order of threads")
+    ((runner, executed, watch),) = ways
+    recorded = executed.recorded
+    for gap in recorded.gaps.values():
+        raise NotCounted(gap.reason, gap.span)
+    for span in executed.chosen_spans.values():
+        raise NotCounted("control depends on data", span)
+    drawn = None if ticket is None else ticket.address
+    free = recorded.has_unbound_values or recorded.decisive_atomics & recorded.unknown_atomics or recorded.swapped
+    told = [
+        *recorded.loaded.values(),
+        *(o for o in recorded.returned.values() if o.address in recorded.decisive_atomics),
+    ]
+    elsewhere = any(seen.address != drawn for seen in told)
+    if free or elsewhere or recorded.early_accesses or not recorded.order_is_possible:
+        raise NotCounted("control depends on values that other threads write")
+    trace = runner.cluster_trace(executed, whole=True)
+    if trace.gaps:
+        raise NotCounted(trace.gaps[0].reason, trace.gaps[0].span)
+    check_kept(trace.program, watch.kept, launch.width)
+    return _without_values(trace)
+
+
+def _without_values(trace: ClusterTrace) -> ClusterTrace:
+    """The trace without what it says of the values that are drawn: the tickets of a grid may be drawn in any order."""
+    known: dict[int, Op] = {}
+
+    def plain(op: Op) -> Op:
+        inner = performed_operation(op)
+        if not isinstance(inner, ops.Atomic) or (isinstance(op, ops.Await) and not op.followed):
+            return op
+        return known.setdefault(id(op), inner if inner.dst is None else replace(inner, dst=None))
+
+    threads = tuple(
+        replace(t, code=tuple(plain(op) for op in t.code if not isinstance(op, ops.AssumedValue)))
+        for t in trace.program.threads
+    )
+    return replace(trace, program=with_threads(trace.program, threads), observations={})
+
+
+def with_threads(program: Program, threads: tuple[Thread, ...]) -> Program:
+    """The program with other code of its threads."""
+    return replace(program, threads=threads, terms=KernelTerms(program.memory, threads))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reader(AccessReader):
+    """Collects the accesses of one execution, the draw of its ticket, its signals and its waits."""
+
+    ticket: Counter | None
+    drawn: int = 0
+    thread: int | None = None
+    """The thread that signals and waits."""
+    span: Span | None = None
+
+    def is_ordering(self, op: Op, inner: Access, at: Numbers, size: int, threads: Numbers, place: int) -> bool:
+        """Whether an access draws the ticket, signals or waits."""
+        del place
+        word = self.ticket
+        if word is not None and ((at < word.address + word.size) & (at + size > word.address)).any():
+            if not _is_draw(op, inner, at, size, word) or len(threads) != 1:
+                raise NotCounted("tickets are accessed otherwise than by one atomic of each cluster", op.span)
+            self.drawn += 1
+            self.span = op.span
+            return True
+        found = synchronisation_of(op, self.ticket)
+        if found is None or (len(threads) != 1 and not found.waits):
+            return False
+        if len(threads) != 1 or self.thread not in (None, int(threads[0])):
+            raise NotCounted("several threads of a cluster signal or wait", op.span)
+        self.thread = int(threads[0])
+        return True
+
+    def number(self, op: Op, inner: Access, at: Numbers) -> int:
+        """The number of an access; of a signal or wait its word and value do not count."""
+        found = synchronisation_of(op, self.ticket)
+        if found is None or (len(at) != 1 and not found.waits):
+            return AccessReader.number(self, op, inner, at)
+        key = (type(op), inner.span, inner.text, inner.type, inner.sem, inner.scope)
+        return self.shapes.setdefault(key, len(self.shapes))
+
+    def synchronisation(self, trace: ClusterTrace) -> tuple[Synchronisation, ...]:
+        """The signals and waits."""
+        return (
+            ()
+            if self.thread is None
+            else tuple(read_synchronisation(trace.program.threads[self.thread].code, self.ticket))
+        )
+
+
+def _is_draw(op: Op, inner: Access, at: Numbers, size: int, word: Counter) -> bool:
+    if not isinstance(inner, ops.Atomic) or op is not inner or inner.op != "add" or inner.scope not in WIDE:
+        return False
+    return size == word.size and int(at[0]) == word.address and inner.srcs == (Const(1),)
+
+
+def synchronisation_of(op: Op, ticket: Counter | None) -> Synchronisation | None:
+    """The signal or wait that an operation is, without its place."""
+    inner = performed_operation(op)
+    if not isinstance(inner, Access) or inner.sem == "weak" or inner.type[0] not in "bus":
+        return None
+    if not isinstance(inner.address, Const) or places_of(inner.address, [0]) is None or inner.scope not in WIDE:
+        return None
+    if ticket is not None and inner.address.value == ticket.address:
+        return None
+    if isinstance(inner, ops.Store | ops.Atomic):
+        value = inner.srcs[0]
+        if op is not inner or len(inner.srcs) != 1 or not isinstance(value, Const):
+            return None
+        if isinstance(inner, ops.Atomic) and (inner.dst is not None or inner.op not in ("exch", "add")):
+            return None
+        adds = isinstance(inner, ops.Atomic) and inner.op == "add"
+        return Synchronisation(inner.address.value, inner.type, value.value, adds=adds, span=op.span)
+    if not isinstance(op, ops.Await) or op.followed or op.compare is None or len(inner.dsts) != 1:
+        return None
+    test, bound = op.compare
+    if not isinstance(bound, Const):
+        return None
+    return Synchronisation(inner.address.value, inner.type, bound.value, test, span=op.span)
+
+
+def read_synchronisation(code: Sequence[Op], ticket: Counter | None) -> Iterator[Synchronisation]:
+    """The signals and waits of a thread."""
+    fences = [k for k, op in enumerate(code) if isinstance(op, ops.Fence) and _is_full(op)]
+    for place, op in enumerate(code):
+        found = synchronisation_of(op, ticket)
+        if found is None:
+            continue
+        inner = performed_operation(op)
+        assert isinstance(inner, Access)
+        point = place if inner.sem in (("acquire",) if found.waits else ("release", "acq_rel")) else None
+        if point is None and found.waits:
+            point = next((k for k in fences if k > place), None)
+        elif point is None:
+            point = next((k for k in reversed(fences) if k < place), None)
+        yield replace(found, place=place, point=point)
+
+
+def _is_full(fence: ops.Fence) -> bool:
+    return fence.sem in ("acq_rel", "sc") and fence.scope in WIDE and fence.restrict is None

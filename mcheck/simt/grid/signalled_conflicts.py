@@ -1,0 +1,126 @@
+"""Conflicts between clusters that wait for each other's signals, and pairs of clusters that show every kind of them.
+
+A kind of conflict is told as that of clusters that count themselves (``mcheck.simt.grid.counted_conflicts``), by which
+of the two clusters comes first in the numbers, and by what their signals and waits are to each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import product
+
+import numpy as np
+
+from mcheck.base.budget import Limit
+from mcheck.simt.grid.cluster_accesses import Numbers
+from mcheck.simt.grid.counted_conflicts import ALL, Kind, Side, Table, kinds_within, meetings, span_of, tabulate
+from mcheck.simt.grid.grid_counter import NotCounted
+from mcheck.simt.grid.signal_order import SignalOrder
+
+MAX_PAIRS = 8
+"""Maximum number of pairs of clusters."""
+Pair = tuple[int, int]
+"""The numbers of two clusters, the lower one first."""
+Owners = tuple[int, int, frozenset[Pair]]
+"""The shapes of the clusters of both sides of a conflict, and their numbers, or ``ALL`` of the shape."""
+
+
+def choose_pairs(side: Side, order: SignalOrder, limit: Limit) -> list[Pair]:
+    """Pairs of clusters in which each kind of conflict occurs, between two clusters and within one. Raises
+    ``NotCounted``.
+    """
+    everything = tabulate(side)
+    _check_words(everything, side, limit)
+    wanted = dict(_kinds_between(everything, range(len(side.executions)), side, order, limit))
+    for number in range(len(side.executions)):
+        limit.check()
+        beside = number - 1 if number else 1
+        for kind in kinds_within("", side, number, limit):
+            wanted.setdefault(kind, (min(number, beside), max(number, beside)))
+    pairs: list[Pair] = []
+    while wanted:
+        if len(pairs) == MAX_PAIRS:
+            raise NotCounted(f"the conflicts of clusters are of more kinds than {MAX_PAIRS} pairs show")
+        pair = wanted[next(iter(wanted))]
+        pairs.append(pair)
+        shown = {kind for kind, _ in _kinds_between(tabulate(side, pair), pair, side, order, limit)}
+        for number in pair:
+            shown.update(kinds_within("", side, number, limit))
+        assert not shown.isdisjoint(wanted)
+        wanted = {kind: p for kind, p in wanted.items() if kind not in shown}
+    return pairs
+
+
+def _check_words(table: Table, side: Side, limit: Limit) -> None:
+    """Check that nothing but signals, waits and draws of tickets accesses their words, and that no two words overlap.
+    Raises ``NotCounted``.
+    """
+    mine, theirs = meetings(table, table, limit)
+    other = table.counts[mine] & ~table.counts[theirs]
+    if other.any():
+        raise NotCounted("a word of signals is accessed otherwise", span_of(side, table, int(theirs[other][0])))
+    both = table.counts[mine] & table.counts[theirs]
+    apart = (table.starts[mine] != table.starts[theirs]) | (table.ends[mine] != table.ends[theirs])
+    if (both & apart).any():
+        raise NotCounted("words of signals overlap", span_of(side, table, int(mine[both & apart][0])))
+
+
+def _kinds_between(
+    table: Table, numbers: Collection[int], side: Side, order: SignalOrder, limit: Limit
+) -> Iterator[tuple[Kind, Pair]]:
+    """The kinds of conflicts of two of these clusters, each with a pair in which it occurs. Raises ``NotCounted``."""
+    mine, theirs = meetings(table, table, limit)
+    apart = (table.owners[mine] != table.owners[theirs]) | (table.owners[mine] == ALL)
+    kept = apart & ~(table.counts[mine] & table.counts[theirs])
+    mine, theirs = mine[kept], theirs[kept]
+    strong = table.strong[mine] | table.strong[theirs]
+    if strong.any():
+        raise NotCounted(
+            "clusters also share words by strong accesses or atomics", span_of(side, table, int(mine[strong][0]))
+        )
+    known: dict[Owners, dict[Kind, Pair]] = {}
+    for base, owners in _by_kind(table, mine, theirs):
+        limit.check()
+        key = base[0], base[4], owners
+        if key not in known:
+            known[key] = _told_apart(side, numbers, order, key)
+        for told, pair in known[key].items():
+            yield (*base, *told), pair
+
+
+def _by_kind(table: Table, mine: Numbers, theirs: Numbers) -> Iterator[tuple[tuple[int, ...], frozenset[Pair]]]:
+    """What tells kinds of conflicts apart, but for the clusters, and the owners of each."""
+    columns = [
+        column.astype(np.int64)
+        for rows in (mine, theirs)
+        for column in (table.kinds[rows], table.threads[rows], table.segments[rows], table.non_coherent[rows])
+    ]
+    table_of_kinds = np.stack([*columns, table.owners[mine], table.owners[theirs]], axis=1)
+    found: dict[tuple[int, ...], set[Pair]] = {}
+    for row in np.unique(table_of_kinds, axis=0).tolist():
+        found.setdefault(tuple(row[:-2]), set()).add((row[-2], row[-1]))
+    for base, owners in found.items():
+        yield base, frozenset(owners)
+
+
+def _told_apart(side: Side, numbers: Collection[int], order: SignalOrder, given: Owners) -> dict[Kind, Pair]:
+    """The pairs of clusters that are told apart, of those in which a conflict occurs."""
+    one, other, owners = given
+    found: dict[Kind, Pair] = {}
+    for a, b in owners:
+        for i, j in product(_members(side, numbers, one, a), _members(side, numbers, other, b)):
+            if i != j:
+                pair = min(i, j), max(i, j)
+                found.setdefault((i > j, _signature(order, pair)), pair)
+    return found
+
+
+def _members(side: Side, numbers: Collection[int], kind: int, owner: int) -> list[int]:
+    return [k for k in side.members[kind] if k in numbers] if owner == ALL else [owner]
+
+
+def _signature(order: SignalOrder, pair: Pair) -> Kind:
+    found = order.signatures.get(pair)
+    if found is None:
+        found = order.signatures[pair] = order.signature(*pair)
+    return found

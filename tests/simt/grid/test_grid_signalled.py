@@ -1,0 +1,190 @@
+"""Grids whose clusters wait for each other's signals: what pairs of clusters say of all, and when they say nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from mcheck.base.verdicts import Verdict
+from mcheck.ptx import check
+from tests.fuzz.signalled_grids import RELAXED, Plan, answer_by_pairs, compare, generate, launch_of, read, write
+
+SECONDS = 60.0
+SEEDS = 60
+LARGE = 12
+NEIGHBOURS = ("store own", "load before")
+
+
+def answer(plan: Plan) -> tuple[Verdict | None, str]:
+    """The answer that pairs give, or why they give none."""
+    found, why = answer_by_pairs(*read(plan), SECONDS)
+    return None if found is None else found.verdict, why
+
+
+RIGHT = {
+    "turns": Plan(),
+    "turns by fences": Plan(**RELAXED),
+    "turns by tickets, not cooperative": Plan(tickets=True, cooperative=False),
+    "a ticket that is loaded again from shared memory": Plan(tickets=True, kept=True),
+    "words of 64 bits": Plan(wide=True),
+    "exchanges": Plan(signal="atom.exch"),
+    "additions": Plan(signal="red.add"),
+    "additions by tickets": Plan(signal="red.add", tickets=True, cooperative=False),
+    "additions, and two rounds": Plan(signal="red.add", rounds=2),
+    "flags by additions": Plan(kind="flags", work=NEIGHBOURS, signal="red.add"),
+    "two dimensions": Plan(plane=True),
+    "two rounds": Plan(rounds=2),
+    "at least": Plan(until="lt"),
+    "the last one resets the turn": Plan(resets="st.relaxed.gpu.global.u32 [%a2], 0;"),
+    "scope sys": Plan(poll="ld.acquire.sys", signal="st.release.sys"),
+    "a flag for each": Plan(kind="flags", work=NEIGHBOURS),
+    "flags, and one word that all write": Plan(kind="flags"),
+    "two columns of a wavefront": Plan(kind="flags", rounds=2, tickets=True, cooperative=False, work=("store own",)),
+    "every other cluster": Plan(kind="flags", distance=2, work=NEIGHBOURS),
+    "the tile of the next one, before it is written": Plan(kind="flags", work=("store own", "load next")),
+    "no wait where nothing is shared": Plan(kind="flags", work=("store own",), skips=7),
+}
+
+OPEN = {
+    "no barrier behind the wait": Plan(barrier=False),
+    "no barrier before the signal": Plan(barrier_after=False),
+    "a store before the wait": Plan(before=("store common",)),
+    "a store behind the signal": Plan(after=("store common",)),
+    "the tile of the next one": Plan(kind="flags", work=NEIGHBOURS, after=("load next",)),
+    "the tile of the cluster before the last": Plan(kind="flags", work=NEIGHBOURS, distance=2, clusters=LARGE, after=(
+        "load common",), before=("store common",)),
+    "the signal comes first": Plan(kind="flags", work=NEIGHBOURS, signals_first=True),
+    "a fence before the work": Plan(
+        kind="flags", work=NEIGHBOURS, signal="st.relaxed.gpu", before=("fence.acq_rel.gpu;",)
+    ),
+    "a fence before the work, and one word that all write": Plan(
+        kind="flags", signal="st.relaxed.gpu", before=("fence.acq_rel.gpu;",)
+    ),
+    "one cluster does not wait": Plan(kind="flags", work=NEIGHBOURS, skips=7),
+    "every other cluster, and one word that all write": Plan(kind="flags", distance=2),
+    "a tile that is written again": Plan(kind="flags", rounds=2, work=NEIGHBOURS),
+}  # fmt: skip
+
+REFUSED = {
+    "relaxed stores": (Plan(signal="st.relaxed.gpu"), "a signal for another cluster releases nothing"),
+    "a relaxed store of one cluster": (Plan(unordered=5), "a signal for another cluster releases nothing"),
+    "a fence of the CTA": (
+        Plan(signal="st.relaxed.gpu", fence="fence.acq_rel.cta;"), "a signal for another cluster releases nothing",
+    ),
+    "relaxed loads": (Plan(poll="ld.relaxed.gpu"), "a wait for another cluster acquires nothing"),
+    "a fence behind the signal": (
+        Plan(poll="ld.relaxed.gpu", after=("fence.acq_rel.gpu;",)), "two signals of one word are not ordered",
+    ),
+    "a fence before the wait": (
+        Plan(signal="st.relaxed.gpu", before=("fence.acq_rel.gpu;",)), "two signals of one word are not ordered",
+    ),
+    "weak stores": (Plan(signal="st.weak"), "a wait of a cluster does not end"),
+    "a release of the CTA": (Plan(signal="st.release.cta"), "a wait of a cluster does not end"),
+    "an acquire of the CTA": (Plan(poll="ld.acquire.cta"), "no cluster waits for a signal"),
+    "a turn that nobody has": (Plan(initial=99), "a wait of a cluster does not end"),
+    "a turn too far": (Plan(offset=1), "a wait of a cluster does not end"),
+    "a turn that stays": (Plan(offset=-1), "a wait of a cluster does not end"),
+    "a wait that may end too early": (Plan(until="eq"), "two signals of one word are not ordered"),
+    "a cluster that does not wait for its turn": (Plan(skips=5), "two signals of one word are not ordered"),
+    "additions of two": (Plan(signal="red.two"), "a wait of a cluster does not end"),
+    "relaxed additions": (Plan(signal="atom.add.relaxed"), "a signal for another cluster releases nothing"),
+    "an addition that is ordered by another word": (
+        Plan(kind="flags", work=NEIGHBOURS, resets="red.relaxed.gpu.global.add.u32 [%a2+36], 1;"),
+        "an addition has not waited for the one before",
+    ),
+    "a reset that the next one may miss": (
+        Plan(kind="flags", work=NEIGHBOURS, distance=2, resets="st.relaxed.gpu.global.u32 [%a2+32], 0;"),
+        "two signals of one word are not ordered",
+    ),
+    "a weak reset": (Plan(resets="st.global.u32 [%a2], 0;"), "a word of signals is accessed otherwise"),
+    "a look at the turn": (
+        Plan(more=("ld.relaxed.gpu.global.u32 %r30, [%a2];",)), "a word of signals is accessed otherwise",
+    ),
+    "a turn by an atomic, too": (
+        Plan(more=("red.relaxed.gpu.global.add.u32 [%a2], 0;",)), "two signals of one word are not ordered",
+    ),
+    "half of a word": (
+        Plan(kind="flags", resets="st.relaxed.gpu.global.u16 [%a2+46], 0;"), "words of signals overlap",
+    ),
+    "a second word that all count in": (
+        Plan(more=("red.relaxed.gpu.global.add.u32 [%a2+52], 1;",)),
+        "two signals of one word are not ordered",
+    ),
+    "two tickets": (
+        Plan(tickets=True, more=("atom.relaxed.gpu.global.add.u32 %r31, [%a3], 1;",)),
+        "a cluster does not draw exactly one ticket",
+    ),
+    "a ticket in shared memory that another thread may write": (
+        Plan(tickets=True, kept=True, before=("@!%z st.shared.u32 [drawn], %r1;",)),
+        "another thread may write what is waited for",
+    ),
+    "tickets of two words": (
+        Plan(tickets=True, more=(
+            "atom.relaxed.gpu.global.add.u32 %r31, [%a3+4], 1;", "st.relaxed.gpu.global.u32 [%a2+40], %r31;",
+        )),
+        "control depends on values that other threads write",
+    ),
+    "tickets that are reset": (
+        Plan(tickets=True, resets="st.relaxed.gpu.global.u32 [%a3], 0;"),
+        "tickets are accessed otherwise than by one atomic of each cluster",
+    ),
+    "tickets and coordinates": (
+        Plan(tickets=True, more=("mov.u32 %r30, %ctaid.x;",)), "clusters draw tickets, and have coordinates, too",
+    ),
+    "a wait without a promise": (Plan(cooperative=False), "clusters wait for others that need not be resident"),
+    "memory that is discarded": (
+        Plan(more=("discard.global.L2 [%a1], 128;",)), "'@%z discard.global.L2 [%a1], 128' is not followed",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_pairs_prove_a_right_grid(name: str) -> None:
+    assert answer(replace(RIGHT[name], clusters=LARGE)) == (Verdict.PROVED, "")
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_pairs_leave_a_wrong_grid_open(name: str) -> None:
+    assert answer(replace(OPEN[name], clusters=LARGE)) == (None, "the pair is left open")
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_pairs_say_nothing_where_a_condition_does_not_hold(name: str) -> None:
+    plan, why = REFUSED[name]
+    assert answer(replace(plan, clusters=LARGE)) == (None, why)
+
+
+@pytest.mark.daily(days=12)
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_pairs_say_what_is_so_of_all_clusters(seed: int) -> None:
+    found = compare(generate(Random(seed)), seconds=8.0)
+    assert not found.wrong, (found.wrong, found.plan)
+
+
+def test_both_answers_about_a_small_grid_are_compared() -> None:
+    small = Plan(clusters=2, threads=1)
+    right, wrong = compare(small, SECONDS), compare(replace(small, signal="st.relaxed.gpu"), SECONDS)
+    assert right.pairs is not None
+    assert (right.pairs.verdict, right.whole.verdict, right.wrong) == (Verdict.PROVED, Verdict.PROVED, "")
+    assert (wrong.pairs, wrong.whole.verdict, wrong.wrong) == (None, Verdict.FINDING, "")
+
+
+def test_a_large_grid_is_proved_for_the_launch() -> None:
+    plan = Plan(clusters=LARGE, tickets=True)
+    found = check(write(plan), launch_of(plan))
+    assert found.verdict == "proved"
+    assert (found.covers.clusters, found.covers.total, found.covers.together) == (LARGE, LARGE, 2)
+    said = f"all {LARGE} clusters wait for signals that are the same in every execution"
+    assert any(text.startswith(said) for text in found.assumptions)
+    assert not any("not to touch its memory" in text for text in found.assumptions)
+
+
+@pytest.mark.daily(days=4, least=0)
+def test_the_answer_about_a_few_clusters_says_why_no_pair_stands_for_all() -> None:
+    plan = Plan(clusters=LARGE, tickets=True, work=("store own",), signal="st.relaxed.gpu")
+    found = check(write(plan), launch_of(plan))
+    assert found.verdict == "bounded"
+    said = "no pair of clusters stands for all of them: a signal for another cluster releases nothing"
+    assert said in (found.reason or "")
