@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcheck.effects.async_copies import signals
+from mcheck.effects.async_copies import copy_destinations, signals
 from mcheck.effects.effect import Access, Effect, Faults, Stored
 from mcheck.effects.operands import Operands
 from mcheck.effects.registry import defines_effect
@@ -36,7 +36,9 @@ def tensor_move(op: ops.TensorMove, o: Operands, site: Site) -> Effect:
 def tensor_commit(op: ops.TensorCommit, o: Operands, site: Site) -> Effect:  # noqa: ARG001 - one signature
     """The mbarriers that are arrived on."""
     faults = Faults()
-    told = signals(faults, site, o.address("address"), o.optional_number("cta_mask"), 0)
+    place, mask = o.address("address"), o.optional_number("cta_mask")
+    copy_destinations(faults, site, place, mask)  # its mask is that of a copy
+    told = signals(faults, site, place, mask, 0)
     return Effect(faults=faults.all(), signals=told)
 
 

@@ -40,7 +40,7 @@ from mcheck.simt.execution.memory import Store
 from mcheck.simt.execution.recorded_operations import Gap, RecordedOperations
 from mcheck.simt.grid.footprint import Footprint
 from mcheck.simt.grid.watched_execution import grid_watch
-from mcheck.simt.instructions import tensor_core
+from mcheck.simt.instructions import tensor_allocation
 from mcheck.simt.instructions.dispatch import compile_steps
 from mcheck.simt.traces import end_of_threads
 from mcheck.simt.traces.address_names import KernelTerms
@@ -251,7 +251,7 @@ class Runner:
         """
         stuck = c.status != EXITED
         if not stuck.any() and not any(gap.nothing_known for gap in c.recorded.gaps.values()):
-            tensor_core.check_freed(c)
+            tensor_allocation.check_freed(c)
             end_of_threads.check_end(c)
         if stuck.any():
             c.recorded.lose_lanes(np.flatnonzero(stuck), "this wait did not end in the order that was followed", None)

@@ -19,8 +19,8 @@ CODES = (
     + [f"UB{n}" for n in range(201, 218) if n not in (209, 213)]
     + [f"UB{n}" for n in range(301, 308) if n != 303]
     + [f"UB{n}" for n in range(401, 406)]
-    + ["UB501", "UB502", "UB503", "UB504", "UB601", "UB602", "UB603", "UB701", "UB702", "UB703"]
-    + [f"DEAD{n:03}" for n in range(1, 8)]
+    + [f"UB{n}" for n in (*range(501, 505), *range(601, 607), *range(701, 704))]
+    + [f"DEAD{n:03}" for n in range(1, 9)]
 )
 NOT_ERRORS = {
     "RACE005": "review",

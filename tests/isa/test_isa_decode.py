@@ -568,6 +568,48 @@ ASYNCHRONOUS: list[tuple[str, ops.Op]] = [
         ),
     ),
     (
+        "tcgen05.ld.sync.aligned.16x32bx2.x2.b32 {r0, r1}, [x], 8",
+        ops.TensorMove(family="tcgen05.ld", address=X, size=8, apart=Binary("*", C(8), C(4))),
+    ),
+    (
+        "tcgen05.ld.red.sync.aligned.32x32b.x4.min.abs.NaN.f32 {r0, r1, r2, r3}, r4, [x]",
+        ops.TensorMove(family="tcgen05.ld", address=X, size=16),
+    ),
+    (
+        "tcgen05.ld.red.sync.aligned.16x32bx2.x2.u32.max {r0, r1}, r2, [x], 16",
+        ops.TensorMove(family="tcgen05.ld", address=X, size=8, apart=Binary("*", C(16), C(4))),
+    ),
+    (
+        "tcgen05.st.sync.aligned.16x32bx2.x2.unpack::16b.b32 [x], 8, {r0, r1}",
+        ops.TensorMove(family="tcgen05.st", address=X, size=16, apart=Binary("*", C(8), C(4))),
+    ),
+    (
+        "tcgen05.mma.cta_group::1.kind::f16.ashift.collector::a::lastuse [x, 64], [y, 32], [z, 16]",
+        ops.TensorCore(kind="mma", reads=((Y, C(32)), (Z, C(16))), writes=((X, C(64)),)),
+    ),
+    (
+        "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [x, 64], [y, 32], [z, 16], r0, [x, 8], [x, 4], p0",
+        ops.TensorCore(kind="mma", reads=((Y, C(32)), (Z, C(16)), (X, C(8)), (X, C(4))), writes=((X, C(64)),)),
+    ),
+    (
+        "tcgen05.mma.sp.cta_group::2.kind::tf32.collector::a::fill [x, 64], [y, 32], [z, 16], [y, 8], r0, p0",
+        ops.TensorCore(kind="mma", reads=(*pair("y", 32), *pair("z", 16), *pair("y", 8)), writes=pair("x", 64)),
+    ),
+    (
+        "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale [x, 64], [y, 32], [z, 16], [y, 8], [x, 8], [x, 4]",
+        ops.TensorCore(
+            kind="mma", reads=((Y, C(32)), (Z, C(16)), (Y, C(8)), (X, C(8)), (X, C(4))), writes=((X, C(64)),)
+        ),
+    ),
+    (
+        "tcgen05.mma.ws.cta_group::1.kind::i8.collector::b3::use [x, 64], [y, 32], [z, 16]",
+        ops.TensorCore(kind="mma", reads=((Y, C(32)), (Z, C(16))), writes=((X, C(64)),)),
+    ),
+    (
+        "tcgen05.mma.ws.sp.cta_group::1.kind::f16 [x, 64], [y, 32], [z, 16], [y, 8]",
+        ops.TensorCore(kind="mma", reads=((Y, C(32)), (Z, C(16)), (Y, C(8))), writes=((X, C(64)),)),
+    ),
+    (
         "tcgen05.cp.cta_group::1.64x128b.warpx2::02_13 [x, 64], [y, 32]",
         ops.TensorCore(kind="cp", reads=((Y, C(32)),), writes=((X, C(64)),)),
     ),

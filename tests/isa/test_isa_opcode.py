@@ -146,7 +146,6 @@ READERS = {
     "simt/instructions/computation.py",
     "simt/instructions/matrix_descriptors.py",
     "simt/instructions/memory_accesses.py",
-    "simt/instructions/tensor_core.py",
     "simt/instructions/wmma.py",
     "simt/parametric/affine.py",
     "simt/parametric/watched_execution.py",

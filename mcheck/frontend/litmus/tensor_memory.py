@@ -49,11 +49,13 @@ def _rows(op: TensorMove, scope: Scope) -> tuple[Statement, ...]:
     if item is None:
         raise Unsupported("an address of tensor memory is the name of a .tensor object here, plus bytes", op.span)
     row = Binary("+", Binary("*", Binary("%", Special("warpid"), Const(4)), Const(32)), Special("laneid"))
-    moved = replace(op, address=Binary("+", op.address, Binary("*", row, Const(_row_bytes(item)))))
+    place = Binary("+", op.address, Binary("*", row, Const(_row_bytes(item))))
+    places = (place,) if op.apart is None else (place, Binary("+", place, op.apart))
+    moved = tuple(Step(replace(op, address=address, apart=None)) for address in places)
     if ".32x32b" in op.text:
-        return (Step(moved),)
+        return moved
     assert op.span is not None
-    return (If(Binary("<", Special("laneid"), Const(HALF)), Body((Step(moved),)), Body(()), op.span, op.text),)
+    return (If(Binary("<", Special("laneid"), Const(HALF)), Body(moved), Body(()), op.span, op.text),)
 
 
 def _object_of(address: Expr, scope: Scope) -> MemObject | None:

@@ -12,8 +12,10 @@ from mcheck.frontend.ptx.lane_arithmetic import is_floating
 from mcheck.frontend.ptx.module import Address, Label, Pair, Part, Register, Sink, Statement, Vector
 from mcheck.frontend.ptx.types import SIZES
 from mcheck.isa.decode import ILLEGAL
-from mcheck.isa.kinds import BRANCHES, Kind
-from mcheck.isa.opcode import READONLY
+from mcheck.isa.kinds import BRANCHES, TMEM, Kind
+from mcheck.isa.matcher import Failure, match_qualifiers
+from mcheck.isa.opcode import READONLY, find_row
+from mcheck.isa.schema import Family
 
 TABLES_VERSION = (9, 1)
 """The PTX ISA version of the instruction tables: they lack what later versions add."""
@@ -63,8 +65,8 @@ WORDS: dict[tuple[str, ...], Form] = {
     ("tcgen05", "dealloc"): Form(3, 2, 2),
     ("tcgen05", "mma"): Form(3, 5, ANY_COUNT, typed=False),
     ("tcgen05", "cp"): Form(3, 2, 2, typed=False),
-    ("tcgen05", "ld"): Form(5, 2, ANY_COUNT),
-    ("tcgen05", "st"): Form(5, 2, ANY_COUNT),
+    ("tcgen05", "ld"): Form(5, 2, 4, typed=False),
+    ("tcgen05", "st"): Form(5, 2, 3, typed=False),
     ("tcgen05", "commit"): Form(3, 1, 2),
     ("tcgen05", "shift"): Form(3, 1, 1, typed=False),
     ("clusterlaunchcontrol", "try_cancel"): Form(3, 2, 2),
@@ -139,6 +141,8 @@ def find_fault(statement: Statement) -> Fault | None:
         return None
     if form.typed and opcode[-1] not in SIZES:
         return Fault(f"'.{opcode[-1]}' is not a type", len(opcode) - 1, tuple(SIZES))
+    if statement.kind in TMEM and (fault := _find_wrong_qualifier(statement)) is not None:
+        return fault
     legal = QUALIFIERS.get(name)
     for at, part in enumerate(opcode[1:], 1):
         if legal is not None and part not in legal and part not in SIZES:
@@ -158,6 +162,20 @@ def find_fault(statement: Statement) -> Fault | None:
     if not takes_label and any(isinstance(o, Label) for o in operands):
         return Fault(f"'{statement.opcode.text}' takes no label")
     return None
+
+
+def _find_wrong_qualifier(statement: Statement) -> Fault | None:
+    """The fault in the qualifiers of an instruction whose operands are spelt otherwise in the instruction table."""
+    opcode = statement.opcode.parts
+    row = find_row(opcode)
+    assert isinstance(row, Family)
+    found = [match_qualifiers(opcode, row, variant) for variant in row.variants]
+    failures = [one for one in found if isinstance(one, Failure)]
+    if len(failures) < len(found):
+        return None
+    worst = max(failures, key=lambda failure: failure.rank)
+    words = worst.words()
+    return Fault(words.message, worst.part, tuple(one.lstrip(".") for one in words.expected))
 
 
 def _operand_count(opcode: tuple[str, ...]) -> int | None:

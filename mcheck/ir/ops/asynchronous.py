@@ -247,7 +247,8 @@ class TensorCore(Op):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorMove(Op):
     """What one lane does of ``tcgen05.ld`` or ``st``: ``size`` bytes of tensor memory are read or written, until
-    ``tcgen05.wait`` (a ``WaitGroup`` of the family).
+    ``tcgen05.wait`` (a ``WaitGroup`` of the family). ``apart``, as decoded, are the bytes from there to a second
+    access; whoever places the accesses of the lanes makes two operations of it.
     """
 
     facets: ClassVar[Facets] = Facets(reads=("address",), writes=("address",), asynchronous=True)
@@ -256,6 +257,7 @@ class TensorMove(Op):
     family: str  # tcgen05.ld, tcgen05.st
     address: Expr
     size: int
+    apart: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

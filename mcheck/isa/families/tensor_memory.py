@@ -7,6 +7,8 @@ allocation is of, says ``mcheck.frontend.litmus.tensor_memory``.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mcheck.ir.expr import Binary, Const, Expr, Name, Special, Unary
 from mcheck.ir.memory import CELL
 from mcheck.ir.ops import Alu, Fence, Op, TensorCommit, TensorCore, TensorMove, WaitGroup
@@ -16,6 +18,8 @@ from mcheck.isa.kinds import Kind
 from mcheck.isa.schema import Arg, Family, Match, Rule, Slot, Variant
 
 TARGETS = ("sm_100f", "sm_101f", "sm_110f")
+_REDUCING = ("sm_101f", "sm_103f", "sm_110f")
+_SHIFTING = ("sm_100a", "sm_101a", "sm_103a", "sm_107a", "sm_110a")
 _SYNC = (Slot("sync", ("sync",)), Slot("aligned", ("aligned",)))
 _GROUP = Slot("cta_group", ("cta_group::1", "cta_group::2"))
 _B32 = Slot("type", ("b32",), kind="type")
@@ -25,7 +29,17 @@ CELLS = {"32x32b": 1, "16x32bx2": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8}
 """By the shape of a ``ld`` or ``st``, columns for each repetition."""
 _NUMBERS = tuple(f"x{1 << k}" for k in range(8))
 _SHAPE = Slot("shape", tuple(shape for shape in CELLS if shape != "16x32bx2"))
+_SPLIT_SHAPE = Slot("shape", ("16x32bx2",))
+_REDUCED_SHAPE = Slot("shape", ("32x32b", "16x32bx2"))
 _NUM = Slot("num", _NUMBERS)
+_PACK = Slot("pack", ("pack::16b",), optional=True)
+_UNPACK = Slot("pack", ("unpack::16b",), optional=True)
+_HELD = Arg("r", "list")
+_LOADED = Arg("r", "list", written=True)
+_PLACE = Arg("taddr", "mem", space="tensor")
+_SPLIT = Arg("immHalfSplitoff", "imm")
+_SEVERAL = Slot("num", _NUMBERS[1:])
+_FLOATING = (Slot("abs", ("abs",), optional=True), Slot("NaN", ("NaN",), optional=True))
 _AT_MOST = {"16x128b": 64, "16x256b": 32}
 _FITS = Rule(
     lambda q: int(q["num"][1:]) <= _AT_MOST.get(q["shape"], 128),
@@ -61,8 +75,16 @@ def _nothing(match: Match) -> Op:
 def _move(match: Match) -> Op:
     q = match.q
     columns = int(q["num"][1:]) * CELLS[q["shape"]] * (2 if "pack" in q else 1)
-    family = match.family.name
+    family = "tcgen05.ld" if match.family.kind is Kind.TMEM_LOAD else "tcgen05.st"
     return TensorMove(family=family, address=address(match.args["taddr"]), size=CELL * columns, **match.common)
+
+
+def _split_move(match: Match) -> Op:
+    """The shape of two halves accesses its 16 rows a second time, so many columns further on (9.7.16.8.3)."""
+    op = _move(match)
+    split = match.args.get("immHalfSplitoff")
+    assert isinstance(op, TensorMove)
+    return op if split is None else replace(op, apart=Binary("*", value(split), Const(CELL)))
 
 
 def _wait(match: Match) -> Op:
@@ -105,7 +127,7 @@ def _of_peer(expr: Expr) -> Expr:
 
 
 def _mma(match: Match) -> Op:
-    reads = tuple(r for name in ("a", "b", "scale-A", "scale-B") for r in _range(match, name))
+    reads = tuple(r for name in ("a", "b", "sp-meta", "scale-A", "scale-B") for r in _range(match, name))
     return TensorCore(kind="mma", reads=reads, writes=_range(match, "d"), **match.common)
 
 
@@ -125,13 +147,41 @@ _KIND = Slot(
     "kind", ("kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8"), needs={"kind::i8": ("sm_100a", "sm_110a")}
 )
 _SCALED = Slot("kind", ("kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4"))
-_MATRICES = (Arg("d", "range"), Arg("a", "range"), Arg("b", "range"))
-_TRAILING = (Arg("idesc", "src", "b32", optional=True), Arg("enable-input-d", "pred", optional=True))
-_COLLECTOR = Slot(
-    "collector",
-    tuple(f"collector::a::{use}" for use in ("fill", "use", "lastuse", "discard")),
-    optional=True,
+_BLOCK_SCALE = Slot("block_scale", ("block_scale",))
+_SCALE_VEC = Slot(
+    "scale_vec", ("scale_vec::1X", "scale_vec::2X", "scale_vec::4X", "block16", "block32"), optional=True
 )  # fmt: skip
+_MATRICES = (Arg("d", "range"), Arg("a", "range"), Arg("b", "range"))
+_META = Arg("sp-meta", "range")
+_SCALES = (Arg("scale-A", "range"), Arg("scale-B", "range"))
+_TRAILING = (Arg("idesc", "src", "b32", optional=True), Arg("enable-input-d", "pred", optional=True))
+_USES = ("fill", "use", "lastuse", "discard")
+_COLLECTOR = Slot("collector", tuple(f"collector::a::{use}" for use in _USES), optional=True)
+_COLLECTORS_OF_B = Slot(
+    "collector", tuple(f"collector::b{number}::{use}" for number in range(4) for use in _USES), optional=True
+)
+_ASHIFT = Slot("ashift", ("ashift",), optional=True)
+_ONE_CTA = Slot("cta_group", ("cta_group::1",))
+_SHIFTED = Rule(
+    lambda q: not ("ashift" in q and q.get("collector") in ("collector::a::fill", "collector::a::use")),
+    "collector",
+    "'.{collector}' does not go with '.ashift'",
+    ".collector::a::lastuse, .collector::a::discard or none",
+)
+_OF_KIND = {
+    "kind::mxf8f6f4": ("scale_vec::1X", "block32"),
+    "kind::mxf4": ("scale_vec::2X", "block32"),
+    "kind::mxf4nvf4": ("scale_vec::2X", "scale_vec::4X", "block16", "block32"),
+}
+_SCALE_SIZE = Rule(
+    lambda q: q["scale_vec"] in _OF_KIND[q["kind"]] if "scale_vec" in q else q["kind"] != "kind::mxf4nvf4",
+    "scale_vec",
+    "the size of a scale factor's block does not go with '.{kind}'",
+    lambda q: " or ".join(f".{size}" for size in _OF_KIND[q["kind"]]),
+)
+_SCALED_SLOTS = (_GROUP, _SCALED, _BLOCK_SCALE, _SCALE_VEC, _COLLECTOR)
+_DENSE = (_GROUP, _KIND, _ASHIFT, _COLLECTOR)
+_STATIONARY = (_ONE_CTA, _KIND, _COLLECTORS_OF_B)
 
 
 _BOTH_FORMATS = Rule(
@@ -146,14 +196,30 @@ _WARPS = Rule(
 )
 
 
-def _family(name: str, kind: Kind, section: str, title: str, *variants: Variant, proxy: str = "generic") -> Family:
+def _scaled_operands(*meta: Arg) -> tuple[tuple[Arg, ...], ...]:
+    """The operands of a product with scales: those of the scales last, or as the ISA has them, behind ``idesc``."""
+    idesc, enabled = _TRAILING
+    named = (*_MATRICES, *meta, replace(idesc, optional=False), *_SCALES, enabled)
+    return (*_MATRICES, *meta, *_SCALES, *_TRAILING), named
+
+
+def _family(
+    name: str,
+    kind: Kind,
+    section: str,
+    title: str,
+    *variants: Variant,
+    proxy: str = "generic",
+    needs: tuple[str, ...] = TARGETS,
+    ptx: str = "8.6",
+) -> Family:
     return Family(
         name=f"tcgen05.{name}",
         kind=kind,
         section=section,
         title=title,
-        ptx="8.6",
-        needs=TARGETS,
+        ptx=ptx,
+        needs=needs,
         proxy=proxy,
         variants=variants,
     )
@@ -190,12 +256,39 @@ FAMILIES = (
         Kind.TMEM_LOAD,
         "9.7.16.8.1",
         "load registers from tensor memory",
+        Variant(slots=(*_SYNC, _SHAPE, _NUM, _PACK, _B32), args=(_LOADED, _PLACE), rules=(_FITS,), lower=_move),
         Variant(
-            slots=(*_SYNC, _SHAPE, _NUM, Slot("pack", ("pack::16b",), optional=True), _B32),
-            args=(Arg("r", "list", written=True), Arg("taddr", "mem", space="tensor")),
-            rules=(_FITS,),
-            lower=_move,
+            name="two halves",
+            slots=(*_SYNC, _SPLIT_SHAPE, _NUM, _PACK, _B32),
+            args=(_LOADED, _PLACE, _SPLIT),
+            lower=_split_move,
         ),
+        proxy="async",
+    ),
+    _family(
+        "ld.red",
+        Kind.TMEM_LOAD,
+        "9.7.16.8.1",
+        "load registers from tensor memory, with the least or greatest of each lane",
+        *(
+            Variant(
+                name=name,
+                slots=(*_SYNC, _REDUCED_SHAPE, _SEVERAL, Slot("op", ("min", "max")), *slots),
+                args=(
+                    _LOADED,
+                    Arg("redval", "dst", "b32"),
+                    _PLACE,
+                    replace(_SPLIT, when=lambda q: q["shape"] == "16x32bx2"),
+                ),
+                lower=_split_move,
+            )
+            for name, slots in (
+                ("floating point", (*_FLOATING, Slot("type", ("f32",), kind="type"))),
+                ("integer", (Slot("type", ("u32", "s32"), kind="type"),)),
+            )
+        ),
+        needs=_REDUCING,
+        ptx="8.8",
         proxy="async",
     ),
     _family(
@@ -203,11 +296,12 @@ FAMILIES = (
         Kind.TMEM_STORE,
         "9.7.16.8.3",
         "store registers to tensor memory",
+        Variant(slots=(*_SYNC, _SHAPE, _NUM, _UNPACK, _B32), args=(_PLACE, _HELD), rules=(_FITS,), lower=_move),
         Variant(
-            slots=(*_SYNC, _SHAPE, _NUM, Slot("pack", ("unpack::16b",), optional=True), _B32),
-            args=(Arg("taddr", "mem", space="tensor"), Arg("r", "list")),
-            rules=(_FITS,),
-            lower=_move,
+            name="two halves",
+            slots=(*_SYNC, _SPLIT_SHAPE, _NUM, _UNPACK, _B32),
+            args=(_PLACE, _SPLIT, _HELD),
+            lower=_split_move,
         ),
         proxy="async",
     ),
@@ -234,25 +328,41 @@ FAMILIES = (
     _family(
         "mma",
         Kind.TMEM_PRODUCT,
-        "9.7.16.10",
+        "9.7.16.10.9.1",
         "multiply and accumulate in tensor memory",
-        Variant(name="dense", slots=(_GROUP, _KIND, _COLLECTOR), args=(*_MATRICES, *_TRAILING), lower=_mma),
-        Variant(
-            name="block scaled",
-            slots=(
-                _GROUP,
-                _SCALED,
-                Slot("block_scale", ("block_scale",)),
-                Slot(
-                    "scale_vec",
-                    ("scale_vec::1X", "scale_vec::2X", "scale_vec::4X", "block16", "block32"),
-                    optional=True,
-                ),
-                _COLLECTOR,
-            ),
-            args=(*_MATRICES, Arg("scale-A", "range"), Arg("scale-B", "range"), *_TRAILING),
-            lower=_mma,
+        Variant(name="dense", slots=_DENSE, args=(*_MATRICES, *_TRAILING), rules=(_SHIFTED,), lower=_mma),
+        *(
+            Variant(name="block scaled", slots=_SCALED_SLOTS, args=args, rules=(_SCALE_SIZE,), lower=_mma)
+            for args in _scaled_operands()
         ),
+        proxy="async",
+    ),
+    _family(
+        "mma.sp",
+        Kind.TMEM_PRODUCT,
+        "9.7.16.10.9.2",
+        "multiply and accumulate, the first matrix without its zeros",
+        Variant(name="dense", slots=_DENSE, args=(*_MATRICES, _META, *_TRAILING), rules=(_SHIFTED,), lower=_mma),
+        *(
+            Variant(name="block scaled", slots=_SCALED_SLOTS, args=args, rules=(_SCALE_SIZE,), lower=_mma)
+            for args in _scaled_operands(_META)
+        ),
+        proxy="async",
+    ),
+    _family(
+        "mma.ws",
+        Kind.TMEM_PRODUCT,
+        "9.7.16.10.9.3",
+        "multiply and accumulate, the second matrix kept",
+        Variant(slots=_STATIONARY, args=(*_MATRICES, *_TRAILING), lower=_mma),
+        proxy="async",
+    ),
+    _family(
+        "mma.ws.sp",
+        Kind.TMEM_PRODUCT,
+        "9.7.16.10.9.4",
+        "multiply and accumulate, the second matrix kept, the first without its zeros",
+        Variant(slots=_STATIONARY, args=(*_MATRICES, _META, *_TRAILING), lower=_mma),
         proxy="async",
     ),
     _family(
@@ -280,6 +390,7 @@ FAMILIES = (
         "9.7.16.9.3",
         "shift rows of tensor memory down",
         Variant(slots=(_GROUP, Slot("down", ("down",))), args=(Arg("taddr", "range"),), lower=_shift),
+        needs=_SHIFTING,
         proxy="async",
     ),
     _family(

@@ -25,6 +25,7 @@ from mcheck.semantics import mbarrier
 from mcheck.semantics.undefined import Misuse
 from mcheck.simt.execution.async_registers import AsyncWrites
 from mcheck.simt.execution.counters import Counters
+from mcheck.simt.execution.cta_pairs import PairMeetings, missing_peer
 from mcheck.simt.execution.forced_values import ForcedValues
 from mcheck.simt.execution.lanes import WARP, Lanes, Mask, Quality
 from mcheck.simt.execution.launch_answers import CancelResponses
@@ -35,9 +36,9 @@ from mcheck.simt.execution.strong_writes import StrongWrites
 from mcheck.simt.execution.tensor_memory import TensorMemory
 from mcheck.simt.execution.warp_convergence import Convergence
 
-RUNNABLE, EXITED, AT_MBARRIER, AT_WARP, AT_BARRIER, AT_CLUSTER_BARRIER, DEFERRED = range(7)
+RUNNABLE, EXITED, AT_MBARRIER, AT_WARP, AT_BARRIER, AT_CLUSTER_BARRIER, DEFERRED, AT_PEER = range(8)
 """The status of a lane: runnable; exited; waiting for an mbarrier, for lanes of its warp, at a barrier, for the cluster
-barrier; deferred until other lanes have run.
+barrier; deferred until other lanes have run; waiting for the peer CTA.
 """
 
 MAX_ITERATIONS = 20_000
@@ -113,6 +114,7 @@ class Cluster:
     votes: dict[tuple[int, int], list[Vote]] = field(default_factory=dict)
     cancel_responses: CancelResponses = field(default_factory=CancelResponses)
     tensor: TensorMemory = field(default_factory=TensorMemory)
+    pairs: PairMeetings = field(default_factory=PairMeetings)
     counters: Counters = field(default_factory=Counters)
     convergence: Convergence = field(init=False)
     async_writes: AsyncWrites = field(init=False)
@@ -189,9 +191,12 @@ class Cluster:
                 self._resume_held()
             ready = self.status == RUNNABLE
             if not ready.any():
-                if not self.mbarrier_waiters:
+                if self.pairs.waiting:
+                    self.leave_peers_behind()
+                elif self.mbarrier_waiters:
+                    self.resume_blocked()
+                else:
                     return
-                self.resume_blocked()
                 continue
             endless = ready & (self.idle_polls > MAX_IDLE_POLLS)
             if endless.any() and self.deferred_swaps:
@@ -480,6 +485,23 @@ class Cluster:
             for mask, _, _ in found:
                 self.status[mask] = RUNNABLE
         self.mbarrier_waiters.clear()
+
+    # --- pairs of CTAs ---------------------------------------------------------------------------------------
+
+    def leave_peers_behind(self) -> None:
+        """Resume the lanes that wait for a peer CTA, since no lane can run: if all others have exited, or wait at
+        barriers, they would wait forever.
+        """
+        sure = self.recorded.order_is_possible and not self.mbarrier_waiters and not self.has_deferred
+        for one in self.pairs.waiting:
+            span, what = one.statement.span, one.statement.opcode.mode
+            if sure:
+                self.recorded.append(missing_peer(one.statement), np.flatnonzero(one.mask)[:1])
+            else:
+                said = f"whether the peer CTA executes its tcgen05.{what} is not known in every order"
+                self.recorded.note_gap(said, span)
+            self.status[one.mask] = RUNNABLE
+        self.pairs.waiting.clear()
 
     # --- barriers --------------------------------------------------------------------------------------------
 

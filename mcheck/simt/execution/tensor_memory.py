@@ -38,6 +38,11 @@ class Rectangle:
     lanes: tuple[tuple[int, int], ...]
     columns: int
 
+    def within(self, first: int) -> Rectangle:
+        """The part of it that is in tensor memory, counted from a lane."""
+        most = TENSOR_LANES - first
+        return Rectangle(tuple((low, min(high, most)) for low, high in self.lanes if low < most), self.columns)
+
 
 WHOLE = ((0, TENSOR_LANES),)
 
@@ -64,6 +69,10 @@ class TensorMemory:
     """The CTAs that may allocate no more, with the statement that relinquishes the right."""
     last_columns: dict[int, int] = field(default_factory=dict)
     """By CTA, how many columns were allocated last."""
+    cta_group: Statement | None = None
+    """The first instruction with a ``.cta_group``: all others have to name the same (9.7.16.7.1)."""
+    filled_collectors: set[tuple[int, str]] = field(default_factory=set)
+    """By CTA, the collectors of the tensor core that hold a matrix (9.7.16.10)."""
     result_words: set[int] = field(default_factory=set)
     """Addresses in shared memory to which ``alloc`` has written."""
 
@@ -96,6 +105,13 @@ class TensorMemory:
         kept = [a for a in taken if (a.first, a.columns) != (first, columns)]
         self.allocated[cta] = kept
         return len(kept) < len(taken)
+
+    def is_freed(self, cta: int, column: int, columns: int) -> bool:
+        """Whether columns were allocated and are, in part, no longer."""
+        held = self.allocated.get(cta, [])
+        inside = any(a.first <= column and column + columns <= a.first + a.columns for a in held)
+        known = self.ever_allocated.get(cta, ())
+        return not inside and any(at <= column and column + columns <= at + size for at, size in known)
 
     def live_allocations(self) -> list[Allocation]:
         """The live allocations."""

@@ -27,8 +27,10 @@ from mcheck.simt.instructions import (
     memory_accesses,
     multimem,
     recording,
+    tensor_allocation,
     tensor_core,
     tensor_maps,
+    tensor_moves,
     wmma,
 )
 from mcheck.simt.instructions.computation import computation_step
@@ -44,6 +46,8 @@ REGISTERING_MODULES = (
     wmma,
     launch_control,
     barriers,
+    tensor_allocation,
+    tensor_moves,
     tensor_core,
     tensor_maps,
 )

@@ -1,7 +1,8 @@
 """The bytes that the descriptor of a matrix in shared memory covers (PTX ISA 9.7.15.5.1, "matrix descriptor").
 
 Rows are assumed to be as wide as the swizzle, so that a slice of a swizzled tile counts as all of its rows: a copy
-fills the tile, and a wgmma that reads a part of it reads before the tile is released.
+fills the tile, and a wgmma that reads a part of it reads before the tile is released. Where a slice is longer than what
+is left of a row, the bytes behind the rows count as well.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ class Matrix:
         width = 128 if descriptor >> 61 == 1 else WIDTHS[descriptor >> 62 & 3]
         if self.transposed:
             found = self._transposed(start, leading, stride, width)
+        elif descriptor >> 52 & 1:  # the second part of 48 bytes is in rows of its own (9.7.17.3.1.2 of PTX 9.3)
+            groups = range(-(-self.rows // ROWS))
+            bases = [at // width * width for at in (start, leading)]
+            found = [(base + i * stride, ROWS * width) for base in bases for i in groups]
         elif width == CHUNK:
             found = [
                 (start + i * stride + j * leading, ROWS * CHUNK)
@@ -48,7 +53,8 @@ class Matrix:
             ]
         else:
             base = start // width * width
-            found = [(base + i * stride, ROWS * width) for i in range(-(-self.rows // ROWS))]
+            over = max(start - base + self.depth - width, 0)
+            found = [(base + i * stride, ROWS * width + over) for i in range(-(-self.rows // ROWS))]
         return list(join_ranges(found))
 
     def _transposed(self, start: int, leading: int, stride: int, width: int) -> list[tuple[int, int]]:
@@ -59,6 +65,15 @@ class Matrix:
             return [(start + i * stride + j * leading, ROWS * CHUNK) for i in range(across) for j in range(down)]
         base = start // width * width
         return [(base + i * leading + j * stride, ROWS * width) for i in range(across) for j in range(down)]
+
+
+INVALID_SWIZZLES = (3, 5, 7)
+
+
+def descriptor_problem(descriptor: int) -> str | None:
+    """What is wrong with the descriptor of a matrix of ``tcgen05`` (9.7.16.4.1)."""
+    mode = descriptor >> 61 & 7
+    return f"has a matrix descriptor with swizzle mode {mode}, which is none" if mode in INVALID_SWIZZLES else None
 
 
 _SIZES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, "b1": 1}

@@ -1,260 +1,41 @@
-"""tcgen05: the shared and tensor memory that its instructions access, and their signals (PTX ISA 9.7.16).
-
-The rows of tensor memory that a warp can access are assumed to be its lanes': lane k accesses row k of the warp's
-quarter, whatever register the shape of a ``ld`` or ``st`` assigns to it (open question Q27).
-"""
+"""tcgen05.mma, cp, shift and commit: the memory that they access, and their signals (PTX ISA 9.7.16)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mcheck.base.errors import Unsupported
+from mcheck.base.errors import InputError
 from mcheck.frontend.ptx import module as ptx
-from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
-from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
-from mcheck.ir.memory import CELL, SHARED_BASE, SHARED_WINDOW, TENSOR_LANES
+from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW, TENSOR_LANES
+from mcheck.isa.decode import ILLEGAL
 from mcheck.isa.kinds import Kind
 from mcheck.semantics import mbarrier
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, compiles
 from mcheck.simt.execution.lanes import WARP, Mask
-from mcheck.simt.execution.tensor_memory import COLUMN, Range, Rectangle
-from mcheck.simt.instructions.access_operands import Indices, fetch_lanes, to_generic
+from mcheck.simt.execution.tensor_memory import COLUMN, COLUMN_BITS, WHOLE, Range, Rectangle
+from mcheck.simt.instructions.access_operands import Indices, to_generic
 from mcheck.simt.instructions.instruction_descriptors import Shape, copy_footprint, product_footprint
+from mcheck.simt.instructions.matrix_descriptors import Matrix, descriptor_problem
+from mcheck.simt.instructions.tensor_operands import (
+    SECTION,
+    check_cta_group,
+    const_ranges,
+    group_lanes,
+    make_core_op,
+    participating_ctas,
+    read_operands,
+    record_misuse,
+)
 
-SECTION = "9.7.16"
-
-
-Values = list[Word]
-"""The operands of the lanes that execute an instruction."""
-
-
-def _operands(c: Cluster, fetches: list[Fetch], mask: Mask, what: str) -> tuple[Indices, Values] | None:
-    """The lanes and the values of their operands; ``None``, with the lanes given up, where one of them is unknown."""
-    c.check_assumed_failures(mask)
-    c.note_effect(mask)
-    lanes: Indices = np.flatnonzero(mask)
-    values = []
-    for fetch in fetches:
-        value, sure = fetch_lanes(fetch, mask, lanes)
-        if (sure & taint.UNKNOWN).any():
-            c.give_up(mask, f"the {what} depends on data")
-            return None
-        values.append(value)
-    return lanes, values
-
-
-def _group_lanes(c: Cluster, lanes: Indices, values: Values) -> list[tuple[list[int], int, Indices]]:
-    """The lanes grouped by operands and CTA."""
-    table = np.stack([*values, c.lanes.cta[lanes].astype(np.uint64)])
-    rows, back = np.unique(table, axis=1, return_inverse=True)
-    back = back.reshape(-1)
-    out = []
-    for column in range(rows.shape[1]):
-        *found, cta = rows[:, column].tolist()
-        out.append((found, cta, lanes[back == column]))
-    return out
-
-
-def _core_op(kind: str, reads: list[Range], writes: list[Range], statement: ptx.Statement) -> ops.TensorCore:
-    return ops.TensorCore(
-        kind=kind, reads=_ranges(reads), writes=_ranges(writes),
-        span=statement.span, text=statement.text, section=SECTION,
-    )  # fmt: skip
-
-
-def _ranges(found: Iterable[Range]) -> tuple[tuple[Const, Const], ...]:
-    return tuple((Const(at), Const(size)) for at, size in dict.fromkeys(found))
-
-
-def _active_ctas(statement: ptx.Statement, cta: int) -> list[int]:
-    """The participating CTAs: with ``cta_group::2`` the pair whose ranks differ in the last bit (9.7.16.5)."""
-    return [cta, cta ^ 1] if statement.opcode.has("cta_group::2") else [cta]
-
-
-# --- allocation -----------------------------------------------------------------------------------------------
-
-
-@compiles(Kind.TMEM_ALLOCATION)
-def _alloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``alloc``: a lane of the warp writes the address to shared memory (9.7.16.7.1)."""
-    fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
-
-    def run(c: Cluster, mask: Mask) -> Mask | None:
-        found = _operands(c, fetches, mask, "size of the allocation")
-        if found is None:
-            return None
-        for (place, columns), cta, lanes in _group_lanes(c, found[0], found[1]):
-            one = lanes[:1]
-            problem = c.tensor.allocation_error(cta, columns)
-            if problem is not None:
-                _record_misuse(c, "UB602", problem, statement, one)
-            first = None if problem else c.tensor.allocate(cta, columns, int(one[0]), statement)
-            if first is None:
-                c.give_up(mask, problem or f"no {columns} columns of tensor memory are left to allocate")
-                return None
-            address = to_generic(np.array([place], np.uint64))
-            op = _core_op("alloc", [], [(int(address[0]), 4)], statement)
-            c.recorded.append(c.recorded.intern((at, place), lambda op=op: op), one)  # type: ignore[misc]
-            c.tensor.result_words.add(int(address[0]))
-            c.store.save(address, 4, one, np.array([first], np.uint64), np.zeros(1, np.uint8))
-        return mask
-
-    return run
-
-
-def _record_misuse(c: Cluster, code: str, problem: str, statement: ptx.Statement, lanes: Indices) -> None:
-    """Record a violation in the order that is followed, if threads can have that order."""
-    if c.recorded.order_is_possible:
-        op = replace(_core_op(statement.opcode.mode, [], [], statement), wrong=(code, problem))
-        c.recorded.append(op, lanes)
-
-
-def check_freed(c: Cluster) -> None:
-    """All tensor memory must be freed when the kernel ends (9.7.16.1.2): the finding is at the lane that
-    allocated it.
-    """
-    for held in c.tensor.live_allocations():
-        said = f"ends with {held.columns} columns of tensor memory still allocated"
-        if not c.recorded.order_is_possible:
-            c.recorded.note_gap(said, held.statement.span)
-            continue
-        op = replace(_core_op("end", [], [], held.statement), wrong=("UB601", said), text="the end of the thread")
-        c.recorded.append(op, [held.lane])
-
-
-@compiles(Kind.TMEM_RELEASE)
-def _dealloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``dealloc``: nothing may use the columns any more; modelled as a write to them (9.7.16.7.1)."""
-    fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
-
-    def run(c: Cluster, mask: Mask) -> Mask | None:
-        found = _operands(c, fetches, mask, "allocation")
-        if found is None:
-            return None
-        for (address, columns), cta, lanes in _group_lanes(c, found[0], found[1]):
-            if not c.tensor.deallocate(cta, address & COLUMN, columns):
-                freed = f"frees {columns} columns of tensor memory from column {address & COLUMN} on"
-                said = f"{freed}, which is not an allocation"
-                _record_misuse(c, "UB603", said, statement, lanes[:1])
-                c.give_up(mask, said)
-                return None
-            for lane in lanes.tolist():
-                rows = tuple((q + lane % WARP, q + lane % WARP + 1) for q in range(0, TENSOR_LANES, WARP))
-                writes = c.tensor.rectangle_cells(cta, address & COLUMN, Rectangle(rows, columns))
-                op = _core_op("dealloc", [], writes, statement)
-                c.recorded.append(c.recorded.intern((at, op.writes), lambda op=op: op), [lane])  # type: ignore[misc]
-        return mask
-
-    return run
-
-
-@compiles(Kind.TMEM_PERMIT)
-def _relinquish_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
-    def run(c: Cluster, mask: Mask) -> Mask:
-        for cta in np.unique(c.lanes.cta[mask]).tolist():
-            c.tensor.relinquished.setdefault(cta, statement)
-        return mask
-
-    return run
-
-
-# --- ld and st ------------------------------------------------------------------------------------------------
-
-_CELLS = {"32x32b": 1, "16x32bx2": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8}
-"""By shape, columns for each repetition."""
-
-
-@compiles(Kind.TMEM_LOAD, Kind.TMEM_STORE)
-def _move_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``ld`` and ``st``: a warp accesses rows of its quarter (9.7.16.8)."""
-    loads = statement.kind is Kind.TMEM_LOAD
-    shape = statement.opcode.choice(_CELLS)
-    count = next((int(p[1:]) for p in statement.opcode.parts if p[:1] == "x" and p[1:].isdigit()), None)
-    place = statement.address
-    if shape is None or count is None or place is None:
-        raise Unsupported(f"'{statement.text}' is not followed", statement.span)
-    columns = count * _CELLS[shape]
-    if statement.opcode.has("pack::16b", "unpack::16b"):
-        columns *= 2
-    split = _split_distance(statement) if shape == "16x32bx2" else None
-    fetch = k.fetch(unit, place)
-    opaque = k.forget_results(unit, statement) if loads and k.is_needed(unit, statement) else None
-    op = ops.TensorMove(
-        family="tcgen05.ld" if loads else "tcgen05.st", address=Const(0), size=CELL * columns,
-        span=statement.span, text=statement.text, section=SECTION,
-    )  # fmt: skip
-
-    def run(c: Cluster, mask: Mask) -> Mask | None:
-        found = _operands(c, [fetch], mask, "address in tensor memory")
-        if found is None:
-            return None
-        lanes, (address,) = found
-        if shape != "32x32b" and split is None:  # half of the lanes stand for the 16 rows
-            half = lanes % WARP < WARP // 2
-            lanes, address = lanes[half], address[half]
-        where = []
-        for lane, base in zip(lanes.tolist(), address.tolist(), strict=True):
-            number = lane % WARP
-            second, number = divmod(number, WARP // 2) if split is not None else (0, number)
-            column = (base & COLUMN) + second * (split or 0)
-            row, quarter = (base >> 16) + number, lane % c.lanes.width // WARP % 4
-            mine = row // WARP == quarter
-            where.append(c.tensor.lane_cells(int(c.lanes.cta[lane]), row if mine else TENSOR_LANES, column, columns)[0])
-        c.recorded.record(at, [np.array(where, np.uint64)], lanes, lambda v: replace(op, address=v[0]), spread=True)
-        if opaque is not None:
-            opaque(c, mask)
-        return mask
-
-    return run
-
-
-def _split_distance(statement: ptx.Statement) -> int:
-    """Columns between the accesses of the two halves of a warp, both in the same 16 rows (9.7.16.8)."""
-    found = [o.value for o in statement.operands if isinstance(o, ptx.Immediate)]
-    return found[0] if found else 0
-
-
-@compiles(Kind.TMEM_LOAD_WAIT, Kind.TMEM_STORE_WAIT)
-def _wait_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
-    family = "tcgen05.ld" if statement.kind is Kind.TMEM_LOAD_WAIT else "tcgen05.st"
-    return _plain_step(
-        ops.WaitGroup(
-            family=family, pending=Const(0), commits=True, span=statement.span, text=statement.text, section=SECTION
-        ),
-        at,
-    )
-
-
-@compiles(Kind.TMEM_FENCE)
-def _fence_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:  # noqa: ARG001 - one signature
-    """A release or an acquire of tensor memory (9.7.16.9)."""
-    sem = "release" if statement.opcode.has("fence::before_thread_sync") else "acquire"
-    return _plain_step(
-        ops.Fence(
-            sem=sem, scope="cluster", restrict="tensor", span=statement.span, text=statement.text, section=SECTION
-        ),
-        at,
-    )
-
-
-def _plain_step(op: ops.Op, at: int) -> Step:
-    def run(c: Cluster, mask: Mask) -> Mask:
-        c.check_assumed_failures(mask)
-        c.note_effect(mask)
-        c.recorded.append(c.recorded.intern((at,), lambda: op), np.flatnonzero(mask))
-        return mask
-
-    return run
-
-
-# --- the pipe ---------------------------------------------------------------------------------------------------
+SHIFTED_COLUMNS = 8
+"""The 32 bytes of a lane that ``shift`` moves."""
 
 
 def _issue(c: Cluster, at: int, key: tuple[object, ...], op: ops.TensorCore, lanes: Indices) -> None:
@@ -263,7 +44,7 @@ def _issue(c: Cluster, at: int, key: tuple[object, ...], op: ops.TensorCore, lan
     for lane in lanes.tolist():
         code = c.recorded.code[lane]
         last = code[-1] if code else None
-        if isinstance(last, ops.TensorCore) and last.kind == op.kind == "mma":
+        if isinstance(last, ops.TensorCore) and last.kind == op.kind == "mma" and last.wrong is None:
             code[-1] = c.recorded.intern(("joined", id(last), id(op)), lambda last=last: _join_operations(last, op))  # type: ignore[misc]
         else:
             c.recorded.append(op, [lane])
@@ -272,92 +53,213 @@ def _issue(c: Cluster, at: int, key: tuple[object, ...], op: ops.TensorCore, lan
 def _join_operations(first: ops.TensorCore, then: ops.TensorCore) -> ops.TensorCore:
     def both(name: str) -> tuple[tuple[Const, Const], ...]:
         pairs = [(at.value, size.value) for at, size in (*getattr(first, name), *getattr(then, name))]
-        return _ranges(pairs)
+        return const_ranges(pairs)
 
     return replace(first, reads=both("reads"), writes=both("writes"))
+
+
+@dataclass(slots=True)
+class _Accesses:
+    """What an instruction accesses in the CTAs that take part, and what is wrong with its operands."""
+
+    c: Cluster
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    reads: list[Range] = field(default_factory=list)
+    writes: list[Range] = field(default_factory=list)
+    unknown: str | None = None
+    """Why it cannot be followed."""
+
+    def read_matrix(self, cta: int, matrix: Matrix, descriptor: int) -> None:
+        window = SHARED_BASE + cta * SHARED_WINDOW
+        self.reads += [(window + x, size) for x, size in matrix.ranges(descriptor)]
+
+    def read_cells(self, cta: int, address: int, cells: Rectangle) -> None:
+        self.reads += self._cells(cta, address, cells)
+
+    def write_cells(self, cta: int, address: int, cells: Rectangle) -> None:
+        self.writes += self._cells(cta, address, cells)
+
+    def _cells(self, cta: int, address: int, cells: Rectangle) -> list[Range]:
+        column = address & COLUMN
+        if self.c.tensor.is_freed(cta, column, cells.columns):
+            said = f"accesses {cells.columns} columns of tensor memory from column {column} on, which have been freed"
+            self.problems.append(("UB604", said))
+        return self.c.tensor.rectangle_cells(cta, address, cells)
+
+    def misuse(self, said: str | None) -> None:
+        """An operand that the instruction must not have."""
+        if said is not None:
+            self.problems.append(("UB109", said))
+
+
+# --- products -------------------------------------------------------------------------------------------------
+
+SUBCOLUMNS = 0x3FFFFFFF
+"""The upper bits of the address of scales or of metadata are not part of it: CUTLASS keeps in them which sub-column of
+the cells is meant, and the instruction descriptor says so.
+"""
+
+SPARSE = 1 << 2
+"""The bit of the instruction descriptor that says that A is sparse (9.7.16.4.2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """The operands of a product, in the order of the ISA (9.7.16.10.9)."""
+
+    d: ptx.Operand
+    a: ptx.Operand
+    b: ptx.Operand
+    idesc: ptx.Operand
+    meta: ptx.Operand | None
+    scales: tuple[ptx.Operand, ...]
+    mask: ptx.Operand | None
+    """The zero-column mask of ``.ws``."""
+
+    @property
+    def used(self) -> list[ptx.Operand]:
+        """Those whose values are needed; the optional ones last."""
+        more = (self.meta, *self.scales, self.mask)
+        return [self.d, self.a, self.b, self.idesc, *(o for o in more if o is not None)]
+
+
+def _product_operands(statement: ptx.Statement) -> _Product:
+    opcode, rest = statement.opcode, list(statement.operands)
+    wanted = [True, None, False, *([True] if opcode.has("sp") else []), False]
+    wanted += [True, True] if opcode.has("block_scale") else []
+    wrong = len(rest) < len(wanted) or any(
+        bracketed is not None and isinstance(operand, ptx.Address) != bracketed
+        for bracketed, operand in zip(wanted, rest, strict=False)
+    )
+    if wrong:
+        message = f"the operands of '{opcode.text}' are not those of the instruction"
+        raise InputError(message, statement.span, code=ILLEGAL)
+    d, a, b = rest[:3]
+    meta = rest[3] if opcode.has("sp") else None
+    behind = 3 if meta is None else 4
+    scales = tuple(rest[behind + 1 : behind + 3]) if opcode.has("block_scale") else ()
+    if opcode.has("ashift") and not isinstance(a, ptx.Address):
+        message = f"'.ashift' of '{opcode.text}' needs a first matrix in tensor memory"
+        raise InputError(message, statement.span, code=ILLEGAL)
+    mask = rest[behind + 2] if opcode.has("ws") and len(rest) > behind + 2 else None
+    return _Product(d, a, b, rest[behind], meta, scales, mask)
 
 
 @compiles(Kind.TMEM_PRODUCT)
 def _mma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``mma``: reads matrices in shared or tensor memory, accumulates in tensor memory (9.7.16.10)."""
-    operands, opcode = list(statement.operands), statement.opcode
-    d, a, b = operands[:3]
-    rest = operands[3:]
-    meta = rest.pop(0) if opcode.has("sp") and rest and isinstance(rest[0], ptx.Address) else None
-    if not isinstance(d, ptx.Address) or not rest:
-        raise Unsupported(f"'{statement.text}' is not followed", statement.span)
-    scales = [o for o in rest[1:3] if isinstance(o, ptx.Address)]
-    used = [d, a, b, rest[0], *([] if meta is None else [meta]), *scales]
-    fetches = [k.fetch(unit, operand) for operand in used]
-    a_in_tensor = isinstance(a, ptx.Address)
+    opcode, product = statement.opcode, _product_operands(statement)
+    fetches = [k.fetch(unit, operand) for operand in product.used]
+    a_in_tensor = isinstance(product.a, ptx.Address)
 
-    def made(c: Cluster, found: list[int], cta: int) -> ops.TensorCore:
-        shape = Shape.decode(opcode, found[3])
-        rows = product_footprint(shape)
-        reads: list[Range] = []
-        writes: list[Range] = []
-        for other in _active_ctas(statement, cta):
-            window = SHARED_BASE + other * SHARED_WINDOW
+    def access(accesses: _Accesses, found: list[int], cta: int, ctas: list[int]) -> None:
+        d, a, b, idesc, *more = found
+        shape = Shape.decode(opcode, idesc)
+        problem = shape.problem()
+        accesses.misuse(problem)
+        if problem is not None:
+            return
+        if bool(idesc & SPARSE) != shape.sparse:
+            accesses.unknown = "instruction and instruction descriptor differ in whether the first matrix is sparse"
+            return
+        meta = more.pop(0) & SUBCOLUMNS if product.meta is not None else None
+        scales = [more.pop(0) & SUBCOLUMNS for _ in product.scales]
+        rows = product_footprint(shape, column_shift=more[0] >> 56 & 63 if more else 0)
+        halved = [d, *([a] if a_in_tensor else []), *([] if meta is None else [meta])]
+        accesses.misuse(shape.lane_problem([address >> COLUMN_BITS for address in halved]))
+        for descriptor in (b,) if a_in_tensor else (a, b):
+            accesses.misuse(descriptor_problem(descriptor))
+        for other in ctas:
             if a_in_tensor:
-                reads += c.tensor.rectangle_cells(other, found[1], rows.a_cells)
+                accesses.read_cells(other, a, rows.a_cells)
             else:
-                reads += [(window + x, size) for x, size in rows.a.ranges(found[1])]
-            reads += [(window + x, size) for x, size in rows.b.ranges(found[2])]
-            more = found[4:]
+                accesses.read_matrix(other, rows.a, a)
+            accesses.read_matrix(other, rows.b, b)
             if meta is not None:
-                reads += c.tensor.rectangle_cells(other, more.pop(0), rows.meta)
-            for address, cells in zip(more, rows.scales, strict=False):
-                reads += c.tensor.rectangle_cells(other, address & 0x3FFFFFFF, cells)
-            writes += c.tensor.rectangle_cells(other, found[0], rows.d)
-        return _core_op("mma", reads, writes, statement)
+                accesses.read_cells(other, meta, rows.meta)
+            for address, cells in zip(scales, rows.scales, strict=False):
+                accesses.read_cells(other, address, cells)
+            accesses.write_cells(other, d, rows.d)
+        problem = _use_collector(accesses.c, statement, cta)
+        if problem is not None:
+            accesses.problems.append(("UB606", problem))
 
-    return _piped_step(k, statement, at, fetches, made, "operand of the product")
+    return _piped_step(statement, at, fetches, access, "operand of the product")
+
+
+def _use_collector(c: Cluster, statement: ptx.Statement, cta: int) -> str | None:
+    """Follow what a product does with a collector; what is wrong if it relies on one that holds nothing (9.7.16.10)."""
+    written = statement.opcode.prefixed("collector::") or (
+        "collector::b0::discard" if statement.opcode.has("ws") else "collector::a::discard"
+    )
+    _, buffer, use = written.split("::")
+    held = c.tensor.filled_collectors
+    valid = (cta, buffer) in held
+    if use == "fill":
+        held.add((cta, buffer))
+    elif use != "use":
+        held.discard((cta, buffer))
+    if valid or use not in ("use", "lastuse"):
+        return None
+    return f"may take its matrix from collector {buffer}, which no product before it has filled, or one has discarded"
+
+
+# --- copies and shifts ------------------------------------------------------------------------------------------
 
 
 @compiles(Kind.TMEM_COPY)
 def _copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``cp``: from shared to tensor memory (9.7.16.8.2)."""
+    """``cp``: from shared to tensor memory (9.7.16.9.2)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
     cells, matrix = copy_footprint(statement)
+    scattered = statement.opcode.has("4x256b")
 
-    def made(c: Cluster, found: list[int], cta: int) -> ops.TensorCore:
-        reads: list[Range] = []
-        writes: list[Range] = []
-        for other in _active_ctas(statement, cta):
-            window = SHARED_BASE + other * SHARED_WINDOW
-            reads += [(window + x, size) for x, size in matrix.ranges(found[1])]
-            writes += c.tensor.rectangle_cells(other, found[0], cells)
-        return _core_op("cp", reads, writes, statement)
+    def access(accesses: _Accesses, found: list[int], cta: int, ctas: list[int]) -> None:  # noqa: ARG001 - one signature
+        accesses.misuse(descriptor_problem(found[1]))
+        for other in ctas:
+            accesses.read_matrix(other, matrix, found[1])
+            here = cells.within(found[0] >> COLUMN_BITS) if scattered else cells
+            accesses.write_cells(other, found[0], here)
 
-    return _piped_step(k, statement, at, fetches, made, "operand of the copy")
+    return _piped_step(statement, at, fetches, access, "operand of the copy")
 
 
 @compiles(Kind.TMEM_SHIFT)
 def _shift_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``shift``: 32 bytes of each lane move to the lane below (9.7.16.8.3)."""
+    """``shift``: 32 bytes of each lane move to the lane below (9.7.16.9.3)."""
     fetches = [k.fetch(unit, statement.operands[0])]
 
-    def made(c: Cluster, found: list[int], cta: int) -> ops.TensorCore:
-        lane = found[0] >> 16
-        cells = Rectangle(((0, max(TENSOR_LANES - lane, 1)),), 8)
-        writes = [x for other in _active_ctas(statement, cta) for x in c.tensor.rectangle_cells(other, found[0], cells)]
-        return _core_op("shift", [], writes, statement)
+    def access(accesses: _Accesses, found: list[int], cta: int, ctas: list[int]) -> None:  # noqa: ARG001 - one signature
+        lane = found[0] >> COLUMN_BITS
+        if lane % WARP:
+            accesses.misuse(f"begins at lane {lane} of tensor memory, not at a multiple of {WARP}")
+        for other in ctas:
+            accesses.write_cells(other, found[0], Rectangle(WHOLE, SHIFTED_COLUMNS).within(min(lane, TENSOR_LANES - 1)))
 
-    return _piped_step(k, statement, at, fetches, made, "address in tensor memory")
-
-
-MakeOp = Callable[[Cluster, list[int], int], ops.TensorCore]
+    return _piped_step(statement, at, fetches, access, "address in tensor memory")
 
 
-def _piped_step(k: Compiler, statement: ptx.Statement, at: int, fetches: list[Fetch], made: MakeOp, what: str) -> Step:
-    del k, statement
+Access = Callable[[_Accesses, list[int], int, list[int]], None]
+"""Notes what an instruction accesses, given its operands, the CTA that issues it, and the CTAs that take part."""
 
+
+def _piped_step(statement: ptx.Statement, at: int, fetches: list[Fetch], access: Access, what: str) -> Step:
     def run(c: Cluster, mask: Mask) -> Mask | None:
-        found = _operands(c, fetches, mask, what)
+        found = read_operands(c, fetches, mask, what)
         if found is None:
             return None
-        for values, cta, lanes in _group_lanes(c, found[0], found[1]):
-            _issue(c, at, (*values, cta), made(c, values, cta), lanes)
+        for values, cta, lanes in group_lanes(*found, c.lanes.cta):
+            check_cta_group(c, statement, lanes)
+            accesses = _Accesses(c)
+            access(accesses, values, cta, participating_ctas(c, statement, cta))
+            if accesses.unknown is not None:
+                c.give_up(mask, accesses.unknown)
+                return None
+            for code, said in dict.fromkeys(accesses.problems):
+                record_misuse(c, code, said, statement, lanes[:1])
+            op = make_core_op(statement.opcode.mode, accesses.reads, accesses.writes, statement)
+            if op.reads or op.writes:
+                _issue(c, at, (*values, cta), op, lanes)
         return mask
 
     return run
@@ -365,14 +267,15 @@ def _piped_step(k: Compiler, statement: ptx.Statement, at: int, fetches: list[Fe
 
 @compiles(Kind.TMEM_COMMIT)
 def _commit_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """``commit``: an arrival on the mbarrier, or on those at its offset in each CTA of a mask (9.7.16.11)."""
+    """``commit``: an arrival on the mbarrier, or on those at its offset in each CTA of a mask (9.7.16.12)."""
     fetches = [k.fetch(unit, operand) for operand in statement.operands[:2]]
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
-        found = _operands(c, fetches, mask, "mbarrier of the commit")
+        found = read_operands(c, fetches, mask, "mbarrier of the commit")
         if found is None:
             return None
-        for values, cta, lanes in _group_lanes(c, found[0], found[1]):
+        for values, cta, lanes in group_lanes(*found, c.lanes.cta):
+            check_cta_group(c, statement, lanes)
             place = int(to_generic(np.array([values[0]], np.uint64))[0])
             targets = values[1] if len(values) > 1 else None
             op = ops.TensorCommit(
@@ -383,7 +286,7 @@ def _commit_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> 
                 section=SECTION,
             )
             c.recorded.append(c.recorded.intern((at, *values, cta), lambda op=op: op), lanes)  # type: ignore[misc]
-            ranks = [None] if targets is None else [r for r in range(16) if targets >> r & 1]
+            ranks = [None] if targets is None else [r for r in range(c.lanes.cluster_size) if targets >> r & 1]
             for rank in ranks:
                 here = place if rank is None else c.lanes.in_rank(place, rank)
                 for _ in range(len(lanes)):

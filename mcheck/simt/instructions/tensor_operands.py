@@ -1,0 +1,97 @@
+"""The operands of the tcgen05 instructions, and how what is wrong with them is recorded (PTX ISA 9.7.16)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from mcheck.frontend.ptx import module as ptx
+from mcheck.frontend.ptx import taint
+from mcheck.frontend.ptx.lane_arithmetic import Word
+from mcheck.ir import ops
+from mcheck.ir.expr import Const
+from mcheck.simt.execution.cluster import Cluster
+from mcheck.simt.execution.compiler import Fetch
+from mcheck.simt.execution.cta_pairs import peer_cta
+from mcheck.simt.execution.lanes import Mask
+from mcheck.simt.execution.tensor_memory import Range
+from mcheck.simt.instructions.access_operands import Indices, fetch_lanes
+
+SECTION = "9.7.16"
+PAIR = "cta_group::2"
+
+Values = list[Word]
+"""The operands of the lanes that execute an instruction."""
+
+
+def read_operands(c: Cluster, fetches: list[Fetch], mask: Mask, what: str) -> tuple[Indices, Values] | None:
+    """The lanes and the values of their operands; ``None``, with the lanes given up, where one of them is unknown."""
+    c.check_assumed_failures(mask)
+    c.note_effect(mask)
+    lanes: Indices = np.flatnonzero(mask)
+    values = []
+    for fetch in fetches:
+        value, sure = fetch_lanes(fetch, mask, lanes)
+        if (sure & taint.UNKNOWN).any():
+            c.give_up(mask, f"the {what} depends on data")
+            return None
+        values.append(value)
+    return lanes, values
+
+
+def group_lanes(lanes: Indices, values: Values, owners: Indices) -> list[tuple[list[int], int, Indices]]:
+    """The lanes grouped by operands and owner: their CTA, or their warp."""
+    table = np.stack([*values, owners[lanes].astype(np.uint64)])
+    rows, back = np.unique(table, axis=1, return_inverse=True)
+    back = back.reshape(-1)
+    out = []
+    for column in range(rows.shape[1]):
+        *found, owner = rows[:, column].tolist()
+        out.append((found, owner, lanes[back == column]))
+    return out
+
+
+def make_core_op(kind: str, reads: list[Range], writes: list[Range], statement: ptx.Statement) -> ops.TensorCore:
+    """An operation with these ranges of shared and tensor memory."""
+    return ops.TensorCore(
+        kind=kind, reads=const_ranges(reads), writes=const_ranges(writes),
+        span=statement.span, text=statement.text, section=SECTION,
+    )  # fmt: skip
+
+
+def const_ranges(found: Iterable[Range]) -> tuple[tuple[Const, Const], ...]:
+    """The distinct ranges, as operands."""
+    return tuple((Const(at), Const(size)) for at, size in dict.fromkeys(found))
+
+
+def record_misuse(c: Cluster, code: str, problem: str, statement: ptx.Statement, lanes: Indices) -> None:
+    """Record a violation in the order that is followed, if threads can have that order."""
+    if c.recorded.order_is_possible:
+        op = replace(make_core_op(statement.opcode.mode, [], [], statement), wrong=(code, problem))
+        c.recorded.append(op, lanes)
+    else:
+        c.recorded.note_gap(problem, statement.span)
+
+
+def participating_ctas(c: Cluster, statement: ptx.Statement, cta: int) -> list[int]:
+    """The CTAs whose memory an instruction accesses: with ``cta_group::2`` both of the pair (9.7.16.5)."""
+    peer = peer_cta(c.lanes, cta) if statement.opcode.has(PAIR) else None
+    return [cta] if peer is None else [cta, peer]
+
+
+def check_cta_group(c: Cluster, statement: ptx.Statement, lanes: Indices) -> None:
+    """All tcgen05 instructions of a kernel name the same ``.cta_group``, and the pair has to be there (9.7.16.7.1)."""
+    first = c.tensor.cta_group
+    if first is None:
+        first = c.tensor.cta_group = statement
+    mine, others = (s.opcode.prefixed("cta_group::") for s in (statement, first))
+    if mine != others:
+        said = f"has .{mine}, but line {first.span.line} has .{others}: a kernel uses one of them"
+        record_misuse(c, "UB605", said, statement, lanes[:1])
+    cta = int(c.lanes.cta[lanes[0]])
+    if mine == PAIR and peer_cta(c.lanes, cta) is None:
+        rank = cta % c.lanes.cluster_size
+        said = f"is about a pair of CTAs, but the cluster has no CTA of rank {rank ^ 1}"
+        record_misuse(c, "UB605", said, statement, lanes[:1])

@@ -1,0 +1,501 @@
+"""tcgen05: each form of its instructions in a small module that the assembler takes, and twins with a mistake."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from mcheck.answers.result import Answer
+from mcheck.base.errors import InputError
+from mcheck.cat import load_model
+from mcheck.checking.modules.answer import answer_launch
+from mcheck.checking.policy.question import Completeness, Question
+from mcheck.frontend.ptx.launch_reader import build_launch, from_object
+from mcheck.frontend.ptx.reader import parse_module
+from mcheck.frontend.ptx.targets import check_target
+from mcheck.isa.opcode import read_opcode
+from mcheck.simt.instructions.instruction_descriptors import Shape, product_footprint
+from mcheck.simt.instructions.matrix_descriptors import Matrix
+from tests.assembler import Assembler
+
+COLUMNS = 512
+QUARTER = "shr.u32 %r16, %r1, 5;\n  shl.b32 %r16, %r16, 21;\n  add.u32 %r15, %r16, %r10;\n"
+DONE = "  @!%p4 bra WAIT;\n"
+
+
+def describe(m: int, n: int, *, sparse: bool = False, more: int = 0) -> int:
+    """An instruction descriptor."""
+    return m >> 4 << 24 | n >> 3 << 17 | sparse << 2 | more
+
+
+def module(
+    issued: str = "", behind: str = "", *, group: int = 1, idesc: int = describe(128, 64), target: str = "sm_100a"
+) -> str:
+    """A kernel whose first thread issues something, commits it and waits; then both warps do something."""
+    cluster = ".reqnctapercluster 2, 1, 1\n" if group == 2 else ""
+    return f""".version 8.8
+.target {target}
+.address_size 64
+.visible .entry k()
+.reqntid 64, 1, 1
+{cluster}{{
+  .reg .pred %p<8>;
+  .reg .b16 %rs<4>;
+  .reg .b32 %r<400>;
+  .reg .b64 %rd<8>;
+  .shared .align 1024 .b8 a[65536];
+  .shared .align 1024 .b8 b[65536];
+  .shared .align 8 .b64 over;
+  .shared .align 4 .b32 base;
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %cluster_ctarank;
+  mov.u32 %r3, a;
+  mov.u32 %r4, b;
+  setp.gt.u32 %p1, %r1, 31;
+  setp.ne.u32 %p6, %r2, 0;
+  @%p1 bra MEET;
+  tcgen05.alloc.cta_group::{group}.sync.aligned.shared::cta.b32 [base], {COLUMNS};
+  setp.ne.u32 %p2, %r1, 0;
+  @%p2 bra MEET;
+  mbarrier.init.shared::cta.b64 [over], 1;
+  fence.mbarrier_init.release.cluster;
+MEET:
+  barrier.cluster.arrive.release.aligned;
+  barrier.cluster.wait.acquire.aligned;
+  ld.shared.b32 %r10, [base];
+  add.u32 %r11, %r10, 256;
+  add.u32 %r12, %r10, 320;
+  add.u32 %r13, %r10, 352;
+  add.u32 %r14, %r10, 384;
+  {QUARTER}
+  mov.u32 %r20, {idesc};
+  shr.u32 %r21, %r3, 4;
+  or.b32 %r21, %r21, 0x80000;
+  shr.u32 %r22, %r4, 4;
+  or.b32 %r22, %r22, 0x80000;
+  mov.u32 %r23, 0x4010;
+  mov.b64 %rd1, {{%r21, %r23}};
+  mov.b64 %rd2, {{%r22, %r23}};
+  mov.b64 %rd3, 0;
+  setp.eq.u32 %p5, %r1, %r1;
+  or.b32 %r24, %r1, %r2;
+  setp.ne.u32 %p3, %r24, 0;
+  @%p3 bra WAIT;
+  {issued}
+  mov.u16 %rs1, {2 * group - 1};
+  tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [over], %rs1;
+WAIT:
+  mbarrier.try_wait.parity.shared::cta.b64 %p4, [over], 0;
+{DONE}  bar.sync 0;
+  {behind}
+  barrier.cluster.arrive.release.aligned;
+  barrier.cluster.wait.acquire.aligned;
+  @%p1 bra DONE;
+  tcgen05.dealloc.cta_group::{group}.sync.aligned.b32 %r10, {COLUMNS};
+  tcgen05.relinquish_alloc_permit.cta_group::{group}.sync.aligned;
+DONE:
+  barrier.cluster.arrive.release.aligned;
+  barrier.cluster.wait.acquire.aligned;
+  ret;
+}}
+"""
+
+
+def ask(text: str, ctas: int = 1) -> Answer:
+    """The answer about a module, as ``mcheck check`` has it."""
+    read = parse_module(text)
+    check_target(read)
+    question = Question(about=Completeness.FINDINGS, timeout=60)
+    return answer_launch(read, build_launch(read, from_object({"grid": ctas})), load_model("ptx-9.0"), question)
+
+
+def found_at(text: str, found: Answer) -> dict[str, set[str]]:
+    """By code of the errors, the instructions that they name."""
+    lines, out = text.splitlines(), dict[str, set[str]]()
+    for f in found.findings:
+        if f.severity == "error":
+            out.setdefault(f.code, set()).update(lines[a.span.line - 1].strip() for a in f.accesses if a.span)
+    return out
+
+
+def registers(count: int) -> str:
+    """A vector."""
+    return "{" + ", ".join(f"%r{40 + k}" for k in range(count)) + "}"
+
+
+# --- forms that are right -----------------------------------------------------------------------------------------
+
+D, A, IN_TENSOR, B, META, SCALES = "[%r10]", "%rd1", "[%r11]", "%rd2", "[%r12]", "[%r13], [%r14]"
+DENSE = [
+    f"tcgen05.mma.GROUP.kind::f16 {D}, {A}, {B}, %r20, %p5;",
+    f"tcgen05.mma.GROUP.kind::f16 {D}, {A}, {B}, %r20, MASK, %p5, 3;",
+    f"tcgen05.mma.GROUP.kind::tf32 {D}, {IN_TENSOR}, {B}, %r20, %p5;",
+    f"tcgen05.mma.GROUP.kind::f8f6f4 {D}, {A}, {B}, %r20, 0;",
+    f"tcgen05.mma.GROUP.kind::i8 {D}, {A}, {B}, %r20, %p5;",
+    f"tcgen05.mma.GROUP.kind::f16.collector::a::discard {D}, {A}, {B}, %r20, %p5;",
+    f"tcgen05.mma.GROUP.kind::f16.ashift {D}, {IN_TENSOR}, {B}, %r20, %p5;",
+    "\n  ".join(
+        f"tcgen05.mma.GROUP.kind::f16.collector::a::{use} {D}, {A}, {B}, %r20, %p5;"
+        for use in ("fill", "use", "lastuse")
+    ),
+    f"tcgen05.mma.GROUP.kind::mxf8f6f4.block_scale {D}, {A}, {B}, %r20, {SCALES}, %p5;",
+    f"tcgen05.mma.GROUP.kind::mxf8f6f4.block_scale.scale_vec::1X {D}, {IN_TENSOR}, {B}, %r20, {SCALES}, %p5;",
+    f"tcgen05.mma.GROUP.kind::mxf4.block_scale.block32 {D}, {A}, {B}, %r20, {SCALES}, %p5;",
+    f"tcgen05.mma.GROUP.kind::mxf4nvf4.block_scale.scale_vec::4X.collector::a::fill {D}, {A}, {B}, %r20, {SCALES}, 0;",
+]
+SPARSE = [
+    f"tcgen05.mma.sp.GROUP.kind::f16 {D}, {A}, {B}, {META}, %r20, %p5;",
+    f"tcgen05.mma.sp.GROUP.kind::tf32.collector::a::fill {D}, {IN_TENSOR}, {B}, {META}, %r20, MASK, %p5;",
+    f"tcgen05.mma.sp.GROUP.kind::mxf4.block_scale {D}, {A}, {B}, {META}, %r20, {SCALES}, %p5;",
+]
+STATIONARY = [
+    f"tcgen05.mma.ws.cta_group::1.kind::f16 {D}, {A}, {B}, %r20, %p5;",
+    f"tcgen05.mma.ws.cta_group::1.kind::f16.collector::b2::fill {D}, {IN_TENSOR}, {B}, %r20, %p5, %rd3;",
+]
+COPIES = [
+    f"tcgen05.cp.GROUP.{shape}{formats} {D}, {B};"
+    for shape in ("128x256b", "128x128b", "64x128b.warpx2::02_13", "64x128b.warpx2::01_23", "32x128b.warpx4")
+    for formats in ("", ".b8x16.b6x16_p32", ".b8x16.b4x16_p64")
+] + [f"tcgen05.cp.GROUP.4x256b {D}, {B};", f"tcgen05.shift.GROUP.down {D};", f"tcgen05.shift.down.GROUP {D};"]
+
+
+def of_group(form: str, group: int) -> str:
+    """A form for one CTA or for two."""
+    mask = "{" + ", ".join(f"%r{30 + k}" for k in range(4 * group)) + "}"
+    return form.replace("GROUP", f"cta_group::{group}").replace("MASK", mask)
+
+
+ISSUED = [
+    pytest.param(of_group(form, group), group, describe(128 * group, 64, sparse=form in SPARSE), id=f"{group}: {form}")
+    for group in (1, 2)
+    for form in (*DENSE, *SPARSE, *COPIES)
+] + [pytest.param(form, 1, describe(64, 64), id=form) for form in STATIONARY]
+
+
+@pytest.mark.daily(days=4)
+@pytest.mark.parametrize(("issued", "group", "idesc"), ISSUED)
+def test_what_is_issued_is_over_behind_its_commit(issued: str, group: int, idesc: int, assembler: Assembler) -> None:
+    text = module(issued, group=group, idesc=idesc)
+    assert assembler.assemble(text, "-arch", "sm_100a") == (0, "")
+    found = ask(text, group)
+    assert (found.verdict, found.findings) == ("proved", ()), found.reason
+    early = ask(text.replace(DONE, ""), group)
+    assert any("RACE" in code for code in found_at(text.replace(DONE, ""), early)), early.verdict
+
+
+SHAPES = {"32x32b": (1, ""), "16x64b": (1, ""), "16x128b": (2, ""), "16x256b": (4, ""), "16x32bx2": (1, ", 32")}
+WAIT_LD, WAIT_ST = (f"\n  tcgen05.wait::{what}.sync.aligned;" for what in ("ld", "st"))
+MOVES = [
+    (
+        f"tcgen05.ld.sync.aligned.{shape}.x{number}{pack}.b32 {registers(number * each)}, [%r15]{split};" + WAIT_LD,
+        "sm_100a",
+    )
+    for shape, (each, split) in SHAPES.items()
+    for number in (1, 8)
+    for pack in ("", ".pack::16b")
+]
+MOVES += [
+    (
+        f"tcgen05.st.sync.aligned.{shape}.x4{pack}.b32 [%r15]{split}, {registers(4 * each)};" + WAIT_ST,
+        "sm_100a",
+    )
+    for shape, (each, split) in SHAPES.items()
+    for pack in ("", ".unpack::16b")
+]
+MOVES += [
+    (
+        f"tcgen05.ld.red.sync.aligned.{shape}.x4.{op} {registers(4)}, %r39, [%r15]{split};" + WAIT_LD,
+        "sm_103a",
+    )
+    for shape, split in (("32x32b", ""), ("16x32bx2", ", 32"))
+    for op in ("min.f32", "max.abs.NaN.f32", "f32.min", "max.u32", "s32.min")
+]
+
+
+@pytest.mark.daily(days=4)
+@pytest.mark.parametrize(("moved", "target"), MOVES, ids=[move.partition(";")[0] for move, _ in MOVES])
+def test_loads_and_stores_are_over_behind_their_waits(moved: str, target: str, assembler: Assembler) -> None:
+    text = module(behind=moved, target=target)
+    assert assembler.assemble(text, "-arch", target) == (0, "")
+    found = ask(text)
+    assert (found.verdict, found.findings) == ("proved", ()), found.reason
+    twin = re.sub(r"tcgen05\.wait::.*", "", text)
+    assert any("dealloc" in line for lines in found_at(twin, ask(twin)).values() for line in lines)
+
+
+# --- misuses ------------------------------------------------------------------------------------------------------
+
+PRODUCT = f"tcgen05.mma.cta_group::1.kind::f16 {D}, {A}, {B}, %r20, %p5;"
+LOAD = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r40}, [%r15];\n  tcgen05.wait::ld.sync.aligned;"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "at"),
+    [
+        pytest.param(module(PRODUCT, idesc=describe(96, 64)), "UB109", "tcgen05.mma", id="M = 96"),
+        pytest.param(module(PRODUCT, idesc=describe(256, 64)), "UB109", "tcgen05.mma", id="M of two CTAs"),
+        pytest.param(module(PRODUCT, idesc=describe(128, 0)), "UB109", "tcgen05.mma", id="N = 0"),
+        pytest.param(
+            module(PRODUCT.replace("f16", "i8"), idesc=describe(128, 40)), "UB109", "tcgen05.mma", id="N of integers"
+        ),
+        pytest.param(
+            module(STATIONARY[0], idesc=describe(64, 72)), "UB109", "tcgen05.mma", id="N of a stationary matrix"
+        ),
+        pytest.param(
+            module(DENSE[6].replace("GROUP", "cta_group::1"), idesc=describe(64, 64)),
+            "UB109",
+            "tcgen05.mma",
+            id="rows of half the lanes shifted",
+        ),
+        pytest.param(
+            module(f"add.u32 %r10, %r10, 0x80000;\n  {PRODUCT}", idesc=describe(64, 64)),
+            "UB109",
+            "tcgen05.mma",
+            id="D from lane 8 on",
+        ),
+        pytest.param(
+            module(
+                f"add.u32 %r10, %r10, 0x100000;\n  {PRODUCT.replace(A + ',', IN_TENSOR + ',')}", idesc=describe(64, 64)
+            ),
+            "UB109",
+            "tcgen05.mma",
+            id="D and A from different lanes on",
+        ),
+        pytest.param(
+            module(PRODUCT).replace("%r23, 0x4010", "%r23, 0x60004010"), "UB109", "tcgen05.mma", id="swizzle mode 3"
+        ),
+        pytest.param(
+            module("add.u32 %r11, %r10, 0x100000;\n  tcgen05.shift.cta_group::1.down [%r11];"),
+            "UB109",
+            "tcgen05.shift",
+            id="shift from lane 16 on",
+        ),
+        pytest.param(
+            module(behind=f"add.u32 %r15, %r15, %r1;\n  {LOAD}"), "UB109", "tcgen05.ld", id="addresses that differ"
+        ),
+        pytest.param(
+            module(f"{PRODUCT}\n  {PRODUCT.replace('f16', 'f16.collector::a::use')}"),
+            "UB606",
+            "collector::a::use",
+            id="collector not filled",
+        ),
+        pytest.param(
+            module(
+                "\n  ".join(PRODUCT.replace("f16", f"f16.collector::a::{use}") for use in ("fill", "lastuse", "use"))
+            ),
+            "UB606",
+            "collector::a::use",
+            id="collector given up",
+        ),
+        pytest.param(
+            module(
+                STATIONARY[1] + "\n  " + STATIONARY[0].replace("f16", "f16.collector::b1::lastuse"),
+                idesc=describe(64, 64),
+            ),
+            "UB606",
+            "collector::b1::lastuse",
+            id="another collector of B",
+        ),
+        pytest.param(
+            module().replace("cta_group::1.mbarrier", "cta_group::2.mbarrier"), "UB605", "tcgen05.commit", id="groups"
+        ),
+    ],
+)
+def test_operands_against_the_rules_are_found(text: str, code: str, at: str) -> None:
+    found = ask(text)
+    said = found_at(text, found)
+    assert set(said) == {code}, (found.verdict, found.reason)
+    assert all(at in line for line in said[code])
+
+
+PAIR = module(of_group(DENSE[0], 2), group=2, idesc=describe(256, 64))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "at"),
+    [
+        pytest.param("%rs1, 3;", "%rs1, 7;", "UB107", "tcgen05.commit", id="a CTA beyond the cluster"),
+        pytest.param("%rs1, 3;", "%rs1, 0;", "UB107", "tcgen05.commit", id="no CTA"),
+        pytest.param("%rs1, 3;", "%rs1, 1;", "DEAD005", "try_wait", id="the peer is not told"),
+        pytest.param(
+            "  tcgen05.dealloc", "  @%p6 bra DONE;\n  tcgen05.dealloc", "DEAD008", "tcgen05.dealloc", id="half freed"
+        ),
+        pytest.param(
+            "  tcgen05.relinquish",
+            "  @%p6 bra DONE;\n  tcgen05.relinquish",
+            "DEAD008",
+            "relinquish",
+            id="half the permit",
+        ),
+        pytest.param(
+            "  tcgen05.alloc",
+            "  @!%p6 bra FIRST;\n  barrier.cluster.arrive.release.aligned;\n  barrier.cluster.wait.acquire.aligned;\n"
+            "FIRST:\n  tcgen05.alloc",
+            "DEAD008",
+            "tcgen05.alloc",
+            id="the peer waits for what comes behind",
+        ),
+    ],
+)
+def test_what_a_pair_does_not_do_together_is_found(old: str, new: str, code: str, at: str) -> None:
+    assert PAIR.count(old) == 1
+    text = PAIR.replace(old, new)
+    found = ask(text, 2)
+    said = found_at(text, found)
+    assert code in said, (found.verdict, found.reason)
+    assert any(at in line for line in said[code])
+
+
+def test_a_pair_needs_a_cluster() -> None:
+    text = PAIR.replace(".reqnctapercluster 2, 1, 1\n", "").replace("%rs1, 3;", "%rs1, 1;")
+    assert "UB605" in found_at(text, ask(text))
+
+
+def test_ctas_of_a_pair_that_allocate_differently_are_left_open() -> None:
+    """The text does not say whether both have to ask for as many columns."""
+    text = PAIR.replace("[base], 512;", "[base], %r60;").replace("%r10, 512;", "%r10, %r60;")
+    text = text.replace("  @%p1 bra MEET;\n", "  mov.u32 %r60, 512;\n  @%p6 mov.u32 %r60, 256;\n  @%p1 bra MEET;\n")
+    found = ask(text, 2)
+    assert found.verdict == "unknown"
+    assert "512 and for 256 columns" in str(found.reason) or "256 and for 512 columns" in str(found.reason)
+
+
+def test_two_warps_that_allocate_have_two_allocations() -> None:
+    text = module().replace("  @%p1 bra MEET;\n", "", 1).replace("512", "64")
+    text = text.replace("320", "8").replace("352", "16").replace("384", "24").replace("%r10, 256", "%r10, 32")
+    assert set(found_at(text, ask(text))) >= {"UB601"}
+
+
+FREED = module(behind=LOAD).replace("  tcgen05.relinquish", f"  {LOAD}\n  tcgen05.relinquish")
+
+
+def test_columns_that_were_freed_are_not_used() -> None:
+    found = ask(FREED)
+    said = found_at(FREED, found)
+    assert set(said) == {"UB604"}
+    numbers = {a.span.line for f in found.findings for a in f.accesses if a.span is not None}
+    assert min(numbers) > next(k for k, line in enumerate(FREED.splitlines(), 1) if "dealloc" in line)
+
+
+def test_a_product_into_columns_that_were_freed_is_found() -> None:
+    first, rest = module(PRODUCT).split("WAIT:\n")
+    free = (
+        f"  @%p1 bra FREED;\n  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r10, {COLUMNS};\nFREED:\n  bar.sync 0;\n"
+    )
+    text = (
+        first.replace("  setp.ne.u32 %p3", free + "  setp.ne.u32 %p3")
+        + "WAIT:\n"
+        + re.sub(r"  tcgen05\.dealloc.*\n", "", rest)
+    )
+    said = found_at(text, ask(text))
+    assert any("tcgen05.mma" in line for line in said["UB604"])
+
+
+def test_what_ld_red_reduces_to_is_not_what_the_register_held() -> None:
+    loaded = "tcgen05.ld.red.sync.aligned.32x32b.x4.min.u32 {%r40, %r41, %r42, %r43}, %r39, [%r15];"
+    behind = (
+        f"mov.u32 %r39, 0;\n  {loaded}\n  tcgen05.wait::ld.sync.aligned;\n"
+        "  setp.eq.u32 %p7, %r39, 0;\n  @%p7 bra LEFT;\n  st.shared.u32 [a], %r1;\nLEFT:"
+    )
+    text = module(behind=behind, target="sm_103a")
+    assert any("st.shared" in line for line in found_at(text, ask(text)).get("RACE001", ()))
+
+
+def test_what_ld_red_reduces_to_is_used_behind_the_wait() -> None:
+    loaded = "tcgen05.ld.red.sync.aligned.32x32b.x2.max.u32 {%r40, %r41}, %r39, [%r15];"
+    use = "add.u32 %r38, %r39, 1;\n  bar.sync 0;\n  "
+    text = module(behind=f"{loaded}\n  {use}tcgen05.wait::ld.sync.aligned;", target="sm_103a")
+    assert {f.code for f in ask(text).findings} == {"UB702"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (module(PRODUCT.replace("f16", "f16.frobnicate")), "'.frobnicate' is not a qualifier of 'tcgen05.mma'"),
+        (module(PRODUCT.replace("::1", "::3")), "'.cta_group::3' is not a qualifier"),
+        (module(PRODUCT.replace("f16", "f16.ashift")), "needs a first matrix in tensor memory"),
+        (module(SPARSE[0].replace("GROUP", "cta_group::1").replace(f"{META}, ", "")), "are not those"),
+        (module("tcgen05.cp.cta_group::1.32x128b [%r10], %rd2;"), "do not match"),
+        (module(behind=LOAD.replace("x1", "x2")), "takes a vector of 2 registers, 1 given"),
+        (module(behind=LOAD.replace("32x32b.x1.b32", "16x32bx2.x1.b32")), "distance of the halves"),
+        (module(behind="tcgen05.ld.red.sync.aligned.32x32b.x2.min.u32 {%r40, %r41}, %r39, [%r15];"), "sm_103f"),
+    ],
+)
+def test_what_is_no_form_is_refused(text: str, words: str, assembler: Assembler) -> None:
+    assert assembler.assemble(text, "-arch", "sm_100a")[0] != 0
+    with pytest.raises(InputError) as raised:
+        ask(text)
+    assert words in str(raised.value)
+
+
+def test_a_newer_module_with_another_form_is_left_open() -> None:
+    text = module(PRODUCT.replace("f16", "f16.frobnicate")).replace(".version 8.8", ".version 9.5")
+    found = ask(text)
+    assert found.verdict == "unknown"
+    assert "frobnicate" in str(found.reason)
+
+
+def test_a_descriptor_of_another_sparsity_is_left_open() -> None:
+    assert ask(module(PRODUCT, idesc=describe(128, 64, sparse=True))).verdict == "unknown"
+
+
+# --- footprints ---------------------------------------------------------------------------------------------------
+
+
+def shape(opcode: str, idesc: int) -> Shape:
+    """The shape of a product."""
+    return Shape.decode(read_opcode(tuple(opcode.split("."))), idesc)
+
+
+def test_a_sparse_product_of_two_ctas_uses_half_the_lanes_and_all_columns() -> None:
+    idesc = describe(128, 64)
+    sparse = product_footprint(shape("tcgen05.mma.sp.cta_group::2.kind::f16", idesc))
+    dense = product_footprint(shape("tcgen05.mma.cta_group::2.kind::f16", idesc))
+    assert (sum(high - low for low, high in sparse.d.lanes), sparse.d.columns) == (64, 64)
+    assert (sum(high - low for low, high in dense.d.lanes), dense.d.columns) == (128, 32)
+
+
+def test_metadata_are_where_the_selector_says() -> None:
+    for selector in range(4):
+        found = product_footprint(shape("tcgen05.mma.sp.cta_group::1.kind::f16", describe(128, 64, more=selector)))
+        assert found.meta.columns == selector + 1
+    assert product_footprint(shape("tcgen05.mma.sp.cta_group::1.kind::f8f6f4", describe(128, 64))).meta.columns == 2
+
+
+@pytest.mark.parametrize(
+    ("size", "scale_id", "columns"), [("block32", 0, 4), ("block32", 2, 8), ("block16", 0, 8), ("scale_vec::4X", 0, 8)]
+)
+def test_a_product_of_depth_96_reads_more(size: str, scale_id: int, columns: int) -> None:
+    opcode, long = f"tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.{size}", 1 << 31 | scale_id << 29
+    found = product_footprint(shape(opcode, describe(128, 64, more=long)))
+    short = product_footprint(shape(opcode, describe(128, 64)))
+    assert (found.a.depth, short.a.depth) == (48, 32)
+    assert (found.a_cells.columns, short.a_cells.columns) == (12, 8)
+    assert (found.scales[0].columns, short.scales[0].columns) == (columns, 4)
+
+
+def test_a_second_part_of_48_bytes_has_an_address_of_its_own() -> None:
+    swizzled, absolute = 2 << 61, 1 << 52
+    descriptor = 0x100 | 0x400 << 16 | 0x40 << 32 | swizzled
+    assert Matrix(8, 48).ranges(descriptor) == [(0x1000, 1024)]
+    assert Matrix(8, 48).ranges(descriptor | absolute) == [(0x1000, 1024), (0x4000, 1024)]
+
+
+def test_a_slice_longer_than_the_rest_of_its_row_reads_behind_it() -> None:
+    swizzled = 0x106 | 0x40 << 32 | 2 << 61
+    assert Matrix(8, 32).ranges(swizzled) == [(0x1000, 1024)]
+    assert Matrix(8, 64).ranges(swizzled) == [(0x1000, 1056)]
+
+
+def test_a_zero_column_mask_shifts_the_columns_of_b() -> None:
+    found = shape("tcgen05.mma.ws.cta_group::1.kind::f16", describe(32, 64))
+    assert (product_footprint(found).b.rows, product_footprint(found, 16).b.rows) == (64, 80)
+
+
+def test_the_lanes_of_a_copy_of_four_rows_may_be_one_of_each_warp() -> None:
+    """The text does not say; a load of another lane of the same columns is in nobody's way."""
+    copy = "tcgen05.cp.cta_group::1.4x256b [%r10], %rd2;"
+    text = module(copy).replace(DONE, f"  {LOAD}\n")
+    lanes = [a for f in ask(text).findings for a in f.accesses if "lane 32" in str(a) or "warp1" in str(a)]
+    assert lanes
