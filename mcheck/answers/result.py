@@ -59,6 +59,16 @@ class Covers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnyCtas:
+    """What an answer covers of a sketch with any number of CTAs: ``every`` number, or those up to ``together``, the
+    largest number that was executed at a time.
+    """
+
+    every: bool
+    together: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchAnswer:
     """What is said of one of several launches alone; ``covers`` is the part of its grid."""
 
@@ -82,7 +92,8 @@ class Answer:
     fails. ``executions``: the number explored. ``forbidden_by``: the axioms
     that some execution violates. ``chosen``: why this engine was selected. ``cut``: more time or memory might give
     more, as a reason with ``cut`` says; an engine whose time ends without such a reason sets it. ``covers``: given for
-    a launch, ``launches`` for several in the order of the file. ``ends``: some execution is known to end; given for
+    a launch, ``ctas`` for a sketch with any number of CTAs,
+    ``launches`` for several in the order of the file. ``ends``: some execution is known to end; given for
     programs without a condition. ``all_executions``: an engine that follows orders of the steps answers for executions
     that none shows as well.
     """
@@ -102,6 +113,7 @@ class Answer:
     chosen: str = ""
     cut: bool = False
     covers: Covers | None = None
+    ctas: AnyCtas | None = None
     branches: frozenset[frozenset[tuple[int, int, int]]] = frozenset()
     """The other paths of the program's threads that executions take, each as the values that decide control: by thread
     and branch (``ops.AssumedValue``).

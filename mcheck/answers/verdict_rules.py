@@ -17,6 +17,7 @@ ACCEPTED = frozenset(("RACE005", "RACE007", "RACE008"))
 """Codes of pairs that the model orders: as findings for review they leave a program proved."""
 
 
+SIZES = "sizes as written: "
 LOOPS = ", trip counts of loops"
 
 
@@ -68,7 +69,7 @@ def assumptions(program: Program) -> tuple[str, ...]:
     """The assumptions of every engine."""
     threads, ctas = len(program.threads), len({t.place.cta for t in program.threads})
     return (
-        f"sizes as written: {_count(threads, 'thread')} in {_count(ctas, 'CTA')}{LOOPS}",
+        f"{SIZES}{_count(threads, 'thread')} in {_count(ctas, 'CTA')}{LOOPS}",
         "the scheduler is fair and every write eventually becomes visible",
         *list_readings(program),
         *((CANCELLED,) if any(i.object.name == CANCEL_RESPONSES for i in program.memory.instances) else ()),

@@ -45,8 +45,9 @@ def apply_amendments(program: Program, amendments: Sequence[Amendment]) -> Progr
         code, labels = made[key]
         threads.append(replace(thread, code=code, labels=labels, iterations=None, rounds={}))
     return replace(
-        program, threads=tuple(threads), parameter=None, instance=None, rounds=None, early_rounds=None, shortened=None
-    )
+        program, threads=tuple(threads), parameter=None, instance=None, rounds=None, early_rounds=None, family=None,
+        shortened=None,
+    )  # fmt: skip
 
 
 def _code(

@@ -11,6 +11,7 @@ from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.ir.assumptions import Assumptions
 from mcheck.ir.condition import Condition
+from mcheck.ir.cta_family import CtaFamily
 from mcheck.ir.loop_unrolling import LoopPeriodicity
 from mcheck.ir.memory import Cta, MemoryMap
 from mcheck.ir.ops import Op
@@ -140,6 +141,8 @@ class Program:
     """The periodicity of the instances; raises ``Aperiodic``."""
     early_rounds: Callable[[], LoopPeriodicity] | None = field(default=None, compare=False, repr=False)
     """That of the instances with so few iterations that no comparison has changed its result; raises ``Aperiodic``."""
+    family: Callable[[], CtaFamily] | None = field(default=None, compare=False, repr=False)
+    """The CTAs that are alike, if the parameter is their number; raises ``NotAlike``."""
     shortened: ShortenedLoops | None = field(default=None, compare=False, repr=False)
     """Set if iterations of long loops are left out here: how to get the program with more of them."""
 

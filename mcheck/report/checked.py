@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from mcheck.answers.result import Covers, LaunchAnswer
+from mcheck.answers.result import AnyCtas, Covers, LaunchAnswer
 from mcheck.answers.verdict_rules import is_decisive
 from mcheck.base.source_files import SourceText
 from mcheck.base.verdicts import Verdict
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mcheck.base.errors import Span
     from mcheck.report.junit import Case
 
+ANY = "any"
 HEADLINE_STYLES = {
     "clean": "green",
     "bounded": "yellow",
@@ -176,6 +177,8 @@ def _beside(result: Result) -> str:
     parts = ["proved"] if result.verdict is Verdict.PROVED else []
     if covers is not None and covers.clusters < covers.total:
         parts.append(f"{covers.clusters} of {covers.total} clusters")
+    if result.ctas is not None and not result.ctas.every and result.verdict.is_open:
+        parts.append(f"up to {result.ctas.together} of any number of CTAs")
     if _is_expected(result):
         parts.append("as expected")
     if result.ignored_text:
@@ -257,6 +260,7 @@ def _result(result: Result) -> dict[str, Any]:
         **reasons_to_json(result.reasons, cut=result.cut),
         **({"errors": problems_to_json(result.problem)} if result.verdict is Verdict.ERROR and result.problem else {}),
         **_grid(result.covers),
+        **_any_ctas(result.ctas),
         **({"launches": [_launch(one) for one in result.launches]} if result.launches else {}),
         **(_left_out(result) if result.suppressed or result.ignored else {}),
     }
@@ -272,6 +276,13 @@ def _grid(covers: Covers | None) -> dict[str, Any]:
     if covers is None:
         return {}
     return {"covers": {"clusters": covers.clusters, "of": covers.total, "together": covers.together}}
+
+
+def _any_ctas(ctas: AnyCtas | None) -> dict[str, Any]:
+    """What an answer covers of any number of CTAs, if it is about that."""
+    if ctas is None:
+        return {}
+    return {"covers": {"clusters": ANY if ctas.every else ctas.together, "of": ANY, "together": ctas.together}}
 
 
 def _launch(one: LaunchAnswer) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mcheck.base.budget import Limit, read_clock
@@ -47,7 +48,10 @@ def ask(
         from mcheck.checking.policy.every_n import check_every_number
 
         if counts_threads(program):
-            return check_every_size(program, question.timeout, answer, question.excused, brief=question.brief)
+            return check_every_size(
+                program, question.timeout, answer, question.excused, brief=question.brief,
+                provable=partial(_is_shipped, model),
+            )  # fmt: skip
         return check_every_number(
             program,
             question.timeout,
@@ -126,6 +130,14 @@ def _prover(program: Program, model: Model, question: Question, engine: str) -> 
         )
 
     return prove
+
+
+def _is_shipped(model: Model) -> bool:
+    """Whether a model is one of those for which proofs over CTAs were made."""
+    from mcheck.cat.algebra.compiled_models import tape_of
+    from mcheck.engines.protocol.analysis.model_equivalence import has_equivalent_checks
+
+    return has_equivalent_checks(tape_of(model))
 
 
 def _cut(answers: Iterable[Answer]) -> bool:

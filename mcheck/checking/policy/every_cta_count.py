@@ -1,85 +1,252 @@
-"""Sketches in which ``const G = any;`` is how many CTAs, or other threads, there are: the answers for a few sizes.
+"""Sketches in which ``const G = any;`` is the number of CTAs, or of other threads: a proof, or answers for some sizes.
 
-Every size from 1 on is checked, up to ``MOST`` or until one takes long. The smallest with an error is reported. Without
-one the answer is ``bounded`` and names the sizes: that larger grids do what these do is not proved. No thread is there
-with 0, so that is no size.
+If the CTAs are alike, and share a counter to which each adds one, or flags that others set, pairs of them stand for all
+(``mcheck.proofs.cta_pairs``). Otherwise every size from the smallest on is checked, up to ``MOST`` or until one takes
+long. The smallest with an error is reported. Without one the answer is ``bounded`` and names the sizes: that larger
+grids do what these do is not proved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 from mcheck.answers.merged_answers import Excused, is_whole, merge_assumptions, merge_findings
-from mcheck.answers.result import Answer
-from mcheck.base.budget import Limit
+from mcheck.answers.result import Answer, AnyCtas
+from mcheck.answers.verdict_rules import SIZES
+from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.errors import InputError
+from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, Reasons, cut
+from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy.every_n import Answerer, Sketches
-from mcheck.checking.policy.every_number import Attempt, CheckedNumbers, TimeShares, Unproved, answer_every_number
+from mcheck.checking.policy.every_number import (
+    PROOF,
+    Attempt,
+    CheckedNumbers,
+    FollowingErrors,
+    Proved,
+    TimeShares,
+    Unproved,
+    answer_every_number,
+)
+from mcheck.ir import ops
+from mcheck.ir.cta_family import NotAlike
+from mcheck.ir.expr import Const
+from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
+from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
 
+if TYPE_CHECKING:
+    from mcheck.ir.cta_family import CtaFamily
+    from mcheck.proofs.cta_pairs import CtaPair
+
 MOST = 6
+SMALL = 4
+"""So many sizes are small: most bugs of protocols show in one of them."""
+SMALL_PATIENCE = 15.0
+"""Seconds that a small size may take, without a time limit, for the next one to be checked."""
 PATIENCE = 2.0
-"""Seconds that a size may take, without a time limit, for the next one to be checked."""
+"""Seconds that the largest small size, or a larger one, may take for that."""
+NO_SIZE = ("LIT043", "LIT025")
+"""Codes of errors of numbers that are too small: a role has no threads, an array no elements."""
+LARGEST_LEAST = 8
+"""The largest number that may be the smallest one for which the program has threads."""
+RESIDENT = "all CTAs are there at once, as in a cooperative launch"
 
 
 def counts_threads(program: Program) -> bool:
     """Whether there are more threads with a larger number."""
+    least = _least_number(program)
+    if least is None:  # said by whoever looks at the numbers
+        return False
     assert program.instance is not None
     try:
-        one, two = program.instance(1), program.instance(2)
-    except InputError:  # said by whoever looks at the numbers
+        return len(program.instance(least).threads) != len(program.instance(least + 1).threads)
+    except InputError:
         return False
-    return len(one.threads) != len(two.threads)
+
+
+def _least_number(program: Program) -> int | None:
+    """The smallest number for which every role has threads."""
+    assert program.instance is not None
+    for number in range(LARGEST_LEAST + 1):
+        try:
+            program.instance(number)
+        except InputError as error:
+            if error.code not in NO_SIZE:
+                return None
+            continue
+        return number
+    return None
 
 
 def check_every_size(
-    program: Program, seconds: float | None, answer: Answerer, excused: Excused = None, *, brief: bool = False
-) -> Answer:
-    """The answer about findings for every size, from answers about the program with one size at a time."""
-    return answer_every_number(Sizes(program, seconds, answer, None), seconds, excused, brief=brief)
+    program: Program, seconds: float | None, answer: Answerer, excused: Excused = None, *, brief: bool = False,
+    provable: Callable[[], bool] = lambda: True,
+) -> Answer:  # fmt: skip
+    """The answer about findings for every size, from answers about the program with one size at a time.
+
+    ``provable``: whether the model is one for which the argument about pairs of CTAs holds.
+    """
+    return answer_every_number(Sizes(program, seconds, answer, None, provable=provable), seconds, excused, brief=brief)
 
 
+@dataclass(slots=True)
 class Sizes(Sketches):
     """The programs of a sketch, one for each size."""
+
+    provable: Callable[[], bool] = lambda: True
+    smallest: int = field(init=False, default=1)
+
+    def __post_init__(self) -> None:
+        self.smallest = _least_number(self.program) or 0
 
     @property
     def least(self) -> int:
         """The smallest size."""
-        return 1
+        return self.smallest
 
     @property
     def shares(self) -> TimeShares:
         """The sizes in turn, as long as there is time."""
         return TimeShares()
 
-    def prove(self, limit: Limit) -> Attempt[int]:  # noqa: ARG002 - one signature
-        """There is no proof for sizes."""
-        return Unproved()
+    def prove(self, limit: Limit) -> Attempt[int]:
+        """The proof from pairs of CTAs, or why there is none."""
+        if self.program.family is None or not self.provable():
+            return Unproved()
+        left = limit.remaining()
+        within = Limit(None if left is None else left * PROOF)
+        try:
+            return self._from_pairs(self.program.family(), within)
+        except NotAlike as error:
+            return Unproved((Reason(Cause.NOT_PERIODIC, error.why, span=error.span),))
+        except TimeOut:
+            limit.check()
+            return Unproved((Reason(Cause.TIME, "a proof takes more than half of the time limit"),))
 
-    def numbers(self, proof: Attempt[int], checked: CheckedNumbers[int]) -> Iterator[int]:  # noqa: ARG002
-        """The sizes from 1 on."""
-        for size in range(self.least, MOST + 1):
+    def _from_pairs(self, family: CtaFamily, limit: Limit) -> Attempt[int]:
+        from mcheck.proofs.cta_pairs import LEAST, check_bounds, choose_pairs, pair_programs
+
+        check_bounds(family, limit)
+        pairs = choose_pairs(family, limit)
+        answers: list[Answer] = []
+        assert self.program.instance is not None
+        for number, pair in enumerate(pairs, 1):
+            note(Level.NUMBER, f"pair {number} of {len(pairs)} of CTAs")
+            size = family.number_with(pair.ctas)
+            for two in pair_programs(self.program.instance(size), family, pair):
+                given = self.ask(replace(two, assumptions=self.program.assumptions), limit.remaining())
+                if given.verdict is not Verdict.PROVED:
+                    limit.check()
+                    return Unproved((Reason(Cause.NUMBERS, _left_open(pair), because=given.reasons),), size)
+                answers.append(given)
+        first = family.number_with(LEAST)
+        return Proved(
+            numbers=range(self.least, first + 1), answers=tuple(answers), executions=sum(a.executions for a in answers),
+            said=f"for every number of CTAs: {_protocol(family)}; {_followed(len(pairs))}",
+        )  # fmt: skip
+
+    def numbers(self, proof: Attempt[int], checked: CheckedNumbers[int]) -> Iterator[int]:
+        """Those that the proof leaves; without one the sizes from the smallest on."""
+        if isinstance(proof, Proved):
+            yield from proof.numbers
+            return
+        for size in range(self.least, max(self.least + MOST - 1, proof.change or 0) + 1):
             yield size
-            if self.seconds is None and checked.last > PATIENCE:
+            patience = SMALL_PATIENCE if size - self.least < SMALL - 1 else PATIENCE
+            if self.seconds is None and checked.last > patience:
                 return
 
     def skipped(self, number: int, _: Attempt[int], checked: CheckedNumbers[int]) -> Iterable[int]:  # noqa: ARG002
         """None is left out."""
         return ()
 
+    # --- conclusions ----------------------------------------------------------------------------------------------
+
+    def conclude_proved(self, proof: Proved[int], checked: CheckedNumbers[int]) -> Answer:
+        """The answer for every number of CTAs."""
+        given = Sketches.conclude_proved(self, proof, checked)
+        assumptions = tuple(f"{SIZES}any number of CTAs" if a.startswith(SIZES) else a for a in given.assumptions)
+        together = max(_ctas(self._program(size)) for size in checked.found)
+        return replace(
+            self._with_assumption(replace(given, assumptions=assumptions)), ctas=AnyCtas(every=True, together=together)
+        )
+
+    def conclude_error(
+        self, number: int, proof: Attempt[int], checked: CheckedNumbers[int],
+        others: FollowingErrors[int],
+    ) -> Answer:  # fmt: skip
+        """The answer for the first size with an error."""
+        given = Sketches.conclude_error(self, number, proof, checked, others)
+        return replace(self._with_assumption(given), ctas=self._covers(checked))
+
     def conclude_open(self, why: Reasons, checked: CheckedNumbers[int]) -> Answer:
         """``bounded``, if each size is proved; else what is open."""
         found = checked.found
         if not found or checked.slow or not all(map(is_whole, found.values())):
-            return Sketches.conclude_open(self, why, checked)
+            given = Sketches.conclude_open(self, why, checked)
+            return replace(self._with_assumption(given), ctas=self._covers(checked))
         last = found[max(found)]
         said = f"{self.name(max(found))}: that more threads do what these do is not proved"
         findings = merge_findings([found[k] for k in sorted(found, reverse=True)])
-        return replace(
+        given = replace(
             last, verdict=Verdict.BOUNDED, findings=findings, covered=False, executions=checked.executions,
-            assumptions=merge_assumptions([last]), reasons=(Reason(Cause.BOUND, said), *checked.late),
-            cut=cut(checked.late),
+            assumptions=merge_assumptions([last]), reasons=(Reason(Cause.BOUND, said, because=why), *checked.late),
+            ctas=self._covers(checked), cut=cut(checked.late),
         )  # fmt: skip
+        return self._with_assumption(given)
+
+    def _program(self, size: int) -> Program:
+        assert self.program.instance is not None
+        return self.program.instance(size)
+
+    def _covers(self, checked: CheckedNumbers[int]) -> AnyCtas | None:
+        """How many CTAs were followed together, if their number is what may be any."""
+        sizes = [_ctas(self._program(size)) for size in checked.found]
+        if not sizes or _ctas(self._program(self.least)) == _ctas(self._program(self.least + 1)):
+            return None
+        return AnyCtas(every=False, together=max(sizes))
+
+    def _with_assumption(self, given: Answer) -> Answer:
+        """The answer, with the assumption that CTAs which wait for each other are there."""
+        waits = any(_waits_for_others(op) for op in self._program(self.least).operations)
+        if not waits:
+            return given
+        return replace(given, assumptions=tuple(dict.fromkeys((*given.assumptions, RESIDENT))))
+
+
+def _ctas(program: Program) -> int:
+    return len({t.place.cta for t in program.threads})
+
+
+def _waits_for_others(op: Op) -> bool:
+    """Whether an operation waits for a word of global memory."""
+    if not isinstance(op, ops.Await) or not isinstance(op.inner, ops.Load):
+        return False
+    address = op.inner.address
+    return isinstance(address, Const) and GLOBAL_BASE <= address.value < SHARED_BASE
+
+
+# --- words ----------------------------------------------------------------------------------------------------------
+
+
+def _protocol(family: CtaFamily) -> str:
+    """What the CTAs do with each other."""
+    counter = family.counter
+    if counter is None:
+        return "they wait for what others set, and set nothing themselves" if family.waits else "they share no word"
+    behind = "all wait until all have" if counter.waits else "only the last one goes on"
+    return f"each counts itself in {counter.object}, and {behind}"
+
+
+def _followed(pairs: int) -> str:
+    followed = "1 pair was followed" if pairs == 1 else f"{pairs} pairs were followed"
+    return f"{followed}, in which every kind of conflict occurs"
+
+
+def _left_open(pair: CtaPair) -> str:
+    return f"CTAs {pair.first} and {pair.second} of {pair.ctas} alone are not proved"

@@ -212,7 +212,7 @@ class Sketches:
         if len(missed) > 1:
             gap = f"{missed[0]} to {missed[-1]} were not all checked"
         said = f"found with {self.name(number)}, {gap or 'the smallest such value'}"
-        earliest = _earliest(self.program, number) if number > 1 and not missed else 0
+        earliest = _earliest(self.program, number) if number > max(1, self.least) and not missed else 0
         if earliest > 0:
             said += f", so not before round {earliest} of a loop (the first is 0)"
         for size, errors in others.errors.items():

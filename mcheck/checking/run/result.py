@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mcheck.answers.result import Covers, LaunchAnswer, Outcome
+from mcheck.answers.result import AnyCtas, Covers, LaunchAnswer, Outcome
 from mcheck.answers.verdict_rules import is_decisive
 from mcheck.base.errors import InternalError, McheckError, Span
 from mcheck.base.reasons import Cause, Reasons, format_reasons
@@ -63,6 +63,7 @@ class Result:
     digest: str = ""
     cut: bool = False
     covers: Covers | None = None
+    ctas: AnyCtas | None = None
     launches: tuple[LaunchAnswer, ...] = ()
 
     def __post_init__(self) -> None:

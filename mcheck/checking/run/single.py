@@ -191,6 +191,7 @@ def conclude(subject: S, given: Answer, settings: Settings, inquiry: Inquiry[R, 
         assumptions=given.assumptions,
         cut=given.cut,
         covers=given.covers,
+        ctas=given.ctas,
         launches=given.launches,
     )
     return inquiry.report(result, subject, given)

@@ -6,6 +6,7 @@ bounds are unrolled and branches on registers lowered by ``mcheck.frontend.litmu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -14,7 +15,7 @@ from mcheck.frontend.litmus.binding import Role, bind_program
 from mcheck.frontend.litmus.cancel_requests import begin, declare_responses, follow_outcomes, is_request
 from mcheck.frontend.litmus.codes import problem, suggest
 from mcheck.frontend.litmus.conditions import PARTS, parse_tail
-from mcheck.frontend.litmus.declarations import ANY, declare_parameter, parse_init_block, parse_registers
+from mcheck.frontend.litmus.declarations import declare_unnamed_parameter, parse_init_block, parse_registers
 from mcheck.frontend.litmus.definitions import DEFINITIONS, parse_definition
 from mcheck.frontend.litmus.error_recovery import UNCLOSED, begins_role, skip_section, skip_statement
 from mcheck.frontend.litmus.expressions import parse_expression, registers_in
@@ -27,6 +28,7 @@ from mcheck.frontend.litmus.scope import Scope
 from mcheck.frontend.litmus.statements import Body, Define, For, If, Mark, Statement
 from mcheck.frontend.litmus.tensor_memory import is_tensor_memory, place_accesses
 from mcheck.frontend.litmus.unroll import Counting
+from mcheck.ir.cta_family import CtaFamily, NotAlike
 from mcheck.ir.expr import Binary, Const, Expr, Name
 from mcheck.ir.loop_unrolling import Aperiodic, LoopPeriodicity
 from mcheck.ir.program import Program, ShortenedLoops
@@ -34,6 +36,8 @@ from mcheck.ir.program import Program, ShortenedLoops
 MAX_NESTING = 50
 REQUEST = "clusterlaunchcontrol.try_cancel"
 EMPTY = Body(())
+NO_PLACE = "LIT043"
+"""The code of the error that a range is empty."""
 
 
 def parse_blocks(
@@ -46,8 +50,25 @@ def parse_blocks(
     whose loops have many iterations comes with as few of them as will do, and can be built with more
     (``Program.long``).
     """
+    if size is not None or not every:
+        return _parse_with(head, end, 1 if size is None else size, size, every=every, counting=counting)
+    try:
+        return _parse_with(head, end, 1, None, every=every, counting=counting)
+    except InputError as error:
+        if error.code != NO_PLACE:
+            raise
+        try:  # `cta 1..G` has a CTA from 2 on
+            return _parse_with(head, end, 2, None, every=every, counting=counting)
+        except InputError:
+            raise error from None
+
+
+def _parse_with(
+    head: Header, end: int, given: int, size: int | None, *, every: bool, counting: Counting | None
+) -> Program:
+    """The program with this value of a constant that is ``any``."""
     scope = Scope()
-    scope.given = 1 if size is None else size
+    scope.given = given
     initial = Initial()
     with scope.mistakes:
         tokens, roles = _declared_roles(head, end, scope, initial)
@@ -68,14 +89,14 @@ def parse_blocks(
         raise Unsupported(f"{name} is `any`: only `mcheck check` supports parametric programs", span)
     return replace(
         program, parameter=name, instance=_Instances(head, end).program, rounds=partial(find_rounds, head, end),
-        early_rounds=partial(find_rounds, head, end, early=True),
+        early_rounds=partial(find_rounds, head, end, early=True), family=partial(find_cta_family, head, end),
     )  # fmt: skip
 
 
 def parse_role_bodies(head: Header, end: int) -> dict[str, Body]:
     """The statements of each role as they are written, bound to no thread; raises ``InputError``."""
     scope = Scope()
-    scope.given = 1
+    scope.given = 2  # `cta 1..G` is no place with 1
     with scope.mistakes:
         _, roles = _declared_roles(head, end, scope, Initial())
     return {name: role.body for name, role in roles.items()}
@@ -141,7 +162,7 @@ class _Instances:
             scope, tokens, roles = _parse_symbolically(self._head, self._end)
         except (InputError, Aperiodic, Unsupported):
             return None
-        if scope.mistakes:  # the parameter stands where a number has to, as in the place of a role
+        if scope.mistakes or _is_place(roles):  # the parameter stands where a number has to
             return None
         return list(roles.values()), tokens.starts[tokens.at]
 
@@ -183,10 +204,46 @@ def find_rounds(head: Header, end: int, *, early: bool = False) -> LoopPeriodici
         scope, _, roles = _parse_symbolically(head, end)
     except InputError as error:
         raise Aperiodic(error.message, error.span) from None
-    if scope.mistakes:
+    if scope.mistakes or _is_place(roles):
         raise Aperiodic("the number stands where a constant has to, as in the place of a role")
     assert scope.parameter is not None, "asked of files that have such a constant"
     return find_periodic_loops(roles, scope.objects, scope.parameter[0], early=early)
+
+
+def find_cta_family(head: Header, end: int) -> CtaFamily:
+    """The CTAs of a file that are alike, as many as its parameter says. Raises ``NotAlike``."""
+    from mcheck.frontend.litmus.cta_families import read_family
+
+    try:
+        scope, _, roles = _parse_symbolically(head, end)
+        (one, initial), (two, _) = (_declared(head, end, number) for number in (1, 2))
+    except InputError as error:
+        raise NotAlike(error.message, error.span) from None
+    except Aperiodic as error:
+        raise NotAlike(str(error)) from None
+    if scope.mistakes or one.mistakes:
+        raise NotAlike("the number stands where a constant has to")
+    if initial.registers:
+        raise NotAlike("registers have initial values", initial.registers[0].span)
+    if any(value < 0 for value in one.constants.values()):
+        raise NotAlike("a constant is negative")  # sizes then may not grow ever faster
+    assert scope.parameter is not None, "asked of files that have such a constant"
+    return read_family(list(roles.values()), one.objects, two.objects, scope.parameter[0])
+
+
+def _declared(head: Header, end: int, number: int) -> tuple[Scope, Initial]:
+    """What the init block declares for a value of the parameter."""
+    scope, initial = Scope(), Initial()
+    scope.given = number
+    if head.words:
+        _header_words(Tokens(head.source, 0, head.body - 1, head.words), scope)
+    parse_init_block(Tokens(head.source, head.body, end + 1), scope, initial)
+    return scope, initial
+
+
+def _is_place(roles: Mapping[str, Role]) -> bool:
+    """Whether the place of a role depends on the parameter, which is a name in it."""
+    return any(role.placement.ends for role in roles.values())
 
 
 def _parse_symbolically(head: Header, end: int) -> tuple[Scope, Tokens, dict[str, Role]]:
@@ -445,7 +502,7 @@ class _Statements:
         variable = tokens.name("a loop variable")
         tokens.expect("in")
         bounds = tokens.at
-        self._unnamed(scope)
+        declare_unnamed_parameter(tokens, scope, ("{", "}", ";"))
         low = self._before(scope, first, "..")
         tokens.expect("..", "'..' and the exclusive upper bound")
         high = self._before(scope, first, "{")
@@ -461,16 +518,6 @@ class _Statements:
         labels: set[str] = set()
         body = self.block(inner, labels, depth + 1)
         return For(variable, low, high, Body(body.steps, frozenset(labels)), span, plain)
-
-    def _unnamed(self, scope: Scope) -> None:
-        """Declare ``any`` if it occurs in the bounds of a loop: the same number in all loops of the file."""
-        tokens = self._tokens
-        at = tokens.at
-        while tokens.texts[at] not in (ANY, "{", "}", ";", ""):
-            at += 1
-        file = scope.file()
-        if tokens.texts[at] == ANY and file.given is not None and not scope.declares(ANY):
-            declare_parameter(file, ANY, tokens.span(at))
 
     def _if(self, scope: Scope, labels: set[str], depth: int) -> If:
         tokens = self._tokens

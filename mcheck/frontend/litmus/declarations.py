@@ -112,6 +112,16 @@ def declare_parameter(scope: Scope, name: str, here: Span) -> None:
     scope.parameter = name, here
 
 
+def declare_unnamed_parameter(tokens: Tokens, scope: Scope, ends: tuple[str, ...]) -> None:
+    """Declare ``any`` if it occurs before one of ``ends``: one number for a file, in bounds of loops and in places."""
+    at = tokens.at
+    while tokens.texts[at] not in (ANY, *ends, ""):
+        at += 1
+    file = scope.file()
+    if tokens.texts[at] == ANY and file.given is not None and not scope.declares(ANY):
+        declare_parameter(file, ANY, tokens.span(at))
+
+
 # --- registers ----------------------------------------------------------------------------------
 
 

@@ -8,9 +8,11 @@ from dataclasses import field
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.codes import problem, suggest
-from mcheck.frontend.litmus.expressions import parse_constant
+from mcheck.frontend.litmus.declarations import declare_unnamed_parameter
+from mcheck.frontend.litmus.expressions import parse_constant, parse_expression
 from mcheck.frontend.litmus.lexer import NAME, NUMBER, Tokens
 from mcheck.frontend.litmus.scope import Scope
+from mcheck.ir.expr import Const, Expr
 from mcheck.ir.memory import Cta
 from mcheck.ir.program import Place
 
@@ -31,6 +33,10 @@ class Placement:
     name: str
     ranges: dict[str, Sequence[int]] = field(default_factory=dict)
     span: Span | None = None
+    ends: dict[str, Expr] = field(default_factory=dict)
+    """The end of each range that depends on the parameter of the file, where that stays a name; its first number is in
+    ``ranges``.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,7 @@ def parse_placement(tokens: Tokens, scope: Scope, name: str, at: int, ends: tupl
         )
     tokens.at += 1
     ranges: dict[str, Sequence[int]] = {}
+    places: dict[str, Expr] = {}
     while tokens.text not in ends:
         key_at = tokens.at
         key = tokens.text
@@ -66,7 +73,8 @@ def parse_placement(tokens: Tokens, scope: Scope, name: str, at: int, ends: tupl
         meant = "warp" if key == "warpgroup" else key
         if meant in ranges:
             raise problem("LIT042", tokens.span(key_at), key=meant)
-        numbers = _numbers(tokens, scope, key)
+        declare_unnamed_parameter(tokens, scope, (",", *ends))
+        numbers = _open_range(tokens, scope, key, places) or _numbers(tokens, scope, key)
         if key == "warpgroup":
             numbers = [GROUP * group + warp for group in numbers for warp in range(GROUP)]
         ranges[meant] = numbers
@@ -76,7 +84,23 @@ def parse_placement(tokens: Tokens, scope: Scope, name: str, at: int, ends: tupl
         hint = "is a ';' missing at the end of the row above?" if ends == ("",) and tokens.on_new_line() else None
         expected = "',' or " + " or ".join(f"'{end}'" if end else "the end of the cell" for end in ends)
         raise tokens.unexpected(expected, hint)
-    return Placement(name, ranges, tokens.span_since(at))
+    return Placement(name, ranges, tokens.span_since(at), places)
+
+
+def _open_range(tokens: Tokens, scope: Scope, key: str, places: dict[str, Expr]) -> Sequence[int]:
+    """Parse ``A..B`` where B depends on the parameter, which stays a name: B goes to ``places``. Else parse nothing."""
+    if not scope.symbolic:
+        return ()
+    at = tokens.at
+    low = parse_expression(tokens, scope)
+    if isinstance(low, Const) and low.value >= 0 and tokens.accept(".."):
+        high = parse_expression(tokens, scope)
+        listed = tokens.text == "," and _is_number(tokens, scope, tokens.at + 1)
+        if not isinstance(high, Const) and not listed:
+            places[key] = high
+            return range(low.value, low.value + 1)
+    tokens.at = at
+    return ()
 
 
 def _numbers(tokens: Tokens, scope: Scope, key: str) -> Sequence[int]:

@@ -218,7 +218,7 @@ class Scope:
         if hint is None and re.fullmatch(r"[a-z]{1,2}\d*", name):
             hint = f"write a register with %, or declare it with .reg: %{name}"
         if name == "any":
-            hint = "outside of loop bounds, give the parameter a name: const N = any;"
+            hint = "outside of loop bounds and places, give the parameter a name: const N = any;"
         expected = "a declared object, constant or register"
         if tokens.texts[at + 1] == "(":
             expected, hint = f"a function, defined by def {name}(k) = …;", suggest(name, self.functions) or hint

@@ -39,7 +39,10 @@ def test_sizes_without_an_error_are_a_bound(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(every_cta_count, "PATIENCE", 60.0)
     found = about(LAST_BLOCK.format(order="acq_rel"))
     assert (found.verdict, found.covered, found.findings) == ("bounded", False, ())
-    assert format_reasons(found.reasons) == "explored up to G = 3: that more threads do what these do is not proved"
+    assert format_reasons(found.reasons) == (
+        "explored up to G = 3: that more threads do what these do is not proved"
+        " (any.litmus:5:3: an access of part may leave it with G = 65)"
+    )
 
 
 @pytest.mark.daily(days=4, least=0)
@@ -58,6 +61,9 @@ def test_a_role_whose_place_names_the_number_is_there() -> None:
 def test_a_size_that_takes_long_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(every_cta_count, "PATIENCE", -1.0)
     found = about(LAST_BLOCK.format(order="acq_rel"))
+    assert "explored up to G = 4:" in (format_reasons(found.reasons) or "")
+    monkeypatch.setattr(every_cta_count, "SMALL_PATIENCE", -1.0)
+    found = about(LAST_BLOCK.format(order="acq_rel"))
     assert "explored up to G = 1:" in (format_reasons(found.reasons) or "")
 
 
@@ -66,3 +72,8 @@ def test_a_number_of_rounds_is_no_number_of_threads() -> None:
     assert not every_cta_count.counts_threads(parse(rounds, "t.litmus", every=True))
     assert every_cta_count.counts_threads(parse(BESIDE, "t.litmus", every=True))
     assert about(rounds).verdict == "proved"
+
+
+def test_the_smallest_size_is_the_first_at_which_every_role_has_threads() -> None:
+    found = about(BESIDE.replace("1..G+1", "1..G"))
+    assert "found with G = 2, the smallest such value" in (format_reasons(found.reasons) or "")

@@ -156,6 +156,29 @@ def test_a_race_is_shown_explained_and_mended() -> None:
     talk(scenario)
 
 
+ANY_CTAS = """PTX any-ctas
+{ .global .u32 data, flag = 0; }
+producer@cta 0 { st.global.u32 [data], 1; st.release.gpu.global.u32 [flag], 1; }
+consumer@cta 1..any + 1 {
+  await ld.acquire.gpu.u32 r0, [flag] == 1;
+  ld.global.u32 r1, [data];
+}
+"""
+
+
+def test_a_race_among_any_number_of_ctas_is_shown() -> None:
+    async def scenario(client: Editor) -> None:
+        client.shows(ANY_CTAS)
+        assert await client.diagnostics() == []
+        broken = ANY_CTAS.replace("st.release", "st.relaxed")
+        client.types(broken, 2)
+        notes = await client.diagnostics(2)
+        assert {note.code for note in notes} == {"RACE001"}
+        assert notes[0].range.start.line == line_of(broken, "st.global")
+
+    talk(scenario)
+
+
 @pytest.mark.daily(days=4, least=0)
 def test_a_module_is_checked_with_the_launch_beside_it(tmp_path: Path) -> None:
     text = (ROOT / "tests" / "simt" / "hand_over.ptx").read_text(encoding="utf-8")

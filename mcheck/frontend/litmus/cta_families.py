@@ -1,0 +1,644 @@
+"""Sketches with any number of CTAs that are alike: whether pairs of them stand for all, and what they access.
+
+The argument is in ``mcheck.proofs.cta_pairs``. This module checks its conditions on the syntax tree, in which the
+number of CTAs is a name: what follows for one thread of a CTA then holds in each CTA, however many there are.
+
+Registers are *varying* if they may hold what differs between CTAs, depends on how many there are, or was read from
+memory that other CTAs write. No branch, no address and no strong access depends on them. The number that a CTA draws
+from the counter is varying too, but whether it is the last one is not: of both answers all executions are followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+
+from mcheck.base.errors import Span
+from mcheck.base.records import dataclass
+from mcheck.frontend.litmus.binding import Role
+from mcheck.frontend.litmus.placement import KEYS, enumerate_threads
+from mcheck.frontend.litmus.statements import Body, Define, For, If, Mark, Step
+from mcheck.frontend.litmus.unroll import special_registers
+from mcheck.ir import ops
+from mcheck.ir.cta_family import (
+    CTA,
+    NUMBER,
+    CtaFamily,
+    FamilyAccess,
+    FamilyCounter,
+    Linear,
+    NotAlike,
+    Variable,
+    variable,
+)
+from mcheck.ir.def_use import written_registers
+from mcheck.ir.expr import Binary, Const, Expr, Name, Reg, Special, Unary, apply_binary, apply_unary
+from mcheck.ir.memory import MemObject
+from mcheck.ir.ops import Op, performed_operation
+from mcheck.ir.resolve import expressions
+from mcheck.ir.type_sizes import type_size
+
+MAX_STATEMENTS = 20_000
+"""Maximum number of statements of a CTA, loops unrolled, that are followed."""
+COUNTED_TYPES = ("u32", "s32", "b32", "u64", "s64", "b64")
+SCHEDULED = ("activemask", "mapa")
+"""Arithmetic that depends on the schedule, or on the place of a thread in its cluster."""
+FOLLOWED = (ops.Alu, ops.Load, ops.Store, ops.Atomic, ops.Fence, ops.Barrier, ops.WarpSync)
+Word = tuple[str, int]
+"""An object and an offset in it."""
+
+
+def read_family(
+    roles: Sequence[Role], objects: Mapping[str, MemObject], larger: Mapping[str, MemObject], parameter: str
+) -> CtaFamily:
+    """The family of a sketch. ``objects`` are those for the number 1, ``larger`` those for 2. Raises ``NotAlike``."""
+    first, end = _find_places(roles, parameter)
+    shift = end.plus(variable(NUMBER), -1)
+    if shift.terms:
+        raise NotAlike(f"the number of CTAs is not {parameter} plus a constant")
+    for item in objects.values():
+        if item.alias_of is not None or item.copies or item.earlier_grid is not None or item.gpus is not None:
+            raise NotAlike(f"{item.name} is no plain variable", item.span)
+    reader = _Reader(objects, parameter, first, end, least=max(0, first + 1 - shift.constant))
+    threads = _threads(roles, first, end)
+    while True:  # what varies is found in any order of the statements
+        known = len(reader.varying), reader.shared_varies, reader.counting
+        reader.begin()
+        for thread in threads:
+            reader.follow(thread)
+        if known == (len(reader.varying), reader.shared_varies, reader.counting):
+            break
+    counter, waits = reader.conclude()
+    sizes = {
+        name: Linear(2 * item.size - larger[name].size, ((NUMBER, larger[name].size - item.size),))
+        if larger[name].size != item.size
+        else Linear(item.size)
+        for name, item in objects.items()
+    }
+    return CtaFamily(
+        parameter=parameter, first=first, shift=shift.constant,
+        fixed=frozenset(t.cta for t in threads if t.cta is not None), accesses=tuple(reader.accesses), sizes=sizes,
+        counter=counter, waits=waits,
+    )  # fmt: skip
+
+
+# --- places -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Thread:
+    """A thread of one CTA: ``cta`` is its number, ``None`` in those that are alike."""
+
+    number: int
+    cta: int | None
+    specials: Mapping[str, Linear]
+    body: Body
+
+
+def _find_places(roles: Sequence[Role], parameter: str) -> tuple[int, Linear]:
+    """The number of the first CTA that is alike, and the one behind the last. Raises ``NotAlike``."""
+    found: set[tuple[int, Linear]] = set()
+    for role in roles:
+        place = role.placement
+        if {"cluster", "gpu"} & place.ranges.keys():
+            raise NotAlike("CTAs in clusters, or on several GPUs", place.span)
+        for key, high in place.ends.items():
+            end = _Forms({}, 0, 1).linear(high, {parameter: variable(NUMBER)})
+            if key != "cta" or end is None:
+                raise NotAlike("a place depends on the number otherwise than by `cta A..B`", place.span)
+            found.add((place.ranges[key][0], end))
+    if len(found) != 1:
+        raise NotAlike("roles are in different ranges of CTAs")
+    first, end = found.pop()
+    for role in roles:
+        if not role.placement.ends and max(role.placement.ranges.get("cta", (0,))) >= first:
+            raise NotAlike("a role is in some of the CTAs that are alike", role.placement.span)
+    return first, end
+
+
+def _threads(roles: Sequence[Role], first: int, end: Linear) -> list[_Thread]:
+    """The threads of one of the CTAs that are alike, and of all others."""
+    placements = [role.placement for role in roles]
+    two = [
+        replace(p, ranges={k: range(first, first + 2) if k in p.ends else p.ranges[k] for k in KEYS if k in p.ranges})
+        for p in placements
+    ]
+    grid = enumerate_threads(two)
+    out: list[_Thread] = []
+    for role, places in zip(roles, grid.threads, strict=True):
+        for place in places:
+            number = place.cta.cluster  # without clusters every CTA is one of its own
+            if number > first:
+                continue
+            specials = {name: Linear(value) for name, value in special_registers(place, grid).items()}
+            here = variable(CTA) if role.placement.ends else Linear(number)
+            specials |= {"ctaid.x": here, "clusterid.x": here, "nctaid.x": end}
+            cta = None if role.placement.ends else number
+            out.append(_Thread(len(out), cta, specials, role.body))
+    return out
+
+
+# --- linear forms -----------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Forms:
+    """Linear forms of expressions of one thread."""
+
+    specials: Mapping[str, Linear]
+    first: int
+    least: int
+    variables: dict[str, Variable] = field(default_factory=dict)
+    """Those of loops and remainders, by name."""
+
+    def linear(self, expr: Expr, names: Mapping[str, Linear]) -> Linear | None:
+        """An expression as a linear form; ``None`` if it is none, or reads registers."""
+        match expr:
+            case Const(value):
+                return Linear(value)
+            case Special(name):
+                return self.specials.get(name)
+            case Name(name, (), None):
+                return names.get(name)
+            case Unary(op, operand):
+                inner = self.linear(operand, names)
+                if inner is None or (inner.terms and op not in "+-"):
+                    return None
+                return (
+                    Linear(apply_unary(op, inner.constant)) if not inner.terms else inner.times(-1 if op == "-" else 1)
+                )
+            case Binary(op, left, right):
+                a, b = self.linear(left, names), self.linear(right, names)
+                return None if a is None or b is None else self._binary(op, a, b)
+        return None
+
+    def _binary(self, op: str, a: Linear, b: Linear) -> Linear | None:
+        if not a.terms and not b.terms:
+            try:
+                return Linear(apply_binary(op, a.constant, b.constant))
+            except (ArithmeticError, ValueError):
+                return None
+        match op:
+            case "+":
+                return a.plus(b)
+            case "-":
+                return a.plus(b, -1)
+            case "*" if not b.terms:
+                return a.times(b.constant)
+            case "*" if not a.terms:
+                return b.times(a.constant)
+            case "<<" if not b.terms and 0 <= b.constant < 64:
+                return a.times(1 << b.constant)
+            case "%":
+                return self._remainder(a, b)
+        return None
+
+    def _remainder(self, a: Linear, b: Linear) -> Linear | None:
+        low, divisor = self.lower_bound(a), self.lower_bound(b)
+        if low is None or low < 0 or divisor is None or divisor < 1:  # C's remainder has the sign of the dividend
+            return None
+        return self.add_variable("%remainder", Linear(), b, a)
+
+    def add_variable(self, name: str, low: Linear, high: Linear, dividend: Linear | None = None) -> Linear:
+        """A new variable, as a form."""
+        name = f"{name}.{len(self.variables)}"
+        self.variables[name] = Variable(name, low, high, dividend)
+        return variable(name)
+
+    def lower_bound(self, form: Linear) -> int | None:
+        """A number that a form does not fall below, if its coefficients are at least zero."""
+        total = form.constant
+        for name, factor in form.terms:
+            if name in (CTA, NUMBER):
+                low: int | None = self.first if name == CTA else self.least
+            else:
+                low = self.lower_bound(self.variables[name].low)
+            if factor < 0 or low is None:
+                return None
+            total += factor * low
+        return total
+
+    def variables_of(self, form: Linear) -> tuple[Variable, ...]:
+        """The variables in a form and in their bounds, each after those."""
+        out: dict[str, Variable] = {}
+        for name, _ in form.terms:
+            if name not in (CTA, NUMBER):
+                found = self.variables[name]
+                for part in (found.low, found.high, found.dividend or Linear()):
+                    out.update((v.name, v) for v in self.variables_of(part))
+                out[name] = found
+        return tuple(out.values())
+
+
+# --- statements -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Where:
+    """The surroundings of a statement: what names mean; whether it is in a loop whose rounds depend on the number of
+    CTAs (``looped``), executed under a condition, or by the CTA alone that has drawn the last number.
+    """
+
+    names: Mapping[str, Linear]
+    looped: bool = False
+    conditional: bool = False
+    last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """An access of a word that several CTAs access: strong, or of the counter."""
+
+    thread: _Thread
+    op: Op
+    word: Word
+    size: int
+    where: _Where
+    forms: _Forms
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Follows the threads of a CTA of each kind."""
+
+    objects: Mapping[str, MemObject]
+    parameter: str
+    first: int
+    end: Linear
+    least: int
+    varying: set[tuple[int, str]] = field(default_factory=set)
+    """Varying registers, by thread."""
+    shared_varies: bool = False
+    """Whether shared memory may hold what varies."""
+    accesses: list[FamilyAccess] = field(default_factory=list)
+    strong: list[_Shared] = field(default_factory=list)
+    non_coherent: dict[str, Span | None] = field(default_factory=dict)
+    drawn: dict[int, tuple[str, Linear, int]] = field(default_factory=dict)
+    """The register with the number that a thread draws, the last such number, and the size of the word."""
+    written: dict[tuple[int, str], int] = field(default_factory=dict)
+    """How many statements write a register."""
+    counters: frozenset[str] = frozenset()
+    left: int = MAX_STATEMENTS
+
+    @property
+    def counting(self) -> frozenset[str]:
+        """The objects in which CTAs count themselves, as far as the statements have been followed."""
+        return frozenset(s.word[0] for s in self.strong if _adds(s))
+
+    def begin(self) -> None:
+        """Forget what the statements showed, but for what varies."""
+        self.counters = self.counting
+        self.accesses, self.strong, self.left = [], [], MAX_STATEMENTS
+        self.drawn, self.written, self.non_coherent = {}, {}, {}
+
+    def follow(self, thread: _Thread) -> None:
+        """Follow a thread. Raises ``NotAlike``."""
+        forms = _Forms(thread.specials, self.first, self.least)
+        self._body(thread.body, thread, forms, _Where(names={self.parameter: variable(NUMBER)}))
+
+    def _body(self, body: Body, thread: _Thread, forms: _Forms, where: _Where) -> None:
+        names = dict(where.names)
+        for statement in body.steps:
+            here = replace(where, names=names)
+            match statement:
+                case Step():
+                    self._step(statement, thread, forms, here)
+                case Define(name, value):
+                    found = forms.linear(value, names)
+                    if found is None:
+                        raise NotAlike(f"{name} is not linear in the number of a CTA", statement.span)
+                    names[name] = found
+                case For():
+                    self._for(statement, thread, forms, here)
+                case If():
+                    self._if(statement, thread, forms, here)
+                case Body():
+                    self._body(statement, thread, forms, here)
+                case Mark():
+                    raise NotAlike("a label: only `await` and `if` are followed", statement.span)
+
+    def _for(self, loop: For, thread: _Thread, forms: _Forms, where: _Where) -> None:
+        low, high = forms.linear(loop.low, where.names), forms.linear(loop.high, where.names)
+        if low is None or high is None:
+            raise NotAlike("the bounds of a loop are not linear", loop.span)
+        if low.terms or high.terms:
+            inner = forms.add_variable(loop.variable, low, high)
+            self._body(
+                loop.body, thread, forms, replace(where, names={**where.names, loop.variable: inner}, looped=True)
+            )
+            return
+        for value in range(low.constant, high.constant):
+            self._take(loop.span)
+            self._body(loop.body, thread, forms, replace(where, names={**where.names, loop.variable: Linear(value)}))
+
+    def _take(self, span: Span | None) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise NotAlike(f"a CTA has more than {MAX_STATEMENTS} statements", span)
+
+    def _if(self, choice: If, thread: _Thread, forms: _Forms, where: _Where) -> None:
+        known = forms.linear(choice.condition, where.names)
+        if known is not None and not known.terms:
+            self._body(choice.then if known.constant else choice.otherwise, thread, forms, where)
+            return
+        then, otherwise = self._is_last(choice.condition, thread, forms, where)
+        if then is None and not self._is_fixed(choice.condition, thread, forms, where):
+            raise NotAlike("a branch depends on what differs between CTAs", choice.span)
+        self._body(choice.then, thread, forms, replace(where, conditional=True, last=where.last or then is True))
+        self._body(
+            choice.otherwise, thread, forms, replace(where, conditional=True, last=where.last or otherwise is True)
+        )
+
+    # --- what is the same in all CTAs ---------------------------------------------------------------------------
+
+    def _is_fixed(self, expr: Expr, thread: _Thread, forms: _Forms, where: _Where) -> bool:
+        """Whether an expression has one value in all CTAs, however many there are."""
+        match expr:
+            case Reg(name):
+                return (thread.number, name) not in self.varying
+            case Unary(_, operand):
+                return self._is_fixed(operand, thread, forms, where)
+            case Binary(_, left, right):
+                return all(self._is_fixed(part, thread, forms, where) for part in (left, right))
+        found = forms.linear(expr, where.names)
+        return found is not None and not found.terms
+
+    def _is_last(self, expr: Expr, thread: _Thread, forms: _Forms, where: _Where) -> tuple[bool | None, bool | None]:
+        """For a comparison of the number drawn that all but the last number answer alike: whether only the last one
+        makes it true, and whether only the last one makes it false. Else ``None``.
+        """
+        match expr:
+            case Unary("!", inner):
+                yes, no = self._is_last(inner, thread, forms, where)
+                return no, yes
+            case Binary(op, Reg(name), right):
+                return self._compares(op, name, right, thread, forms, where)
+        return None, None
+
+    def _compares(
+        self, op: str, register: str, right: Expr, thread: _Thread, forms: _Forms, where: _Where
+    ) -> tuple[bool | None, bool | None]:
+        found, bound = self.drawn.get(thread.number), forms.linear(right, where.names)
+        if found is None or found[0] != register or bound is None:
+            return None, None
+        behind = bound.plus(found[1], -1)
+        if behind.terms:
+            return None, None
+        match op:
+            case "==" | ">=" if behind.constant >= 0:
+                return behind.constant == 0, False
+            case "!=" | "<" if behind.constant >= 0:
+                return False, behind.constant == 0
+            case ">" if behind.constant >= -1:
+                return behind.constant == -1, False
+            case "<=" if behind.constant >= -1:
+                return False, behind.constant == -1
+        return None, None
+
+    # --- operations ---------------------------------------------------------------------------------------------
+
+    def _step(self, step: Step, thread: _Thread, forms: _Forms, where: _Where) -> None:
+        self._take(step.op.span)
+        op = step.op
+        if step.decode_folded is not None:
+            computes = isinstance(op, ops.Alu)  # looked at below
+            if not computes and not all(self._is_fixed(e, thread, forms, where) for e in step.foldable):
+                raise NotAlike("an operand depends on what differs between CTAs", op.span)
+            op = step.decode_folded(lambda e: self._folded(e, forms, where))
+        inner = performed_operation(op)
+        if op.guard is not None:
+            if not self._is_fixed(op.guard.reg, thread, forms, where):
+                raise NotAlike("a predicate depends on what differs between CTAs", op.span)
+            where = replace(where, conditional=True)
+        for name, _ in written_registers(op):
+            key = thread.number, name
+            self.written[key] = self.written.get(key, 0) + 1
+        if not isinstance(inner, FOLLOWED) or (op is not inner and not isinstance(inner, ops.Load)):
+            raise NotAlike(f"'{op.text}' is not followed", op.span)
+        if isinstance(inner, ops.Load | ops.Store | ops.Atomic):
+            self._access(op, inner, thread, forms, where)
+        elif isinstance(inner, ops.Alu):
+            self._compute(inner, thread, forms, where)
+        else:
+            restricted = isinstance(inner, ops.Fence) and inner.restrict is not None
+            if restricted or where.looped or (isinstance(inner, ops.Barrier) and inner.instance is not None):
+                raise NotAlike(f"'{op.text}' is not followed here", op.span)
+            if not all(self._is_fixed(e, thread, forms, where) for _, e in expressions(inner)):
+                raise NotAlike("an operand depends on what differs between CTAs", op.span)
+
+    def _folded(self, expr: Expr, forms: _Forms, where: _Where) -> Expr:
+        found = forms.linear(expr, where.names)
+        return expr if found is None or found.terms else Const(found.constant)
+
+    def _vary(self, op: Op, thread: _Thread) -> None:
+        """What an operation writes into registers varies."""
+        self.varying.update((thread.number, name) for name, _ in written_registers(op))
+
+    def _compute(self, op: ops.Alu, thread: _Thread, forms: _Forms, where: _Where) -> None:
+        if op.op in SCHEDULED:
+            raise NotAlike(f"'{op.text}' is not followed", op.span)
+        if not where.looped:
+            if all(self._is_fixed(e, thread, forms, where) for e in op.srcs):
+                return
+            head, _, mode = op.op.partition(".")
+            test = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.get(mode)
+            found = self.drawn.get(thread.number)
+            if head == "setp" and test and found and op.type in COUNTED_TYPES and type_size(op.type) == found[2]:
+                one, other = op.srcs
+                if self._is_last(Binary(test, one, other), thread, forms, where)[0] is not None:
+                    return
+        self._vary(op, thread)
+
+    def _access(
+        self, op: Op, inner: ops.Load | ops.Store | ops.Atomic, thread: _Thread, forms: _Forms, where: _Where
+    ) -> None:
+        rows = isinstance(inner, ops.Load | ops.Store) and inner.matrix_rows
+        if inner.proxy != "generic" or inner.multimem is not None or rows:
+            raise NotAlike(f"'{op.text}' is not followed", op.span)
+        name, offset = self._place(inner.address, op.span, thread, forms, where)
+        size = type_size(inner.type)
+        match inner:
+            case ops.Load():
+                size *= len(inner.dsts)
+            case ops.Store():
+                size *= len(inner.srcs)
+        space = "shared" if name is None else self.objects[name].space
+        if space == "shared":
+            self._access_shared(op, inner, thread, forms, where)
+            return
+        assert name is not None
+        if offset is None:
+            raise NotAlike("an address is not linear in the number of a CTA", op.span)
+        if isinstance(inner, ops.Load) and inner.non_coherent:
+            self.non_coherent.setdefault(name, op.span)
+        weak = not isinstance(inner, ops.Atomic) and inner.sem == "weak" and op is inner
+        if weak and (space != "global" or name not in self.counters):
+            if any(part % size for part in (offset.constant, *(factor for _, factor in offset.terms))):
+                raise NotAlike("an access may not be aligned", op.span)
+            self._vary(inner, thread)
+            self.accesses.append(FamilyAccess(
+                thread=thread.number, cta=thread.cta, object=name, offset=offset, size=size,
+                writes=isinstance(inner, ops.Store), variables=forms.variables_of(offset), span=op.span,
+            ))  # fmt: skip
+            return
+        if where.looped or offset.terms or space != "global":
+            raise NotAlike("strong accesses of words that differ between CTAs, or in a loop over them", op.span)
+        shared = _Shared(thread, op, (name, offset.constant), size, where, forms)
+        self.strong.append(shared)
+        if name in self.counters or _adds(shared):
+            self._vary(inner, thread)
+            if _adds(shared) and isinstance(inner, ops.Atomic) and inner.dst is not None:
+                last = Linear(self._initial(shared.word, size) - 1 - self.first).plus(self.end)
+                self.drawn[thread.number] = inner.dst.name, last, size
+
+    def _initial(self, word: Word, size: int) -> int:
+        """The initial value of a word."""
+        name, offset = word
+        content = self.objects[name].init or b""
+        return int.from_bytes(content[offset : offset + size].ljust(size, b"\0"), "little")
+
+    def _place(
+        self, address: Expr, span: Span | None, thread: _Thread, forms: _Forms, where: _Where
+    ) -> tuple[str | None, Linear | None]:
+        """The object at an address, ``None`` for shared memory by a register, and the offset in it if it is linear."""
+        base: Name | None = None
+        offset: Linear | None = Linear()
+        todo = [(address, 1)]
+        while todo:
+            expr, sign = todo.pop()
+            match expr:
+                case Binary("+" | "-" as op, left, right):
+                    todo += [(left, sign), (right, sign if op == "+" else -sign)]
+                case Name(name) if name in self.objects and sign == 1 and base is None and expr.rank is None:
+                    base = expr
+                case _:
+                    found = forms.linear(expr, where.names)
+                    offset = None if offset is None or found is None else offset.plus(found, sign)
+                    if found is None and not self._is_fixed(expr, thread, forms, where):
+                        raise NotAlike("an address depends on what differs between CTAs", span)
+        if base is None:
+            raise NotAlike("an address that is not made of the name of a variable", span)
+        item = self.objects[base.name]
+        stride = item.elem_size
+        strides: list[int] = []
+        for extent in reversed(item.dims):
+            strides.append(stride)
+            stride *= extent
+        for index, by in zip(base.indices, reversed(strides), strict=False):
+            found = forms.linear(index, where.names)
+            offset = None if offset is None or found is None else offset.plus(found, by)
+            if found is None and not self._is_fixed(index, thread, forms, where):
+                raise NotAlike("an address depends on what differs between CTAs", span)
+        if item.space == "shared" and offset is not None and offset.terms:
+            raise NotAlike("an address depends on what differs between CTAs", span)
+        return base.name, offset
+
+    def _access_shared(
+        self, op: Op, inner: ops.Load | ops.Store | ops.Atomic, thread: _Thread, forms: _Forms, where: _Where
+    ) -> None:
+        if where.looped:
+            raise NotAlike("shared memory is accessed in a loop over the CTAs", op.span)
+        values = () if isinstance(inner, ops.Load) else inner.srcs
+        if not all(self._is_fixed(e, thread, forms, where) for e in values):
+            self.shared_varies = True
+        if isinstance(op, ops.Await) and (self.shared_varies or not self._waits_for_fixed(op, thread, forms, where)):
+            raise NotAlike("a wait depends on what differs between CTAs", op.span)
+        if self.shared_varies:
+            self._vary(inner, thread)
+
+    def _waits_for_fixed(self, op: ops.Await, thread: _Thread, forms: _Forms, where: _Where) -> bool:
+        return op.compare is not None and not op.followed and self._is_fixed(op.compare[1], thread, forms, where)
+
+    # --- the whole ----------------------------------------------------------------------------------------------
+
+    def conclude(self) -> tuple[FamilyCounter | None, bool]:
+        """The counter, and whether threads wait for other CTAs. Raises ``NotAlike``."""
+        for access in self.accesses:
+            if access.writes and access.object in self.non_coherent:
+                raise NotAlike(f"{access.object} is written", self.non_coherent[access.object])
+        counts = [s for s in self.strong if _adds(s)]
+        words = {s.word[0] for s in counts}
+        if len(words) > 1:
+            raise NotAlike("CTAs count themselves in several words", counts[-1].op.span)
+        counter = self._counter(counts, counts[0].word) if counts else None
+        weak = {access.object: access.span for access in self.accesses}
+        for shared in self.strong:
+            if shared.word[0] in words:
+                continue
+            if shared.word[0] in weak:
+                raise NotAlike("a word is accessed both weakly and strongly", weak[shared.word[0]])
+            self._check_flag(shared)
+        waits = any(isinstance(s.op, ops.Await) for s in self.strong)
+        return counter, waits
+
+    def _counter(self, counts: Sequence[_Shared], word: Word) -> FamilyCounter:
+        if len(counts) != 1 or counts[0].where.conditional or counts[0].thread.cta is not None:
+            raise NotAlike("a CTA does not count itself exactly once", counts[-1].op.span)
+        counting = counts[0]
+        size, first = counting.size, self._initial(word, counting.size)
+        last = Linear(first - 1 - self.first).plus(self.end)
+        atomic = counting.op
+        assert isinstance(atomic, ops.Atomic)
+        amount = counting.forms.linear(atomic.srcs[0], counting.where.names)
+        if atomic.op == "inc":
+            spare = None if amount is None else counting.forms.lower_bound(amount.plus(last, -1))
+            if spare is None or spare < 0:
+                raise NotAlike("the limit of the counter may be reached too early", atomic.span)
+        if atomic.scope not in ("gpu", "sys") or first >= 1 << 30:
+            raise NotAlike("the counter does not count at scope gpu from a small number on", atomic.span)
+        waits = asks = False
+        for shared in self.strong:
+            if shared.word[0] != word[0] or shared is counting:
+                continue
+            op = shared.op
+            if shared.word != word or shared.size != size:
+                raise NotAlike("the counter is accessed in parts", op.span)
+            if isinstance(op, ops.Await):
+                waits = True
+                self._check_wait(shared, op, last)
+            else:
+                asks = True
+                if not (isinstance(op, ops.Store) and shared.where.last and shared.thread is counting.thread):
+                    raise NotAlike("the counter is accessed otherwise than by one atomic of each CTA", op.span)
+                if op.sem != "weak" and op.scope not in ("gpu", "sys"):
+                    raise NotAlike("the counter is accessed at a narrow scope", op.span)
+        if waits and (asks or atomic.dst is not None):
+            raise NotAlike("CTAs both wait for the counter and ask for the number drawn", atomic.span)
+        if atomic.dst is not None and self.written[counting.thread.number, atomic.dst.name] != 1:
+            raise NotAlike("the register with the number drawn is written twice", atomic.span)
+        return FamilyCounter(word[0], word[1], size, first, waits)
+
+    def _check_wait(self, shared: _Shared, op: ops.Await, last: Linear) -> None:
+        """Check that a wait ends when all CTAs have counted themselves. Raises ``NotAlike``."""
+        inner = op.inner
+        assert isinstance(inner, ops.Load)
+        if op.compare is not None and not op.followed and len(inner.dsts) == 1 and inner.type in COUNTED_TYPES:
+            test, right = op.compare
+            bound = shared.forms.linear(right, shared.where.names)
+            behind = None if bound is None else bound.plus(last, -1)
+            ends = {"==": Linear(1), ">=": Linear(1), ">": Linear()}.get(test)
+            if behind is not None and behind == ends and (inner.sem == "weak" or inner.scope in ("gpu", "sys")):
+                return
+        raise NotAlike("a wait for the counter does not end when all CTAs have counted themselves", op.span)
+
+    def _check_flag(self, shared: _Shared) -> None:
+        """Check that a word is written by CTAs that are not among the alike ones alone. Raises ``NotAlike``."""
+        op, inner = shared.op, performed_operation(shared.op)
+        thread, forms, where = shared.thread, shared.forms, shared.where
+        if isinstance(op, ops.Await):
+            if not self._waits_for_fixed(op, thread, forms, where):
+                raise NotAlike("a wait depends on what differs between CTAs", op.span)
+        elif not isinstance(inner, ops.Load):
+            assert isinstance(inner, ops.Store | ops.Atomic)
+            if thread.cta is None:
+                raise NotAlike("CTAs also share words by strong accesses or atomics", op.span)
+            if not all(self._is_fixed(e, thread, forms, where) for e in inner.srcs):
+                raise NotAlike("what is written to a word that steers threads differs", op.span)
+
+
+def _adds(shared: _Shared) -> bool:
+    """Whether an access may count a CTA."""
+    op = shared.op
+    if not isinstance(op, ops.Atomic) or op.type not in COUNTED_TYPES or shared.thread.cta is not None:
+        return False
+    return op.op == "inc" or (op.op == "add" and shared.forms.linear(op.srcs[0], shared.where.names) == Linear(1))

@@ -1,0 +1,293 @@
+"""Proofs for every number of CTAs that are alike: pairs of them stand for all.
+
+A sketch has CTAs that are alike, as many as a constant that is any number says, and possibly others (fixed ones).
+
+*Conditions.* ``mcheck.frontend.litmus.cta_families`` checks them on the text, for every number of CTAs at once.
+
+1. The alike CTAs do the same, but for the places of weak accesses of global memory and the values that these store,
+   and for how often loops of such accesses go round. They access memory through the generic proxy alone.
+2. What they access strongly is the counter, to which each of them adds one, once, at scope gpu or wider, and flags,
+   which fixed CTAs alone write. Nobody accesses these weakly, but for the thread of the last CTA that has drawn the
+   last number, afterwards.
+3. Branches and addresses depend on no number of a CTA, on no value that weak accesses of global memory read, and on
+   the number drawn from the counter only in so far as it is the last one. Waits are for flags, or for the counter to
+   say that all CTAs have counted themselves.
+4. Accesses are in bounds and aligned for every number of CTAs (``check_bounds``).
+
+*The argument.* Take an execution with n CTAs, n at least 3, that has an error: a race of two threads, or one that
+waits forever. Leave out all events of the alike CTAs but two, i and j, which include those of the error. The result is
+an execution of i, j and the fixed CTAs, with the counter at n - 2 in the beginning; at n - 3 if neither is the last:
+
+* Control is as before (3): whoever reads a flag still finds the store (2); the atomics of i and j are next to each
+  other now, draw their numbers in the same order, and the last of all CTAs draws the last number if it is i or j. What
+  waits for the counter does so where neither asks for the number drawn; the counter has its final value in the end.
+* Loads whose store is left out read another one, or what was there at first. No control depends on that (3).
+* No order is added. An atomic of i that was observed by one of j, or by a wait, through atomics of others (8.9.2; all
+  are morally strong, 2) is observed directly. A race remains one.
+* A thread that waited forever still does: for a flag that is not set, for another thread of its CTA, or for the
+  counter, because a CTA does not come to count itself; then that one waits forever, and is taken for i.
+
+With another pair, and another number of CTAs, there are the same executions up to the places of weak accesses, and what
+they store: those do not order anything, and orders of the rest decide which of them race. So those pairs suffice in
+which each two accesses conflict that conflict for any number of CTAs. ``choose_pairs`` collects conflicts in small
+grids, and proves that larger ones have no other ones. Numbers below three are checked by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import gcd
+from typing import Any
+
+from mcheck.base.budget import Limit
+from mcheck.base.records import dataclass
+from mcheck.ir.condition import Condition
+from mcheck.ir.cta_family import CTA, NUMBER, CtaFamily, FamilyAccess, FamilyCounter, Linear, NotAlike, Variable
+from mcheck.ir.memory import Instance, MemoryMap
+from mcheck.ir.program import Program
+
+LEAST = 3
+"""The smallest number of CTAs that pairs stand for."""
+SAMPLED = (3, 4, 5)
+"""The numbers of CTAs among which conflicts are collected."""
+MAX_ROWS = 4_000
+"""Maximum number of accesses in a sample, rounds of loops one by one."""
+MAX_ACCESSES = 400
+"""Maximum number of accesses of a CTA."""
+MAX_PAIRS = 16
+"""Maximum number of pairs that are followed."""
+EFFORT = 400_000
+"""Z3's limit for a question (its rlimit): about a second."""
+
+Kind = tuple[bool, int, int]
+"""A kind of conflict: whether it is one of two CTAs that are alike, and the numbers of the accesses."""
+
+
+@dataclass(frozen=True, slots=True)
+class CtaPair:
+    """Two of so many CTAs that are alike, by their numbers in the grid."""
+
+    ctas: int
+    first: int
+    second: int
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------
+
+
+def check_bounds(family: CtaFamily, limit: Limit) -> None:
+    """Check that accesses are in bounds, however many CTAs there are. Raises ``NotAlike``."""
+    import z3
+
+    for access in family.accesses:
+        limit.check()
+        question = _Question(family)
+        values = question.cta(access, "a")
+        begin = question.value(access.offset, values)
+        end = question.value(family.sizes[access.object], values)
+        question.solver.add(z3.Or(begin < 0, begin + access.size > end))
+        found = question.solver.check()
+        if found == z3.unsat:
+            continue
+        where = ""
+        if found == z3.sat:
+            where = f" with {family.parameter} = {question.solver.model().eval(question.number, model_completion=True)}"
+        raise NotAlike(f"an access of {access.object} may leave it{where}", access.span)
+
+
+class _Question:
+    """A question to Z3 about accesses, for any number of CTAs of at least ``least``."""
+
+    def __init__(self, family: CtaFamily, least: int = 1) -> None:
+        import z3
+
+        self.family = family
+        self.context = z3.Context()
+        self.solver = z3.Solver(ctx=self.context)
+        self.solver.set("rlimit", EFFORT)
+        self.number = z3.Int("n", self.context)
+        self.solver.add(self.number >= family.number_with(least))
+
+    def value(self, form: Linear, values: Mapping[str, Any]) -> Any:
+        """The value of a form, as a term."""
+        import z3
+
+        total = z3.IntVal(form.constant, self.context)
+        for name, factor in form.terms:
+            total = total + factor * (self.number if name == NUMBER else values[name])
+        return total
+
+    def cta(self, access: FamilyAccess, name: str, here: Any = None) -> dict[str, Any]:
+        """The variables of an access in some CTA, ``here`` if given. A remainder is any number below its divisor."""
+        import z3
+
+        if here is None:
+            here = z3.Int(f"{name}.cta", self.context)
+        values = {CTA: here}
+        family = self.family
+        if access.cta is None:
+            self.solver.add(here >= family.first, here < self.number + family.shift)
+        for one in access.variables:
+            mine = values[one.name] = z3.Int(f"{name}.{one.name}", self.context)
+            self.solver.add(mine >= self.value(one.low, values), mine < self.value(one.high, values))
+        return values
+
+
+# --- conflicts --------------------------------------------------------------------------------------------------
+
+
+def choose_pairs(family: CtaFamily, limit: Limit) -> list[CtaPair]:
+    """Pairs of CTAs in which each two accesses conflict that do so for any number of CTAs. Raises ``NotAlike``."""
+    if len(family.accesses) > MAX_ACCESSES:
+        raise NotAlike(f"a CTA has more than {MAX_ACCESSES} accesses")
+    shown: dict[CtaPair, set[Kind]] = {}
+    for ctas in SAMPLED:
+        limit.check()
+        shown.update(_collect(family, ctas))
+    wanted = set().union(*shown.values())
+    for kind in _possible(family):
+        if kind not in wanted:
+            limit.check()
+            _check_apart(family, kind)
+    pairs: list[CtaPair] = []
+    while wanted or not pairs:
+        best = max(shown, key=lambda pair: (len(shown[pair] & wanted), -pair.ctas))
+        pairs.append(best)
+        wanted -= shown[best]
+        if len(pairs) > MAX_PAIRS:
+            raise NotAlike(f"the conflicts of CTAs are of more kinds than {MAX_PAIRS} pairs show")
+    return pairs
+
+
+def _possible(family: CtaFamily) -> Iterator[Kind]:
+    """Every kind of conflict that accesses of one object could have."""
+    accesses = family.accesses
+    for k, one in enumerate(accesses):
+        for m in range(k, len(accesses)):
+            other = accesses[m]
+            if one.object != other.object or not (one.writes or other.writes):
+                continue
+            if one.thread != other.thread:
+                yield False, k, m
+            if one.cta is None and other.cta is None:
+                yield True, k, m
+
+
+def _collect(family: CtaFamily, ctas: int) -> dict[CtaPair, set[Kind]]:
+    """The kinds of conflicts of each pair of so many CTAs."""
+    number = family.number_with(ctas)
+    rows: list[tuple[str, int, int, int, int | None]] = []
+    for k, access in enumerate(family.accesses):
+        places = range(family.first, family.first + ctas) if access.cta is None else (None,)
+        for cta in places:
+            for begin in _offsets(access, {NUMBER: number, **({} if cta is None else {CTA: cta})}):
+                rows.append((access.object, begin, begin + access.size, k, cta))
+        if len(rows) > MAX_ROWS:
+            raise NotAlike("CTAs access too many places")
+    between: dict[tuple[int, int], set[Kind]] = {}
+    within: dict[int | None, set[Kind]] = {}
+    for one, other in _meetings(family.accesses, rows):
+        (*_, k, mine), (*_, m, theirs) = sorted((one, other), key=lambda row: row[3])
+        if mine is not None and theirs is not None and mine != theirs:
+            between.setdefault((min(mine, theirs), max(mine, theirs)), set()).add((True, k, m))
+        elif family.accesses[k].thread != family.accesses[m].thread:
+            within.setdefault(theirs if mine is None else mine, set()).add((False, k, m))
+    found: dict[CtaPair, set[Kind]] = {}
+    for first in range(family.first, family.first + ctas):
+        for second in range(first + 1, family.first + ctas):
+            kinds = between.get((first, second), set())
+            for alone in (first, second, None):
+                kinds = kinds | within.get(alone, set())
+            found[CtaPair(ctas, first, second)] = kinds
+    return found
+
+
+def _offsets(access: FamilyAccess, values: dict[str, int], at: int = 0) -> Iterator[int]:
+    """The places of an access in one CTA."""
+    if at == len(access.variables):
+        yield access.offset.value(values)
+        return
+    one: Variable = access.variables[at]
+    high = one.high.value(values)
+    numbers = range(one.low.value(values), high) if one.dividend is None else (one.dividend.value(values) % high,)
+    for value in numbers:
+        yield from _offsets(access, {**values, one.name: value}, at + 1)
+
+
+Row = tuple[str, int, int, int, int | None]
+
+
+def _meetings(accesses: Sequence[FamilyAccess], rows: list[Row]) -> Iterator[tuple[Row, Row]]:
+    """Pairs of accesses with a common byte, of which one writes."""
+    rows.sort(key=lambda row: row[:3])
+    live: list[Row] = []
+    for row in rows:
+        live = [other for other in live if other[0] == row[0] and other[2] > row[1]]
+        for other in live:
+            if accesses[other[3]].writes or accesses[row[3]].writes:
+                yield other, row
+        live.append(row)
+
+
+def _check_apart(family: CtaFamily, kind: Kind) -> None:
+    """Check that two accesses never conflict, however many CTAs there are. Raises ``NotAlike``."""
+    import z3
+
+    between, k, m = kind
+    one, other = family.accesses[k], family.accesses[m]
+    if _divisor_apart(one, other):
+        return
+    question = _Question(family, LEAST)
+    mine = question.cta(one, "a")
+    alike = one.cta is None and other.cta is None
+    theirs = question.cta(other, "b", mine[CTA] if alike and not between else None)
+    if between:
+        question.solver.add(mine[CTA] != theirs[CTA])
+    here, there = question.value(one.offset, mine), question.value(other.offset, theirs)
+    question.solver.add(here < there + other.size, there < here + one.size)
+    if question.solver.check() != z3.unsat:
+        raise NotAlike(f"accesses of {one.object} conflict in larger grids as in no small one", one.span)
+
+
+def _divisor_apart(one: FamilyAccess, other: FamilyAccess) -> bool:
+    """Whether the places of two accesses differ by an amount that the common divisor of what varies rules out."""
+    divisor = gcd(*(factor for access in (one, other) for _, factor in access.offset.terms))
+    if divisor == 0:
+        apart = one.offset.constant - other.offset.constant
+        return apart >= other.size or -apart >= one.size
+    rest = (one.offset.constant - other.offset.constant) % divisor
+    return rest >= other.size and divisor - rest >= one.size
+
+
+# --- programs ---------------------------------------------------------------------------------------------------
+
+
+def pair_programs(program: Program, family: CtaFamily, pair: CtaPair) -> Iterator[Program]:
+    """The programs of a pair of CTAs with the fixed ones; ``program`` is that with all CTAs."""
+    kept = {pair.first, pair.second, *family.fixed}
+    threads = [t for t in program.threads if t.place.cta.cluster in kept]
+    two = replace(
+        program, threads=tuple(replace(t, index=k) for k, t in enumerate(threads)), condition=Condition(kind="none")
+    )
+    counter = family.counter
+    if counter is None:
+        yield two
+        return
+    for before in (2,) if counter.waits else (2, 3):
+        yield replace(two, memory=_with_count(program.memory, counter, counter.first + pair.ctas - before))
+
+
+def _with_count(memory: MemoryMap, counter: FamilyCounter, value: int) -> MemoryMap:
+    """The memory with another initial value of the counter."""
+
+    def changed(instance: Instance) -> Instance:
+        item = instance.object
+        if item.name != counter.object:
+            return instance
+        content = (item.init or b"").ljust(item.size, b"\0")
+        word = value.to_bytes(counter.size, "little")
+        content = content[: counter.offset] + word + content[counter.offset + counter.size :]
+        return replace(instance, object=replace(item, init=content))
+
+    return MemoryMap(tuple(map(changed, memory.instances)))

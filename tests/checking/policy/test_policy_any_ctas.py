@@ -1,0 +1,152 @@
+"""Protocols of any number of CTAs that are alike, right and broken: proofs, bounds, smallest numbers, engines."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcheck.answers.result import Answer, AnyCtas
+from mcheck.base.reasons import format_reasons
+from mcheck.cat import load_model
+from mcheck.checking.policy.ask import ask
+from mcheck.checking.policy.question import Completeness, Question
+from mcheck.frontend.litmus import parse
+
+FOLDER = Path(__file__).parent / "any_ctas"
+TWINS: dict[str, list[dict[str, Any]]] = tomllib.loads((FOLDER / "twins.toml").read_text())
+PROVED = ("grid_barrier", "last_block", "last_block_of_threads", "last_block_set_back", "leader_barrier", "one_flag")
+BOUNDED = ("gather", "scan", "tickets", "turn")
+LONG = ("last_block_of_threads",)
+"""Protocols of which the explicit engine takes minutes with three CTAs, six threads."""
+BROKEN = [(name, k) for name, twins in TWINS.items() for k in range(len(twins))]
+
+
+def text_of(name: str, twin: int | None = None) -> str:
+    text = (FOLDER / f"{name}.litmus").read_text()
+    if twin is None:
+        return text
+    edit = TWINS[name][twin]
+    assert edit["old"] in text
+    return text.replace(edit["old"], edit["new"])
+
+
+def about(text: str, *, brief: bool = True) -> Answer:
+    program = parse(text, "any.litmus", every=True)
+    return ask(program, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, brief=brief))
+
+
+def errors(given: Answer) -> set[str]:
+    return {f.code for f in given.findings if f.severity == "error"}
+
+
+def test_every_protocol_is_listed() -> None:
+    assert sorted(path.stem for path in FOLDER.glob("*.litmus")) == sorted((*PROVED, *BOUNDED))
+    assert TWINS.keys() == {*PROVED, *BOUNDED}
+
+
+@pytest.mark.parametrize("name", PROVED)
+@pytest.mark.daily(days=4)
+def test_right_protocols_are_proved_for_every_number(name: str) -> None:
+    found = about(text_of(name))
+    assert (found.verdict, found.findings, found.covered) == ("proved", (), True)
+    assert found.ctas is not None
+    assert found.ctas.every
+    assert (format_reasons(found.reasons) or "").startswith("for every number of CTAs: ")
+    assert any(a.startswith("sizes as written: any number of CTAs") for a in found.assumptions)
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+@pytest.mark.daily(days=4)
+def test_other_right_protocols_are_bounded(name: str) -> None:
+    found = about(text_of(name))
+    assert (found.verdict, found.findings, found.covered) == ("bounded", (), False)
+    assert found.ctas is not None
+    assert not found.ctas.every
+    assert found.ctas.together >= 4
+    assert "that more threads do what these do is not proved (" in (format_reasons(found.reasons) or "")
+
+
+@pytest.mark.parametrize(("name", "twin"), BROKEN)
+@pytest.mark.daily(days=4)
+def test_the_smallest_number_with_an_error_is_found(name: str, twin: int) -> None:
+    expected = TWINS[name][twin]
+    found = about(text_of(name, twin))
+    assert (found.verdict, found.covered) == ("finding", False)
+    assert expected["code"] in errors(found)
+    constant = "G" if "const G" in text_of(name) else "any"
+    assert f"found with {constant} = {expected['number']}, the smallest such value" in (
+        format_reasons(found.reasons) or ""
+    )
+
+
+SMALL = [
+    (name, twin, number)
+    for name, twin in [*((name, None) for name in (*PROVED, *BOUNDED)), *BROKEN]
+    for number in ((2,) if name in LONG else (2, 3))
+]
+
+
+@pytest.mark.parametrize(("name", "twin", "number"), SMALL)
+@pytest.mark.daily
+def test_engines_agree_on_two_and_three(name: str, twin: int | None, number: int) -> None:
+    program = parse(text_of(name, twin), "any.litmus", every=True)
+    assert program.instance is not None
+    question, model = Question(about=Completeness.FINDINGS, timeout=120), load_model("ptx-9.0")
+    explicit, z3 = (ask(program.instance(number), model, question, engine) for engine in ("explicit", "z3"))
+    assert explicit.verdict == z3.verdict
+    assert errors(explicit) == errors(z3)
+    broken = twin is not None and number >= TWINS[name][twin]["number"]
+    assert explicit.verdict == ("finding" if broken else "proved")
+
+
+BAD = {
+    "if (%ctaid.x == 0) { st.global.u32 [y], 1; }": "a branch depends on what differs between CTAs",
+    "ld.global.u32 r9, [x]; setp.eq.u32 %p9, r9, 1; @%p9 ld.global.u32 r8, [x];": "a predicate depends on what differs",
+    "st.global.u32 [x + 4*%ctaid.x*%ctaid.x], 1;": "an address depends on what differs between CTAs",
+    "ld.global.u32 r1, [x + 4*%ctaid.x + 4];": "an access of x may leave it with G = 1",
+    "st.global.u32 [y], 1;": "CTAs 0 and 1 of 3 alone are not proved",
+    "red.relaxed.gpu.global.add.u32 [count], 1;": "a CTA does not count itself exactly once",
+    "red.relaxed.gpu.global.add.u32 [y], 2;": "CTAs also share words by strong accesses or atomics",
+    "ld.relaxed.gpu.global.u32 r9, [count];": "the counter is accessed otherwise than by one atomic of each CTA",
+    "st.shared.u32 [s], r0; ld.shared.u32 r9, [s]; if (r9 == 1) { }": "a branch depends on what differs between CTAs",
+    "if (r0 == 3) { ld.global.u32 r9, [x]; }": "a branch depends on what differs between CTAs",
+    "if (r0 >= G - 2) { ld.global.u32 r9, [x]; }": "a branch depends on what differs between CTAs",
+    "for k in 0..G { fence.acq_rel.gpu; }": "is not followed here",
+    "for k in 0..G { ld.relaxed.gpu.global.u32 r9, [y]; }": "strong accesses of words that differ between CTAs",
+    "loop: ld.global.u32 r9, [x];": "a label: only `await` and `if` are followed",
+    "st.global.u32 [wide + 4*%ctaid.x], 1; ld.global.u32 r9, [wide + 4*%ctaid.x + 28];": "conflict in larger grids",
+}
+COUNTED = """PTX counted
+const G = any;
+{{ .global .u32 x[G], wide[G + 7], y, count = 0; .shared .u32 s; }}
+block@cta 0..G {{
+  st.global.u32 [x + 4*%ctaid.x], 1;
+  atom.acq_rel.gpu.global.add.u32 r0, [count], 1;
+  {}
+}}
+"""
+
+
+@pytest.mark.parametrize("statement", BAD)
+@pytest.mark.daily
+def test_a_condition_that_does_not_hold_is_named(statement: str) -> None:
+    program = parse(COUNTED.format(statement), "any.litmus", every=True)
+    found = ask(program, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, brief=True, timeout=5))
+    assert found.verdict != "proved"
+    assert found.ctas is None or not found.ctas.every
+    why = {r.what for reason in found.reasons for r in reason.because}
+    if found.verdict == "bounded":
+        assert any(BAD[statement] in what for what in why), why
+
+
+def test_what_the_statements_are_added_to_is_proved() -> None:
+    assert about(COUNTED.format("")).ctas == AnyCtas(every=True, together=3)
+
+
+def test_an_edited_model_has_no_proof(tmp_path: Path) -> None:
+    model = load_model("ptx-7.5")
+    program = parse(text_of("one_flag"), "any.litmus", every=True)
+    assert ask(program, model, Question(about=Completeness.FINDINGS)).verdict == "bounded"
