@@ -191,8 +191,7 @@ def _notes(bug: Bug, told: _Lines) -> Iterator[tuple[str, str]]:
         yield "rule", f"{found.spec.document}, {found.spec.section}; mcheck explain {found.code}"
 
 
-_LINE = re.compile(r"\bline (\d+)")
-_LINES_OF = re.compile(r"\blines (\d+(?:(?:, | and )\d+)+)")
+_LINES = re.compile(r"\bline \d+|\blines \d+(?:(?:, | and )\d+)+")
 _END_OF_SENTENCE = re.compile(r"(?<=[.])\s+(?=[A-Z`])")
 _REMARK = re.compile(r"The (?:wait|test) at|What \S+ knows|Nothing that|Leave fewer")
 _STEP = re.compile(r"(?<= comes after line )(\d+) \(.*?, step \d+\)(?= of \S+ in time alone)")
@@ -255,8 +254,12 @@ class _Lines:
         """The text with lines of a module replaced by those of its source."""
         if not self._compiled:
             return text
-        several = _LINES_OF.sub(lambda found: re.sub(r"\d+", lambda n: self._name(int(n[0])), f"{found[0]}"), text)
-        return _LINE.sub(lambda found: self._name(int(found[1]), word="line "), several)
+        return _LINES.sub(lambda found: self._name_all([int(number) for number in re.findall(r"\d+", found[0])]), text)
+
+    def _name_all(self, lines: Sequence[int]) -> str:
+        """Lines of a module by those of its source, each once: an unrolled loop has many of one."""
+        *most, last = dict.fromkeys(self._name(line) for line in lines)
+        return f"lines {', '.join(most)} and {last}" if most else self._name(lines[0], word="line ")
 
     def _name(self, line: int, word: str = "") -> str:
         place = self._known.get(line)

@@ -16,8 +16,9 @@ from mcheck.base.reasons import Cause, Reason
 from mcheck.checking.policy.question import Completeness
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.summary import summarize
-from mcheck.findings.finding import Access, Finding
+from mcheck.findings.finding import Access, CompiledLine, Finding
 from mcheck.report import checked, gitlab, sarif
+from mcheck.report.lines import plain
 
 SCHEMAS = Path(__file__).parent / "schemas"
 GITLAB = Draft4Validator(
@@ -163,3 +164,21 @@ def test_without_its_source_a_module_is_named(result: Result) -> None:
     Path("ring.cu").unlink()
     (entry,) = entries(result)
     assert entry["location"] == {"path": "/cache/ring.ptx", "lines": {"begin": 25}}
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ((4, 4, 4), "line 4 makes lanes wait"),
+        ((4, 6, 4), "lines 4 and 6 makes lanes wait"),
+        ((4, 5, 6), "lines 4, 5 and 6 makes lanes wait"),
+    ],
+)
+def test_a_fix_names_each_line_of_an_unrolled_loop_once(result: Result, source: tuple[int, ...], said: str) -> None:
+    compiled = tuple(
+        CompiledLine(line=line, source=(Span("ring.cu", at, 5),)) for line, at in zip((21, 22, 23), source, strict=True)
+    )
+    fix = "Execute bar.warp.sync 0xffffffff: shfl.sync at lines 21 and 22 and 23 makes lanes wait for each other."
+    (found,) = result.findings
+    told = replace(result, findings=(replace(found, missing=fix, lines=compiled),))
+    assert f"shfl.sync at {said}" in "\n".join(plain(line) for line in checked.describe(told))
