@@ -13,7 +13,7 @@ from typing import Any
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.base.source_files import SourceText
-from mcheck.findings.finding import Access, Finding
+from mcheck.findings.finding import Access, CompiledLine, Finding
 from mcheck.findings.groups import group_findings
 from mcheck.report.deadlocks import barrier_states
 from mcheck.report.errors import window
@@ -206,7 +206,7 @@ class _Lines:
         self._texts = texts
         self._shown = shown
         self._shared = count_shared_calls([access.source for access in finding.accesses])
-        self._known = {one.line: place_shown(one.source, self._shared, texts) for one in finding.lines}
+        self._known = dict(_places_of(finding.lines, self._shared, texts))
         self._path = next((access.path for access in finding.accesses if access.path), None)
         self._compiled = any(access.source for access in finding.accesses)
         self.primary = next((span for span in reversed(shown[:2]) if span is not None), None)
@@ -281,6 +281,20 @@ class _Lines:
         ctas = {access.thread.partition(".")[0] for access in self._finding.accesses if "." in access.thread}
         language = language_of(self._finding, self._texts)
         return add_words(text.removeprefix("Execute "), language, one_cta=len(ctas) < 2)
+
+
+def _places_of(compiled: Sequence[CompiledLine], shared: int, texts: SourceText) -> Iterator[tuple[int, Span | None]]:
+    """The places of lines of a module; of several that one call contains, those inside of it if its file has them."""
+    calls: dict[tuple[str, int] | None, list[CompiledLine]] = {}
+    for one in compiled:
+        place = place_shown(one.source, shared, texts)
+        calls.setdefault(None if place is None else (place.path, place.line), []).append(one)
+    for call, within in calls.items():
+        own = [one.source[: len(one.source) - shared] for one in within]
+        inside = [place_shown(chain, count_shared_calls(own), texts) for chain in own]
+        if call is None or any(place is None or place.path != call[0] for place in inside):
+            inside = [place_shown(chain, 0, texts) for chain in own]
+        yield from zip((one.line for one in within), inside, strict=True)
 
 
 def _details(finding: Finding, source: str, style: str, most: int | None, width: int | None) -> Iterator[Line]:

@@ -182,3 +182,21 @@ def test_a_fix_names_each_line_of_an_unrolled_loop_once(result: Result, source: 
     (found,) = result.findings
     told = replace(result, findings=(replace(found, missing=fix, lines=compiled),))
     assert f"shfl.sync at {said}" in "\n".join(plain(line) for line in checked.describe(told))
+
+
+def test_a_fix_tells_lines_apart_that_one_call_contains(result: Result) -> None:
+    """The call of line 8 has both; a third line is of another call, and those of a header keep to theirs."""
+
+    def chain(*lines: int, path: str = "ring.cu") -> tuple[Span, ...]:
+        return Span(path, lines[0], 5), *(Span("ring.cu", line, 5) for line in lines[1:])
+
+    def told(*chains: tuple[Span, ...]) -> str:
+        compiled = tuple(CompiledLine(line=line, source=one) for line, one in zip((21, 22, 23), chains, strict=True))
+        fix = "Execute fence.acq_rel.sys before line 21 and after line 22: line 23 hands on."
+        found = replace(result.findings[0], missing=fix, lines=compiled)
+        return "\n".join(plain(line) for line in checked.describe(replace(result, findings=(found,))))
+
+    assert "before line 5 and after line 6: line 9 hands on" in told(chain(2, 5, 8), chain(3, 6, 8), chain(4, 9))
+    Path("wait.cuh").write_text("first();\nsecond();\n")
+    header = (chain(1, 8, path="wait.cuh"), chain(2, 8, path="wait.cuh"))
+    assert "before line 8 and after line 8: line 9 hands on" in told(*header, chain(4, 9))
