@@ -194,7 +194,7 @@ def _notes(bug: Bug, told: _Lines) -> Iterator[tuple[str, str]]:
 _LINES = re.compile(r"\bline \d+|\blines \d+(?:(?:, | and )\d+)+")
 _END_OF_SENTENCE = re.compile(r"(?<=[.])\s+(?=[A-Z`])")
 _REMARK = re.compile(r"The (?:wait|test) at|What \S+ knows|Nothing that|Leave fewer")
-_STEP = re.compile(r"(?<= comes after line )(\d+) \(.*?, step \d+\)(?= of \S+ in time alone)")
+_STEP = re.compile(r"(?<= comes after line )(\d+) \(.*?, step \d+\)(?= of (?:cta\([\d, ]+\)|\S)+ in time alone)")
 _LEAVES = re.compile(r"The wait at line (?P<line>\d+) (?P<what>(?:leaves|has|does)[^.]*(?:\.\w[^.]*)*)")
 
 

@@ -200,3 +200,12 @@ def test_a_fix_tells_lines_apart_that_one_call_contains(result: Result) -> None:
     Path("wait.cuh").write_text("first();\nsecond();\n")
     header = (chain(1, 8, path="wait.cuh"), chain(2, 8, path="wait.cuh"))
     assert "before line 8 and after line 8: line 9 hands on" in told(*header, chain(4, 9))
+
+
+@pytest.mark.parametrize("cta", ["", "cta(0, 1, 0).", "gpu1.cta(0, 1, 0)."])
+def test_a_fix_leaves_the_steps_of_an_execution_out(result: Result, cta: str) -> None:
+    fix = f"Release it. {cta}warp1 comes after line 3 (bar.sync 0, step 27) of {cta}warp0[1..31] in time alone: no."
+    told = replace(result, findings=(replace(result.findings[0], missing=fix),))
+    text = "\n".join(plain(line) for line in checked.describe(told))
+    assert f"of {cta}warp0[1..31] in time alone" in text
+    assert "step 27" not in text
