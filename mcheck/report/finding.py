@@ -13,7 +13,7 @@ from typing import Any
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.base.source_files import SourceText
-from mcheck.findings.finding import Access, Finding
+from mcheck.findings.finding import Access, CompiledLine, Finding
 from mcheck.findings.groups import group_findings
 from mcheck.report.deadlocks import barrier_states
 from mcheck.report.errors import window
@@ -191,11 +191,10 @@ def _notes(bug: Bug, told: _Lines) -> Iterator[tuple[str, str]]:
         yield "rule", f"{found.spec.document}, {found.spec.section}; mcheck explain {found.code}"
 
 
-_LINE = re.compile(r"\bline (\d+)")
-_LINES_OF = re.compile(r"\blines (\d+(?:(?:, | and )\d+)+)")
+_LINES = re.compile(r"\bline \d+|\blines \d+(?:(?:, | and )\d+)+")
 _END_OF_SENTENCE = re.compile(r"(?<=[.])\s+(?=[A-Z`])")
 _REMARK = re.compile(r"The (?:wait|test) at|What \S+ knows|Nothing that|Leave fewer")
-_STEP = re.compile(r"(?<= comes after line )(\d+) \(.*?, step \d+\)(?= of \S+ in time alone)")
+_STEP = re.compile(r"(?<= comes after line )(\d+) \(.*?, step \d+\)(?= of (?:cta\([\d, ]+\)|\S)+ in time alone)")
 _LEAVES = re.compile(r"The wait at line (?P<line>\d+) (?P<what>(?:leaves|has|does)[^.]*(?:\.\w[^.]*)*)")
 
 
@@ -207,7 +206,7 @@ class _Lines:
         self._texts = texts
         self._shown = shown
         self._shared = count_shared_calls([access.source for access in finding.accesses])
-        self._known = {one.line: place_shown(one.source, self._shared, texts) for one in finding.lines}
+        self._known = dict(_places_of(finding.lines, self._shared, texts))
         self._path = next((access.path for access in finding.accesses if access.path), None)
         self._compiled = any(access.source for access in finding.accesses)
         self.primary = next((span for span in reversed(shown[:2]) if span is not None), None)
@@ -255,16 +254,12 @@ class _Lines:
         """The text with lines of a module replaced by those of its source."""
         if not self._compiled:
             return text
-        single = _LINE.sub(lambda found: self._name(int(found[1]), word="line "), text)
-        return _LINES_OF.sub(lambda found: self._name_several(found[1]), single)
+        return _LINES.sub(lambda found: self._name_all([int(number) for number in re.findall(r"\d+", found[0])]), text)
 
-    def _name_several(self, numbers: str) -> str:
-        """The lines of a list, each line of the source once: a compiler may have made several of it."""
-        last = " and " if " and " in numbers else ", "
-        names = [*dict.fromkeys(self._name(int(number)) for number in re.findall(r"\d+", numbers))]
-        if len(names) == 1:
-            return names[0] if ":" in names[0] else f"line {names[0]}"
-        return f"lines {last.join((', '.join(names[:-1]), names[-1]))}"
+    def _name_all(self, lines: Sequence[int]) -> str:
+        """Lines of a module by those of its source, each once: an unrolled loop has many of one."""
+        *most, last = dict.fromkeys(self._name(line) for line in lines)
+        return f"lines {', '.join(most)} and {last}" if most else self._name(lines[0], word="line ")
 
     def _name(self, line: int, word: str = "") -> str:
         place = self._known.get(line)
@@ -286,6 +281,20 @@ class _Lines:
         ctas = {access.thread.partition(".")[0] for access in self._finding.accesses if "." in access.thread}
         language = language_of(self._finding, self._texts)
         return add_words(text.removeprefix("Execute "), language, one_cta=len(ctas) < 2)
+
+
+def _places_of(compiled: Sequence[CompiledLine], shared: int, texts: SourceText) -> Iterator[tuple[int, Span | None]]:
+    """The places of lines of a module; of several that one call contains, those inside of it if its file has them."""
+    calls: dict[tuple[str, int] | None, list[CompiledLine]] = {}
+    for one in compiled:
+        place = place_shown(one.source, shared, texts)
+        calls.setdefault(None if place is None else (place.path, place.line), []).append(one)
+    for call, within in calls.items():
+        own = [one.source[: len(one.source) - shared] for one in within]
+        inside = [place_shown(chain, count_shared_calls(own), texts) for chain in own]
+        if call is None or any(place is None or place.path != call[0] for place in inside):
+            inside = [place_shown(chain, 0, texts) for chain in own]
+        yield from zip((one.line for one in within), inside, strict=True)
 
 
 def _details(finding: Finding, source: str, style: str, most: int | None, width: int | None) -> Iterator[Line]:

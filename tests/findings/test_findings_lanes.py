@@ -60,6 +60,7 @@ def test_the_lane_that_a_mask_leaves_out_is_named(instruction: str, engine: str)
     finding = found(PARTED.format(instruction=instruction), engine)
     assert finding.code == "UB109"
     assert [a.thread for a in finding.accesses] == ["P[0]"]
+    assert "Name every lane that executes the instruction in its mask" in finding.missing
 
 
 OTHERS = """PTX others

@@ -267,7 +267,7 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     ),
 }  # fmt: skip
 """What may be in the place of a part of a right plan."""
-RELAXED = {"poll": "ld.relaxed.gpu", "signal": "st.relaxed.gpu", "fence_after": "fence.acq_rel.gpu;",
+RELAXED: dict[str, Any] = {"poll": "ld.relaxed.gpu", "signal": "st.relaxed.gpu", "fence_after": "fence.acq_rel.gpu;",
            "fence": "fence.acq_rel.gpu;"}  # fmt: skip
 """A right plan with fences."""
 

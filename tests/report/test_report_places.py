@@ -16,8 +16,9 @@ from mcheck.base.reasons import Cause, Reason
 from mcheck.checking.policy.question import Completeness
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.summary import summarize
-from mcheck.findings.finding import Access, Finding
+from mcheck.findings.finding import Access, CompiledLine, Finding
 from mcheck.report import checked, gitlab, sarif
+from mcheck.report.lines import plain
 
 SCHEMAS = Path(__file__).parent / "schemas"
 GITLAB = Draft4Validator(
@@ -163,3 +164,48 @@ def test_without_its_source_a_module_is_named(result: Result) -> None:
     Path("ring.cu").unlink()
     (entry,) = entries(result)
     assert entry["location"] == {"path": "/cache/ring.ptx", "lines": {"begin": 25}}
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ((4, 4, 4), "line 4 makes lanes wait"),
+        ((4, 6, 4), "lines 4 and 6 makes lanes wait"),
+        ((4, 5, 6), "lines 4, 5 and 6 makes lanes wait"),
+    ],
+)
+def test_a_fix_names_each_line_of_an_unrolled_loop_once(result: Result, source: tuple[int, ...], said: str) -> None:
+    compiled = tuple(
+        CompiledLine(line=line, source=(Span("ring.cu", at, 5),)) for line, at in zip((21, 22, 23), source, strict=True)
+    )
+    fix = "Execute bar.warp.sync 0xffffffff: shfl.sync at lines 21 and 22 and 23 makes lanes wait for each other."
+    (found,) = result.findings
+    told = replace(result, findings=(replace(found, missing=fix, lines=compiled),))
+    assert f"shfl.sync at {said}" in "\n".join(plain(line) for line in checked.describe(told))
+
+
+def test_a_fix_tells_lines_apart_that_one_call_contains(result: Result) -> None:
+    """The call of line 8 has both; a third line is of another call, and those of a header keep to theirs."""
+
+    def chain(*lines: int, path: str = "ring.cu") -> tuple[Span, ...]:
+        return Span(path, lines[0], 5), *(Span("ring.cu", line, 5) for line in lines[1:])
+
+    def told(*chains: tuple[Span, ...]) -> str:
+        compiled = tuple(CompiledLine(line=line, source=one) for line, one in zip((21, 22, 23), chains, strict=True))
+        fix = "Execute fence.acq_rel.sys before line 21 and after line 22: line 23 hands on."
+        found = replace(result.findings[0], missing=fix, lines=compiled)
+        return "\n".join(plain(line) for line in checked.describe(replace(result, findings=(found,))))
+
+    assert "before line 5 and after line 6: line 9 hands on" in told(chain(2, 5, 8), chain(3, 6, 8), chain(4, 9))
+    Path("wait.cuh").write_text("first();\nsecond();\n")
+    header = (chain(1, 8, path="wait.cuh"), chain(2, 8, path="wait.cuh"))
+    assert "before line 8 and after line 8: line 9 hands on" in told(*header, chain(4, 9))
+
+
+@pytest.mark.parametrize("cta", ["", "cta(0, 1, 0).", "gpu1.cta(0, 1, 0)."])
+def test_a_fix_leaves_the_steps_of_an_execution_out(result: Result, cta: str) -> None:
+    fix = f"Release it. {cta}warp1 comes after line 3 (bar.sync 0, step 27) of {cta}warp0[1..31] in time alone: no."
+    told = replace(result, findings=(replace(result.findings[0], missing=fix),))
+    text = "\n".join(plain(line) for line in checked.describe(told))
+    assert f"of {cta}warp0[1..31] in time alone" in text
+    assert "step 27" not in text

@@ -27,7 +27,7 @@ from mcheck.checking.modules.grid_coverage import is_conflict
 from mcheck.checking.modules.signalled_grid import answer_signalled
 from mcheck.checking.policy.question import Question
 from mcheck.findings import catalogue
-from mcheck.findings.finding import Finding
+from mcheck.findings.finding import Access, Finding
 from mcheck.frontend.ptx.launch import Extent, Launch, cta_name
 from mcheck.frontend.ptx.module import Module
 from mcheck.ir import ops
@@ -439,12 +439,18 @@ def _not_resident(begun: Launch, stuck: Finding, profile: str) -> Finding:
         cta_name(at, one.cluster) + (f" of GPU {one.gpu}" if begun.beside else "")
         for one in begun.concurrent for at in one.executed_clusters
     ]  # fmt: skip
-    waits = stuck.accesses[0]
+    accesses = tuple(sorted(stuck.accesses, key=lambda access: not _reads_memory(access)))
+    waits = accesses[0]
     message = (
         f"{waits.thread} waits for {waits.object} until another CTA writes it, but if only {' and '.join(resident)} "
         f"{'is' if len(resident) == 1 else 'are'} resident, no other CTA begins before this wait ends"
     )
     return replace(
         stuck, code=NOT_RESIDENT, kind=entry.kind, severity=entry.severity(profile), message=message,
-        missing=entry.remedy, section=entry.section,
+        accesses=accesses, missing=entry.remedy, section=entry.section,
     )  # fmt: skip
+
+
+def _reads_memory(access: Access) -> bool:
+    """Whether a stuck thread polls a word: others wait for it at barriers, which name no object, or at mbarriers."""
+    return bool(access.object) and "mbarrier." not in access.instruction

@@ -187,10 +187,10 @@ def _joined(
     findings = (*_named_findings(study, answers, groups), *races)
     whole = len(answers) == len(study.launches) and not left
     covered = whole and all(given.covered for given in answers)
-    why = [Reason(Cause.LAUNCH, study.name(k), because=a.reasons) for k, a in enumerate(answers) if a.reasons]
+    why = tuple(_reasons_of_launches(study, answers))
     verdict, reasons = verdict_of(findings, covered=covered, reasons=(*why, *left))
     if verdict is Verdict.PROVED:
-        reasons = tuple(why)
+        reasons = why
     first = answers[0] if answers else Answer(verdict=Verdict.UNKNOWN, engine="protocol")
     every = [*answers, *(group.answer for group in groups if group.answer is not None)]
     return replace(
@@ -238,9 +238,19 @@ def _named_findings(
     )
 
 
+def _reasons_of_launches(study: LaunchStudy, answers: Sequence[Answer]) -> Iterator[Reason]:
+    """Why single launches have no better answer, once for all that have the same reasons."""
+    found: dict[Reasons, list[int]] = {}
+    for number, given in enumerate(answers):
+        if given.reasons:
+            found.setdefault(given.reasons, []).append(number)
+    for reasons, numbers in found.items():
+        yield Reason(Cause.LAUNCH, _names(study, numbers), because=reasons)
+
+
 def _names(study: LaunchStudy, numbers: Sequence[int]) -> str:
     """Launches of one entry or several, as text."""
-    entries = dict.fromkeys(study.launches[k].entry for k in numbers)
+    entries = dict.fromkeys(study.entry(k) for k in numbers)
     more = f" and {len(numbers) - MOST_NAMES} more" if len(numbers) > MOST_NAMES else ""
     if len(numbers) == 1 or len(entries) > 1:
         return ", ".join(map(study.name, numbers[:MOST_NAMES])) + more

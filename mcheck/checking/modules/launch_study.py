@@ -16,6 +16,7 @@ from mcheck.checking.modules.launch_order import Conflict, StreamOrder
 from mcheck.frontend.ptx.launch import AnyNumber, Argument, Buffer, Launch, Map
 from mcheck.frontend.ptx.memory_layout import POINTER
 from mcheck.frontend.ptx.module import Module
+from mcheck.frontend.ptx.source_signatures import shortest_name
 from mcheck.simt.execution.cluster import MissingParameter
 from mcheck.simt.grid.footprint import READ
 from mcheck.simt.grid.launch_accesses import ANYWHERE, LaunchFootprint, Memory, follow_launch
@@ -60,7 +61,11 @@ class LaunchStudy:
 
     def name(self, number: int) -> str:
         """A launch by its number in the file, from 1 on, and its entry."""
-        return f"launch {number + 1} ({self.launches[number].entry})"
+        return f"launch {number + 1} ({self.entry(number)})"
+
+    def entry(self, number: int) -> str:
+        """The kernel of a launch, as C++ names it if no other kernel of the module has that name."""
+        return shortest_name(self.launches[number].entry, self.module.entries)
 
     # --- what a launch finds and touches --------------------------------------------------------------------------
 

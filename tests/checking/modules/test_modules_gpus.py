@@ -334,3 +334,14 @@ def test_accesses_that_take_too_long_to_follow_are_named(monkeypatch: pytest.Mon
     assert study.footprint(0) is None
     (why,) = study.footprints.values()
     assert why == share_reason("following its accesses", 10.0)
+
+
+def test_a_wait_for_a_cta_that_need_not_be_there_is_said_of_the_thread_that_polls() -> None:
+    """Lane 1 of a CTA waits for its peer, and lane 0 for lane 1."""
+    both = ("setp.eq.u32 %p2, %r1, 0;", "@%p2 bra MEET;", signal("%rd5"), *spin("%rd3"), "MEET:", "bar.sync 0;")
+    given = [launch("k", *flags, gpu=g) | ONE | {"grid": 2} for g, flags in enumerate((("b", "c"), ("c", "b")))]
+    zeros = {"init": {"hex": "00000000" * 4}}
+    (found,) = checked(kernel("k", *both, width=2), *given, b=zeros, c=zeros).findings
+    assert found.code == "DEAD007"
+    assert "warp0[1] waits for " in found.message
+    assert "ld.acquire" in found.accesses[0].instruction

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mcheck.base.reasons import Cause
 from mcheck.checking.check.modules import check_text
 from mcheck.checking.modules.launch_order import Conflict, StreamOrder
 from mcheck.checking.run.case import Options, Settings
@@ -379,6 +380,18 @@ def test_a_tensor_copy_of_what_stores_wrote(at: int, early: bool, verdict: str) 
 
 
 # --- GPUs -----------------------------------------------------------------------------------------------------
+
+
+def test_what_bounds_several_launches_is_said_once() -> None:
+    """Launches 1, 2 and 4 wait for the clock, whose value decides how often the loop runs."""
+    loop = ("LOOP:", "mov.u32 %r5, %clock;", "setp.lt.u32 %p1, %r5, 1000;", "@%p1 bra LOOP;")
+    module = kernel("_Z4spinPiS_", *loop, width=1) + kernel("_Z4fillPiS_", WRITE)
+    spin = launch("_Z4spinPiS_", "a", programmatic=False)
+    found = checked(module, spin, spin, launch("_Z4fillPiS_", "b", programmatic=False), spin)
+    assert found.verdict == "bounded"
+    (why,) = found.reasons
+    assert str(found.reason).startswith("launches 1, 2, 4 (spin): ")
+    assert why.cause is Cause.LAUNCH
 
 
 def test_launches_on_different_gpus() -> None:
