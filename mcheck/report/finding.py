@@ -254,12 +254,14 @@ class _Lines:
         """The text with lines of a module replaced by those of its source."""
         if not self._compiled:
             return text
-        return _LINES.sub(lambda found: self._name_all([int(number) for number in re.findall(r"\d+", found[0])]), text)
+        return _LINES.sub(lambda found: self._name_all(found[0]), text)
 
-    def _name_all(self, lines: Sequence[int]) -> str:
+    def _name_all(self, said: str) -> str:
         """Lines of a module by those of its source, each once: an unrolled loop has many of one."""
+        lines = [int(number) for number in re.findall(r"\d+", said)]
         *most, last = dict.fromkeys(self._name(line) for line in lines)
-        return f"lines {', '.join(most)} and {last}" if most else self._name(lines[0], word="line ")
+        between = " and " if " and " in said else ", "
+        return f"lines {', '.join(most)}{between}{last}" if most else self._name(lines[0], word="line ")
 
     def _name(self, line: int, word: str = "") -> str:
         place = self._known.get(line)

@@ -316,7 +316,7 @@ def answer_by_pairs(module: Module, launch: Launch, seconds: float) -> tuple[Ans
 
     def follow(pair: Launch, trace: ClusterTrace, limit: Limit) -> Answer | None:
         question = Question(timeout=limit.left())
-        given = follow_clusters(module, pair, model, question, "auto", limit, alone=True, trace=trace)
+        given = follow_clusters(module, pair, model, question, "auto", limit, alone=True, apart=True, trace=trace)
         return None if given is None or given.deadlocks else given.answer
 
     try:
