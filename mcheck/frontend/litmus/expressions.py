@@ -105,15 +105,26 @@ def _primary(tokens: Tokens, scope: Scope) -> Expr:
     raise tokens.unexpected("a value: a register, a name or a number")
 
 
+def _bits_hint(text: str) -> str | None:
+    """How a number with a decimal point is written in single precision (PTX ISA 4.5.2)."""
+    from struct import pack  # seldom needed
+
+    try:
+        bits = pack(">f", float(text)).hex().upper()
+    except (ValueError, OverflowError):
+        return None
+    return f"write a floating-point value as its bits: 0f{bits}"
+
+
 def parse_number(tokens: Tokens, at: int) -> int:
     """The value of number token ``at``."""
     text = tokens.texts[at]
     value = integer(text)
     if value is None:
-        hint = "write a floating-point value as its bits: 0f3F800000" if "." in text else None
         raise problem(
-            "LIT013", tokens.span(at), found=f"'{text}'", expected="a decimal or hexadecimal integer", hint=hint
-        )
+            "LIT013", tokens.span(at), found=f"'{text}'", expected="a decimal or hexadecimal integer",
+            hint=_bits_hint(text) if "." in text else None,
+        )  # fmt: skip
     if value > MAX_LITERAL:
         raise problem("LIT014", tokens.span(at), expected="at most 64 bits")
     return value
