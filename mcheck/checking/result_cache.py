@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mcheck.checking.backends import AnswerStore
     from mcheck.checking.cache.entries import KeyInputs
 
-BEYOND = ("model", "timeout", "memory")
+BEYOND = ("model", "timeout", "processor_time", "memory")
 """Settings that are not part of a key: the model's text is, and a result that a limit cut is not stored."""
 SHARE = 4
 """The divisor of a test's time limit for making its key."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from time import perf_counter, process_time
 
 from mcheck.base.errors import McheckError
-from mcheck.base.reasons import Reason
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.check.command import check_case
+from mcheck.checking.backends import AnswerStore, Backend
+from mcheck.checking.check.command import check_case, check_command
 from mcheck.checking.check.files import is_module
 from mcheck.checking.fences.candidates import apply_edits
 from mcheck.checking.fences.computation import computation_of, describe_changes
@@ -21,10 +21,13 @@ from mcheck.checking.fences.instructions import Instruction, find_module_instruc
 from mcheck.checking.fences.module_repairs import find_module_repairs
 from mcheck.checking.fences.removal import Removals, Trial, find_removals, is_proved
 from mcheck.checking.fences.repairs import Repairs, find_repairs
+from mcheck.checking.result_cache import compute_uncached, open_result_cache
 from mcheck.checking.run.case import Case, Options, Settings
+from mcheck.checking.run.command import RUN
 from mcheck.checking.run.inquiry import run_case
 from mcheck.checking.run.pool import run_cases
 from mcheck.checking.run.result import Result
+from mcheck.checking.suite import Command
 from mcheck.findings.finding import Finding
 from mcheck.frontend.litmus.source import read_source
 
@@ -81,16 +84,17 @@ class Limits:
 
 def examine(
     path: str, limits: Limits, costs: Costs | None = None, options: Options | None = None,
-    settings: Settings | None = None,
+    settings: Settings | None = None, store: AnswerStore | None = None,
 ) -> Examined:  # fmt: skip
     """What the program at ``path`` can do without, or what fixes it; the limits are for all checks of it together.
-    ``options`` say how a module is launched, ``settings`` under which model and profile all is checked.
+    ``options`` say how a module is launched, ``settings`` under which model and profile all is checked. The answers
+    about changed programs are kept in the ``store``.
     """
     try:
         text = _read_text(path)
     except McheckError as error:
         return Examined(path, Verdict.ERROR, None, error.message)
-    return examine_text(path, text, costs, limits, options, settings)
+    return examine_text(path, text, costs, limits, options, settings, store)
 
 
 def _read_text(path: str) -> str:
@@ -103,11 +107,11 @@ def _read_text(path: str) -> str:
 
 def examine_text(
     path: str, text: str, costs: Costs | None, limits: Limits, options: Options | None = None,
-    settings: Settings | None = None,
+    settings: Settings | None = None, store: AnswerStore | None = None,
 ) -> Examined:  # fmt: skip
     """What ``examine`` says, of a text."""
     options = options or Options()
-    clock = _Clock(limits, settings or Settings(), perf_counter(), process_time())
+    clock = _Clock(limits, settings or Settings(), perf_counter(), process_time(), store)
     began = process_time()
     first = check_case(Case(path, text=text), clock.settings(None), options)
     each = max(LONGER * (process_time() - began), LEAST)
@@ -135,13 +139,14 @@ def _examine_checked(
 @dataclass(frozen=True, slots=True)
 class _Clock:
     """The limits of a file, what else is set for its checks, and when its examination began: the time, and that of the
-    processor.
+    processor. Answers are kept in the ``store``.
     """
 
     limits: Limits
     base: Settings
     started: float
     used: float
+    store: AnswerStore | None = None
 
     def left(self) -> float | None:
         """The seconds that are left."""
@@ -163,7 +168,30 @@ class _Clock:
         left = self.left()
         if left is not None and left <= 0:
             return None
-        return check_case(Case(path, text=changed), self.settings(most), options)
+        (result,) = self.answer_all([Case(path, text=changed)], most, check_command(options))
+        return result
+
+    def answer_all(self, cases: Sequence[Case], most: float, command: Command) -> list[Result]:
+        """The answers about changed programs, those of the store or of checks, each of which has the time that is left
+        when it begins.
+        """
+
+        def task(case: Case, _: Settings) -> Result:
+            return command.task(case, self.settings(most))
+
+        def compute(these: Sequence[Case]) -> Iterator[Result]:
+            if self.limits.jobs == 1 or len(these) < 2:
+                return (task(case, self.base) for case in these)
+            return run_cases(these, self.settings(most), self.limits.jobs, task, command.lost)
+
+        kept = open_result_cache(
+            Backend(store=self.store), Result, command.name, self.base, command.texts, **command.options
+        )
+        return [*compute_uncached(cases, kept, compute)]
+
+    def about_conditions(self) -> _Clock:
+        """The same for answers to the conditions of tests."""
+        return replace(self, base=replace(self.base, verdict_only=True))
 
 
 # --- what can go --------------------------------------------------------------------------------------------------
@@ -175,29 +203,21 @@ def _find_removals(
     """What a proved program can do without, with the same answer to its condition if it has one."""
     path = first.path
     instructions = _of_module(path, text, options) if is_module(path) else find_test_instructions(text, path)
-    brief, jobs = replace(options, brief=True), clock.limits.jobs
-    asked = first.kind != "none"
-    answer = _condition_answer(Case(path, text=text), clock.settings(None)) if asked else None
-
-    def task(case: Case, _: Settings) -> Trial:  # each has the time that is left when it begins
-        trial = _trial(check_case(case, clock.settings(most), brief), first)
-        if answer is None or not trial.is_proved:
-            return trial
-        return _compared(trial.verdict, answer, _condition_answer(case, clock.settings(most)))
+    conditions = clock.about_conditions()
+    answer = run_case(Case(path, text=text), conditions.settings(None)).verdict if first.kind != "none" else None
+    command = check_command(replace(options, brief=True))
 
     def check(changed: Sequence[str]) -> Sequence[Trial]:
         cases = [Case(path, text=text) for text in changed]
-        if jobs == 1 or len(cases) == 1:
-            return [task(case, Settings()) for case in cases]
-        return [*run_cases(cases, clock.settings(most), jobs, task, _lost)]
+        trials = [_trial(result, first) for result in clock.answer_all(cases, most, command)]
+        if answer is None:
+            return trials
+        proved = [case for case, trial in zip(cases, trials, strict=True) if trial.is_proved]
+        answers = iter(conditions.answer_all(proved, most, RUN))
+        return [_compared(t.verdict, answer, next(answers).verdict) if t.is_proved else t for t in trials]
 
     monotone = first.model in MONOTONE and is_proved(first)
     return find_removals(text, instructions, check, costs, monotone=monotone)
-
-
-def _lost(_: Case, __: Settings, ___: Reason, ____: float) -> Trial:
-    """The trial whose process was stopped or died."""
-    return Trial(Verdict.UNKNOWN)
 
 
 def _of_module(path: str, text: str, options: Options) -> tuple[Instruction, ...]:
@@ -226,11 +246,6 @@ def _all_findings(result: Result) -> tuple[Finding, ...]:
 
 def _identity(finding: Finding) -> object:
     return finding.code, frozenset(access.span.line for access in finding.accesses if access.span is not None)
-
-
-def _condition_answer(case: Case, settings: Settings) -> Verdict:
-    """Whether the condition of a test holds."""
-    return run_case(case, replace(settings, verdict_only=True)).verdict
 
 
 def _compared(checked: Verdict, before: Verdict, now: Verdict) -> Trial:

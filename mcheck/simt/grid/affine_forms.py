@@ -19,7 +19,7 @@ from mcheck.frontend.ptx.lane_arithmetic import to_number, truncate, type_bits
 from mcheck.isa.opcode import Opcode
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.grid.space import MAX_SYMBOLS, Space, trim_slopes
-from mcheck.simt.parametric.affine import Numbers, Rule, Slopes, Value, rule_of
+from mcheck.simt.parametric.affine import MAX_SLOPE, Numbers, Rule, Slopes, Value, rule_of
 
 Conditions = NDArray[np.int32]
 """By lane, the number of a set of conditions (``Table``)."""
@@ -198,7 +198,9 @@ def _bit_field_insert(bits: int) -> Rule:
 
 
 def _mask(opcode: Opcode, otherwise: Rule | None) -> Rule:
-    """``and`` with low ones or with high ones is the remainder or the rest of a division."""
+    """``and`` with a run of ones, as masks of remainders, of blocks and of single bits are: what is left of a number
+    below the end of the run, without the rest below its beginning.
+    """
     bits = type_bits(opcode.type)
 
     def run(n: Numbers, s: list[Value]) -> Value:
@@ -208,18 +210,33 @@ def _mask(opcode: Opcode, otherwise: Rule | None) -> Rule:
         mask = np.unique(truncate(one.base, bits)).tolist()
         if not plain.bad.any() or not one.invariant.all() or len(mask) != 1:
             return plain
-        top, low = (1 << bits) - 1, mask[0]
-        upper = bool(low & (low + 1))
-        block = (top ^ low if upper else low) + 1
-        if block & (block - 1) or not 1 < block < 1 << 40:
+        low, high = _run_of_ones(mask[0])
+        if mask[0] != high - low or low >= MAX_BLOCK or (high >= MAX_BLOCK and high >> bits == 0):
             return plain
         base, fits = n.in_range(other, f"u{bits}")
-        blocks = np.full(len(base), block, np.int64)
-        quotient, known = n.floor_slopes(other, base.astype(np.int64), blocks)
-        slopes = quotient * block if upper else other.slopes - quotient * block
-        return Value(other.base, slopes, other.bad | ~fits | ~known)
+        inside, known = _multiples_of(n, other, base, low)
+        if high >> bits == 0:
+            beyond, also = _multiples_of(n, other, base, high)
+            inside, known = inside - beyond, known & also
+        steep = (np.abs(inside) > MAX_SLOPE).any(axis=0)
+        return Value(other.base, inside, other.bad | ~fits | ~known | steep)
 
     return run
+
+
+MAX_BLOCK = 1 << 62
+"""The blocks that are counted are smaller."""
+
+
+def _run_of_ones(mask: int) -> tuple[int, int]:
+    """The lowest bit of a mask, and the one above its highest."""
+    return mask & -mask, 1 << mask.bit_length()
+
+
+def _multiples_of(n: Numbers, value: Value, base: NDArray[Any], block: int) -> tuple[Slopes, Mask]:
+    """The slopes of a number rounded down to multiples of a block, and the lanes where they are known."""
+    quotient, known = n.floor_slopes(value, base.astype(np.int64), np.full(len(base), block, np.int64))
+    return quotient * block, known
 
 
 def comparison_condition(table: ConditionTable, n: Coordinates, test: str, kind: str, a: Value, b: Value) -> Conditions:

@@ -14,6 +14,7 @@ number that is left.
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,7 @@ def rule_of(opcode: Opcode) -> Rule | None:
             return _RULES[name](type_bits(kind))
         case "mul" | "mad" if opcode.mode in ("lo", "wide"):
             return _product(kind, wide=opcode.mode == "wide")
-        case "mul" if opcode.mode == "hi" and type_bits(kind) == 32:
+        case "mul" if opcode.mode == "hi" and type_bits(kind) in (32, 64):
             return _upper_half(kind)
         case "shl":
             return _shift_left(type_bits(kind))
@@ -200,38 +201,50 @@ def _product(kind: str, *, wide: bool) -> Rule:
     return run
 
 
-MAX_DIVISOR = 64
 NEARLY = 3
+"""The remainder up to which a factor counts as a fraction with a smaller divisor, too."""
+
+
+def _fraction(factor: int, bits: int) -> tuple[int, int, int] | None:
+    """A factor ``m`` of which the upper half of a product is kept, as a fraction ``a / d`` with ``m d = a 2^bits + e``,
+    rounded up or down; ``None`` if it is none.
+    """
+    near = Fraction(factor, 1 << bits).limit_denominator(1 << (bits // 4))
+    a, d = near.numerator, near.denominator
+    e = factor * d - (a << bits)
+    return (a, d, e) if abs(e) <= max(NEARLY, d) else None
 
 
 def _upper_half(kind: str) -> Rule:
-    """The upper half of a product with a constant, as compilers divide by one: with ``m d = a 2^32 + e`` that of a
-    natural x and m is x a / d rounded down, as long as x e < 2^32: the rounding is by at most (d - 1) / d, and e adds
-    less than 1 / d.
+    """The upper half of a product with a constant, as compilers and CUTLASS divide by one. With ``m d = a 2^n + e`` the
+    upper half of x m, for a natural x, is x a / d rounded down, as long as x e < 2^n: the rounding is by at most
+    (d - 1) / d, and e adds less than 1 / d. If m is rounded down, e is negative and takes off less than 1 / d, so the
+    upper half is (x a - 1) / d rounded down, for a positive x.
     """
+    bits = type_bits(kind)
 
     def run(n: Numbers, s: list[Value]) -> Value:
         one, other = _invariant_first(s)
         base, fits = n.in_range(other, kind)
         slopes, bad = np.zeros_like(other.slopes), other.bad | ~one.invariant | ~fits
-        for m in np.unique(truncate(one.base, 32)).tolist():
-            some = np.flatnonzero(~bad & (truncate(one.base, 32) == m))
+        for m in np.unique(truncate(one.base, bits)).tolist():
+            some = np.flatnonzero(~bad & (truncate(one.base, bits) == m))
             bad[some] = True
-            for d in range(1, MAX_DIVISOR + 1):
-                a, e = divmod(m * d, 1 << 32)
-                whole = (other.slopes[:, some] * a) % d == 0
-                if e > NEARLY or not (n.divides or whole.all()):
-                    continue
-                most = ((1 << 32) - 1) // e if e else (1 << 32) - 1
-                bad[some] = ~n.stays_between(base[some], other.slopes[:, some], 0, most)
-                times = Value(other.base[some], other.slopes[:, some] * a, other.bad[some])
-                quotient, known = n.floor_slopes(
-                    times, base[some].astype(np.int64) * a, np.full(len(some), d, np.int64)
-                )
-                less = other.slopes[:, some] if kind[0] == "s" and m >> 31 else 0  # as a signed number m is m - 2^32
-                slopes[:, some], bad[some] = quotient - less, bad[some] | ~known
-                break
-        return _result(other, slopes, bad, 32)
+            found = _fraction(m, bits)
+            if found is None:
+                continue
+            a, d, e = found
+            if not (n.divides or ((other.slopes[:, some] * a) % d == 0).all()):
+                continue
+            down = int(e < 0)
+            most = min(((1 << bits) - 1) // max(abs(e), 1), (1 << 62) // max(a, 1))
+            bad[some] = ~n.stays_between(base[some], other.slopes[:, some], down, most)
+            times = Value(other.base[some], other.slopes[:, some] * a, other.bad[some])
+            whole = np.where(bad[some], 0, base[some]).astype(np.int64) * a - down
+            quotient, known = n.floor_slopes(times, whole, np.full(len(some), d, np.int64))
+            less = other.slopes[:, some] if kind[0] == "s" and m >> bits - 1 else 0  # as a signed number m is m - 2^n
+            slopes[:, some], bad[some] = quotient - less, bad[some] | ~known
+        return _result(other, slopes, bad, bits)
 
     return run
 

@@ -40,6 +40,7 @@ STYLES = {"+": "green", "-": "red", "@": "cyan"}
 @click.option(
     "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Checks in parallel (default: one per core)."
 )
+@options.cache
 @launch.options
 @sources.options
 @options.color
@@ -56,6 +57,7 @@ def command(
     target: str | None,
     overwrite: bool,
     jobs: int | None,
+    cache: str | None,
     color: str,
     **launched: Any,
 ) -> int:
@@ -94,10 +96,15 @@ def command(
     settings = Settings(model=model, profile=profile)
     if model is not None:
         load_model(model)
-    examined = [
-        _examine(case.path, prepared.get(case.path), lambda path: examine(path, limits, table, chosen, settings))
-        for case in cases
-    ]
+    with options.open_backend(jobs, cache, None, None, limit) as backend:
+        examined = [
+            _examine(
+                case.path,
+                prepared.get(case.path),
+                lambda path: examine(path, limits, table, chosen, settings, backend.store),
+            )
+            for case in cases
+        ]
     with output(None) as stream:
         if form == "json":
             stream.write(fences.document(examined))

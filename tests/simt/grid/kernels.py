@@ -68,7 +68,7 @@ class Kernel:
     def compute(self) -> None:
         rng, d = self.rng, self.fresh()
         small = rng.choice((1, 2, 3, 4, 5, 6, 7, 8))
-        powers = rng.choice((1, 3, 7, 15, 0xFFFFFFFC, 0xFFFFFFF0, 31, 64))
+        powers = rng.choice((1, 3, 7, 15, 0xFFFFFFFC, 0xFFFFFFF0, 31, 64, 6, 12, 1 << 20))
         kind = rng.choice(("s32", "u32"))
         forms = (
             f"add.s32 %r{d}, {self.register()}, {self.source()};",
@@ -86,7 +86,7 @@ class Kernel:
             f"max.{kind} %r{d}, {self.register()}, {self.source()};",
             f"bfe.u32 %r{d}, {self.register()}, {rng.randint(0, 3)}, {rng.randint(1, 4)};",
             f"bfi.b32 %r{d}, {self.register()}, {self.register()}, {rng.choice((2, 7))}, {rng.choice((3, 25, 30))};",
-            f"mul.hi.u32 %r{d}, {self.register()}, {rng.choice((1431655766, 858993460, 613566757))};",
+            f"mul.hi.u32 %r{d}, {self.register()}, {rng.choice((1431655766, 858993460, 613566757, 1227133513))};",
             f"neg.s32 %r{d}, {self.register()};",
             f"abs.s32 %r{d}, {self.register()};",
         )

@@ -66,6 +66,25 @@ OPEN = {
                "st.shared.u32 [%r5], 1;", "", 4096),
 }  # fmt: skip
 
+# The numbers of a tile as persistent kernels of CUTLASS compute them: by bits, and by a product with 2^65 / 3.
+TILES = {
+    "bits": "and.b32 %r4, %r1, 6; shl.b32 %r5, %r1, 3; and.b32 %r5, %r5, 8; and.b32 %r6, %r1, 1048576;"
+    "shr.u32 %r4, %r4, 1; or.b32 %r4, %r4, %r6; add.u32 %r4, %r4, %r5; and.b32 %r6, %r1, 24; add.u32 %r4, %r4, %r6;"
+    "add.u32 %r4, %r4, %r6;",
+    "thirds": "cvt.u64.u32 %rd7, %r1; add.s64 %rd8, %rd7, 1; mul.hi.u64 %rd8, %rd8, 0xAAAAAAAAAAAAAAAA;"
+    "shr.u64 %rd8, %rd8, 1; mul.lo.s64 %rd9, %rd8, 3; sub.s64 %rd9, %rd7, %rd9; mul.lo.s64 %rd9, %rd9, 8;"
+    "add.s64 %rd9, %rd9, %rd8; cvt.u32.u64 %r4, %rd9;",
+}
+
+
+@pytest.mark.parametrize("name", TILES)
+def test_tiles_numbered_by_bits_and_by_upper_halves_keep_apart(name: str) -> None:
+    place = "mad.lo.s32 %r7, %r4, 32, %r2; mul.wide.s32 %rd7, %r7, 4; add.s64 %rd8, %rd2, %rd7;"
+    found = checked(f"{TILES[name]} {place} st.global.u32 [%rd8], 1;", grid=24, size=1 << 16)
+    assert (found.verdict, found.reason) == ("proved", None)
+    assert covers(found) == (24, 24)
+    assert any("do not conflict with it" in a for a in found.assumptions)
+
 
 @pytest.mark.parametrize("name", APART)
 def test_clusters_that_keep_apart_are_proved_for_the_launch(name: str) -> None:
