@@ -181,7 +181,7 @@ def _collect(family: CtaFamily, ctas: int) -> dict[CtaPair, set[Kind]]:
     for k, access in enumerate(family.accesses):
         places = range(family.first, family.first + ctas) if access.cta is None else (None,)
         for cta in places:
-            for begin in _offsets(access, {NUMBER: number, **({} if cta is None else {CTA: cta})}):
+            for begin in set(_offsets(access, {NUMBER: number, **({} if cta is None else {CTA: cta})})):
                 rows.append((access.object, begin, begin + access.size, k, cta))
         if len(rows) > MAX_ROWS:
             raise NotAlike("CTAs access too many places")

@@ -117,6 +117,9 @@ BAD = {
     "for k in 0..G { fence.acq_rel.gpu; }": "is not followed here",
     "for k in 0..G { ld.relaxed.gpu.global.u32 r9, [y]; }": "strong accesses of words that differ between CTAs",
     "loop: ld.global.u32 r9, [x];": "a label: only `await` and `if` are followed",
+    "for k in 5..G { st.global.u32 [y], 1; }": "conflict in larger grids",
+    "setp.eq.u32 %p1, r0, G + 4294967292; if (%p1) { ld.global.u32 r9, [x]; }": "a branch depends on what differs",
+    "red.relaxed.gpu.global.inc.u32 [count], 4294967295;": "the counter is accessed otherwise than by one atomic",
     "st.global.u32 [wide + 4*%ctaid.x], 1; ld.global.u32 r9, [wide + 4*%ctaid.x + 28];": "conflict in larger grids",
 }
 COUNTED = """PTX counted
@@ -140,6 +143,23 @@ def test_a_condition_that_does_not_hold_is_named(statement: str) -> None:
     why = {r.what for reason in found.reasons for r in reason.because}
     if found.verdict == "bounded":
         assert any(BAD[statement] in what for what in why), why
+
+
+LATE = {
+    "for k in 3..G { st.global.u32 [y], 1; }": 4,
+    "for k in 0..G - 3 { st.global.u32 [y], 1; }": 4,
+    "for k in 3..%ctaid.x { st.global.u32 [y], 1; }": 6,
+    "setp.eq.u32 %p1, r0, G + 4294967292; if (%p1) { for k in 0..G { ld.global.u32 r9, [x + 4*k]; } }": 4,
+}
+"""Statements with a race that no smaller number of CTAs shows."""
+
+
+@pytest.mark.parametrize("statement", LATE)
+@pytest.mark.daily
+def test_a_race_that_few_ctas_do_not_show_is_found(statement: str) -> None:
+    found = about(COUNTED.format(statement))
+    assert found.verdict == "finding"
+    assert f"found with G = {LATE[statement]}, the smallest such value" in (format_reasons(found.reasons) or "")
 
 
 def test_what_the_statements_are_added_to_is_proved() -> None:
