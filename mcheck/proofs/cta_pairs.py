@@ -29,8 +29,9 @@ an execution of i, j and the fixed CTAs, with the counter at n - 2 in the beginn
 
 With another pair, and another number of CTAs, there are the same executions up to the places of weak accesses, and what
 they store: those do not order anything, and orders of the rest decide which of them race. So those pairs suffice in
-which each two accesses conflict that conflict for any number of CTAs. ``choose_pairs`` collects conflicts in small
-grids, and proves that larger ones have no other ones. Numbers below three are checked by themselves.
+which each two accesses conflict that conflict for any number of CTAs; what is in a loop without rounds does not.
+``choose_pairs`` collects conflicts in small grids, and proves that larger ones have no other ones. Numbers below three
+are checked by themselves.
 """
 
 from __future__ import annotations
