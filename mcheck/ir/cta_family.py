@@ -72,7 +72,8 @@ class FamilyAccess:
     """Weak accesses of an object in global memory by one thread at one place of its code, in a loop all of them.
 
     ``thread`` is the number of the thread among those of its CTA; ``cta`` that of its CTA, ``None`` for all that are
-    alike. ``variables`` are those in ``offset``, each after those in its bounds.
+    alike. ``variables`` are those in ``offset`` and those of the loops around the access, without whose rounds it is
+    not executed; each after those in its bounds.
     """
 
     thread: int

@@ -29,8 +29,9 @@ an execution of i, j and the fixed CTAs, with the counter at n - 2 in the beginn
 
 With another pair, and another number of CTAs, there are the same executions up to the places of weak accesses, and what
 they store: those do not order anything, and orders of the rest decide which of them race. So those pairs suffice in
-which each two accesses conflict that conflict for any number of CTAs. ``choose_pairs`` collects conflicts in small
-grids, and proves that larger ones have no other ones. Numbers below three are checked by themselves.
+which each two accesses conflict that conflict for any number of CTAs; what is in a loop without rounds does not.
+``choose_pairs`` collects conflicts in small grids, and proves that larger ones have no other ones. Numbers below three
+are checked by themselves.
 """
 
 from __future__ import annotations
@@ -181,7 +182,7 @@ def _collect(family: CtaFamily, ctas: int) -> dict[CtaPair, set[Kind]]:
     for k, access in enumerate(family.accesses):
         places = range(family.first, family.first + ctas) if access.cta is None else (None,)
         for cta in places:
-            for begin in _offsets(access, {NUMBER: number, **({} if cta is None else {CTA: cta})}):
+            for begin in set(_offsets(access, {NUMBER: number, **({} if cta is None else {CTA: cta})})):
                 rows.append((access.object, begin, begin + access.size, k, cta))
         if len(rows) > MAX_ROWS:
             raise NotAlike("CTAs access too many places")

@@ -41,6 +41,8 @@ from mcheck.ir.type_sizes import type_size
 MAX_STATEMENTS = 20_000
 """Maximum number of statements of a CTA, loops unrolled, that are followed."""
 COUNTED_TYPES = ("u32", "s32", "b32", "u64", "s64", "b64")
+SMALL = 1 << 30
+"""What a counter starts from, and what is added to its last number, is smaller: so sums fit into a register."""
 SCHEDULED = ("activemask", "mapa")
 """Arithmetic that depends on the schedule, or on the place of a thread in its cluster."""
 FOLLOWED = (ops.Alu, ops.Load, ops.Store, ops.Atomic, ops.Fence, ops.Barrier, ops.WarpSync)
@@ -218,14 +220,14 @@ class _Forms:
             total += factor * low
         return total
 
-    def variables_of(self, form: Linear) -> tuple[Variable, ...]:
-        """The variables in a form and in their bounds, each after those."""
+    def variables_of(self, *forms: Linear) -> tuple[Variable, ...]:
+        """The variables in forms and in their bounds, each after those."""
         out: dict[str, Variable] = {}
-        for name, _ in form.terms:
+        for name in (name for form in forms for name, _ in form.terms):
             if name not in (CTA, NUMBER):
                 found = self.variables[name]
-                for part in (found.low, found.high, found.dividend or Linear()):
-                    out.update((v.name, v) for v in self.variables_of(part))
+                for one in self.variables_of(found.low, found.high, found.dividend or Linear()):
+                    out.setdefault(one.name, one)
                 out[name] = found
         return tuple(out.values())
 
@@ -235,14 +237,19 @@ class _Forms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Where:
-    """The surroundings of a statement: what names mean; whether it is in a loop whose rounds depend on the number of
-    CTAs (``looped``), executed under a condition, or by the CTA alone that has drawn the last number.
+    """The surroundings of a statement: what names mean; the variables of the ``loops`` around it whose rounds depend
+    on the number of CTAs; whether it is executed under a condition, or by the CTA alone that has drawn the last number.
     """
 
     names: Mapping[str, Linear]
-    looped: bool = False
+    loops: tuple[Linear, ...] = ()
     conditional: bool = False
     last: bool = False
+
+    @property
+    def looped(self) -> bool:
+        """Whether it is in a loop whose rounds depend on the number of CTAs."""
+        return bool(self.loops)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,9 +330,8 @@ class _Reader:
             raise NotAlike("the bounds of a loop are not linear", loop.span)
         if low.terms or high.terms:
             inner = forms.add_variable(loop.variable, low, high)
-            self._body(
-                loop.body, thread, forms, replace(where, names={**where.names, loop.variable: inner}, looped=True)
-            )
+            names = {**where.names, loop.variable: inner}
+            self._body(loop.body, thread, forms, replace(where, names=names, loops=(*where.loops, inner)))
             return
         for value in range(low.constant, high.constant):
             self._take(loop.span)
@@ -382,7 +388,7 @@ class _Reader:
         if found is None or found[0] != register or bound is None:
             return None, None
         behind = bound.plus(found[1], -1)
-        if behind.terms:
+        if behind.terms or behind.constant >= SMALL:  # `setp` takes what is left of a larger one modulo 2^32
             return None, None
         match op:
             case "==" | ">=" if behind.constant >= 0:
@@ -478,7 +484,7 @@ class _Reader:
             self._vary(inner, thread)
             self.accesses.append(FamilyAccess(
                 thread=thread.number, cta=thread.cta, object=name, offset=offset, size=size,
-                writes=isinstance(inner, ops.Store), variables=forms.variables_of(offset), span=op.span,
+                writes=isinstance(inner, ops.Store), variables=forms.variables_of(offset, *where.loops), span=op.span,
             ))  # fmt: skip
             return
         if where.looped or offset.terms or space != "global":
@@ -579,12 +585,7 @@ class _Reader:
         last = Linear(first - 1 - self.first).plus(self.end)
         atomic = counting.op
         assert isinstance(atomic, ops.Atomic)
-        amount = counting.forms.linear(atomic.srcs[0], counting.where.names)
-        if atomic.op == "inc":
-            spare = None if amount is None else counting.forms.lower_bound(amount.plus(last, -1))
-            if spare is None or spare < 0:
-                raise NotAlike("the limit of the counter may be reached too early", atomic.span)
-        if atomic.scope not in ("gpu", "sys") or first >= 1 << 30:
+        if atomic.scope not in ("gpu", "sys") or first >= SMALL:
             raise NotAlike("the counter does not count at scope gpu from a small number on", atomic.span)
         waits = asks = False
         for shared in self.strong:
@@ -641,4 +642,4 @@ def _adds(shared: _Shared) -> bool:
     op = shared.op
     if not isinstance(op, ops.Atomic) or op.type not in COUNTED_TYPES or shared.thread.cta is not None:
         return False
-    return op.op == "inc" or (op.op == "add" and shared.forms.linear(op.srcs[0], shared.where.names) == Linear(1))
+    return op.op == "add" and shared.forms.linear(op.srcs[0], shared.where.names) == Linear(1)

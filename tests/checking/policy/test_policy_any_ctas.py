@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from mcheck.cat import load_model
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.litmus import parse
+from tests.fuzz.any_ctas import compare, generate
 
 FOLDER = Path(__file__).parent / "any_ctas"
 TWINS: dict[str, list[dict[str, Any]]] = tomllib.loads((FOLDER / "twins.toml").read_text())
@@ -21,6 +23,8 @@ PROVED = ("grid_barrier", "last_block", "last_block_of_threads", "last_block_set
 BOUNDED = ("gather", "scan", "tickets", "turn")
 LONG = ("last_block_of_threads",)
 """Protocols of which the explicit engine takes minutes with three CTAs, six threads."""
+SEEDS = 40
+FEW = 6
 BROKEN = [(name, k) for name, twins in TWINS.items() for k in range(len(twins))]
 
 
@@ -117,6 +121,9 @@ BAD = {
     "for k in 0..G { fence.acq_rel.gpu; }": "is not followed here",
     "for k in 0..G { ld.relaxed.gpu.global.u32 r9, [y]; }": "strong accesses of words that differ between CTAs",
     "loop: ld.global.u32 r9, [x];": "a label: only `await` and `if` are followed",
+    "for k in 5..G { st.global.u32 [y], 1; }": "conflict in larger grids",
+    "setp.eq.u32 %p1, r0, G + 4294967292; if (%p1) { ld.global.u32 r9, [x]; }": "a branch depends on what differs",
+    "red.relaxed.gpu.global.inc.u32 [count], 4294967295;": "the counter is accessed otherwise than by one atomic",
     "st.global.u32 [wide + 4*%ctaid.x], 1; ld.global.u32 r9, [wide + 4*%ctaid.x + 28];": "conflict in larger grids",
 }
 COUNTED = """PTX counted
@@ -140,6 +147,35 @@ def test_a_condition_that_does_not_hold_is_named(statement: str) -> None:
     why = {r.what for reason in found.reasons for r in reason.because}
     if found.verdict == "bounded":
         assert any(BAD[statement] in what for what in why), why
+
+
+LATE = {
+    "for k in 3..G { st.global.u32 [y], 1; }": 4,
+    "for k in 0..G - 3 { st.global.u32 [y], 1; }": 4,
+    "for k in 3..%ctaid.x { st.global.u32 [y], 1; }": 6,
+    "setp.eq.u32 %p1, r0, G + 4294967292; if (%p1) { for k in 0..G { ld.global.u32 r9, [x + 4*k]; } }": 4,
+}
+"""Statements with a race that no smaller number of CTAs shows."""
+
+
+@pytest.mark.parametrize("statement", LATE)
+@pytest.mark.daily
+def test_a_race_that_few_ctas_do_not_show_is_found(statement: str) -> None:
+    found = about(COUNTED.format(statement))
+    assert found.verdict == "finding"
+    assert f"found with G = {LATE[statement]}, the smallest such value" in (format_reasons(found.reasons) or "")
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.daily(days=8)
+def test_no_number_contradicts_a_proof_for_every_number(seed: int) -> None:
+    assert not compare(generate(Random(seed)).text).contradicted_by
+
+
+def test_random_sketches_are_proved_and_refuted() -> None:
+    found = [compare(generate(Random(seed)).text, ()) for seed in range(FEW)]
+    assert any(one.is_proved for one in found)
+    assert any(one.every is not None and one.every.verdict == "finding" for one in found)
 
 
 def test_what_the_statements_are_added_to_is_proved() -> None:
