@@ -16,23 +16,21 @@ from dataclasses import field, replace
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.binding import Role
-from mcheck.frontend.litmus.placement import KEYS, enumerate_threads
+from mcheck.frontend.litmus.cta_forms import LinearForms
+from mcheck.frontend.litmus.cta_places import FamilyThread, find_places, threads_of
 from mcheck.frontend.litmus.statements import Body, Define, For, If, Mark, Step
-from mcheck.frontend.litmus.unroll import special_registers
 from mcheck.ir import ops
 from mcheck.ir.cta_family import (
-    CTA,
     NUMBER,
     CtaFamily,
     FamilyAccess,
     FamilyCounter,
     Linear,
     NotAlike,
-    Variable,
     variable,
 )
 from mcheck.ir.def_use import written_registers
-from mcheck.ir.expr import Binary, Const, Expr, Name, Reg, Special, Unary, apply_binary, apply_unary
+from mcheck.ir.expr import Binary, Const, Expr, Name, Reg, Unary
 from mcheck.ir.memory import MemObject
 from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.resolve import expressions
@@ -54,7 +52,7 @@ def read_family(
     roles: Sequence[Role], objects: Mapping[str, MemObject], larger: Mapping[str, MemObject], parameter: str
 ) -> CtaFamily:
     """The family of a sketch. ``objects`` are those for the number 1, ``larger`` those for 2. Raises ``NotAlike``."""
-    first, end = _find_places(roles, parameter)
+    first, end = find_places(roles, parameter)
     shift = end.plus(variable(NUMBER), -1)
     if shift.terms:
         raise NotAlike(f"the number of CTAs is not {parameter} plus a constant")
@@ -62,7 +60,7 @@ def read_family(
         if item.alias_of is not None or item.copies or item.earlier_grid is not None or item.gpus is not None:
             raise NotAlike(f"{item.name} is no plain variable", item.span)
     reader = _Reader(objects, parameter, first, end, least=max(0, first + 1 - shift.constant))
-    threads = _threads(roles, first, end)
+    threads = threads_of(roles, first, end)
     while True:  # what varies is found in any order of the statements
         known = len(reader.varying), reader.shared_varies, reader.counting
         reader.begin()
@@ -82,154 +80,6 @@ def read_family(
         fixed=frozenset(t.cta for t in threads if t.cta is not None), accesses=tuple(reader.accesses), sizes=sizes,
         counter=counter, waits=waits,
     )  # fmt: skip
-
-
-# --- places -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Thread:
-    """A thread of one CTA: ``cta`` is its number, ``None`` in those that are alike."""
-
-    number: int
-    cta: int | None
-    specials: Mapping[str, Linear]
-    body: Body
-
-
-def _find_places(roles: Sequence[Role], parameter: str) -> tuple[int, Linear]:
-    """The number of the first CTA that is alike, and the one behind the last. Raises ``NotAlike``."""
-    found: set[tuple[int, Linear]] = set()
-    for role in roles:
-        place = role.placement
-        if {"cluster", "gpu"} & place.ranges.keys():
-            raise NotAlike("CTAs in clusters, or on several GPUs", place.span)
-        for key, high in place.ends.items():
-            end = _Forms({}, 0, 1).linear(high, {parameter: variable(NUMBER)})
-            if key != "cta" or end is None:
-                raise NotAlike("a place depends on the number otherwise than by `cta A..B`", place.span)
-            found.add((place.ranges[key][0], end))
-    if len(found) != 1:
-        raise NotAlike("roles are in different ranges of CTAs")
-    first, end = found.pop()
-    for role in roles:
-        if not role.placement.ends and max(role.placement.ranges.get("cta", (0,))) >= first:
-            raise NotAlike("a role is in some of the CTAs that are alike", role.placement.span)
-    return first, end
-
-
-def _threads(roles: Sequence[Role], first: int, end: Linear) -> list[_Thread]:
-    """The threads of one of the CTAs that are alike, and of all others."""
-    placements = [role.placement for role in roles]
-    two = [
-        replace(p, ranges={k: range(first, first + 2) if k in p.ends else p.ranges[k] for k in KEYS if k in p.ranges})
-        for p in placements
-    ]
-    grid = enumerate_threads(two)
-    out: list[_Thread] = []
-    for role, places in zip(roles, grid.threads, strict=True):
-        for place in places:
-            number = place.cta.cluster  # without clusters every CTA is one of its own
-            if number > first:
-                continue
-            specials = {name: Linear(value) for name, value in special_registers(place, grid).items()}
-            here = variable(CTA) if role.placement.ends else Linear(number)
-            specials |= {"ctaid.x": here, "clusterid.x": here, "nctaid.x": end}
-            cta = None if role.placement.ends else number
-            out.append(_Thread(len(out), cta, specials, role.body))
-    return out
-
-
-# --- linear forms -----------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Forms:
-    """Linear forms of expressions of one thread."""
-
-    specials: Mapping[str, Linear]
-    first: int
-    least: int
-    variables: dict[str, Variable] = field(default_factory=dict)
-    """Those of loops and remainders, by name."""
-
-    def linear(self, expr: Expr, names: Mapping[str, Linear]) -> Linear | None:
-        """An expression as a linear form; ``None`` if it is none, or reads registers."""
-        match expr:
-            case Const(value):
-                return Linear(value)
-            case Special(name):
-                return self.specials.get(name)
-            case Name(name, (), None):
-                return names.get(name)
-            case Unary(op, operand):
-                inner = self.linear(operand, names)
-                if inner is None or (inner.terms and op not in "+-"):
-                    return None
-                return (
-                    Linear(apply_unary(op, inner.constant)) if not inner.terms else inner.times(-1 if op == "-" else 1)
-                )
-            case Binary(op, left, right):
-                a, b = self.linear(left, names), self.linear(right, names)
-                return None if a is None or b is None else self._binary(op, a, b)
-        return None
-
-    def _binary(self, op: str, a: Linear, b: Linear) -> Linear | None:
-        if not a.terms and not b.terms:
-            try:
-                return Linear(apply_binary(op, a.constant, b.constant))
-            except (ArithmeticError, ValueError):
-                return None
-        match op:
-            case "+":
-                return a.plus(b)
-            case "-":
-                return a.plus(b, -1)
-            case "*" if not b.terms:
-                return a.times(b.constant)
-            case "*" if not a.terms:
-                return b.times(a.constant)
-            case "<<" if not b.terms and 0 <= b.constant < 64:
-                return a.times(1 << b.constant)
-            case "%":
-                return self._remainder(a, b)
-        return None
-
-    def _remainder(self, a: Linear, b: Linear) -> Linear | None:
-        low, divisor = self.lower_bound(a), self.lower_bound(b)
-        if low is None or low < 0 or divisor is None or divisor < 1:  # C's remainder has the sign of the dividend
-            return None
-        return self.add_variable("%remainder", Linear(), b, a)
-
-    def add_variable(self, name: str, low: Linear, high: Linear, dividend: Linear | None = None) -> Linear:
-        """A new variable, as a form."""
-        name = f"{name}.{len(self.variables)}"
-        self.variables[name] = Variable(name, low, high, dividend)
-        return variable(name)
-
-    def lower_bound(self, form: Linear) -> int | None:
-        """A number that a form does not fall below, if its coefficients are at least zero."""
-        total = form.constant
-        for name, factor in form.terms:
-            if name in (CTA, NUMBER):
-                low: int | None = self.first if name == CTA else self.least
-            else:
-                low = self.lower_bound(self.variables[name].low)
-            if factor < 0 or low is None:
-                return None
-            total += factor * low
-        return total
-
-    def variables_of(self, *forms: Linear) -> tuple[Variable, ...]:
-        """The variables in forms and in their bounds, each after those."""
-        out: dict[str, Variable] = {}
-        for name in (name for form in forms for name, _ in form.terms):
-            if name not in (CTA, NUMBER):
-                found = self.variables[name]
-                for one in self.variables_of(found.low, found.high, found.dividend or Linear()):
-                    out.setdefault(one.name, one)
-                out[name] = found
-        return tuple(out.values())
 
 
 # --- statements -------------------------------------------------------------------------------------------------
@@ -256,12 +106,12 @@ class _Where:
 class _Shared:
     """An access of a word that several CTAs access: strong, or of the counter."""
 
-    thread: _Thread
+    thread: FamilyThread
     op: Op
     word: Word
     size: int
     where: _Where
-    forms: _Forms
+    forms: LinearForms
 
 
 @dataclass(slots=True)
@@ -298,12 +148,12 @@ class _Reader:
         self.accesses, self.strong, self.left = [], [], MAX_STATEMENTS
         self.drawn, self.written, self.non_coherent = {}, {}, {}
 
-    def follow(self, thread: _Thread) -> None:
+    def follow(self, thread: FamilyThread) -> None:
         """Follow a thread. Raises ``NotAlike``."""
-        forms = _Forms(thread.specials, self.first, self.least)
+        forms = LinearForms(thread.specials, self.first, self.least)
         self._body(thread.body, thread, forms, _Where(names={self.parameter: variable(NUMBER)}))
 
-    def _body(self, body: Body, thread: _Thread, forms: _Forms, where: _Where) -> None:
+    def _body(self, body: Body, thread: FamilyThread, forms: LinearForms, where: _Where) -> None:
         names = dict(where.names)
         for statement in body.steps:
             here = replace(where, names=names)
@@ -324,7 +174,7 @@ class _Reader:
                 case Mark():
                     raise NotAlike("a label: only `await` and `if` are followed", statement.span)
 
-    def _for(self, loop: For, thread: _Thread, forms: _Forms, where: _Where) -> None:
+    def _for(self, loop: For, thread: FamilyThread, forms: LinearForms, where: _Where) -> None:
         low, high = forms.linear(loop.low, where.names), forms.linear(loop.high, where.names)
         if low is None or high is None:
             raise NotAlike("the bounds of a loop are not linear", loop.span)
@@ -342,7 +192,7 @@ class _Reader:
         if self.left < 0:
             raise NotAlike(f"a CTA has more than {MAX_STATEMENTS} statements", span)
 
-    def _if(self, choice: If, thread: _Thread, forms: _Forms, where: _Where) -> None:
+    def _if(self, choice: If, thread: FamilyThread, forms: LinearForms, where: _Where) -> None:
         known = forms.linear(choice.condition, where.names)
         if known is not None and not known.terms:
             self._body(choice.then if known.constant else choice.otherwise, thread, forms, where)
@@ -357,7 +207,7 @@ class _Reader:
 
     # --- what is the same in all CTAs ---------------------------------------------------------------------------
 
-    def _is_fixed(self, expr: Expr, thread: _Thread, forms: _Forms, where: _Where) -> bool:
+    def _is_fixed(self, expr: Expr, thread: FamilyThread, forms: LinearForms, where: _Where) -> bool:
         """Whether an expression has one value in all CTAs, however many there are."""
         match expr:
             case Reg(name):
@@ -369,7 +219,9 @@ class _Reader:
         found = forms.linear(expr, where.names)
         return found is not None and not found.terms
 
-    def _is_last(self, expr: Expr, thread: _Thread, forms: _Forms, where: _Where) -> tuple[bool | None, bool | None]:
+    def _is_last(
+        self, expr: Expr, thread: FamilyThread, forms: LinearForms, where: _Where
+    ) -> tuple[bool | None, bool | None]:
         """For a comparison of the number drawn that all but the last number answer alike: whether only the last one
         makes it true, and whether only the last one makes it false. Else ``None``.
         """
@@ -382,7 +234,7 @@ class _Reader:
         return None, None
 
     def _compares(
-        self, op: str, register: str, right: Expr, thread: _Thread, forms: _Forms, where: _Where
+        self, op: str, register: str, right: Expr, thread: FamilyThread, forms: LinearForms, where: _Where
     ) -> tuple[bool | None, bool | None]:
         found, bound = self.drawn.get(thread.number), forms.linear(right, where.names)
         if found is None or found[0] != register or bound is None:
@@ -403,7 +255,7 @@ class _Reader:
 
     # --- operations ---------------------------------------------------------------------------------------------
 
-    def _step(self, step: Step, thread: _Thread, forms: _Forms, where: _Where) -> None:
+    def _step(self, step: Step, thread: FamilyThread, forms: LinearForms, where: _Where) -> None:
         self._take(step.op.span)
         op = step.op
         if step.decode_folded is not None:
@@ -432,15 +284,15 @@ class _Reader:
             if not all(self._is_fixed(e, thread, forms, where) for _, e in expressions(inner)):
                 raise NotAlike("an operand depends on what differs between CTAs", op.span)
 
-    def _folded(self, expr: Expr, forms: _Forms, where: _Where) -> Expr:
+    def _folded(self, expr: Expr, forms: LinearForms, where: _Where) -> Expr:
         found = forms.linear(expr, where.names)
         return expr if found is None or found.terms else Const(found.constant)
 
-    def _vary(self, op: Op, thread: _Thread) -> None:
+    def _vary(self, op: Op, thread: FamilyThread) -> None:
         """What an operation writes into registers varies."""
         self.varying.update((thread.number, name) for name, _ in written_registers(op))
 
-    def _compute(self, op: ops.Alu, thread: _Thread, forms: _Forms, where: _Where) -> None:
+    def _compute(self, op: ops.Alu, thread: FamilyThread, forms: LinearForms, where: _Where) -> None:
         if op.op in SCHEDULED:
             raise NotAlike(f"'{op.text}' is not followed", op.span)
         if not where.looped:
@@ -456,7 +308,7 @@ class _Reader:
         self._vary(op, thread)
 
     def _access(
-        self, op: Op, inner: ops.Load | ops.Store | ops.Atomic, thread: _Thread, forms: _Forms, where: _Where
+        self, op: Op, inner: ops.Load | ops.Store | ops.Atomic, thread: FamilyThread, forms: LinearForms, where: _Where
     ) -> None:
         rows = isinstance(inner, ops.Load | ops.Store) and inner.matrix_rows
         if inner.proxy != "generic" or inner.multimem is not None or rows:
@@ -504,7 +356,7 @@ class _Reader:
         return int.from_bytes(content[offset : offset + size].ljust(size, b"\0"), "little")
 
     def _place(
-        self, address: Expr, span: Span | None, thread: _Thread, forms: _Forms, where: _Where
+        self, address: Expr, span: Span | None, thread: FamilyThread, forms: LinearForms, where: _Where
     ) -> tuple[str | None, Linear | None]:
         """The object at an address, ``None`` for shared memory by a register, and the offset in it if it is linear."""
         base: Name | None = None
@@ -540,7 +392,7 @@ class _Reader:
         return base.name, offset
 
     def _access_shared(
-        self, op: Op, inner: ops.Load | ops.Store | ops.Atomic, thread: _Thread, forms: _Forms, where: _Where
+        self, op: Op, inner: ops.Load | ops.Store | ops.Atomic, thread: FamilyThread, forms: LinearForms, where: _Where
     ) -> None:
         if where.looped:
             raise NotAlike("shared memory is accessed in a loop over the CTAs", op.span)
@@ -552,7 +404,7 @@ class _Reader:
         if self.shared_varies:
             self._vary(inner, thread)
 
-    def _waits_for_fixed(self, op: ops.Await, thread: _Thread, forms: _Forms, where: _Where) -> bool:
+    def _waits_for_fixed(self, op: ops.Await, thread: FamilyThread, forms: LinearForms, where: _Where) -> bool:
         return op.compare is not None and not op.followed and self._is_fixed(op.compare[1], thread, forms, where)
 
     # --- the whole ----------------------------------------------------------------------------------------------
