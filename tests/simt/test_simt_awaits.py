@@ -41,6 +41,38 @@ def test_a_chain_of_flags(old: str, new: str, verdict: str, code: str) -> None:
     assert not code or code in {f.code for f in found.findings}
 
 
+SIGNED_LOAD = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 data, .param .u64 flag) .reqntid 2, 1, 1 {
+  .reg .pred %p<3>; .reg .b32 %r<4>; .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [data];
+  ld.param.u64 %rd2, [flag];
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra AGAIN;
+  st.relaxed.gpu.global.u32 [%rd2], 0x80000000;
+  st.global.u32 [%rd1], 1;
+  st.release.gpu.global.u32 [%rd2], 6;
+  ret;
+AGAIN:
+  ld.acquire.gpu.global.LOADED %r2, [%rd2];
+  setp.lt.COMPARED %p2, %r2, 5;
+  @%p2 bra AGAIN;
+  ld.global.u32 %r3, [%rd1];
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("loaded", ["u32", "s32", "b32"])
+@pytest.mark.parametrize(("compared", "verdict"), [("u32", "finding"), ("s32", "proved")])
+def test_the_comparison_says_whether_what_is_awaited_has_a_sign(loaded: str, compared: str, verdict: str) -> None:
+    text = SIGNED_LOAD.replace("LOADED", loaded).replace("COMPARED", compared)
+    launch = {"grid": 1, "params": {"data": {"buffer": 4}, "flag": {"buffer": 4, "init": {"hex": "00000000"}}}}
+    assert check(text, launch).verdict == verdict
+
+
 LOOP = """.version 8.5
 .target sm_90
 .address_size 64
