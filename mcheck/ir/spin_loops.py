@@ -22,6 +22,8 @@ from mcheck.base.records import dataclass
 R = TypeVar("R")
 """A register."""
 
+MAX_PLACES = 2_000
+"""Places on paths after an attempt that are searched for a way back."""
 COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 """The operators of ``setp``."""
 NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -95,6 +97,22 @@ class SpinLoop(Generic[R]):
         self._written |= loop._written
         self._repeated |= loop._repeated
         return True
+
+    def may_lead_back(self, known: dict[R, int]) -> bool:
+        """Return whether some path without an effect leads back to the attempt."""
+        todo, seen = [(self.at + 1, known)], set[tuple[int, frozenset[tuple[R, int]]]]()
+        while todo:
+            place, held = todo.pop()
+            key = place, frozenset(held.items())
+            if place == self.at or len(seen) > MAX_PLACES:
+                return True
+            if key in seen:
+                continue
+            seen.add(key)
+            held = dict(held)
+            step = self.body.step(place, held)
+            todo += [] if step is None else [(following, held) for following in step.following]
+        return False
 
     def _follow(
         self, place: int, known: dict[R, int], limit: int, attempts: tuple[int, ...], written: frozenset[R],

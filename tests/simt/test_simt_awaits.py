@@ -41,6 +41,94 @@ def test_a_chain_of_flags(old: str, new: str, verdict: str, code: str) -> None:
     assert not code or code in {f.code for f in found.findings}
 
 
+SIGNED_LOAD = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 data, .param .u64 flag) .reqntid 2, 1, 1 {
+  .reg .pred %p<3>; .reg .b32 %r<4>; .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [data];
+  ld.param.u64 %rd2, [flag];
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra AGAIN;
+  st.relaxed.gpu.global.u32 [%rd2], 0x80000000;
+  st.global.u32 [%rd1], 1;
+  st.release.gpu.global.u32 [%rd2], 6;
+  ret;
+AGAIN:
+  ld.acquire.gpu.global.LOADED %r2, [%rd2];
+  setp.lt.COMPARED %p2, %r2, 5;
+  @%p2 bra AGAIN;
+  ld.global.u32 %r3, [%rd1];
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("loaded", ["u32", "s32", "b32"])
+@pytest.mark.parametrize(("compared", "verdict"), [("u32", "finding"), ("s32", "proved")])
+def test_the_comparison_says_whether_what_is_awaited_has_a_sign(loaded: str, compared: str, verdict: str) -> None:
+    text = SIGNED_LOAD.replace("LOADED", loaded).replace("COMPARED", compared)
+    launch = {"grid": 1, "params": {"data": {"buffer": 4}, "flag": {"buffer": 4, "init": {"hex": "00000000"}}}}
+    assert check(text, launch).verdict == verdict
+
+
+TWO_TESTS = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 data, .param .u64 flag) .reqntid 2, 1, 1 {
+  .reg .pred %p<4>; .reg .b32 %r<6>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [data];
+  ld.param.u64 %rd2, [flag];
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  mov.u32 %r4, 0;
+  @%p1 bra AGAIN;
+  st.relaxed.gpu.global.u32 [%rd2], 3;
+  st.global.u32 [%rd1], 1;
+  st.release.gpu.global.u32 [%rd2], 77;
+  ret;
+AGAIN:
+  add.u32 %r4, %r4, 1;
+  ld.acquire.gpu.global.u32 %r2, [%rd2];
+  BODY
+AFTER:
+  ld.global.u32 %r3, [%rd1];
+  ret;
+}
+"""
+FEW = "setp.lt.u32 %p2, %r2, 5;"
+COUNTED_STORE = "mul.wide.u32 %rd3, %r4, 4; add.u64 %rd3, %rd3, %rd1; st.global.u32 [%rd3], 1;"
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict"),
+    [
+        (f"{FEW} @%p2 bra AGAIN;", "proved"),
+        (f"{FEW} setp.eq.u32 %p3, %r2, 3; @%p3 bra AFTER; @%p2 bra AGAIN;", "finding"),
+        (f"setp.eq.u32 %p3, %r2, 3; {FEW} @%p3 bra AFTER; @%p2 bra AGAIN;", "finding"),
+        (f"{FEW} setp.ne.and.u32 %p2, %r2, 3, %p2; @%p2 bra AGAIN;", "finding"),
+        (f"{FEW} and.b32 %r3, %r2, 3; setp.eq.u32 %p3, %r3, 3; @%p3 bra AFTER; @%p2 bra AGAIN;", "finding"),
+        (f"{FEW} @%p2 bra AGAIN; setp.eq.u32 %p3, %r2, 77; @%p3 bra AGAIN;", "unknown"),
+        (f"{FEW} @%p2 bra AGAIN; setp.eq.u32 %p3, %r2, 88; @%p3 trap;", "proved"),
+        (f"{FEW} @%p2 bra AGAIN; setp.ne.u32 %p3, %r2, 77; @%p3 bra AFTER; {COUNTED_STORE}", "bounded"),
+    ],
+)
+def test_all_tests_of_a_value_decide_how_long_it_is_awaited(body: str, verdict: str) -> None:
+    launch = {"grid": 1, "params": {"data": {"buffer": 4096}, "flag": {"buffer": 4, "init": {"hex": "00000000"}}}}
+    assert check(TWO_TESTS.replace("BODY", body), launch).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    "body", ["and.b32 %r2, %r2, 255; {}", "bra MASK; TESTED: {} bra AFTER; MASK: and.b32 %r2, %r2, 255; bra TESTED;"]
+)
+def test_a_part_of_a_value_is_not_the_value(body: str) -> None:
+    text = TWO_TESTS.replace("BODY", body.format("setp.ne.u32 %p2, %r2, 77; @%p2 bra AGAIN;"))
+    text = text.replace("[%rd2], 3;", "[%rd2], 333;")
+    launch = {"grid": 1, "params": {"data": {"buffer": 4096}, "flag": {"buffer": 4, "init": {"hex": "00000000"}}}}
+    assert check(text, launch).verdict == "finding"
+
+
 LOOP = """.version 8.5
 .target sm_90
 .address_size 64

@@ -9,8 +9,9 @@ nothing depends on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 import numpy as np
 
@@ -106,7 +107,7 @@ def find_sign_tests(function: ptx.Function, at: int) -> list[ptx.Operand]:
                 continue
             if test.operands[1] != result or (test.opcode.mode, _signed(test.operands[2], 32)) not in SIGN_TESTS:
                 continue
-            if _only_reader(function, target, k) and _only_reader(function, result, j):
+            if _only_reader(function, target, k, since=at + 1) and _only_reader(function, result, j, since=k + 1):
                 found.append(right if left == target else left)
     return found
 
@@ -173,11 +174,14 @@ def find_awaited(function: ptx.Function, at: int, value: Callable[[ptx.Operand],
         ways = {v: {**given, **env, target.index: v} for v in probes}
         back = {v: loop.returns(known) for v, known in ways.items()}
         holds = {v: bool(apply_binary(operator, _number(v, kind, size), number)) for v in probes}
-        if len(set(holds.values())) < 2 and not any(back.values()):  # no value fails, and nothing is repeated
+        fails = {holds[v] for v in probes if back[v]}
+        if not _decides_alone(loop, place, {**given, **env}, {outcome: v for v, outcome in holds.items()}, fails):
+            continue
+        if len(set(holds.values())) < 2 and not fails:  # no value fails, and nothing is repeated
             if not all(holds.values()):
                 operator = NEGATED[operator]
             return AwaitedValue(operator, number, kind, _only_reader(function, target, place))
-        if len(set(back.values())) < 2 or loop.is_noticed(known for v, known in ways.items() if not back[v]):
+        if len(set(back.values())) < 2:
             continue
         if all(back[v] is not holds[v] for v in probes):
             return AwaitedValue(operator, number, kind, operator == "==" or _only_reader(function, target, place))
@@ -187,14 +191,64 @@ def find_awaited(function: ptx.Function, at: int, value: Callable[[ptx.Operand],
     return _find_awaited_sign(loop, value, given)
 
 
+def _decides_alone(
+    loop: PollingLoop, place: int, known: Known, examples: Mapping[bool, int], fails: Collection[bool]
+) -> bool:
+    """Whether the result of the test at ``place`` alone decides if the load is repeated, and nothing else is noticed of
+    failed iterations: for each result ``examples`` has a value, and those in ``fails`` repeat it, whatever it returns.
+    """
+    target = loop.poll.operands[0]
+    assert isinstance(target, ptx.Register)
+    if _may_change(loop.function, target, loop.at + 1, place):
+        return False
+    unknown = {r: v for r, v in known.items() if r != target.index}
+    left: AbstractSet[int] | None = frozenset()
+    for result, value in sorted(examples.items(), key=lambda one: one[0] not in fails):
+        given = loop.with_test(place, value)
+        if result in fails:
+            if not given.returns(unknown):
+                return False
+            left = given.left_behind()
+            if left is None:
+                return False
+        else:
+            if given.may_return(unknown) and not _only_reader(loop.function, target, place, since=loop.at + 1):
+                return False
+            if given.is_noticed([unknown], left):
+                return False
+    return True
+
+
 def _number(value: int, kind: str, size: int) -> int:
     value &= (1 << size) - 1
     return value - (1 << size) if kind[0] == "s" and value >> size - 1 else value
 
 
-def _only_reader(function: ptx.Function, register: ptx.Register, place: int) -> bool:
-    """Whether only the test at ``place`` reads what a register holds there, before it is overwritten."""
-    todo, known = [place + 1], {place}
+def _may_change(function: ptx.Function, register: ptx.Register, since: int, place: int) -> bool:
+    """Whether an instruction on a way from one place to another may write a register."""
+    todo, known = [since], {place}
+    while todo:
+        k = todo.pop()
+        if k in known or k >= len(function.body):
+            continue
+        known.add(k)
+        statement = function.body[k]
+        if register in statement.defs or statement.kind in (Kind.INDEXED_BRANCH, Kind.CALL):
+            return True
+        if statement.kind is Kind.BRANCH:
+            label = statement.operands[0]
+            assert isinstance(label, ptx.Label)
+            todo.append(function.labels[label.name])
+        if statement.guard is not None or statement.kind not in LEAVING_JUMPS:
+            todo.append(k + 1)
+    return False
+
+
+def _only_reader(function: ptx.Function, register: ptx.Register, place: int, since: int | None = None) -> bool:
+    """Whether only the test at ``place`` reads what a register holds there, before it is overwritten; or what it holds
+    ``since`` an earlier place.
+    """
+    todo, known = [place + 1, *([] if since is None else [since])], {place}
     while todo:
         k = todo.pop()
         if k in known or k >= len(function.body):
@@ -235,6 +289,10 @@ class PollingLoop:
         """Whether a poll after which these registers are ``known`` is repeated, with nothing done but computation."""
         return self._loop.leads_back(known)
 
+    def may_return(self, known: Known) -> bool:
+        """Whether a poll after which these registers are ``known`` may be repeated, with nothing done in between."""
+        return self._loop.may_lead_back(known)
+
     def step(self, place: int, known: Known) -> Step[int] | None:
         """A step of a failed iteration (``mcheck.ir.spin_loops.Body``); traps end the thread."""
         function = self.function
@@ -273,12 +331,25 @@ class PollingLoop:
             reads, writes = statement.uses, statement.defs
             yield Computation(what, tuple(r.index for r in reads), tuple(r.index for r in writes))
 
-    def is_noticed(self, ways: Iterable[Known]) -> bool:
+    def with_test(self, place: int, value: int) -> PollingLoop:
+        """The loop where the test at a place finds this value, whatever the poll returns."""
+        target, body = self.poll.operands[0], list(self.function.body)
+        operands = tuple(ptx.Immediate(value) if o == target else o for o in body[place].operands)
+        body[place] = replace(body[place], operands=operands)
+        made = PollingLoop(replace(self.function, body=tuple(body)), self.at)
+        made.asked = self.asked
+        return made
+
+    def left_behind(self) -> AbstractSet[int] | None:
+        """What failed iterations leave changed in registers; ``None`` if another object may be polled the next time."""
+        return self._loop.left_behind()
+
+    def is_noticed(self, ways: Iterable[Known], left_behind: AbstractSet[int] | None = None) -> bool:
         """Whether something after the loop depends on what failed iterations left in registers. ``ways`` are what is
         known after a poll that succeeds. A value that is only computed with is no such thing, nor is a trap.
         """
         ways = [*ways]
-        left_behind = self._loop.left_behind()
+        left_behind = self.left_behind() if left_behind is None else left_behind
         if left_behind is None:  # another object may be polled the next time
             return True
         todo = [(self.at + 1, frozenset(left_behind), known, LOOKAHEAD) for known in ways]

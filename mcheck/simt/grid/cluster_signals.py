@@ -44,6 +44,8 @@ from mcheck.simt.traces.address_names import KernelTerms
 WIDE = ("gpu", "sys")
 """The scopes at which clusters of a grid are morally strong (8.7)."""
 STRONG = ("relaxed", "acquire", "volatile")
+INTEGERS = frozenset(f"{kind}{bits}" for kind in "bus" for bits in (8, 16, 32, 64))
+"""The types of words of signals: additions of ``.bf16`` round."""
 
 
 @record(frozen=True, slots=True)
@@ -372,7 +374,7 @@ def _is_draw(op: Op, inner: Access, at: Numbers, size: int, word: Counter) -> bo
 def synchronisation_of(op: Op, ticket: Counter | None) -> Synchronisation | None:
     """The signal or wait that an operation is, without its place."""
     inner = performed_operation(op)
-    if not isinstance(inner, Access) or inner.sem == "weak" or inner.type[0] not in "bus":
+    if not isinstance(inner, Access) or inner.sem == "weak" or inner.type not in INTEGERS:
         return None
     if not isinstance(inner.address, Const) or places_of(inner.address, [0]) is None or inner.scope not in WIDE:
         return None

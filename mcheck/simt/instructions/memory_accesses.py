@@ -192,7 +192,7 @@ def find_waits(
 
 def await_load(op: ops.Load, wait: AwaitedValue, address: Expr) -> ops.Op:
     """A load that is repeated until its value satisfies the awaited condition."""
-    kind = wait.type if wait.type[0] == "s" else op.type
+    kind = wait.type if "s" in (wait.type[0], op.type[0]) else op.type  # the comparison says whether there is a sign
     load = replace(op, address=address, dsts=(Reg("spun"),), type=kind)
     compare = wait.operator, Const(wait.right)
     return ops.Await(inner=load, compare=compare, span=op.span, text=op.text, section=op.section)

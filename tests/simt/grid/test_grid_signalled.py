@@ -88,6 +88,19 @@ REFUSED = {
     "a turn that stays": (Plan(offset=-1), "a wait of a cluster does not end"),
     "a wait that may end too early": (Plan(until="eq"), "two signals of one word are not ordered"),
     "a cluster that does not wait for its turn": (Plan(skips=5), "two signals of one word are not ordered"),
+    "additions that round": (
+        Plan(threads=1, work=(
+            ".reg .b16 %h<4>;", "mov.b16 %h1, 0x3f80;", "mul.lo.u32 %r15, %r1, 0x3f80;", "cvt.u16.u32 %h2, %r15;",
+            "SUM: ld.acquire.gpu.global.u16 %h3, [%a2+44];", "setp.ne.u16 %p, %h3, %h2;", "@%p bra SUM;",
+            "red.release.gpu.global.add.noftz.bf16 [%a2+44], %h1;",
+        )), "a wait of a cluster does not end",
+    ),
+    "a wait for an unsigned number, which a signed load returns": (
+        Plan(threads=1, work=(
+            "st.relaxed.gpu.global.u32 [%a2+44], -1;",
+            "SIGN: ld.relaxed.gpu.global.s32 %r30, [%a2+44];", "setp.gt.u32 %p, %r30, 5;", "@%p bra SIGN;",
+        )), "a wait may miss the value that ends it",
+    ),
     "additions of two": (Plan(signal="red.two"), "a wait of a cluster does not end"),
     "relaxed additions": (Plan(signal="atom.add.relaxed"), "a signal for another cluster releases nothing"),
     "an addition that is ordered by another word": (
