@@ -45,13 +45,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
 
-from mcheck.answers.result import Answer, Covers
+from mcheck.answers.result import Answer
 from mcheck.answers.verdict_rules import add_verdict
 from mcheck.base.budget import Limit, TimeOut
 from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, share_reason, unique_reasons
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
+from mcheck.checking.modules.cluster_pairs import join_pairs
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
 from mcheck.ir.memory import Instance
@@ -60,8 +61,8 @@ from mcheck.simt.grid.counted_clusters import Counted, clusters_of, execute_coun
 from mcheck.simt.grid.counted_conflicts import Pair, Side, check_apart, choose_pairs
 from mcheck.simt.grid.grid_counter import Counter, NotCounted, find_counter, with_count, without_contents
 
-LAST_GOES_ON = "all {} clusters count themselves in {}, and only the last one goes on; {}"
-ALL_WAIT = "all {} clusters count themselves in {}, and wait until all have; {}"
+LAST_GOES_ON = "all {} clusters count themselves in {}, and only the last one goes on"
+ALL_WAIT = "all {} clusters count themselves in {}, and wait until all have"
 TRIES = 3
 """How often the contents of memory are forgotten that clusters turn out to write."""
 CLUSTER_SECONDS = 5.0
@@ -199,18 +200,5 @@ def answer_counted(module: Module, launch: Launch, follow: FollowPair, limit: Li
             left = Reason(Cause.CLUSTERS, f"2 of {total} clusters of the grid were checked together")
             return add_verdict(replace(one, covered=False, reasons=unique_reasons(one.reasons, (left,))))
         answers.append(one)
-    said = (ALL_WAIT if found.waits else LAST_GOES_ON).format(total, found.counter.buffer, _pairs(len(answers)))
-    joined = replace(
-        answers[0],
-        findings=tuple(dict.fromkeys(f for one in answers for f in one.findings)),
-        executions=sum(one.executions for one in answers),
-        cut=any(one.cut for one in answers),
-        assumptions=tuple(dict.fromkeys((*(a for one in answers for a in one.assumptions), said))),
-        covers=Covers(clusters=total, total=total, together=2),
-    )
-    return add_verdict(joined)
-
-
-def _pairs(number: int) -> str:
-    pairs = "1 pair was followed" if number == 1 else f"{number} pairs were followed"
-    return f"{pairs}, in which every kind of conflict occurs"
+    said = (ALL_WAIT if found.waits else LAST_GOES_ON).format(total, found.counter.buffer)
+    return join_pairs(answers, total, said)

@@ -50,12 +50,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 
-from mcheck.answers.result import Answer, Covers
-from mcheck.answers.verdict_rules import add_verdict
+from mcheck.answers.result import Answer
 from mcheck.base.budget import Limit
 from mcheck.base.progress import Level, note
 from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
+from mcheck.checking.modules.cluster_pairs import join_pairs
 from mcheck.checking.modules.counted_grid import TRIES, Written, given_and_written, within_one_cluster
 from mcheck.frontend.ptx.code import collect_code
 from mcheck.frontend.ptx.launch import Launch
@@ -91,7 +91,7 @@ from mcheck.simt.grid.signal_order import Links, SignalOrder, order_signals
 from mcheck.simt.grid.signalled_conflicts import Pair, choose_pairs
 from mcheck.simt.trace_extraction import ClusterTrace
 
-SAID = "all {} clusters wait for signals that are the same in every execution; {}"
+SAID = "all {} clusters wait for signals that are the same in every execution"
 FEW = 4
 """The number of clusters of which conditions are checked first."""
 
@@ -274,14 +274,4 @@ def answer_signalled(
         answers.append(one)
     if not answers:
         return None
-    pairs = "1 pair was followed" if len(answers) == 1 else f"{len(answers)} pairs were followed"
-    said = SAID.format(total, f"{pairs}, in which every kind of conflict occurs")
-    joined = replace(
-        answers[0],
-        findings=tuple(dict.fromkeys(f for one in answers for f in one.findings)),
-        executions=sum(one.executions for one in answers),
-        cut=any(one.cut for one in answers),
-        assumptions=tuple(dict.fromkeys((*(a for one in answers for a in one.assumptions), said))),
-        covers=Covers(clusters=total, total=total, together=2),
-    )
-    return add_verdict(joined)
+    return join_pairs(answers, total, SAID.format(total))

@@ -16,7 +16,9 @@ from mcheck.ir import ops
 from mcheck.ir.expr import Const, Expr, Lanes
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, Instance, MemoryMap
 from mcheck.ir.ops import Op, performed_operation
+from mcheck.ir.program import Program
 from mcheck.ir.type_sizes import type_size
+from mcheck.simt.execution.lanes import WARP
 from mcheck.simt.grid.grid_counter import NotCounted
 from mcheck.simt.traces.private_atomics import numbers_in
 
@@ -81,6 +83,17 @@ class Row:
     span: Span | None
 
 
+def lanes_of(program: Program) -> Numbers:
+    """Of each thread its lane among all lanes of the cluster."""
+    width = WARP * (1 + max(t.place.warp for t in program.threads))
+    return np.array([t.place.cta.rank * width + WARP * t.place.warp + t.place.lane for t in program.threads], np.int64)
+
+
+def global_objects(program: Program) -> tuple[Instance, ...]:
+    """The objects of global memory."""
+    return tuple(i for i in program.memory.instances if i.object.space == "global")
+
+
 @dataclass(slots=True, kw_only=True)
 class AccessReader:
     """Collects the accesses of one execution. ``shapes`` numbers operations, the same in all executions."""
@@ -114,6 +127,18 @@ class AccessReader:
                     segment += 1
             shape.append(self.known(id(op), op))
         return tuple(shape)
+
+    def read_program(self, program: Program) -> tuple[tuple[int, ...], ...]:
+        """The accesses of all threads; returns the shape of each. Those of a warp that do the same are read as one."""
+        warps: dict[tuple[object, ...], list[int]] = {}
+        for thread in program.threads:
+            warps.setdefault((thread.place.cta.rank, thread.place.warp, *map(id, thread.code)), []).append(thread.index)
+        shape: dict[int, tuple[int, ...]] = {}
+        for members in warps.values():
+            code = program.threads[members[0]].code
+            lanes = [program.threads[k].place.lane for k in members]
+            shape |= dict.fromkeys(members, self.read(code, np.array(members, np.int64), lanes))
+        return tuple(shape[k] for k in sorted(shape))
 
     def _add(self, op: Op, inner: Access, at: Numbers, threads: Numbers, place: tuple[int, int]) -> None:
         """Record an access."""

@@ -30,10 +30,18 @@ from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
-from mcheck.simt.execution.lanes import WARP, Mask
+from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.loop_visits import statements
 from mcheck.simt.execution.polling_loops import AwaitedValue
-from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, places_of
+from mcheck.simt.grid.cluster_accesses import (
+    Access,
+    AccessReader,
+    Execution,
+    Numbers,
+    global_objects,
+    lanes_of,
+    places_of,
+)
 from mcheck.simt.grid.grid_counter import Counter, NotCounted, counter_at
 from mcheck.simt.grid.kept_operands import Kept, check_kept, find_kept_waits
 from mcheck.simt.instructions.access_operands import to_generic
@@ -242,29 +250,13 @@ def execute_signalling(
     """
     trace = trace_signalling(module, launch, (cluster,), (number,), ticket, limit)
     reader = _Reader(memory=trace.program.memory, shapes=shapes, ticket=ticket)
-    warps: dict[tuple[object, ...], list[int]] = {}
-    for thread in trace.program.threads:
-        warps.setdefault((thread.place.cta.rank, thread.place.warp, *map(id, thread.code)), []).append(thread.index)
-    shape: dict[int, tuple[int, ...]] = {}
-    for members in warps.values():
-        code = trace.program.threads[members[0]].code
-        lanes = [trace.program.threads[k].place.lane for k in members]
-        shape |= dict.fromkeys(members, reader.read(code, np.array(members, np.int64), lanes))
+    shape = reader.read_program(trace.program)
     if ticket is not None and reader.drawn != 1:
         raise NotCounted("a cluster does not draw exactly one ticket", reader.span)
-    width = WARP * (1 + max(t.place.warp for t in trace.program.threads))
-    places = [t.place.cta.rank * width + WARP * t.place.warp + t.place.lane for t in trace.program.threads]
-    made = (tuple(shape[k] for k in sorted(shape)), reader.thread)
-    memory = tuple(i for i in trace.program.memory.instances if i.object.space == "global")
     return Signalling(
-        cluster,
-        made,
-        reader.accesses(),
-        np.array(places, np.int64),
-        memory,
-        reader.synchronisation(trace),
-        reader.thread,
-    )
+        cluster, (shape, reader.thread), reader.accesses(), lanes_of(trace.program), global_objects(trace.program),
+        reader.synchronisation(trace), reader.thread,
+    )  # fmt: skip
 
 
 def trace_signalling(

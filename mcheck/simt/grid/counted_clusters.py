@@ -20,8 +20,7 @@ from mcheck.frontend.ptx.module import Module
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
 from mcheck.ir.ops import Op
-from mcheck.simt.execution.lanes import WARP
-from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers
+from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, global_objects, lanes_of
 from mcheck.simt.grid.count_uses import CountUses
 from mcheck.simt.grid.grid_counter import Counter, NotCounted, is_count, with_count
 from mcheck.simt.trace_extraction import ClusterTrace, follow_paths
@@ -86,23 +85,14 @@ def _execution(
     if trace.gaps:
         raise NotCounted(trace.gaps[0].reason, trace.gaps[0].span)
     reader = _Reader(memory=trace.program.memory, shapes=shapes, counter=counter, last=last, is_last=is_last)
-    warps: dict[tuple[object, ...], list[int]] = {}
-    for thread in trace.program.threads:
-        warps.setdefault((thread.place.cta.rank, thread.place.warp, *map(id, thread.code)), []).append(thread.index)
-    shape: dict[int, tuple[int, ...]] = {}
-    for members in warps.values():
-        code = trace.program.threads[members[0]].code
-        lanes = [trace.program.threads[k].place.lane for k in members]
-        shape |= dict.fromkeys(members, reader.read(code, np.array(members, np.int64), lanes))
+    made = reader.read_program(trace.program)
     if reader.counted != 1:
         raise NotCounted("a cluster does not count itself exactly once", reader.span)
     if reader.waits and reader.ends:
         raise NotCounted(OTHERWISE, reader.span)
-    width = WARP * (1 + max(t.place.warp for t in trace.program.threads))
-    lanes = [t.place.cta.rank * width + WARP * t.place.warp + t.place.lane for t in trace.program.threads]
-    made = tuple(shape[k] for k in sorted(shape))
-    memory = tuple(i for i in trace.program.memory.instances if i.object.space == "global")
-    return Counted(cluster, made, reader.accesses(), np.array(lanes, np.int64), memory, reader.waits)
+    return Counted(
+        cluster, made, reader.accesses(), lanes_of(trace.program), global_objects(trace.program), reader.waits
+    )
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,0 +1,26 @@
+"""The answer about a grid of which pairs of clusters were followed that stand for all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mcheck.answers.result import Answer, Covers
+from mcheck.answers.verdict_rules import add_verdict
+
+
+def join_pairs(answers: Sequence[Answer], total: int, said: str) -> Answer:
+    """The answer about ``total`` clusters from those about the pairs, of which none has an error; ``said`` is the
+    argument, without the number of pairs.
+    """
+    pairs = "1 pair was followed" if len(answers) == 1 else f"{len(answers)} pairs were followed"
+    assumed = f"{said}; {pairs}, in which every kind of conflict occurs"
+    joined = replace(
+        answers[0],
+        findings=tuple(dict.fromkeys(f for one in answers for f in one.findings)),
+        executions=sum(one.executions for one in answers),
+        cut=any(one.cut for one in answers),
+        assumptions=tuple(dict.fromkeys((*(a for one in answers for a in one.assumptions), assumed))),
+        covers=Covers(clusters=total, total=total, together=2),
+    )
+    return add_verdict(joined)
