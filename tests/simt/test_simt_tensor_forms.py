@@ -37,6 +37,7 @@ def module(
     return f""".version 8.8
 .target {target}
 .address_size 64
+.global .align 16 .b8 data[16];
 .visible .entry k()
 .reqntid 64, 1, 1
 {cluster}{{
@@ -275,29 +276,6 @@ LOAD = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r40}, [%r15];\n  tcgen05.wait::l
             module(behind=f"add.u32 %r15, %r15, %r1;\n  {LOAD}"), "UB109", "tcgen05.ld", id="addresses that differ"
         ),
         pytest.param(
-            module(f"{PRODUCT}\n  {PRODUCT.replace('f16', 'f16.collector::a::use')}"),
-            "UB606",
-            "collector::a::use",
-            id="collector not filled",
-        ),
-        pytest.param(
-            module(
-                "\n  ".join(PRODUCT.replace("f16", f"f16.collector::a::{use}") for use in ("fill", "lastuse", "use"))
-            ),
-            "UB606",
-            "collector::a::use",
-            id="collector given up",
-        ),
-        pytest.param(
-            module(
-                STATIONARY[1] + "\n  " + STATIONARY[0].replace("f16", "f16.collector::b1::lastuse"),
-                idesc=describe(64, 64),
-            ),
-            "UB606",
-            "collector::b1::lastuse",
-            id="another collector of B",
-        ),
-        pytest.param(
             module().replace("cta_group::1.mbarrier", "cta_group::2.mbarrier"), "UB605", "tcgen05.commit", id="groups"
         ),
     ],
@@ -499,3 +477,90 @@ def test_the_lanes_of_a_copy_of_four_rows_may_be_one_of_each_warp() -> None:
     text = module(copy).replace(DONE, f"  {LOAD}\n")
     lanes = [a for f in ask(text).findings for a in f.accesses if "lane 32" in str(a) or "warp1" in str(a)]
     assert lanes
+
+
+# --- collectors ---------------------------------------------------------------------------------------------------
+
+
+def using(*uses: str, a: str = A) -> str:
+    """Products with these uses of the collector of A; all but the first have ``a``."""
+    named = [f"f16.collector::a::{use}" if use else "f16" for use in uses]
+    return "\n  ".join(PRODUCT.replace("f16", name).replace(A, a if k else A) for k, name in enumerate(named))
+
+
+AGAIN = f"""@%p3 bra APART;
+  WRITE
+  fence.proxy.async.shared::cta;
+  {using("use")}
+  tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [over];
+AGAIN:
+  mbarrier.try_wait.parity.shared::cta.b64 %p4, [over], 1;
+  @!%p4 bra AGAIN;
+APART:
+  bar.sync 0;"""
+COPY = "mov.u64 %rd4, data;\n  cp.async.cg.shared.global [{}], [%rd4], 16;\n  cp.async.wait_all;"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(module(using("", "use")), id="not filled"),
+        pytest.param(module(using("lastuse")), id="never filled"),
+        pytest.param(module(using("fill", "lastuse", "use")), id="given up"),
+        pytest.param(module("add.s64 %rd3, %rd1, 512;\n  " + using("fill", "use", a="%rd3")), id="another matrix"),
+        pytest.param(module(using("fill"), AGAIN.replace("WRITE", "st.shared.b32 [%r3], %r1;")), id="overwritten"),
+        pytest.param(
+            module(using("fill"), AGAIN.replace("WRITE", "st.shared.v2.b32 [%r3+4088], {%r1, %r1};")),
+            id="the last bytes overwritten",
+        ),
+        pytest.param(module(using("fill"), AGAIN.replace("WRITE", COPY.format("%r3"))), id="overwritten by a copy"),
+        pytest.param(
+            module(
+                STATIONARY[1] + "\n  " + STATIONARY[0].replace("f16", "f16.collector::b1::lastuse"),
+                idesc=describe(64, 64),
+            ),
+            id="another collector of B",
+        ),
+    ],
+)
+def test_a_collector_without_the_matrix_is_for_review(text: str) -> None:
+    found = ask(text)
+    assert {(f.code, f.severity) for f in found.findings} == {("UB606", "review")}, (found.verdict, found.reason)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(module(using("fill", "use", "lastuse", "", "fill", "use")), id="in order"),
+        pytest.param(module(using("fill"), AGAIN.replace("WRITE", "st.shared.b32 [%r4], %r1;")), id="B overwritten"),
+        pytest.param(module(using("fill"), AGAIN.replace("WRITE", COPY.format("%r4"))), id="a copy over B"),
+        pytest.param(
+            module(using("fill", "lastuse").replace("cta_group::1", "cta_group::2"), group=2, idesc=describe(256, 64)),
+            id="a pair",
+        ),
+    ],
+)
+def test_a_collector_with_the_matrix_is_proved(text: str) -> None:
+    found = ask(text, ctas=2 if "reqnctapercluster" in text else 1)
+    assert str(found.verdict) == "proved", (found.reason, found.findings)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        pytest.param(using("fill"), using("use"), "bounded", id="filled and used"),
+        pytest.param(using("use"), using("fill"), "bounded", id="used and filled"),
+        pytest.param(using("fill", "lastuse"), using(""), "bounded", id="discarded by another thread"),
+        pytest.param(using(""), using(""), "proved", id="not used"),
+    ],
+)
+def test_a_collector_that_several_threads_use_depends_on_their_order(first: str, second: str, verdict: str) -> None:
+    text = module(first).replace("[over], 1;\n  fence", "[over], 2;\n  fence")
+    other = f"""  setp.eq.u32 %p7, %r1, 32;
+  @!%p7 bra MINE;
+  {second.replace(D, "[%r11]")}
+  tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [over];
+MINE:
+"""
+    found = ask(text.replace("  @%p3 bra WAIT;\n", other + "  @%p3 bra WAIT;\n"))
+    assert str(found.verdict) == verdict, (found.reason, found.findings)

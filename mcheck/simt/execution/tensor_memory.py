@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import field
 
+import numpy as np
+
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.module import Statement
@@ -21,6 +23,7 @@ from mcheck.ir.memory import (
     TENSOR_ROW,
     TENSOR_SIZE,
 )
+from mcheck.simt.execution.collectors import Collector
 
 MIN_COLUMNS = 32
 """The fewest columns that can be allocated (9.7.16.7.1)."""
@@ -71,8 +74,8 @@ class TensorMemory:
     """By CTA, how many columns were allocated last."""
     cta_group: Statement | None = None
     """The first instruction with a ``.cta_group``: all others have to name the same (9.7.16.7.1)."""
-    filled_collectors: set[tuple[int, str]] = field(default_factory=set)
-    """By CTA, the collectors of the tensor core that hold a matrix (9.7.16.10)."""
+    collectors: dict[tuple[int, str], Collector] = field(default_factory=dict)
+    """By CTA, or by the first CTA of a pair, and by name (9.7.16.10)."""
     result_words: set[int] = field(default_factory=set)
     """Addresses in shared memory to which ``alloc`` has written."""
 
@@ -123,8 +126,14 @@ class TensorMemory:
 
     def record_overwrite(self, address: int, size: int) -> None:
         """Record that a copy writes these bytes of shared memory."""
+        self.record_stores(np.array([address], np.uint64), size)
         if self.result_words:
             self.result_words = {word for word in self.result_words if not address <= word < address + size}
+
+    def record_stores(self, places: Word, size: int) -> None:
+        """Record that so many bytes of shared memory at each place have changed."""
+        for collector in self.collectors.values():
+            collector.record_writes(places, size)
 
     def lane_cells(self, cta: int, lane: int, column: int, columns: int) -> Range:
         """The cells of one lane."""

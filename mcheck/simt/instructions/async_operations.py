@@ -220,6 +220,8 @@ def copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
         lanes, found = record(c, mask, {})
         if not found and isinstance(op, ops.CpAsync):
             return None
+        if isinstance(op, ops.CpAsync) and len(lanes):
+            c.tensor.record_stores(found["dst"][0], int(found["size"][0].max()))
         if isinstance(op, ops.CpAsync) and k.code.stores_decide:
             for j in range(len(lanes)):
                 c.store.forget(int(found["dst"][0][j]), int(found["size"][0][j]))
@@ -302,6 +304,7 @@ def async_store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int)
         if op.mbar is not None:
             for j in range(len(lanes)):
                 c.store.forget(int(found["address"][0][j]), size)
+                c.tensor.record_stores(found["address"][0][j : j + 1], size)
                 c.apply_to_mbarrier(int(found["mbar"][0][j]), lambda s: mbarrier.complete_tx(s, size))
         return mask
 

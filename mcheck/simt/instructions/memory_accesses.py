@@ -230,6 +230,7 @@ def store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
             c.note_effect(mask)
             address = to_generic(address)
             c.tensor.result_words.difference_update(address.tolist() if c.tensor.result_words else ())
+            c.tensor.record_stores(address, size * len(items))
             found, those = visible_accesses(c, statement, address, sure, lanes)
             exact = (
                 (op.sem != "weak" or k.code.stores_needed)
@@ -348,6 +349,7 @@ def matrix_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
         address = to_generic(address)
         found, those = visible_accesses(c, statement, address, sure, lanes)
         if not loads:
+            c.tensor.record_stores(address, 16)
             name, state = _row_names(sources, mask)
             if len(those) == len(lanes):
                 given = [(name[lanes], state[lanes])] if k.code.stores_named else []

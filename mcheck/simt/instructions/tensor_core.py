@@ -17,6 +17,7 @@ from mcheck.isa.decode import ILLEGAL
 from mcheck.isa.kinds import Kind
 from mcheck.semantics import mbarrier
 from mcheck.simt.execution.cluster import Cluster, Step
+from mcheck.simt.execution.collectors import Collector
 from mcheck.simt.execution.compiler import Compiler, Fetch, compiles
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.tensor_memory import COLUMN, COLUMN_BITS, WHOLE, Range, Rectangle
@@ -63,6 +64,8 @@ class _Accesses:
     """What an instruction accesses in the CTAs that take part, and what is wrong with its operands."""
 
     c: Cluster
+    lanes: Indices
+    """Those that issue the instruction."""
     problems: list[tuple[str, str]] = field(default_factory=list)
     reads: list[Range] = field(default_factory=list)
     writes: list[Range] = field(default_factory=list)
@@ -152,7 +155,7 @@ def _mma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
     fetches = [k.fetch(unit, operand) for operand in product.used]
     a_in_tensor = isinstance(product.a, ptx.Address)
 
-    def access(accesses: _Accesses, found: list[int], cta: int, ctas: list[int]) -> None:
+    def access(accesses: _Accesses, found: list[int], cta: int, ctas: list[int]) -> None:  # noqa: ARG001 - one signature
         d, a, b, idesc, *more = found
         shape = Shape.decode(opcode, idesc)
         problem = shape.problem()
@@ -180,28 +183,30 @@ def _mma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
             for address, cells in zip(scales, rows.scales, strict=False):
                 accesses.read_cells(other, address, cells)
             accesses.write_cells(other, d, rows.d)
-        problem = _use_collector(accesses.c, statement, cta)
-        if problem is not None:
-            accesses.problems.append(("UB606", problem))
+        operand, matrix, in_tensor = (b, rows.b, False) if shape.stationary else (a, rows.a, a_in_tensor)
+        _use_collector(accesses, statement, operand, None if in_tensor else matrix, ctas)
 
     return _piped_step(statement, at, fetches, access, "operand of the product")
 
 
-def _use_collector(c: Cluster, statement: ptx.Statement, cta: int) -> str | None:
-    """Follow what a product does with a collector; what is wrong if it relies on one that holds nothing (9.7.16.10)."""
+def _use_collector(
+    accesses: _Accesses, statement: ptx.Statement, operand: int, matrix: Matrix | None, ctas: list[int]
+) -> None:
+    """Follow what a product does with a collector; ``matrix`` is the one it may keep, if in shared memory."""
     written = statement.opcode.prefixed("collector::") or (
         "collector::b0::discard" if statement.opcode.has("ws") else "collector::a::discard"
     )
-    _, buffer, use = written.split("::")
-    held = c.tensor.filled_collectors
-    valid = (cta, buffer) in held
-    if use == "fill":
-        held.add((cta, buffer))
-    elif use != "use":
-        held.discard((cta, buffer))
-    if valid or use not in ("use", "lastuse"):
-        return None
-    return f"may take its matrix from collector {buffer}, which no product before it has filled, or one has discarded"
+    _, name, use = written.split("::")
+    kept = () if matrix is None else matrix.ranges(operand)
+    windows = [SHARED_BASE + cta * SHARED_WINDOW for cta in ctas]
+    loaded_from = tuple((window + x, size) for window in windows for x, size in kept)
+    collector = accesses.c.tensor.collectors.setdefault((min(ctas), name), Collector())
+    problem = collector.apply(use, operand, loaded_from, accesses.lanes.tolist())
+    if problem is not None:
+        accesses.problems.append(("UB606", f"may take its matrix from collector {name}, {problem}"))
+    if collector.depends_on_order:
+        said = f"several threads issue products that use collector {name}, whose contents depend on their order"
+        accesses.c.recorded.note_gap(said, statement.span)
 
 
 # --- copies and shifts ------------------------------------------------------------------------------------------
@@ -250,7 +255,7 @@ def _piped_step(statement: ptx.Statement, at: int, fetches: list[Fetch], access:
             return None
         for values, cta, lanes in group_lanes(*found, c.lanes.cta):
             check_cta_group(c, statement, lanes)
-            accesses = _Accesses(c)
+            accesses = _Accesses(c, lanes)
             access(accesses, values, cta, participating_ctas(c, statement, cta))
             if accesses.unknown is not None:
                 c.give_up(mask, accesses.unknown)

@@ -1,0 +1,48 @@
+"""The collector buffers of a tensor core: what a product leaves in them, and who relies on it (PTX ISA 9.7.16.10)."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+import numpy as np
+
+from mcheck.base.records import dataclass
+from mcheck.frontend.ptx.lane_arithmetic import Word
+
+
+@dataclass(slots=True)
+class Collector:
+    """A buffer with the matrix of one operand, if any, and the memory that it was loaded from."""
+
+    operand: int | None = None
+    loaded_from: tuple[tuple[int, int], ...] = ()
+    issuers: set[int] = field(default_factory=set)
+    """The lanes whose products have filled, used or discarded it."""
+    is_used: bool = False
+
+    @property
+    def depends_on_order(self) -> bool:
+        """Whether the order of several threads decides what a product finds: their products are not in order."""
+        return self.is_used and len(self.issuers) > 1
+
+    def apply(self, use: str, operand: int, loaded_from: tuple[tuple[int, int], ...], lanes: list[int]) -> str | None:
+        """Do what a product says of the buffer; returns what is wrong if it may take another matrix than its own."""
+        self.issuers.update(lanes)
+        held = self.operand
+        if use == "fill":
+            self.operand, self.loaded_from = operand, loaded_from
+        elif use != "use":
+            self.operand, self.loaded_from = None, ()
+        if use not in ("use", "lastuse"):
+            return None
+        self.is_used = True
+        if held is None:
+            return "which no product before it has filled, or which was given up or overwritten in memory since"
+        return None if held == operand else "which a product has filled with another matrix"
+
+    def record_writes(self, places: Word, size: int) -> None:
+        """Record that so many bytes at each place have changed: the buffer may hold what was there before."""
+        for at, length in self.loaded_from:
+            if ((places < at + length) & (places + np.uint64(size) > at)).any():
+                self.operand, self.loaded_from = None, ()
+                return
