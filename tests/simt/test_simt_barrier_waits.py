@@ -107,6 +107,8 @@ def test_turns_that_are_waited_for_around_a_barrier(edits: tuple[tuple[str, str]
         (((OTHER, "@!%p5 mov.b32 %r20, %r1; @%p1 bra ASK;"),), "RACE001"),
         (((OTHER, "@!%p5 add.s32 %r20, %r20, 1; @%p1 bra ASK;"), ("%r20, -1", "%r20, -2")), "RACE001"),
         (((OTHER, "@!%p5 sub.s32 %r20, %r20, 1; @%p1 bra ASK;"), LATE), "RACE001"),
+        (((OTHER, "@!%p5 add.s32 %r11, %r11, 1; setp.gt.s32 %p6, %r11, 3; @%p6 mov.b32 %r20, %r1; @%p1 bra ASK;"),),
+          "RACE001"),
         # The thread that polls leaves the loop after some rounds, whatever it has read.
         ((*COUNTED, ("  bar.red", "  setp.lt.and.s32 %p2, %r11, 3, %p2;\n  bar.red")), "RACE001"),
         # Rounds that are seen: by a store of the thread that polls, and by one of another.
