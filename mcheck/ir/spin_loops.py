@@ -88,6 +88,7 @@ class SpinLoop(Generic[R]):
     _written: set[R] = field(default_factory=set)
     _repeated: set[tuple[int, frozenset[R]]] = field(default_factory=set)
     """The attempts that are reached, with the registers that say what is attempted and may have changed."""
+    _changed: set[R] = field(default_factory=set)
 
     def leads_back(self, known: dict[R, int]) -> bool:
         """Return whether all paths lead back to the attempt, after which these registers are ``known``."""
@@ -96,6 +97,7 @@ class SpinLoop(Generic[R]):
             return False
         self._written |= loop._written
         self._repeated |= loop._repeated
+        self._changed |= loop._changed
         return True
 
     def may_lead_back(self, known: dict[R, int]) -> bool:
@@ -140,7 +142,13 @@ class SpinLoop(Generic[R]):
         """Note an attempt; registers that are known to hold what they held at the ``first`` one have not changed."""
         kept = {r for r in first.keys() - self.answer if known.get(r) == first[r]}
         self._written |= written
+        self._changed |= first.keys() - self.answer - kept
         self._repeated.add((place, frozenset(self.body.asked & (written | self.answer) - kept)))
+
+    @property
+    def changed(self) -> AbstractSet[R]:
+        """The registers that were known after an attempt and are not known to hold the same when it is repeated."""
+        return self._changed
 
     def left_behind(self) -> AbstractSet[R] | None:
         """Return the registers that failed attempts leave changed; ``None`` if they do not ask the same each time.

@@ -99,7 +99,9 @@ def extract_traces(
 
     Raises ``InputError`` where control or an address of shared memory depends on a parameter that is not given.
     """
-    ways = follow_paths(module, launch, limit, lambda: None if alone else grid_watch(launch), branches)
+    ways = follow_paths(
+        module, launch, limit, lambda: None if alone else grid_watch(launch), branches, barrier_waits=True
+    )
     for runner, cluster, watch in ways:
         yield replace(
             runner.cluster_trace(cluster, one_order=one_order), footprint=None if watch is None else watch.footprint
@@ -115,9 +117,13 @@ def follow_paths(
     limit: Limit | None,
     make_watch: Callable[[], W],
     branches: BranchPaths | None = None,
+    *,
+    barrier_waits: bool = False,
 ) -> Iterator[tuple[Runner, Cluster, W]]:
-    """Run the paths that the clusters of a launch can take, each with a watch of its own; see ``extract_traces``."""
-    runner = Runner(module, launch, limit or Limit(None))
+    """Run the paths that the clusters of a launch can take, each with a watch of its own; see ``extract_traces``. With
+    ``barrier_waits``, which a watch must know of, loads that are repeated around a barrier count as waits.
+    """
+    runner = Runner(module, launch, limit or Limit(None), barrier_waits=barrier_waits)
     todo = [PathChoices()]
     planned = {PathChoices()}
     excluded: set[int] = set()
@@ -138,8 +144,9 @@ def follow_paths(
             cluster.recorded.has_conflicting_stores or runner.code.stores_named,
             cluster.counters.new_counters(excluded),
         )
-        if (named, counters) != (runner.code.stores_named, runner.counters):
-            runner = Runner(module, launch, runner.limit, named=named, counters=counters)
+        waits = runner.barrier_waits and cluster.barrier_waits_hold
+        if (named, counters, waits) != (runner.code.stores_named, runner.counters, runner.barrier_waits):
+            runner = Runner(module, launch, runner.limit, named=named, counters=counters, barrier_waits=waits)
             todo, planned = [PathChoices()], {PathChoices()}
             branches.restart()
             continue
@@ -186,13 +193,15 @@ class Runner:
 
     def __init__(
         self, module: Module, launch: Launch, limit: Limit, *, named: bool = False,
-        counters: Mapping[int, int] | None = None,
+        counters: Mapping[int, int] | None = None, barrier_waits: bool = False,
     ) -> None:  # fmt: skip
         self.module, self.launch, self.limit = module, launch, limit
         self.code: Code = collect_code(module, *(one.entry for one in launch.concurrent), named=named)
         self.ctas = executed_ctas(launch)
         functions = [u.function for u in self.code.units]
         self.places: MemoryLayout = place_variables(module, functions, launch, self.ctas)
+        self.barrier_waits = barrier_waits
+        """Whether loads that are repeated around a barrier count as waits."""
         self.counters = counters or {}
         """The bytes of the words that are followed as counters, by address."""
 
@@ -233,6 +242,7 @@ class Runner:
             explain_missing=self._missing, counters=counters, swap_failures=way.swap_failures, path_choices=way,
             cancel_responses=CancelResponses(tuple(following_clusters(self.launch, way.won))), max_steps=max_steps,
             forced=ForcedValues({(lane, at): Observation(where, value) for lane, at, where, value in way.values}),
+            follows_barrier_waits=self.barrier_waits,
         )  # fmt: skip
         starts = [unit.start for unit in self.code.units if unit.function.entry]
         cluster.pc = np.array(starts, np.int64)[lanes.launch_number]
@@ -240,6 +250,7 @@ class Runner:
             store.zero(SYSTEM_BYTES)
             cluster.recorded.assumptions[ZEROED] = None
         cluster.run(self.limit.check)
+        cluster.confirm_barrier_waits(lanes.exists)
         if initialised := [name for at, name in places.initialised.items() if at in store.asked]:
             cluster.recorded.assumptions[INITIALISED.format(", ".join(initialised))] = None
         self._finish(cluster)

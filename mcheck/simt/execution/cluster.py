@@ -59,6 +59,8 @@ ReturnTo = tuple[int, Callable[["Cluster", Mask], None]]
 """Where a call continues when its function returns, and what copies its results there."""
 WarpAction = Callable[["Cluster", Mask], None]
 """The action that converged lanes of a warp carry out together."""
+ComesBack = Callable[[Mask], bool]
+"""Whether these lanes, which stand at a barrier, come back to it alike in every round of a loop."""
 Step = Callable[["Cluster", Mask], "Mask | None"]
 """Executes an instruction for the lanes of the mask; returns those that continue at the next one, or ``None`` if the
 step has set where each of them continues.
@@ -142,6 +144,12 @@ class Cluster:
     has_deferred: bool = False
     """Whether a lane has been deferred."""
     forced: ForcedValues = field(default_factory=ForcedValues)
+    follows_barrier_waits: bool = False
+    """Whether loads that are repeated around a barrier count as waits."""
+    barrier_waits: dict[int, tuple[int, ComesBack]] = field(default_factory=dict)
+    """By lane that polls around a barrier, the place of the barrier, and the test of the others."""
+    barrier_waits_hold: bool = True
+    """Whether what such waits assume of the other threads held."""
     step_count: int = 0
     max_steps: int = MAX_STEPS
     path_choices: Any = None
@@ -248,6 +256,23 @@ class Cluster:
                 self.give_up(endless, f"a loop does not end within {MAX_ITERATIONS} iterations")
                 mask = mask & ~endless
         self.pc[mask] = target
+
+    # --- waits that a barrier decides ------------------------------------------------------------------------
+
+    def hold_at_barrier_wait(self, lane: int, barrier: int, comes_back: ComesBack) -> None:
+        """Record that a lane polls a word around the barrier at the place ``barrier`` (``barrier_waits``)."""
+        self.barrier_waits[lane] = barrier, comes_back
+
+    def confirm_barrier_waits(self, lanes: Mask) -> None:
+        """Check what the waits of these lanes assume of the other threads, which stand at the barrier now."""
+        for lane in [lane for lane in self.barrier_waits if lanes[lane]]:
+            place, comes_back = self.barrier_waits.pop(lane)
+            others = (self.lanes.cta == self.lanes.cta[lane]) & (self.status != EXITED)
+            others[lane] = False
+            if not ((self.status == AT_BARRIER) & (self.pc == place + 1))[others].all() or not comes_back(others):
+                self.barrier_waits_hold = False
+                said = "what other threads bring to the barrier of this loop is not known in every round"
+                self.recorded.note_gap(said, self.span, nothing_known=True)
 
     def give_up(self, mask: Mask, reason: str) -> None:
         """Stop following these lanes: what they do from here on is unknown."""
@@ -528,6 +553,7 @@ class Cluster:
             full = arrivals * WARP >= count
         if full:
             del self.barrier_arrivals[cta, number]
+            self.confirm_barrier_waits(come)
             self._count_votes(self.votes.pop((cta, number), []))
             stood = np.zeros_like(come)
             for mask, _, stands in found:

@@ -62,7 +62,7 @@ class AwaitedValue:
 
     def accepts(self, value: int) -> bool:
         """Whether this value ends the loop."""
-        return bool(apply_binary(self.operator, _number(value, self.type, type_bits(self.type)), self.right))
+        return bool(apply_binary(self.operator, as_number(value, self.type, type_bits(self.type)), self.right))
 
 
 def find_tests(function: ptx.Function, at: int) -> list[int]:
@@ -107,13 +107,13 @@ def find_sign_tests(function: ptx.Function, at: int) -> list[ptx.Operand]:
                 continue
             if test.operands[1] != result or (test.opcode.mode, _signed(test.operands[2], 32)) not in SIGN_TESTS:
                 continue
-            if _only_reader(function, target, k, since=at + 1) and _only_reader(function, result, j, since=k + 1):
+            if reads_only_at(function, target, k, at) and reads_only_at(function, result, j, k):
                 found.append(right if left == target else left)
     return found
 
 
 def _signed(operand: ptx.Operand, size: int) -> int:
-    return _number(operand.value, "s", size) if isinstance(operand, ptx.Immediate) else 1
+    return as_number(operand.value, "s", size) if isinstance(operand, ptx.Immediate) else 1
 
 
 def _find_awaited_sign(
@@ -169,11 +169,11 @@ def find_awaited(function: ptx.Function, at: int, value: Callable[[ptx.Operand],
             if (v := value(o)) is not None
         }
         loop.compare_with(env)
-        number = _number(other, kind, size)
+        number = as_number(other, kind, size)
         probes = {(number + d) & (1 << size) - 1 for d in (-1, 0, 1)} | {0, 1, (1 << size) - 1}
         ways = {v: {**given, **env, target.index: v} for v in probes}
         back = {v: loop.returns(known) for v, known in ways.items()}
-        holds = {v: bool(apply_binary(operator, _number(v, kind, size), number)) for v in probes}
+        holds = {v: bool(apply_binary(operator, as_number(v, kind, size), number)) for v in probes}
         fails = {holds[v] for v in probes if back[v]}
         if not _decides_alone(loop, place, {**given, **env}, {outcome: v for v, outcome in holds.items()}, fails):
             continue
@@ -212,14 +212,15 @@ def _decides_alone(
             if left is None:
                 return False
         else:
-            if given.may_return(unknown) and not _only_reader(loop.function, target, place, since=loop.at + 1):
+            if given.may_return(unknown) and not reads_only_at(loop.function, target, place, loop.at):
                 return False
             if given.is_noticed([unknown], left):
                 return False
     return True
 
 
-def _number(value: int, kind: str, size: int) -> int:
+def as_number(value: int, kind: str, size: int) -> int:
+    """The number that these bits are in a type."""
     value &= (1 << size) - 1
     return value - (1 << size) if kind[0] == "s" and value >> size - 1 else value
 
@@ -244,11 +245,14 @@ def _may_change(function: ptx.Function, register: ptx.Register, since: int, plac
     return False
 
 
-def _only_reader(function: ptx.Function, register: ptx.Register, place: int, since: int | None = None) -> bool:
-    """Whether only the test at ``place`` reads what a register holds there, before it is overwritten; or what it holds
-    ``since`` an earlier place.
-    """
-    todo, known = [place + 1, *([] if since is None else [since])], {place}
+def _only_reader(function: ptx.Function, register: ptx.Register, place: int) -> bool:
+    """Whether only the test at ``place`` reads what a register holds there, before it is overwritten."""
+    return reads_only_at(function, register, place, place)
+
+
+def reads_only_at(function: ptx.Function, register: ptx.Register, place: int, start: int) -> bool:
+    """Whether only the test at ``place`` reads what a register holds after ``start``, before it is overwritten."""
+    todo, known = [start + 1, place + 1], {place}
     while todo:
         k = todo.pop()
         if k in known or k >= len(function.body):
@@ -279,6 +283,8 @@ class PollingLoop:
         self.poll = function.body[at]
         self._operands = {r.index for o in self.poll.operands[1:] for r in operand_registers(o)}
         self.asked: AbstractSet[int] = self._operands
+        self.unchanged: AbstractSet[int] = frozenset()
+        """Registers that hold the same after every iteration, as the user of the loop has found out."""
         self._loop = SpinLoop(self, at, {r.index for r in self.poll.defs}, LOOKAHEAD)
 
     def compare_with(self, registers: Iterable[int]) -> None:
@@ -292,6 +298,11 @@ class PollingLoop:
     def may_return(self, known: Known) -> bool:
         """Whether a poll after which these registers are ``known`` may be repeated, with nothing done in between."""
         return self._loop.may_lead_back(known)
+
+    @property
+    def changed(self) -> AbstractSet[int]:
+        """The registers that were known after a poll and may hold another value when it is repeated."""
+        return self._loop.changed
 
     def step(self, place: int, known: Known) -> Step[int] | None:
         """A step of a failed iteration (``mcheck.ir.spin_loops.Body``); traps end the thread."""
@@ -352,6 +363,7 @@ class PollingLoop:
         left_behind = self.left_behind() if left_behind is None else left_behind
         if left_behind is None:  # another object may be polled the next time
             return True
+        left_behind = left_behind - self.unchanged
         todo = [(self.at + 1, frozenset(left_behind), known, LOOKAHEAD) for known in ways]
         seen = set()
         while todo:
@@ -413,7 +425,7 @@ def _compute(statement: ptx.Statement, known: Known) -> None:
     goes = _goes(statement.guard, known)
     if goes is False:
         return
-    sources = [_value(o, known) for o in statement.operands[1:]]
+    sources = [known_value(o, known) for o in statement.operands[1:]]
     function = (lambda a: (a,)) if statement.kind is Kind.MOVE else lane_function(statement.opcode)
     results: tuple[np.ndarray, ...] = ()
     if goes and function is not None and all(s is not None for s in sources):
@@ -425,7 +437,8 @@ def _compute(statement: ptx.Statement, known: Known) -> None:
             known[target] = int(results[k][0])
 
 
-def _value(operand: ptx.Operand, known: Known) -> int | None:
+def known_value(operand: ptx.Operand, known: Known) -> int | None:
+    """The value of an operand, if it is known."""
     match operand:
         case ptx.Immediate(value):
             return value

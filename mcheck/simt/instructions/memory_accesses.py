@@ -19,7 +19,7 @@ from mcheck.ir.expr import Const, Expr, Reg
 from mcheck.ir.type_sizes import type_size
 from mcheck.isa.kinds import Kind
 from mcheck.isa.opcode import READONLY, read_opcode
-from mcheck.simt.execution.cluster import Cluster, Step
+from mcheck.simt.execution.cluster import YIELD_AFTER, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, compiles, no_effect
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
 from mcheck.simt.execution.polling_loops import AwaitedValue, find_awaited, find_sign_tests, find_tests
@@ -33,6 +33,7 @@ from mcheck.simt.instructions.access_operands import (
     to_generic,
     visible_accesses,
 )
+from mcheck.simt.instructions.barrier_polls import barrier_wait_finder, lone_lanes
 
 # --- ld and st -----------------------------------------------------------------------------------------------
 
@@ -63,15 +64,51 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
         op = replace(made, dsts=(None,) * len(made.dsts))
     strong = op is not None and op.sem != "weak"
     waited = find_waits(k, unit, at - unit.start, size) if strong and len(rows) == 1 else None
+    polls = barrier_wait_finder(k, unit, at, size) if strong and len(rows) == 1 else None
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         if strong and c.forced.wanted:
             mask = c.hold_back(mask, to_generic(fetch_lanes(fetch, mask, np.flatnonzero(mask))[0]), size, writes=False)
             if not mask.any():
                 return None
+        held = np.zeros_like(mask)
         for some, wait in ((mask, None),) if waited is None else waited(mask):
+            if polls is not None and wait is None and c.follows_barrier_waits:
+                some = some & ~polled(c, some, held)
+                if not some.any():
+                    continue
             loaded(c, some, wait)
-        return mask
+        if not held.any():
+            return mask
+        c.pc[held] = c.current_pc
+        c.iterations[held] += YIELD_AFTER
+        mask = mask & ~held
+        return mask if mask.any() else None
+
+    def polled(c: Cluster, mask: Mask, held: Mask) -> Mask:
+        """The lanes that poll around a barrier, each the only one of its CTA; those whose attempt fails are ``held``
+        here, for failed rounds are not followed.
+        """
+        out = np.zeros_like(mask)
+        assert polls is not None
+        for lane in lone_lanes(c, mask):
+            one = np.zeros_like(mask)
+            one[lane] = True
+            address, sure = fetch_lanes(fetch, one, np.array([lane]))
+            if sure[0] or c.store.load(to_generic(address), size, np.array([lane]))[1][0] & ~np.uint8(taint.ORDER):
+                continue
+            found = polls(lane)
+            if found is None:
+                continue
+            out[lane] = True
+            c.hold_at_barrier_wait(lane, *found[1:])
+            loaded(c, one, found[0])
+            (row,) = rows
+            assert row is not None
+            held[lane] = not found[0].accepts(int(values[row][lane]))
+            if not held[lane]:
+                c.iterations[lane] = 0
+        return out
 
     def loaded(c: Cluster, mask: Mask, wait: AwaitedValue | None) -> None:
         lanes = np.flatnonzero(mask)

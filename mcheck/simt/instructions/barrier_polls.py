@@ -1,0 +1,64 @@
+"""Polls around a barrier, as they are reached: what a lane waits for, and the test of the lanes at the barrier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from mcheck.frontend.ptx.code import Unit
+from mcheck.ir.type_sizes import type_size
+from mcheck.simt.execution.barrier_waits import (
+    BarrierWait,
+    comes_back,
+    find_barrier_wait,
+    is_deciding_barrier,
+    registers_around,
+)
+from mcheck.simt.execution.cluster import Cluster, ComesBack
+from mcheck.simt.execution.compiler import Compiler
+from mcheck.simt.execution.lanes import Mask
+from mcheck.simt.execution.polling_loops import AwaitedValue
+
+
+def lone_lanes(c: Cluster, mask: Mask) -> list[int]:
+    """The lanes that are the only ones of their CTA."""
+    lanes = np.flatnonzero(mask)
+    _, first, count = np.unique(c.lanes.cta[lanes], return_index=True, return_counts=True)
+    return [int(lane) for lane in lanes[first[count == 1]]]
+
+
+def barrier_wait_finder(
+    k: Compiler, unit: Unit, at: int, size: int
+) -> Callable[[int], tuple[AwaitedValue, int, ComesBack] | None] | None:
+    """A function that finds what a lane waits for at a load that is repeated around a barrier, with the place of the
+    barrier, and the test of the other lanes that stand there; ``None`` if the function has no such barrier.
+    """
+    body, place = unit.function.body, at - unit.start
+    if not any(map(is_deciding_barrier, body)):
+        return None
+    values, known = k.lanes.values, k.lanes.quality
+    read = sorted(registers_around(unit.function, place) - {r.index for r in body[place].defs})
+    found: dict[tuple[tuple[int, int], ...], BarrierWait | None] = {}
+
+    def sure_registers(lane: int, registers: Iterable[int]) -> dict[int, int]:
+        return {r: int(values[unit.frame + r][lane]) for r in registers if not known[unit.frame + r][lane]}
+
+    def find(lane: int) -> tuple[AwaitedValue, int, ComesBack] | None:
+        given = sure_registers(lane, read)
+        key = tuple(given.items())
+        if key not in found:
+            found[key] = find_barrier_wait(unit.function, place, given)
+        wait = found[key]
+        if wait is None or type_size(wait.wait.type) != size:
+            return None
+        barrier, again = wait.barrier, wait.again
+        used = sorted(registers_around(unit.function, barrier))
+
+        def come_back(others: Mask) -> bool:
+            alike = {tuple(sure_registers(one, used).items()) for one in np.flatnonzero(others).tolist()}
+            return all(comes_back(unit.function, barrier, dict(one), again=again) for one in alike)
+
+        return wait.wait, unit.start + barrier, come_back
+
+    return find
