@@ -66,7 +66,7 @@ def test_the_module_without_them_is_proved(path: str) -> None:
     assert check_case(Case(str(CORPUS / f"{path}.ptx"), text=text), Settings(), Options()).verdict is Verdict.PROVED
 
 
-@pytest.mark.daily
+@pytest.mark.slow
 @pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda each: each.path)
 def test_what_the_chip_runs_is_proved(comparison: Comparison) -> None:
     answer = check(without(comparison.text, REMOVALS[comparison.path]), comparison.launch)

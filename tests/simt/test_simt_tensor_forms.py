@@ -174,7 +174,7 @@ ISSUED = [
 ] + [pytest.param(form, 1, describe(64, 64), id=form) for form in STATIONARY]
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize(("issued", "group", "idesc"), ISSUED)
 def test_what_is_issued_is_over_behind_its_commit(issued: str, group: int, idesc: int, assembler: Assembler) -> None:
     text = module(issued, group=group, idesc=idesc)
@@ -214,7 +214,7 @@ MOVES += [
 ]
 
 
-@pytest.mark.daily(days=4)
+@pytest.mark.daily
 @pytest.mark.parametrize(("moved", "target"), MOVES, ids=[move.partition(";")[0] for move, _ in MOVES])
 def test_loads_and_stores_are_over_behind_their_waits(moved: str, target: str, assembler: Assembler) -> None:
     text = module(behind=moved, target=target)

@@ -112,7 +112,7 @@ def is_deciding_barrier(statement: ptx.Statement) -> bool:
 
 def reduction_of(statement: ptx.Statement) -> str:
     """The operation of a ``barrier.red``."""
-    return next((part for part in statement.opcode.parts if part in ("and", "or", "popc")), "")
+    return statement.opcode.choice(("and", "or", "popc")) or ""
 
 
 def find_barrier_wait(function: ptx.Function, at: int, known: Mapping[int, int]) -> BarrierWait | None:

@@ -167,7 +167,7 @@ def test_a_race_that_few_ctas_do_not_show_is_found(statement: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-@pytest.mark.daily(days=8)
+@pytest.mark.daily(days=40)
 def test_no_number_contradicts_a_proof_for_every_number(seed: int) -> None:
     assert not compare(generate(Random(seed)).text).contradicted_by
 

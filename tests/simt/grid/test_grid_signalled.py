@@ -169,7 +169,7 @@ def test_pairs_say_nothing_where_a_condition_does_not_hold(name: str) -> None:
     assert answer(replace(plan, clusters=LARGE)) == (None, why)
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily(days=28)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_pairs_say_what_is_so_of_all_clusters(seed: int) -> None:
     found = compare(generate(Random(seed)), seconds=8.0)

@@ -136,6 +136,7 @@ def test_known_answers_are_found_by_content(tmp_path: Path) -> None:
     assert ask(requests.CHECK, path=str(path), store=store).answer.clean is True
 
 
+@pytest.mark.daily(least=0)
 def test_a_fix_that_leaves_a_bug_is_not_called_fixed() -> None:
     tiles = README[README.index("PTX tiles") :].split("```")[0]
     both = PIPELINE.replace("PTX pipeline", "PTX two") + tiles[tiles.index("producer@") :].replace(
