@@ -21,6 +21,7 @@ def mend(case: Case, trials: int = 400, seconds: float = 120) -> Examined:
     return examine_text(str(case.path), case.text(), None, limits)
 
 
+@pytest.mark.daily(days=5)
 @pytest.mark.parametrize(
     ("label", "kind"),
     [

@@ -175,11 +175,13 @@ REFUSED = {
 }  # fmt: skip
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("name", RIGHT)
 def test_pairs_prove_a_right_grid(name: str) -> None:
     assert answer(replace(RIGHT[name], clusters=LARGE)) == (Verdict.PROVED, "")
 
 
+@pytest.mark.daily(days=4)
 @pytest.mark.parametrize("name", WRONG)
 def test_pairs_find_the_error_of_a_wrong_grid(name: str) -> None:
     assert answer(replace(WRONG[name], clusters=LARGE)) == (Verdict.FINDING, "")
@@ -191,7 +193,7 @@ def test_pairs_say_nothing_where_a_condition_does_not_hold(name: str) -> None:
     assert answer(replace(plan, clusters=LARGE, size=plan.size and 4 * LARGE * plan.threads + 4)) == (None, why)
 
 
-@pytest.mark.daily(days=12)
+@pytest.mark.daily(days=30)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_pairs_say_what_is_so_of_all_clusters(seed: int) -> None:
     found = compare(generate(Random(seed)), seconds=8.0)
