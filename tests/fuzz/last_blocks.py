@@ -9,28 +9,24 @@ often, what the number drawn is compared with, who resets the counter and when, 
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections import Counter as Tally
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from random import Random
 from typing import Any
 
 from mcheck.answers.result import Answer
-from mcheck.base.budget import Limit, TimeOut
-from mcheck.base.errors import Unsupported
+from mcheck.base.budget import Limit
 from mcheck.base.verdicts import Verdict
-from mcheck.checking.modules.answer import answer_launch, follow_clusters
+from mcheck.checking.modules.answer import answer_launch
 from mcheck.checking.modules.counted_grid import answer_counted
 from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import Launch
-from mcheck.frontend.ptx.launch_reader import build_launch, from_object
 from mcheck.frontend.ptx.module import Module
-from mcheck.frontend.ptx.reader import parse_module
-from mcheck.simt.grid.grid_counter import NotCounted
 from tests.fuzz.differential import DEFAULT_MODEL, model_of
+from tests.fuzz.pair_answers import Compared, build, compare_random, follow_pair, say_why
 
 HEAD = """.version 8.7
 .target sm_90
@@ -231,41 +227,17 @@ def generate(random: Random) -> Plan:
 # --- the answers ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Compared:
-    """Both answers, and what is wrong: "" if they agree."""
-
-    plan: Plan
-    pairs: Answer | None
-    why: str
-    whole: Answer
-    wrong: str = field(default="")
-
-
 def read(plan: Plan) -> tuple[Module, Launch]:
     """The module and the launch of a plan."""
-    module = parse_module(write(plan), "last_block.ptx")
-    launch = build_launch(module, from_object(launch_of(plan)))
-    return module, replace(launch, cooperative=plan.cooperative)
+    return build(write(plan), launch_of(plan), cooperative=plan.cooperative)
 
 
 def answer_by_pairs(module: Module, launch: Launch, seconds: float) -> tuple[Answer | None, str]:
     """The answer of the argument about pairs, or why there is none."""
-    model = model_of(DEFAULT_MODEL)
-
-    def follow(pair: Launch, limit: Limit) -> Answer | None:
-        question = Question(timeout=limit.left())
-        given = follow_clusters(module, pair, model, question, "auto", limit, alone=True, apart=True)
-        return None if given is None or given.deadlocks else given.answer
-
-    try:
-        found = answer_counted(module, launch, follow, Limit(seconds))
-        return found, "" if found is not None else "the pair is left open"
-    except (NotCounted, TimeOut, Unsupported) as error:
-        return None, str(error) if isinstance(error, NotCounted) else "too late, or not followed"
+    return say_why(lambda: answer_counted(module, launch, partial(follow_pair, module), Limit(seconds)))
 
 
-def compare(plan: Plan, seconds: float = 12.0) -> Compared:
+def compare(plan: Plan, seconds: float = 12.0) -> Compared[Plan]:
     """Both answers about a plan."""
     module, launch = read(plan)
     assert prod(launch.cluster_counts) <= 8  # so that all clusters are followed together
@@ -279,26 +251,5 @@ def compare(plan: Plan, seconds: float = 12.0) -> Compared:
     return Compared(plan, pairs, why, whole, wrong)
 
 
-def main() -> int:
-    """Compare the answers about random plans."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--verbose", action="store_true", help="print each answer")
-    given = parser.parse_args()
-    tally: Tally[str] = Tally()
-    for seed in range(given.seed, given.seed + given.programs):
-        found = compare(generate(Random(seed)))
-        said = f"refused: {found.why}" if found.pairs is None else found.pairs.verdict.value
-        tally[f"{said} / {found.whole.verdict.value}"] += 1
-        if found.wrong:
-            print(f"seed {seed}: {found.wrong}: {found.plan}")
-        elif given.verbose:
-            print(f"seed {seed}: {said} / {found.whole.verdict.value}", flush=True)
-    for what, number in tally.most_common():
-        print(f"{number:5} {what}")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(compare_random(__doc__, generate, compare))

@@ -236,13 +236,21 @@ def _may_change(function: ptx.Function, register: ptx.Register, since: int, plac
         statement = function.body[k]
         if register in statement.defs or statement.kind in (Kind.INDEXED_BRANCH, Kind.CALL):
             return True
-        if statement.kind is Kind.BRANCH:
-            label = statement.operands[0]
-            assert isinstance(label, ptx.Label)
-            todo.append(function.labels[label.name])
-        if statement.guard is not None or statement.kind not in LEAVING_JUMPS:
-            todo.append(k + 1)
+        todo += _places_after(function, k)
     return False
+
+
+def _places_after(function: ptx.Function, k: int) -> list[int]:
+    """The places that may come after ``k``, which is no indexed branch."""
+    statement = function.body[k]
+    places = []
+    if statement.kind is Kind.BRANCH:
+        label = statement.operands[0]
+        assert isinstance(label, ptx.Label)
+        places.append(function.labels[label.name])
+    if statement.guard is not None or statement.kind not in LEAVING_JUMPS:
+        places.append(k + 1)
+    return places
 
 
 def _only_reader(function: ptx.Function, register: ptx.Register, place: int) -> bool:
@@ -265,13 +273,8 @@ def reads_only_at(function: ptx.Function, register: ptx.Register, place: int, st
             register in s.uses for j, s in enumerate(function.body) if j != place
         ):
             return False  # its targets and arguments are not analysed
-        if statement.kind is Kind.BRANCH:
-            label = statement.operands[0]
-            assert isinstance(label, ptx.Label)
-            todo.append(function.labels[label.name])
-        ends = statement.guard is None
-        if not (ends and (statement.kind in LEAVING_JUMPS or register in statement.defs)):
-            todo.append(k + 1)
+        if statement.guard is not None or register not in statement.defs:
+            todo += _places_after(function, k)
     return True
 
 
