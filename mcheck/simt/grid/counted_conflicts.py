@@ -8,8 +8,9 @@ in the code count.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,8 @@ ALL = -1
 
 Kind = tuple[object, ...]
 Pair = tuple[Coordinates, Coordinates]
+P = TypeVar("P")
+"""A pair of clusters, by their coordinates or their numbers."""
 
 
 @dataclass(slots=True)
@@ -157,12 +160,8 @@ def choose_pairs(before: Side, last: Side, counter: Counter, limit: Limit, *, wa
             for kind in kinds_within(name, side, number, limit):
                 wanted.setdefault(kind, (one.cluster, beside))
     places = {one.cluster: number for number, one in enumerate(before.executions)}
-    pairs: list[Pair] = []
-    while wanted:
-        if len(pairs) == MAX_PAIRS:
-            raise NotCounted(f"the conflicts of clusters are of more kinds than {MAX_PAIRS} pairs show")
-        pair = wanted[next(iter(wanted))]
-        pairs.append(pair)
+
+    def show(pair: Pair) -> set[Kind]:
         first, second = places[pair[0]], places[pair[1]]
         shown: set[Kind] = set()
         for i, j in ((first, second), (second, first)):
@@ -170,8 +169,22 @@ def choose_pairs(before: Side, last: Side, counter: Counter, limit: Limit, *, wa
             shown.update(kind for kind, _, _ in _kinds_between(mine, theirs, counter, limit, waits=waits))
             for name, side in (("before", before), ("last", last)):
                 shown.update(kinds_within(name, side, i, limit))
-        assert not shown.isdisjoint(wanted)
-        wanted = {kind: p for kind, p in wanted.items() if kind not in shown}
+        return shown
+
+    return cover_kinds(wanted, show)
+
+
+def cover_kinds(wanted: Mapping[Kind, P], show: Callable[[P], set[Kind]]) -> list[P]:
+    """Pairs that show all kinds of conflicts, each of which is known to occur in a pair. Raises ``NotCounted``."""
+    left, pairs = dict(wanted), list[P]()
+    while left:
+        if len(pairs) == MAX_PAIRS:
+            raise NotCounted(f"the conflicts of clusters are of more kinds than {MAX_PAIRS} pairs show")
+        pair = left[next(iter(left))]
+        pairs.append(pair)
+        shown = show(pair)
+        assert not shown.isdisjoint(left)
+        left = {kind: p for kind, p in left.items() if kind not in shown}
     return pairs
 
 

@@ -13,12 +13,20 @@ import numpy as np
 
 from mcheck.base.budget import Limit
 from mcheck.simt.grid.cluster_accesses import Numbers
-from mcheck.simt.grid.counted_conflicts import ALL, Kind, Side, Table, kinds_within, meetings, span_of, tabulate
+from mcheck.simt.grid.counted_conflicts import (
+    ALL,
+    Kind,
+    Side,
+    Table,
+    cover_kinds,
+    kinds_within,
+    meetings,
+    span_of,
+    tabulate,
+)
 from mcheck.simt.grid.grid_counter import NotCounted
 from mcheck.simt.grid.signal_order import SignalOrder
 
-MAX_PAIRS = 8
-"""Maximum number of pairs of clusters."""
 Pair = tuple[int, int]
 """The numbers of two clusters, the lower one first."""
 Owners = tuple[int, int, frozenset[Pair]]
@@ -37,18 +45,12 @@ def choose_pairs(side: Side, order: SignalOrder, limit: Limit) -> list[Pair]:
         beside = number - 1 if number else 1
         for kind in kinds_within("", side, number, limit):
             wanted.setdefault(kind, (min(number, beside), max(number, beside)))
-    pairs: list[Pair] = []
-    while wanted:
-        if len(pairs) == MAX_PAIRS:
-            raise NotCounted(f"the conflicts of clusters are of more kinds than {MAX_PAIRS} pairs show")
-        pair = wanted[next(iter(wanted))]
-        pairs.append(pair)
+
+    def show(pair: Pair) -> set[Kind]:
         shown = {kind for kind, _ in _kinds_between(tabulate(side, pair), pair, side, order, limit)}
-        for number in pair:
-            shown.update(kinds_within("", side, number, limit))
-        assert not shown.isdisjoint(wanted)
-        wanted = {kind: p for kind, p in wanted.items() if kind not in shown}
-    return pairs
+        return shown.union(*(kinds_within("", side, number, limit) for number in pair))
+
+    return cover_kinds(wanted, show)
 
 
 def _check_words(table: Table, side: Side, limit: Limit) -> None:
