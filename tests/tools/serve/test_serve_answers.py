@@ -67,7 +67,7 @@ Q@cta 1 { ld.relaxed.gpu.global.u32 r0, [y]; st.relaxed.gpu.global.u32 [x], 1; i
 @pytest.mark.parametrize(
     ("asked", "verdict"),
     [
-        ({"path": str(QUEUE), "settings": Settings(timeout=1)}, "unknown"),
+        ({"path": str(QUEUE), "settings": Settings(timeout=0.5)}, "unknown"),
         ({"path": str(QUEUE), "settings": Settings(timeout=0.5, processor_time=True)}, "unknown"),
         ({"path": str(QUEUE), "settings": Settings(timeout=60, memory=1 << 20)}, "unknown"),
         ({"text": LB, "engine": "protocol"}, "bounded"),
