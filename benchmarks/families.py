@@ -30,7 +30,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchmarks.processes import run_process
+from benchmarks.processes import Finished, run_process
 
 ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = ROOT.parent / "shared" / "families.py"
@@ -92,19 +92,23 @@ def rows(families: ModuleType, beyond: int = 0) -> Iterator[Row]:
         yield from (Row(family, n + k, verdict_only, tried=False) for k in range(1, beyond + 1))
 
 
+def ask_mcheck(text: str, limit: float, *options: str) -> tuple[Finished, dict[str, Any] | None]:
+    """``mcheck run`` of a test in a process of its own, and what its report says of it; none if there is none."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "test.litmus")
+        path.write_text(text, encoding="utf-8")
+        command = [sys.executable, "-m", "mcheck", "run", str(path), "--format", "json", "--jobs", "1", *options]
+        done = run_process(command, limit, folder=ROOT, errors=None)
+    return done, None if done.stopped or not done.output else json.loads(done.output)["tests"][0]
+
+
 def measure(text: str, row: Row, model: str | None, limit: float) -> Measured:
     """Runs one test in a process of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, f"{row.family}-{row.n}.litmus")
-        path.write_text(text, encoding="utf-8")
-        command = [sys.executable, "-m", "mcheck", "run", str(path), "--format", "json", "--jobs", "1"]
-        command += ["--verdict-only"] if row.verdict_only else []
-        command += ["--model", model] if model else []
-        done = run_process(command, limit, folder=ROOT, errors=None)
-    if done.stopped or not done.output:
+    verdict_only = ["--verdict-only"] if row.verdict_only else []
+    done, test = ask_mcheck(text, limit, *verdict_only, *(["--model", model] if model else []))
+    if test is None:
         why = "time-out" if done.stopped else f"exit status {done.status}"
         return Measured(why, 0, done.processor, done.memory, wall=done.wall)
-    test: dict[str, Any] = json.loads(done.output)["tests"][0]
     states = frozenset(frozenset(state.items()) for state in test["states"])
     return Measured(test["verdict"], len(states), done.processor, done.memory, wall=done.wall, found=states)
 

@@ -99,7 +99,7 @@ def to_lisa(text: str) -> str:
         for ctas in tree.values()
     )
     asked = re.sub(r"(P\d+:\w+|\w+) != (\w+)", r"~(\1 == \2)", condition)
-    asked = re.sub(r"\bP(\d+:)", r"\1", asked).replace("==", "=").replace(r"exists (", "exists (", 1)
+    asked = re.sub(r"\bP(\d+:)", r"\1", asked).replace("==", "=")
     listed = "\n".join(" | ".join(row) + " ;" for row in rows)
     return f"LISA {name}\n{{ }}\n{listed}\nscopes: (sys {' '.join(gpus)})\n{asked}"
 
@@ -120,7 +120,7 @@ def _instructions(cell: str) -> list[str]:
     if (access := ACCESS.fullmatch(cell)) is not None:
         kind, order, scope, *operands = access.groups()
         tags = f"[{order},{scope or 'cta'}]"
-        return [f"r{tags} {operands[0]} {operands[1]}" if kind == "ld" else f"w{tags} {operands[0]} {operands[1]}"]
+        return [f"{'r' if kind == 'ld' else 'w'}{tags} {operands[0]} {operands[1]}"]
     if (fence := FENCE.fullmatch(cell)) is not None:
         return [f"f[{fence[1]},{fence[2]}]"]
     if (branch := BRANCH.fullmatch(cell)) is not None:

@@ -21,8 +21,6 @@ import argparse
 import compileall
 import json
 import shlex
-import shutil
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -230,11 +228,11 @@ def beside_sentryward(python: str, limit: float, *, twins: bool) -> Iterator[Row
     """The launches and the modules whose right answer is known."""
     rows = []
     asked = [row for row in sentryward.read_rows() if twins or not row.bug]
-    for corpus, bug in (("launch", False), ("launch", True), ("corpus", False), ("corpus", True)):
+    for corpus, bug, name in sentryward.GROUPS:
         chosen = [row for row in asked if row.corpus == corpus and row.bug == bug]
         if chosen:
             said = ((row, sentryward.ask_both(row, python, limit, MEMORY)) for row in chosen)
-            rows.append(sum_up(f"{corpus}, {'one bug each' if bug else 'correct'}", said))
+            rows.append(sum_up(name, said))
             yield rows[-1]
     yield together(rows, "together")
 
@@ -334,19 +332,10 @@ def choose(options: argparse.Namespace) -> dict[str, Callable[[], Iterator[Row |
         "spin": unless("SPIN", no_spin, lambda: beside_spin(options.spin, options.limit)),
         "sentryward": unless(
             "SentryWard",
-            lacks_sentryward(options.sentryward),
+            sentryward.missing(options.sentryward),
             lambda: beside_sentryward(options.sentryward, options.limit, twins=options.twins),
         ),
     }
-
-
-def lacks_sentryward(python: str) -> str | None:
-    """Why SentryWard cannot be asked, with what to do about it."""
-    found = shutil.which(python)
-    asked = [found, "-c", "import sentryward"] if found else None
-    if asked and not subprocess.run(asked, capture_output=True, check=False).returncode:
-        return None
-    return "pip install sentryward in an environment of its own (--sentryward PYTHON names its Python)"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -188,13 +189,30 @@ def ask_both(row: Row, python: str, timeout: float, limit: int) -> dict[str, Ran
         }
 
 
+def missing(python: str) -> str | None:
+    """Why SentryWard cannot be asked, with what to do about it."""
+    found = shutil.which(python)
+    asked = [found, "-c", "import sentryward"] if found else None
+    if asked and not subprocess.run(asked, capture_output=True, check=False).returncode:
+        return None
+    return f"{python} does not have it: pip install sentryward, in an environment of its own whose Python is then named"
+
+
+GROUPS = tuple(
+    (corpus, bug, f"{corpus}, {'one bug each' if bug else 'correct'}")
+    for corpus in ("launch", "corpus")
+    for bug in (False, True)
+)
+"""The rows that are summed: by corpus, right kernels and those with a bug apart; with how they are called."""
+
+
 def summarize(asked: Sequence[tuple[Row, dict[str, Ran] | str]]) -> Iterator[str]:
     """The sums below the rows: by corpus, right kernels and those with a bug apart."""
-    for corpus, bug in (("launch", False), ("launch", True), ("corpus", False), ("corpus", True)):
+    for corpus, bug, name in GROUPS:
         mine = [(row, ran) for row, ran in asked if row.corpus == corpus and row.bug == bug]
         if not mine:
             continue
-        yield f"{corpus}, {'one bug each' if bug else 'correct'}: {len(mine)}"
+        yield f"{name}: {len(mine)}"
         told = [(row, ran) for row, ran in mine if not isinstance(ran, str)]
         for tool in TOOLS if told else ():
             said = [(row, ran[tool]) for row, ran in told]
@@ -241,8 +259,8 @@ def main() -> int:
     parser.add_argument("-j", "--jobs", type=int, default=1)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here as well")
     options = parser.parse_args()
-    if subprocess.run([options.python, "-c", "import sentryward"], capture_output=True, check=False).returncode:
-        sys.exit(f"SentryWard is not installed for {options.python}: pip install sentryward")
+    if (why := missing(options.python)) is not None:
+        sys.exit(f"SentryWard is not there: {why}")
     parts = [part for part in options.only.split(",") if part]
     chosen = [
         row

@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import argparse
 import compileall
-import json
 import sys
-import tempfile
 import time
 from pathlib import Path
 from statistics import median
 
-from benchmarks.families import FAMILIES, ROOT
+from benchmarks.families import FAMILIES, ROOT, ask_mcheck
 from benchmarks.families import load as load_families
-from benchmarks.processes import run_process
 from mcheck.cat import load_model
 from mcheck.engines.explicit.engine import answer as explicit
 from mcheck.engines.z3.engine import answer as solved
@@ -58,13 +55,8 @@ SKIPPED = {"kernels"}
 
 def measure(text: str, engine: str, limit: float) -> tuple[str, float, int]:
     """(verdict, seconds, peak memory in bytes) of one test in a process of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "test.litmus")
-        path.write_text(text, encoding="utf-8")
-        command = [sys.executable, "-m", "mcheck", "run", str(path), "--format", "json", "--jobs", "1"]
-        done = run_process([*command, "--verdict-only", "--engine", engine], limit, folder=ROOT, errors=None)
-    verdict = json.loads(done.output)["tests"][0]["verdict"] if done.output and not done.stopped else "none"
-    return verdict, done.wall, done.memory
+    done, test = ask_mcheck(text, limit, "--verdict-only", "--engine", engine)
+    return test["verdict"] if test is not None else "none", done.wall, done.memory
 
 
 def branches(n: int, threads: int = 4) -> str:

@@ -20,8 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from mcheck.base.errors import InputError
-from mcheck.frontend.cuda.compiled import name_parameters
-from mcheck.frontend.cuda.nvcc import CompileError
 from mcheck.integrations.arguments import Json
 from mcheck.integrations.recording.launches import Pointer, Pointers
 
@@ -106,6 +104,9 @@ def _function(program: Any, arguments: Mapping[str, Any] | None) -> Any:
 def _compile(source: str, arch: str, flags: Sequence[str], home: Path) -> str:
     """The module that TileLang's nvcc makes of the generated source, with the names of its parameters."""
     from tilelang.contrib import nvcc
+
+    from mcheck.frontend.cuda.compiled import name_parameters
+    from mcheck.frontend.cuda.nvcc import CompileError
 
     include = [f"-I{home / 'src'}", f"-I{home / '3rdparty' / 'cutlass' / 'include'}"]
     options = ["-lineinfo", "-std=c++17", *include, *flags]

@@ -7,6 +7,7 @@ allocation is of, says ``mcheck.frontend.litmus.tensor_memory``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from mcheck.ir.expr import Binary, Const, Expr, Name, Special, Unary
@@ -225,6 +226,19 @@ def _family(
     )
 
 
+def _products(*meta: Arg) -> Iterator[Variant]:
+    """The forms of a product, of a sparse one with where its zeros are."""
+    dense = (*_MATRICES, *meta, *_TRAILING)
+    yield Variant(name="dense", slots=_DENSE, args=dense, rules=(_SHIFTED,), lower=_mma)
+    for args in _scaled_operands(*meta):
+        yield Variant(name="block scaled", slots=_SCALED_SLOTS, args=args, rules=(_SCALE_SIZE,), lower=_mma)
+
+
+def _stationary(*meta: Arg) -> Variant:
+    """The form of a product that keeps its second matrix."""
+    return Variant(slots=_STATIONARY, args=(*_MATRICES, *meta, *_TRAILING), lower=_mma)
+
+
 FAMILIES = (
     _family(
         "alloc",
@@ -330,11 +344,7 @@ FAMILIES = (
         Kind.TMEM_PRODUCT,
         "9.7.16.10.9.1",
         "multiply and accumulate in tensor memory",
-        Variant(name="dense", slots=_DENSE, args=(*_MATRICES, *_TRAILING), rules=(_SHIFTED,), lower=_mma),
-        *(
-            Variant(name="block scaled", slots=_SCALED_SLOTS, args=args, rules=(_SCALE_SIZE,), lower=_mma)
-            for args in _scaled_operands()
-        ),
+        *_products(),
         proxy="async",
     ),
     _family(
@@ -342,11 +352,7 @@ FAMILIES = (
         Kind.TMEM_PRODUCT,
         "9.7.16.10.9.2",
         "multiply and accumulate, the first matrix without its zeros",
-        Variant(name="dense", slots=_DENSE, args=(*_MATRICES, _META, *_TRAILING), rules=(_SHIFTED,), lower=_mma),
-        *(
-            Variant(name="block scaled", slots=_SCALED_SLOTS, args=args, rules=(_SCALE_SIZE,), lower=_mma)
-            for args in _scaled_operands(_META)
-        ),
+        *_products(_META),
         proxy="async",
     ),
     _family(
@@ -354,7 +360,7 @@ FAMILIES = (
         Kind.TMEM_PRODUCT,
         "9.7.16.10.9.3",
         "multiply and accumulate, the second matrix kept",
-        Variant(slots=_STATIONARY, args=(*_MATRICES, *_TRAILING), lower=_mma),
+        _stationary(),
         proxy="async",
     ),
     _family(
@@ -362,7 +368,7 @@ FAMILIES = (
         Kind.TMEM_PRODUCT,
         "9.7.16.10.9.4",
         "multiply and accumulate, the second matrix kept, the first without its zeros",
-        Variant(slots=_STATIONARY, args=(*_MATRICES, _META, *_TRAILING), lower=_mma),
+        _stationary(_META),
         proxy="async",
     ),
     _family(

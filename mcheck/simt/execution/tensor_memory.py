@@ -109,12 +109,14 @@ class TensorMemory:
         self.allocated[cta] = kept
         return len(kept) < len(taken)
 
-    def is_freed(self, cta: int, column: int, columns: int) -> bool:
-        """Whether columns were allocated and are, in part, no longer."""
+    def use_error(self, cta: int, column: int, columns: int) -> str | None:
+        """Why a CTA may not access these columns: they were allocated and are, in part, no longer."""
         held = self.allocated.get(cta, [])
         inside = any(a.first <= column and column + columns <= a.first + a.columns for a in held)
         known = self.ever_allocated.get(cta, ())
-        return not inside and any(at <= column and column + columns <= at + size for at, size in known)
+        if inside or not any(at <= column and column + columns <= at + size for at, size in known):
+            return None
+        return f"accesses {columns} columns of tensor memory from column {column} on, which have been freed"
 
     def live_allocations(self) -> list[Allocation]:
         """The live allocations."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -66,28 +66,33 @@ class _Accesses:
     c: Cluster
     lanes: Indices
     """Those that issue the instruction."""
+    ctas: list[int]
+    """Those that take part."""
     problems: list[tuple[str, str]] = field(default_factory=list)
     reads: list[Range] = field(default_factory=list)
     writes: list[Range] = field(default_factory=list)
     unknown: str | None = None
     """Why it cannot be followed."""
 
-    def read_matrix(self, cta: int, matrix: Matrix, descriptor: int) -> None:
-        window = SHARED_BASE + cta * SHARED_WINDOW
-        self.reads += [(window + x, size) for x, size in matrix.ranges(descriptor)]
+    def read_matrix(self, matrix: Matrix, descriptor: int) -> tuple[Range, ...]:
+        """Returns what is read, in the shared memory of all CTAs."""
+        found = matrix.ranges(descriptor)
+        read = tuple((SHARED_BASE + cta * SHARED_WINDOW + x, size) for cta in self.ctas for x, size in found)
+        self.reads += read
+        return read
 
-    def read_cells(self, cta: int, address: int, cells: Rectangle) -> None:
-        self.reads += self._cells(cta, address, cells)
+    def read_cells(self, address: int, cells: Rectangle) -> None:
+        self.reads += self._cells(address, cells)
 
-    def write_cells(self, cta: int, address: int, cells: Rectangle) -> None:
-        self.writes += self._cells(cta, address, cells)
+    def write_cells(self, address: int, cells: Rectangle) -> None:
+        self.writes += self._cells(address, cells)
 
-    def _cells(self, cta: int, address: int, cells: Rectangle) -> list[Range]:
-        column = address & COLUMN
-        if self.c.tensor.is_freed(cta, column, cells.columns):
-            said = f"accesses {cells.columns} columns of tensor memory from column {column} on, which have been freed"
-            self.problems.append(("UB604", said))
-        return self.c.tensor.rectangle_cells(cta, address, cells)
+    def _cells(self, address: int, cells: Rectangle) -> Iterator[Range]:
+        for cta in self.ctas:
+            said = self.c.tensor.use_error(cta, address & COLUMN, cells.columns)
+            if said is not None:
+                self.problems.append(("UB604", said))
+            yield from self.c.tensor.rectangle_cells(cta, address, cells)
 
     def misuse(self, said: str | None) -> None:
         """An operand that the instruction must not have."""
@@ -155,7 +160,7 @@ def _mma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
     fetches = [k.fetch(unit, operand) for operand in product.used]
     a_in_tensor = isinstance(product.a, ptx.Address)
 
-    def access(accesses: _Accesses, found: list[int], cta: int, ctas: list[int]) -> None:  # noqa: ARG001 - one signature
+    def access(accesses: _Accesses, found: list[int]) -> None:
         d, a, b, idesc, *more = found
         shape = Shape.decode(opcode, idesc)
         problem = shape.problem()
@@ -172,35 +177,31 @@ def _mma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
         accesses.misuse(shape.lane_problem([address >> COLUMN_BITS for address in halved]))
         for descriptor in (b,) if a_in_tensor else (a, b):
             accesses.misuse(descriptor_problem(descriptor))
-        for other in ctas:
-            if a_in_tensor:
-                accesses.read_cells(other, a, rows.a_cells)
-            else:
-                accesses.read_matrix(other, rows.a, a)
-            accesses.read_matrix(other, rows.b, b)
-            if meta is not None:
-                accesses.read_cells(other, meta, rows.meta)
-            for address, cells in zip(scales, rows.scales, strict=False):
-                accesses.read_cells(other, address, cells)
-            accesses.write_cells(other, d, rows.d)
-        operand, matrix, in_tensor = (b, rows.b, False) if shape.stationary else (a, rows.a, a_in_tensor)
-        _use_collector(accesses, statement, operand, None if in_tensor else matrix, ctas)
+        a_from: tuple[Range, ...] = ()
+        if a_in_tensor:
+            accesses.read_cells(a, rows.a_cells)
+        else:
+            a_from = accesses.read_matrix(rows.a, a)
+        b_from = accesses.read_matrix(rows.b, b)
+        if meta is not None:
+            accesses.read_cells(meta, rows.meta)
+        for address, cells in zip(scales, rows.scales, strict=False):
+            accesses.read_cells(address, cells)
+        accesses.write_cells(d, rows.d)
+        _use_collector(accesses, statement, *((b, b_from) if shape.stationary else (a, a_from)))
 
     return _piped_step(statement, at, fetches, access, "operand of the product")
 
 
-def _use_collector(
-    accesses: _Accesses, statement: ptx.Statement, operand: int, matrix: Matrix | None, ctas: list[int]
-) -> None:
-    """Follow what a product does with a collector; ``matrix`` is the one it may keep, if in shared memory."""
+def _use_collector(accesses: _Accesses, statement: ptx.Statement, operand: int, loaded_from: tuple[Range, ...]) -> None:
+    """Follow what a product does with a collector; ``loaded_from`` is where the matrix that it may keep lies in shared
+    memory.
+    """
     written = statement.opcode.prefixed("collector::") or (
         "collector::b0::discard" if statement.opcode.has("ws") else "collector::a::discard"
     )
     _, name, use = written.split("::")
-    kept = () if matrix is None else matrix.ranges(operand)
-    windows = [SHARED_BASE + cta * SHARED_WINDOW for cta in ctas]
-    loaded_from = tuple((window + x, size) for window in windows for x, size in kept)
-    collector = accesses.c.tensor.collectors.setdefault((min(ctas), name), Collector())
+    collector = accesses.c.tensor.collectors.setdefault((min(accesses.ctas), name), Collector())
     problem = collector.apply(use, operand, loaded_from, accesses.lanes.tolist())
     if problem is not None:
         accesses.problems.append(("UB606", f"may take its matrix from collector {name}, {problem}"))
@@ -219,12 +220,10 @@ def _copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
     cells, matrix = copy_footprint(statement)
     scattered = statement.opcode.has("4x256b")
 
-    def access(accesses: _Accesses, found: list[int], cta: int, ctas: list[int]) -> None:  # noqa: ARG001 - one signature
+    def access(accesses: _Accesses, found: list[int]) -> None:
         accesses.misuse(descriptor_problem(found[1]))
-        for other in ctas:
-            accesses.read_matrix(other, matrix, found[1])
-            here = cells.within(found[0] >> COLUMN_BITS) if scattered else cells
-            accesses.write_cells(other, found[0], here)
+        accesses.read_matrix(matrix, found[1])
+        accesses.write_cells(found[0], cells.within(found[0] >> COLUMN_BITS) if scattered else cells)
 
     return _piped_step(statement, at, fetches, access, "operand of the copy")
 
@@ -234,18 +233,17 @@ def _shift_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
     """``shift``: 32 bytes of each lane move to the lane below (9.7.16.9.3)."""
     fetches = [k.fetch(unit, statement.operands[0])]
 
-    def access(accesses: _Accesses, found: list[int], cta: int, ctas: list[int]) -> None:  # noqa: ARG001 - one signature
+    def access(accesses: _Accesses, found: list[int]) -> None:
         lane = found[0] >> COLUMN_BITS
         if lane % WARP:
             accesses.misuse(f"begins at lane {lane} of tensor memory, not at a multiple of {WARP}")
-        for other in ctas:
-            accesses.write_cells(other, found[0], Rectangle(WHOLE, SHIFTED_COLUMNS).within(min(lane, TENSOR_LANES - 1)))
+        accesses.write_cells(found[0], Rectangle(WHOLE, SHIFTED_COLUMNS).within(min(lane, TENSOR_LANES - 1)))
 
     return _piped_step(statement, at, fetches, access, "address in tensor memory")
 
 
-Access = Callable[[_Accesses, list[int], int, list[int]], None]
-"""Notes what an instruction accesses, given its operands, the CTA that issues it, and the CTAs that take part."""
+Access = Callable[[_Accesses, list[int]], None]
+"""Notes what an instruction accesses, given its operands."""
 
 
 def _piped_step(statement: ptx.Statement, at: int, fetches: list[Fetch], access: Access, what: str) -> Step:
@@ -255,8 +253,8 @@ def _piped_step(statement: ptx.Statement, at: int, fetches: list[Fetch], access:
             return None
         for values, cta, lanes in group_lanes(*found, c.lanes.cta):
             check_cta_group(c, statement, lanes)
-            accesses = _Accesses(c, lanes)
-            access(accesses, values, cta, participating_ctas(c, statement, cta))
+            accesses = _Accesses(c, lanes, participating_ctas(c, statement, cta))
+            access(accesses, values)
             if accesses.unknown is not None:
                 c.give_up(mask, accesses.unknown)
                 return None

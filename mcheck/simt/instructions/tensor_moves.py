@@ -89,9 +89,8 @@ def _cells(c: Cluster, lane: int, first: int, column: int, columns: int) -> int:
 
 
 def _check_use(c: Cluster, statement: ptx.Statement, lane: int, column: int, columns: int) -> None:
-    cta = int(c.lanes.cta[lane])
-    if c.tensor.is_freed(cta, column, columns):
-        said = f"accesses {columns} columns of tensor memory from column {column} on, which have been freed"
+    said = c.tensor.use_error(int(c.lanes.cta[lane]), column, columns)
+    if said is not None:
         record_misuse(c, "UB604", said, statement, np.array([lane]))
 
 

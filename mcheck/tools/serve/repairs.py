@@ -75,21 +75,22 @@ class _Repair:
         from mcheck.checking.fences.examination import Limits, examine_text
 
         request = self._request
-        limits = Limits(timeout=self._left(), processor_time=False)
-        if request.settings.processor_time:
-            limits = Limits(timeout=request.settings.timeout, processor_time=True)
+        by_processor = request.settings.processor_time
+        limits = Limits(timeout=request.settings.timeout if by_processor else self._left(), processor_time=by_processor)
         examined = examine_within(
             request, lambda: examine_text(request.path, text, None, limits, request.options, request.settings)
         )
         if examined.repairs is None:
             return None
         self.checks += examined.repairs.trials
-        for repair in examined.repairs.found[:1]:
-            result = self._check(EditedText(repair.text))
-            if is_clean(result):
-                edits = _edits_between(text, repair.text, request.path)
-                return _Edited(repair.text, edits, result, repair.changes)
-        return None
+        if not examined.repairs.found:
+            return None
+        cheapest = examined.repairs.found[0]
+        result = self._check(EditedText(cheapest.text))
+        if not is_clean(result):
+            return None
+        edits = _edits_between(text, cheapest.text, request.path)
+        return _Edited(cheapest.text, edits, result, cheapest.changes)
 
     def _improve(self, text: EditedText, result: Result) -> tuple[EditedText, Result] | None:
         """The text with the first edit of a bug that helps, and its result."""
