@@ -25,6 +25,12 @@ def merge_findings(answers: Sequence[Answer]) -> tuple[Finding, ...]:
     return tuple({(f.code, tuple(a.span for a in f.accesses)): f for given in answers for f in given.findings}.values())
 
 
+def describe_pairs(number: int) -> str:
+    """How many pairs of clusters, or CTAs, were followed that stand for all."""
+    pairs = "1 pair was" if number == 1 else f"{number} pairs were"
+    return f"{pairs} followed, in which every kind of conflict occurs"
+
+
 def is_counted_error(found: Finding, excused: Excused) -> bool:
     """Whether a finding ends the search: an error under the default profile, so that a stricter profile explores as
     much.

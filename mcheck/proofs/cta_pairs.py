@@ -178,7 +178,7 @@ def _possible(family: CtaFamily) -> Iterator[Kind]:
 def _collect(family: CtaFamily, ctas: int) -> dict[CtaPair, set[Kind]]:
     """The kinds of conflicts of each pair of so many CTAs."""
     number = family.number_with(ctas)
-    rows: list[tuple[str, int, int, int, int | None]] = []
+    rows: list[Row] = []
     for k, access in enumerate(family.accesses):
         places = range(family.first, family.first + ctas) if access.cta is None else (None,)
         for cta in places:

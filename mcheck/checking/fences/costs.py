@@ -12,6 +12,7 @@ from mcheck.base.records import dataclass
 from mcheck.checking.fences.outline import Outline, outline
 
 _SCOPE = re.compile(r"^[\w.:]*?\.(cluster|gpu|sys)\b(?!::)")
+_WORD = re.compile(r"\w")
 _TABLES = ("cycles", "wider", "edit")
 
 
@@ -26,7 +27,7 @@ class Costs:
     def of(self, instruction: str) -> float:
         """The cost of an instruction; 0 if it is no synchronisation."""
         name = instruction.split(None, 1)[0].rstrip(";") if instruction.strip() else ""
-        found = max((key for key in self.cycles if re.match(rf"{re.escape(key)}(?![\w])", name)), key=len, default=None)
+        found = max((key for key in self.cycles if _begins(name, key)), key=len, default=None)
         waited = instruction.partition("await ")[2]
         scope = _SCOPE.match(waited or name)
         if found is None or name.startswith(("barrier.cluster", "fence.mbarrier_init")):
@@ -36,6 +37,11 @@ class Costs:
     def of_program(self, program: Outline) -> float:
         """The cost of all statements."""
         return sum(self.of(statement.instruction) for statement in program.statements)
+
+
+def _begins(name: str, words: str) -> bool:
+    """Whether a name begins with these whole words."""
+    return name.startswith(words) and _WORD.match(name, len(words)) is None
 
 
 def cost_of_text(text: str, costs: Costs) -> float:

@@ -8,7 +8,9 @@ makes several instructions of one, so alike instructions at the lines of the fin
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate
 
 from mcheck.base.records import dataclass
@@ -56,17 +58,27 @@ class _Module:
     text: str
     costs: Costs
 
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of the text."""
+        return self.text.split("\n")
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The offsets at which the lines begin."""
+        return list(accumulate((len(line) + 1 for line in self.lines), initial=0))
+
     def offset_of(self, line: int) -> int:
         """The offset of a 1-based line."""
-        return list(accumulate((len(each) + 1 for each in self.text.split("\n")), initial=0))[line - 1]
+        return self.starts[line - 1]
 
     def line_of(self, at: int) -> int:
         """The 1-based line of an offset."""
-        return self.text.count("\n", 0, at) + 1
+        return bisect_right(self.starts, at)
 
     def at_line(self, line: int) -> str:
         """The text of a line."""
-        return self.text.split("\n")[line - 1]
+        return self.lines[line - 1]
 
     def number(self, operand: str) -> int | None:
         """The value of an operand: digits, or a register that one move of a number sets."""
@@ -89,12 +101,10 @@ class _Module:
 
 def _advised(module: _Module, findings: Sequence[Finding]) -> Iterator[Edit]:
     """What the fixes of the findings name."""
-    lines = module.text.split("\n")
-    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
     for finding in findings:
-        insertions = make_edits(finding, lines, table=False)
+        insertions = make_edits(finding, module.lines, table=False)
         codes = [part.strip() for step in parse_fix(finding) for part in step.code.split(";")]
-        places = (starts[each.line - 1] + each.column for each in insertions)
+        places = (module.offset_of(each.line) + each.column for each in insertions)
         changes = tuple(
             Change(at, at, each.text, (each.text.strip(),)) for each, at in zip(insertions, places, strict=True)
         )
@@ -159,16 +169,17 @@ def _orders(module: _Module, facts: Facts) -> Iterator[Edit]:
     named: set[tuple[str, str]] = set()
     for found in _ORDERED.finditer(module.text):
         opcode = found[0].split(None, 1)[0]
+        is_named = module.line_of(found.start()) in facts.lines
         for number, text in enumerate(stronger_forms(_in_order(found[0]))):
             key = (opcode, str(number))
             alike.setdefault(key, []).append((found, text))
-            if module.line_of(found.start()) in facts.lines:
+            if is_named:
                 named.add(key)
     for key, places in alike.items():
-        changes = [Change(*found.span(), text) for found, text in places]
-        dearer = sum(module.costs.of(text) - module.costs.of(found[0]) for found, text in places)
         synchronises = re.match(r"mbarrier|fence|barrier|.*\.(?:relaxed|acquire|release|acq_rel)\b", key[0])
         if key in named or (synchronises and not facts.only_proxies):
+            changes = [Change(*found.span(), text) for found, text in places]
+            dearer = sum(module.costs.of(text) - module.costs.of(found[0]) for found, text in places)
             yield module.replacement(changes, "order, scope or space", 2 if key in named else 4, dearer)
 
 

@@ -51,9 +51,10 @@ def propose_handovers(program: Outline, facts: Facts) -> Iterator[Edit]:
 
 def _guards_and_counts(program: Outline, facts: Facts) -> Iterator[Edit]:
     """More or fewer threads arrive, and the count says so."""
+    roles = involved_roles(program, facts)
     for statement in program.statements:
         arrives = ARRIVES.match(statement.instruction)
-        if not arrives or statement.role not in involved_roles(program, facts):
+        if not arrives or statement.role not in roles:
             continue
         inits = [each for each in program.statements if (m := INIT.match(each.instruction)) and m["base"] == arrives[1]]
         for edit in guard_edits(program, statement, facts):
@@ -131,9 +132,10 @@ def _wider_scopes(program: Outline, release: Statement) -> Iterator[tuple[str, C
 
 def _releases_for_all(program: Outline, facts: Facts) -> Iterator[Edit]:
     """A barrier of the role in front of an atomic or an arrival, which is given a stronger order."""
+    roles = involved_roles(program, facts)
     for statement in program.statements:
         role = program.roles[statement.role]
-        if statement.role not in involved_roles(program, facts) or not _ATOMIC.match(statement.instruction):
+        if statement.role not in roles or not _ATOMIC.match(statement.instruction):
             continue
         block = next((each for each in statement.blocks if each.variable is None), None)
         start = statement.start if block is None else block.start

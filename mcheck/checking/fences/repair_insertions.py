@@ -218,9 +218,9 @@ def _meetings(program: Outline, gaps: list[tuple[int, Gap]]) -> Iterator[Edit]:
     free = _free_barrier(program)
     for role in roles:
         alone = len(_same_cta(program, role)) == 1
+        code = meeting_of(program, role)
         for distance, gap in gaps:
             if gap.role == role:
-                code = meeting_of(program, role)
                 yield Edit((insert(program, gap, code),), "insert barrier", 14 + 4 * distance)
                 if not alone:
                     yield Edit((insert(program, gap, "bar.sync 0;"),), "insert barrier", 18 + 4 * distance)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from mcheck.checking.fences.costs import Costs
 from mcheck.checking.fences.edits import Edit, apply_changes, remove
@@ -30,7 +29,7 @@ def find_leftovers(edits: Sequence[Edit], text: str, costs: Costs) -> Iterator[E
             after = outline(apply_changes(text, changes))
             if after is not None:
                 saved = costs.of_program(after) - before + costs.edit.get("replace", 0)
-                found.append(replace(Edit(changes, "remove what is superfluous", 0), cost=saved))
+                found.append(Edit(changes, "remove what is superfluous", 0, saved))
     yield from sorted((edit for edit in found if edit.cost < 0), key=lambda each: each.cost)
 
 

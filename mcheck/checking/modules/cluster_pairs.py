@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from mcheck.answers.merged_answers import describe_pairs
 from mcheck.answers.result import Answer, Covers
 from mcheck.answers.verdict_rules import add_verdict
 
@@ -13,8 +14,7 @@ def join_pairs(answers: Sequence[Answer], total: int, said: str) -> Answer:
     """The answer about ``total`` clusters from those about the pairs, of which none has an error; ``said`` is the
     argument, without the number of pairs.
     """
-    pairs = "1 pair was followed" if len(answers) == 1 else f"{len(answers)} pairs were followed"
-    assumed = f"{said}; {pairs}, in which every kind of conflict occurs"
+    assumed = f"{said}; {describe_pairs(len(answers))}"
     joined = replace(
         answers[0],
         findings=tuple(dict.fromkeys(f for one in answers for f in one.findings)),

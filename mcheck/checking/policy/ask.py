@@ -135,9 +135,9 @@ def _prover(program: Program, model: Model, question: Question, engine: str) -> 
 def _is_shipped(model: Model) -> bool:
     """Whether a model is one of those for which proofs over CTAs were made."""
     from mcheck.cat.algebra.compiled_models import tape_of
-    from mcheck.engines.protocol.analysis.model_equivalence import has_equivalent_checks
+    from mcheck.engines.protocol.analysis.model_equivalence import is_equivalent
 
-    return has_equivalent_checks(tape_of(model))
+    return is_equivalent(tape_of(model))
 
 
 def _cut(answers: Iterable[Answer]) -> bool:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from mcheck.answers.merged_answers import Excused, is_whole, merge_assumptions, merge_findings
+from mcheck.answers.merged_answers import Excused, describe_pairs, is_whole, merge_assumptions, merge_findings
 from mcheck.answers.result import Answer, AnyCtas
 from mcheck.answers.verdict_rules import SIZES
-from mcheck.base.budget import Limit, TimeOut
+from mcheck.base.budget import Limit
 from mcheck.base.errors import InputError
 from mcheck.base.progress import Level, note
 from mcheck.base.reasons import Cause, Reason, Reasons, cut
@@ -23,7 +23,6 @@ from mcheck.base.records import dataclass
 from mcheck.base.verdicts import Verdict
 from mcheck.checking.policy.every_n import Answerer, Sketches
 from mcheck.checking.policy.every_number import (
-    PROOF,
     Attempt,
     CheckedNumbers,
     FollowingErrors,
@@ -31,6 +30,7 @@ from mcheck.checking.policy.every_number import (
     TimeShares,
     Unproved,
     answer_every_number,
+    attempt_proof,
 )
 from mcheck.ir import ops
 from mcheck.ir.cta_family import NotAlike
@@ -91,7 +91,8 @@ def check_every_size(
 
     ``provable``: whether the model is one for which the argument about pairs of CTAs holds.
     """
-    return answer_every_number(Sizes(program, seconds, answer, None, provable=provable), seconds, excused, brief=brief)
+    sizes = Sizes(program, seconds, answer, None, provable=provable)
+    return sizes.with_assumption(answer_every_number(sizes, seconds, excused, brief=brief))
 
 
 @dataclass(slots=True)
@@ -116,17 +117,17 @@ class Sizes(Sketches):
 
     def prove(self, limit: Limit) -> Attempt[int]:
         """The proof from pairs of CTAs, or why there is none."""
-        if self.program.family is None or not self.provable():
+        family = self.program.family
+        if family is None or not self.provable():
             return Unproved()
-        left = limit.remaining()
-        within = Limit(None if left is None else left * PROOF)
-        try:
-            return self._from_pairs(self.program.family(), within)
-        except NotAlike as error:
-            return Unproved((Reason(Cause.NOT_PERIODIC, error.why, span=error.span),))
-        except TimeOut:
-            limit.check()
-            return Unproved((Reason(Cause.TIME, "a proof takes more than half of the time limit"),))
+
+        def attempt(within: Limit) -> Attempt[int]:
+            try:
+                return self._from_pairs(family(), within)
+            except NotAlike as error:
+                return Unproved((Reason(Cause.NOT_PERIODIC, error.why, span=error.span),))
+
+        return attempt_proof(limit, attempt)
 
     def _from_pairs(self, family: CtaFamily, limit: Limit) -> Attempt[int]:
         from mcheck.proofs.cta_pairs import LEAST, check_bounds, choose_pairs, pair_programs
@@ -147,7 +148,7 @@ class Sizes(Sketches):
         first = family.number_with(LEAST)
         return Proved(
             numbers=range(self.least, first + 1), answers=tuple(answers), executions=sum(a.executions for a in answers),
-            said=f"for every number of CTAs: {_protocol(family)}; {_followed(len(pairs))}",
+            said=f"for every number of CTAs: {_protocol(family)}; {describe_pairs(len(pairs))}",
         )  # fmt: skip
 
     def numbers(self, proof: Attempt[int], checked: CheckedNumbers[int]) -> Iterator[int]:
@@ -172,9 +173,7 @@ class Sizes(Sketches):
         given = Sketches.conclude_proved(self, proof, checked)
         assumptions = tuple(f"{SIZES}any number of CTAs" if a.startswith(SIZES) else a for a in given.assumptions)
         together = max(_ctas(self._program(size)) for size in checked.found)
-        return replace(
-            self._with_assumption(replace(given, assumptions=assumptions)), ctas=AnyCtas(every=True, together=together)
-        )
+        return replace(given, assumptions=assumptions, ctas=AnyCtas(every=True, together=together))
 
     def conclude_error(
         self, number: int, proof: Attempt[int], checked: CheckedNumbers[int],
@@ -182,23 +181,22 @@ class Sizes(Sketches):
     ) -> Answer:  # fmt: skip
         """The answer for the first size with an error."""
         given = Sketches.conclude_error(self, number, proof, checked, others)
-        return replace(self._with_assumption(given), ctas=self._covers(checked))
+        return replace(given, ctas=self._covers(checked))
 
     def conclude_open(self, why: Reasons, checked: CheckedNumbers[int]) -> Answer:
         """``bounded``, if each size is proved; else what is open."""
         found = checked.found
         if not found or checked.slow or not all(map(is_whole, found.values())):
             given = Sketches.conclude_open(self, why, checked)
-            return replace(self._with_assumption(given), ctas=self._covers(checked))
+            return replace(given, ctas=self._covers(checked))
         last = found[max(found)]
         said = f"{self.name(max(found))}: that more threads do what these do is not proved"
         findings = merge_findings([found[k] for k in sorted(found, reverse=True)])
-        given = replace(
+        return replace(
             last, verdict=Verdict.BOUNDED, findings=findings, covered=False, executions=checked.executions,
             assumptions=merge_assumptions([last]), reasons=(Reason(Cause.BOUND, said, because=why), *checked.late),
             ctas=self._covers(checked), cut=cut(checked.late),
         )  # fmt: skip
-        return self._with_assumption(given)
 
     def _program(self, size: int) -> Program:
         assert self.program.instance is not None
@@ -211,7 +209,7 @@ class Sizes(Sketches):
             return None
         return AnyCtas(every=False, together=max(sizes))
 
-    def _with_assumption(self, given: Answer) -> Answer:
+    def with_assumption(self, given: Answer) -> Answer:
         """The answer, with the assumption that CTAs which wait for each other are there."""
         waits = any(_waits_for_others(op) for op in self._program(self.least).operations)
         if not waits:
@@ -241,11 +239,6 @@ def _protocol(family: CtaFamily) -> str:
         return "they wait for what others set, and set nothing themselves" if family.waits else "they share no word"
     behind = "all wait until all have" if counter.waits else "only the last one goes on"
     return f"each counts itself in {counter.object}, and {behind}"
-
-
-def _followed(pairs: int) -> str:
-    followed = "1 pair was followed" if pairs == 1 else f"{pairs} pairs were followed"
-    return f"{followed}, in which every kind of conflict occurs"
 
 
 def _left_open(pair: CtaPair) -> str:

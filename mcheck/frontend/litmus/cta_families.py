@@ -34,6 +34,7 @@ from mcheck.ir.expr import Binary, Const, Expr, Name, Reg, Unary
 from mcheck.ir.memory import MemObject
 from mcheck.ir.ops import Op, performed_operation
 from mcheck.ir.resolve import expressions
+from mcheck.ir.spin_loops import COMPARISONS
 from mcheck.ir.type_sizes import type_size
 
 MAX_STATEMENTS = 20_000
@@ -299,7 +300,7 @@ class _Reader:
             if all(self._is_fixed(e, thread, forms, where) for e in op.srcs):
                 return
             head, _, mode = op.op.partition(".")
-            test = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.get(mode)
+            test = COMPARISONS.get(mode)
             found = self.drawn.get(thread.number)
             if head == "setp" and test and found and op.type in COUNTED_TYPES and type_size(op.type) == found[2]:
                 one, other = op.srcs

@@ -76,6 +76,14 @@ class SourceLine:
     function: str | None = None
     inlined_at: SourceLine | None = None
 
+    @property
+    def outermost(self) -> SourceLine:
+        """The line outside of all calls that the code was inlined in."""
+        line = self
+        while line.inlined_at is not None:
+            line = line.inlined_at
+        return line
+
 
 @dataclass(frozen=True, slots=True)
 class Statement:

@@ -72,7 +72,7 @@ class Lines:
             seen = self._seen.setdefault(where, {})
             seen.pop(found, None)
             seen[found] = None
-            self._before = _outermost(found)
+            self._before = found.outermost
         return found
 
     def _caller(self, file: str, line: str, column: str) -> SourceLine | None:
@@ -80,7 +80,7 @@ class Lines:
         seen = self._seen.get((file, line, column))
         if not seen:
             return self._line(file, line, column, None, None)
-        return min(reversed(seen), key=lambda one: _distance(self._before, _outermost(one)))
+        return min(reversed(seen), key=lambda one: _distance(self._before, one.outermost))
 
     def _line(
         self, file: str, line: str, column: str, function: str | None, at: SourceLine | None
@@ -88,12 +88,6 @@ class Lines:
         if int(line) == 0:
             return at
         return SourceLine(self.files.get(int(file), f"file {file}"), int(line), int(column), function, at)
-
-
-def _outermost(line: SourceLine) -> SourceLine:
-    while line.inlined_at is not None:
-        line = line.inlined_at
-    return line
 
 
 def _distance(one: SourceLine | None, other: SourceLine) -> int:

@@ -13,7 +13,7 @@ from typing import Final
 
 from mcheck.base.files import MEBIBYTE, is_regular_file
 from mcheck.frontend.ptx.mangled_names import CppName, demangle
-from mcheck.frontend.ptx.module import Function, Module, Signature, SourceLine, SourceParameter
+from mcheck.frontend.ptx.module import Function, Module, Signature, SourceParameter
 
 SUFFIXES: Final = (".cu", ".cuh", ".h", ".hpp", ".hh", ".cpp", ".cc", ".cxx", ".inl")
 LARGEST: Final = 4 * MEBIBYTE
@@ -140,7 +140,7 @@ def find_signatures(module: Module) -> Mapping[str, Signature]:
     found: dict[str, Signature] = {}
     for name in module.entries:
         entry = module.functions[name]
-        for path in dict.fromkeys(_outermost(s.source).path for s in entry.body if s.source is not None):
+        for path in dict.fromkeys(s.source.outermost.path for s in entry.body if s.source is not None):
             if path not in known:
                 known[path] = _read_file(path, module.path)
             signature = match_signature(entry, known[path])
@@ -148,12 +148,6 @@ def find_signatures(module: Module) -> Mapping[str, Signature]:
                 found[name] = signature
                 break
     return found
-
-
-def _outermost(line: SourceLine) -> SourceLine:
-    while line.inlined_at is not None:
-        line = line.inlined_at
-    return line
 
 
 def _read_file(path: str, module: str) -> tuple[Signature, ...]:
