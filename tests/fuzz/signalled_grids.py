@@ -16,6 +16,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from random import Random
 from typing import Any
@@ -28,7 +29,6 @@ from mcheck.checking.modules.signalled_grid import answer_signalled
 from mcheck.checking.policy.question import Question
 from mcheck.frontend.ptx.launch import Launch
 from mcheck.frontend.ptx.module import Module
-from mcheck.simt.trace_extraction import ClusterTrace
 from tests.fuzz.differential import DEFAULT_MODEL, model_of
 from tests.fuzz.pair_answers import Compared, build, compare_random, follow_pair, say_why
 
@@ -294,11 +294,7 @@ def read(plan: Plan) -> tuple[Module, Launch]:
 
 def answer_by_pairs(module: Module, launch: Launch, seconds: float) -> tuple[Answer | None, str]:
     """The answer of the argument about pairs, or why there is none."""
-
-    def follow(pair: Launch, trace: ClusterTrace, limit: Limit) -> Answer | None:
-        return follow_pair(module, pair, limit, trace)
-
-    return say_why(lambda: answer_signalled(module, launch, follow, Limit(seconds)))
+    return say_why(lambda: answer_signalled(module, launch, partial(follow_pair, module), Limit(seconds)))
 
 
 def answer_whole(plan: Plan, seconds: float) -> Answer:

@@ -180,17 +180,14 @@ def _answer_from_pairs(
     if launch.beside:
         return None
 
-    def follow_pair(pair: Launch, limit: Limit) -> Answer | None:
-        return _without_scope(follow(pair, limit, apart=True))
-
-    def follow_trace(pair: Launch, trace: ClusterTrace, limit: Limit) -> Answer | None:
+    def follow_pair(pair: Launch, limit: Limit, trace: ClusterTrace | None = None) -> Answer | None:
         return _without_scope(follow(pair, limit, apart=True, trace=trace))
 
     def count(share: Limit) -> Answer | None:
         return answer_counted(module, launch, follow_pair, share)
 
     def signal(share: Limit) -> Answer | None:
-        return answer_signalled(module, launch, follow_trace, share, only_tickets=only_tickets)
+        return answer_signalled(module, launch, follow_pair, share, only_tickets=only_tickets)
 
     seconds = max(COUNTED_SECONDS, (limit.left() or 0) / 2)
     share = limit.share(seconds)

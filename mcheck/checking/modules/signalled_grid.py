@@ -65,11 +65,11 @@ from mcheck.ir.expr import Const, Reg
 from mcheck.ir.memory import MemoryMap
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
+from mcheck.simt.execution.polling_loops import as_number
 from mcheck.simt.grid.cluster_signals import (
     Signalling,
     Synchronisation,
     TicketFound,
-    as_number,
     execute_signalling,
     read_synchronisation,
     synchronisation_of,
@@ -95,7 +95,7 @@ SAID = "all {} clusters wait for signals that are the same in every execution"
 FEW = 4
 """The number of clusters of which conditions are checked first."""
 
-FollowTrace = Callable[[Launch, ClusterTrace, Limit], Answer | None]
+FollowTrace = Callable[[Launch, Limit, ClusterTrace], Answer | None]
 """Follows what the clusters of a launch do together; ``None`` if some wait may be for others."""
 
 
@@ -267,7 +267,7 @@ def answer_signalled(
         note(Level.CLUSTERS, f"pair {number} of {len(found.pairs)} of clusters")
         trace = trace_pair(module, found, pair, limit)
         together = replace(found.launch, group=tuple(clusters[k] for k in pair))
-        one = follow(together, trace, limit)
+        one = follow(together, limit, trace)
         if one is None or one.verdict is not Verdict.PROVED:
             limit.check()
             return None

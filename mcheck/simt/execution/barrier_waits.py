@@ -22,7 +22,8 @@ complete.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx import module as ptx
@@ -42,6 +43,7 @@ from mcheck.simt.execution.polling_loops import (
     reads_only_at,
 )
 
+L = TypeVar("L", bound=PollingLoop)
 NEUTRAL = {"and": True, "or": False}
 """The predicate with which a thread leaves the result of a reduction to the others."""
 
@@ -135,15 +137,20 @@ def find_barrier_wait(function: ptx.Function, at: int, known: Mapping[int, int])
         return None
     operator = operator if left == target else SWAPPED[operator]
     size = type_bits(kind)
-    number = as_number(other, kind, size)
+    number = as_number(other, kind)
     probes = {(number + d) & (1 << size) - 1 for d in (-1, 0, 1)} | {0, 1, (1 << size) - 1}
     compared = [r.index for r in operand_registers(operand)]
-    loop = BarrierLoop(function, at)
-    loop.compare_with(compared)
+
+    def make_loop() -> BarrierLoop:
+        loop = BarrierLoop(function, at)
+        loop.compare_with(compared)
+        return loop
+
+    loop = make_loop()
     back = {v: loop.returns({**known, target.index: v}) for v in probes}
     if all(back.values()) or not any(back.values()):
         return None
-    failing, known = _follow_failures(function, at, compared, known, [{target.index: v} for v in probes if back[v]])
+    failing, known = _follow_failures(make_loop, known, [{target.index: v} for v in probes if back[v]])
     if failing is None or len(failing.results) != 1:
         return None
     ((barrier, results),) = failing.results.items()
@@ -154,7 +161,7 @@ def find_barrier_wait(function: ptx.Function, at: int, known: Mapping[int, int])
         ending = BarrierLoop(function, at)
         if not ending.goes_on(barrier, way) or ending.results != {barrier: {not next(iter(results))}}:
             return None
-    holds = {v: bool(apply_binary(operator, as_number(v, kind, size), number)) for v in probes}
+    holds = {v: bool(apply_binary(operator, as_number(v, kind), number)) for v in probes}
     if all(back[v] is holds[v] for v in probes):
         operator = NEGATED[operator]
     elif any(back[v] is holds[v] for v in probes):
@@ -163,14 +170,13 @@ def find_barrier_wait(function: ptx.Function, at: int, known: Mapping[int, int])
 
 
 def _follow_failures(
-    function: ptx.Function, at: int, compared: list[int], known: Mapping[int, int], failures: list[dict[int, int]]
-) -> tuple[BarrierLoop | None, Mapping[int, int]]:
+    make_loop: Callable[[], L], known: Mapping[int, int], failures: list[dict[int, int]]
+) -> tuple[L | None, Mapping[int, int]]:
     """The loop that all failures repeat, and the known registers that hold the same after each: with these alone every
     round goes the way of the first.
     """
     while True:
-        loop = BarrierLoop(function, at)
-        loop.compare_with(compared)
+        loop = make_loop()
         if not all(loop.returns({**known, **failure}) for failure in failures):
             return None, known
         kept = {r: v for r, v in known.items() if r not in loop.changed}
@@ -226,12 +232,5 @@ def comes_back(function: ptx.Function, barrier: int, known: Mapping[int, int], *
     assert isinstance(target, ptx.Register)
     if brought is None or bool(brought) is not NEUTRAL[reduction_of(statement)]:
         return False
-    while True:  # with what is the same after each, every round goes the way of the first
-        loop = PollingLoop(function, barrier)
-        if not loop.returns({**known, target.index: int(again)}):
-            return False
-        kept = {r: v for r, v in known.items() if r not in loop.changed}
-        if len(kept) == len(known):
-            loop.unchanged = known.keys() - {target.index}
-            return not loop.is_noticed([{**known, target.index: int(not again)}])
-        known = kept
+    loop, known = _follow_failures(lambda: PollingLoop(function, barrier), known, [{target.index: int(again)}])
+    return loop is not None and not loop.is_noticed([{**known, target.index: int(not again)}])

@@ -62,7 +62,7 @@ class AwaitedValue:
 
     def accepts(self, value: int) -> bool:
         """Whether this value ends the loop."""
-        return bool(apply_binary(self.operator, as_number(value, self.type, type_bits(self.type)), self.right))
+        return bool(apply_binary(self.operator, as_number(value, self.type), self.right))
 
 
 def find_tests(function: ptx.Function, at: int) -> list[int]:
@@ -105,15 +105,15 @@ def find_sign_tests(function: ptx.Function, at: int) -> list[ptx.Operand]:
             test = function.body[j]
             if test.kind is not Kind.COMPARISON or test.opcode.parts[2:] != ("s32",) or find_fault(test):
                 continue
-            if test.operands[1] != result or (test.opcode.mode, _signed(test.operands[2], 32)) not in SIGN_TESTS:
+            if test.operands[1] != result or (test.opcode.mode, _signed(test.operands[2])) not in SIGN_TESTS:
                 continue
             if reads_only_at(function, target, k, at) and reads_only_at(function, result, j, k):
                 found.append(right if left == target else left)
     return found
 
 
-def _signed(operand: ptx.Operand, size: int) -> int:
-    return as_number(operand.value, "s", size) if isinstance(operand, ptx.Immediate) else 1
+def _signed(operand: ptx.Operand) -> int:
+    return as_number(operand.value, "s32") if isinstance(operand, ptx.Immediate) else 1
 
 
 def _find_awaited_sign(
@@ -169,11 +169,11 @@ def find_awaited(function: ptx.Function, at: int, value: Callable[[ptx.Operand],
             if (v := value(o)) is not None
         }
         loop.compare_with(env)
-        number = as_number(other, kind, size)
+        number = as_number(other, kind)
         probes = {(number + d) & (1 << size) - 1 for d in (-1, 0, 1)} | {0, 1, (1 << size) - 1}
         ways = {v: {**given, **env, target.index: v} for v in probes}
         back = {v: loop.returns(known) for v, known in ways.items()}
-        holds = {v: bool(apply_binary(operator, as_number(v, kind, size), number)) for v in probes}
+        holds = {v: bool(apply_binary(operator, as_number(v, kind), number)) for v in probes}
         fails = {holds[v] for v in probes if back[v]}
         if not _decides_alone(loop, place, {**given, **env}, {outcome: v for v, outcome in holds.items()}, fails):
             continue
@@ -219,8 +219,9 @@ def _decides_alone(
     return True
 
 
-def as_number(value: int, kind: str, size: int) -> int:
+def as_number(value: int, kind: str) -> int:
     """The number that these bits are in a type."""
+    size = type_bits(kind)
     value &= (1 << size) - 1
     return value - (1 << size) if kind[0] == "s" and value >> size - 1 else value
 

@@ -156,13 +156,13 @@ class AccessReader:
             raise NotCounted(f"'{op.text}' is not followed", op.span)
         self.check_bounds(at, size, op)
         strong = inner.sem != "weak" or isinstance(inner, ops.Atomic) or op is not inner
-        orders = self.is_ordering(op, inner, at, size, threads, place[0])
+        orders = self.is_ordering(op, inner, at, size, threads)
         self.rows.append(Row(
             at, size, threads, *place, id(op), not isinstance(inner, ops.Load), strong,
             isinstance(inner, ops.Load) and NON_COHERENT in op.text, orders, op.span,
         ))  # fmt: skip
 
-    def is_ordering(self, op: Op, inner: Access, at: Numbers, size: int, threads: Numbers, place: int) -> bool:
+    def is_ordering(self, op: Op, inner: Access, at: Numbers, size: int, threads: Numbers) -> bool:
         """Whether an access is one of those that order clusters."""
         raise NotImplementedError
 

@@ -32,7 +32,7 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.loop_visits import statements
-from mcheck.simt.execution.polling_loops import AwaitedValue
+from mcheck.simt.execution.polling_loops import AwaitedValue, as_number
 from mcheck.simt.grid.cluster_accesses import (
     Access,
     AccessReader,
@@ -44,14 +44,14 @@ from mcheck.simt.grid.cluster_accesses import (
 )
 from mcheck.simt.grid.grid_counter import Counter, NotCounted, counter_at
 from mcheck.simt.grid.kept_operands import Kept, check_kept, find_kept_waits
+from mcheck.simt.grid.only_path import LEARNED, follow_only_path
 from mcheck.simt.instructions.access_operands import to_generic
 from mcheck.simt.instructions.memory_accesses import await_load, find_waits
-from mcheck.simt.trace_extraction import ClusterTrace, follow_paths
+from mcheck.simt.trace_extraction import ClusterTrace
 from mcheck.simt.traces.address_names import KernelTerms
 
 WIDE = ("gpu", "sys")
 """The scopes at which clusters of a grid are morally strong (8.7)."""
-STRONG = ("relaxed", "acquire", "volatile")
 INTEGERS = frozenset(f"{kind}{bits}" for kind in "bus" for bits in (8, 16, 32, 64))
 """The types of words of signals: additions of ``.bf16`` round."""
 
@@ -87,13 +87,6 @@ class Synchronisation:
     def accepts(self, value: int) -> bool:
         """Whether a wait ends with this value of the word."""
         return bool(apply_binary(self.test, as_number(value, self.type), as_number(self.value, self.type)))
-
-
-def as_number(value: int, kind: str) -> int:
-    """A value of an integer type."""
-    bits = 8 * type_size(kind)
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if kind[0] == "s" and value >> bits - 1 else value
 
 
 @dataclass(slots=True)
@@ -136,7 +129,7 @@ class OthersSignal:
         self.compiler = compiler
         out = list(steps)
         for at, statement, unit in statements(compiler):
-            if statement.kind is Kind.LOAD and statement.opcode.has(*STRONG):
+            if statement.kind is Kind.LOAD and statement.opcode.is_strong:
                 out[at] = self._load(unit, statement, at, steps[at])
             elif statement.kind is Kind.ATOMIC and _draws(statement) and compiler.is_needed(unit, statement):
                 out[at] = self._draw(unit, statement, steps[at])
@@ -265,24 +258,15 @@ def trace_signalling(
 ) -> ClusterTrace:  # fmt: skip
     """What these clusters of a grid do together, if all that they wait for is there."""
     some = replace(launch, group=tuple(clusters))
-    ways = list(follow_paths(module, some, limit, lambda: OthersSignal(launch, numbers, ticket)))
-    if len(ways) != 1:
-        raise NotCounted("control depends on data, or on the order of threads")
-    ((runner, executed, watch),) = ways
+    runner, executed, watch = follow_only_path(module, some, limit, lambda: OthersSignal(launch, numbers, ticket))
     recorded = executed.recorded
-    for gap in recorded.gaps.values():
-        raise NotCounted(gap.reason, gap.span)
-    for span in executed.chosen_spans.values():
-        raise NotCounted("control depends on data", span)
     drawn = None if ticket is None else ticket.address
-    free = recorded.has_unbound_values or recorded.decisive_atomics & recorded.unknown_atomics or recorded.swapped
     told = [
         *recorded.loaded.values(),
         *(o for o in recorded.returned.values() if o.address in recorded.decisive_atomics),
     ]
-    elsewhere = any(seen.address != drawn for seen in told)
-    if free or elsewhere or recorded.early_accesses or not recorded.order_is_possible:
-        raise NotCounted("control depends on values that other threads write")
+    if any(seen.address != drawn for seen in told):
+        raise NotCounted(LEARNED)
     trace = runner.cluster_trace(executed, whole=True)
     if trace.gaps:
         raise NotCounted(trace.gaps[0].reason, trace.gaps[0].span)
@@ -322,9 +306,8 @@ class _Reader(AccessReader):
     """The thread that signals and waits."""
     span: Span | None = None
 
-    def is_ordering(self, op: Op, inner: Access, at: Numbers, size: int, threads: Numbers, place: int) -> bool:
+    def is_ordering(self, op: Op, inner: Access, at: Numbers, size: int, threads: Numbers) -> bool:
         """Whether an access draws the ticket, signals or waits."""
-        del place
         word = self.ticket
         if word is not None and ((at < word.address + word.size) & (at + size > word.address)).any():
             if not _is_draw(op, inner, at, size, word) or len(threads) != 1:

@@ -23,7 +23,8 @@ from mcheck.ir.ops import Op
 from mcheck.simt.grid.cluster_accesses import Access, AccessReader, Execution, Numbers, global_objects, lanes_of
 from mcheck.simt.grid.count_uses import CountUses
 from mcheck.simt.grid.grid_counter import Counter, NotCounted, is_count, with_count
-from mcheck.simt.trace_extraction import ClusterTrace, follow_paths
+from mcheck.simt.grid.only_path import LEARNED, follow_only_path
+from mcheck.simt.trace_extraction import ClusterTrace
 
 OTHERWISE = "the counter is accessed otherwise than by one atomic of each cluster"
 
@@ -53,19 +54,9 @@ def execute_counted(
     the same for all numbers but the last. ``shapes`` numbers operations. Raises ``NotCounted``.
     """
     one = replace(with_count(launch, counter, drawn), group=(cluster,))
-    ways = list(follow_paths(module, one, limit, CountUses))
-    if len(ways) != 1:
-        raise NotCounted("control depends on data, or on the order of threads")
-    ((runner, executed, uses),) = ways
-    recorded = executed.recorded
-    for gap in recorded.gaps.values():
-        raise NotCounted(gap.reason, gap.span)
-    for span in executed.chosen_spans.values():
-        raise NotCounted("control depends on data", span)
-    free = recorded.has_unbound_values or recorded.decisive_atomics & recorded.unknown_atomics or recorded.swapped
-    elsewhere = any(seen.address != counter.address for seen in recorded.observations().values())
-    if free or elsewhere or recorded.early_accesses or not recorded.order_is_possible:
-        raise NotCounted("control depends on values that other threads write")
+    runner, executed, uses = follow_only_path(module, one, limit, CountUses)
+    if any(seen.address != counter.address for seen in executed.recorded.observations().values()):
+        raise NotCounted(LEARNED)
     if uses.misuse is not None:
         raise NotCounted(*uses.misuse)
     last = counter.first + prod(launch.cluster_counts) - 1
@@ -115,9 +106,8 @@ class _Reader(AccessReader):
         self.has_counted = False
         return AccessReader.read(self, code, threads, lanes)
 
-    def is_ordering(self, op: Op, inner: Access, at: Numbers, size: int, threads: Numbers, place: int) -> bool:
-        """Whether an access counts the cluster, or waits until all have counted themselves."""
-        del place
+    def is_ordering(self, op: Op, inner: Access, at: Numbers, size: int, threads: Numbers) -> bool:
+        """Whether an access counts the cluster. Others of the counter have to be waits, or the last cluster's."""
         word = self.counter
         counts = False
         if ((at < word.address + word.size) & (at + size > word.address)).any():

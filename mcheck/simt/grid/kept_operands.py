@@ -107,7 +107,7 @@ def _loads_behind(function: ptx.Function, at: int) -> list[int]:
         if statement.kind is Kind.LOAD:
             opcode = statement.opcode
             plain = statement.guard is None and opcode.space == "shared" and opcode.vector == 1
-            plain = plain and opcode.type in MOVED and not opcode.has("relaxed", "acquire", "volatile")
+            plain = plain and opcode.type in MOVED and not opcode.is_strong
             moved = not written.isdisjoint(operand_registers(statement.place))
             if not plain or moved or not isinstance(statement.operands[0], ptx.Register):
                 return []

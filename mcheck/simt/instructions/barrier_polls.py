@@ -53,9 +53,9 @@ def barrier_wait_finder(
         if wait is None or type_size(wait.wait.type) != size:
             return None
         barrier, again = wait.barrier, wait.again
-        used = sorted(registers_around(unit.function, barrier))
 
         def come_back(others: Mask) -> bool:
+            used = sorted(registers_around(unit.function, barrier))
             alike = {tuple(sure_registers(one, used).items()) for one in np.flatnonzero(others).tolist()}
             return all(comes_back(unit.function, barrier, dict(one), again=again) for one in alike)
 

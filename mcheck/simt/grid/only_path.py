@@ -1,0 +1,37 @@
+"""The execution of clusters that learn nothing from others but what the watch on them hands out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from mcheck.base.budget import Limit
+from mcheck.frontend.ptx.launch import Launch
+from mcheck.frontend.ptx.module import Module
+from mcheck.simt.execution.cluster import Cluster
+from mcheck.simt.grid.grid_counter import NotCounted
+from mcheck.simt.trace_extraction import Runner, Watcher, follow_paths
+
+W = TypeVar("W", bound=Watcher)
+LEARNED = "control depends on values that other threads write"
+
+
+def follow_only_path(
+    module: Module, launch: Launch, limit: Limit, make_watch: Callable[[], W]
+) -> tuple[Runner, Cluster, W]:
+    """The only path of the clusters that a launch executes. Raises ``NotCounted`` if there are several, or control
+    depends on what the watch does not hand out; which words they may read is for the caller to see.
+    """
+    ways = list(follow_paths(module, launch, limit, make_watch))
+    if len(ways) != 1:
+        raise NotCounted("control depends on data, or on the order of threads")
+    _, executed, _ = ways[0]
+    recorded = executed.recorded
+    for gap in recorded.gaps.values():
+        raise NotCounted(gap.reason, gap.span)
+    for span in executed.chosen_spans.values():
+        raise NotCounted("control depends on data", span)
+    free = recorded.has_unbound_values or recorded.decisive_atomics & recorded.unknown_atomics or recorded.swapped
+    if free or recorded.early_accesses or not recorded.order_is_possible:
+        raise NotCounted(LEARNED)
+    return ways[0]
