@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import fields
+
 from mcheck.ir.alu import width
-from mcheck.ir.expr import Binary, Expr, Name, Reg, Unary
+from mcheck.ir.expr import Binary, Const, Expr, Lanes, Name, Reg, Special, Unary
 from mcheck.ir.ops import (
     Alu,
     Atomic,
@@ -100,6 +103,31 @@ def registers_of(expr: Expr | None) -> list[str]:
         case Name():
             return [name for index in expr.indices for name in registers_of(index)]
     return []
+
+
+def registers_in(value: object) -> Iterator[str]:
+    """The registers in an operand."""
+    match value:
+        case tuple():
+            for item in value:
+                yield from registers_in(item)
+        case Const() | Lanes() | Reg() | Special() | Name() | Unary() | Binary():
+            yield from registers_of(value)
+
+
+def numbers_in(value: object) -> Iterator[int]:
+    """The numbers in an operation: the bases of all pointers."""
+    match value:
+        case Const(number):
+            yield number
+        case Lanes(numbers):
+            yield from numbers
+        case tuple():
+            for item in value:
+                yield from numbers_in(item)
+        case Unary() | Binary() | Op():
+            for f in fields(value):
+                yield from numbers_in(getattr(value, f.name))
 
 
 def _registers(expr: Expr, kind: str, found: list[tuple[str, str]]) -> None:

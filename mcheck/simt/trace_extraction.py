@@ -38,6 +38,7 @@ from mcheck.simt.execution.lanes import WARP, Lanes, cta_names, executed_ctas
 from mcheck.simt.execution.launch_answers import MAX_WON, CancelResponses, following_clusters
 from mcheck.simt.execution.memory import Store
 from mcheck.simt.execution.recorded_operations import Gap, RecordedOperations
+from mcheck.simt.execution.two_valued_locks import may_drop_failures, weaker_accesses
 from mcheck.simt.grid.footprint import Footprint
 from mcheck.simt.grid.watched_execution import grid_watch
 from mcheck.simt.instructions import tensor_allocation
@@ -59,6 +60,24 @@ with these values a loop may never end.
 """
 MAX_PATHS = 8
 """Maximum number of paths that are followed through branches on unknown data."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathRules:
+    """How paths are followed, as far as earlier ones have shown that: whether stores are ``named``, the bytes of the
+    words that are followed as ``counters`` and the assumed contents of those that are followed as ``locks``, by
+    address, and whether loads that are repeated around a barrier, and swaps of words that hold two values, count as
+    waits.
+    """
+
+    named: bool = False
+    counters: Mapping[int, int] = field(default_factory=dict)
+    locks: Mapping[int, bytes] = field(default_factory=dict)
+    barrier_waits: bool = False
+    two_valued_locks: bool = False
+
+
+NOTHING_SHOWN = PathRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +118,8 @@ def extract_traces(
 
     Raises ``InputError`` where control or an address of shared memory depends on a parameter that is not given.
     """
-    ways = follow_paths(
-        module, launch, limit, lambda: None if alone else grid_watch(launch), branches, barrier_waits=True
-    )
+    rules = PathRules(barrier_waits=True, two_valued_locks=True)
+    ways = follow_paths(module, launch, limit, lambda: None if alone else grid_watch(launch), branches, rules)
     for runner, cluster, watch in ways:
         yield replace(
             runner.cluster_trace(cluster, one_order=one_order), footprint=None if watch is None else watch.footprint
@@ -117,13 +135,12 @@ def follow_paths(
     limit: Limit | None,
     make_watch: Callable[[], W],
     branches: BranchPaths | None = None,
-    *,
-    barrier_waits: bool = False,
+    rules: PathRules = NOTHING_SHOWN,
 ) -> Iterator[tuple[Runner, Cluster, W]]:
-    """Run the paths that the clusters of a launch can take, each with a watch of its own; see ``extract_traces``. With
-    ``barrier_waits``, which a watch must know of, loads that are repeated around a barrier count as waits.
+    """Run the paths that the clusters of a launch can take, each with a watch of its own; see ``extract_traces``. A
+    watch must know of the loops that count as waits by the ``rules`` to begin with.
     """
-    runner = Runner(module, launch, limit or Limit(None), barrier_waits=barrier_waits)
+    runner = Runner(module, launch, limit or Limit(None), rules)
     todo = [PathChoices()]
     planned = {PathChoices()}
     excluded: set[int] = set()
@@ -140,13 +157,9 @@ def follow_paths(
         way = todo.pop()
         watch = make_watch()
         cluster = runner.run(way, watch, most * FORCED_STEPS + MIN_FORCED_STEPS if way.values else MAX_STEPS)
-        named, counters = (
-            cluster.recorded.has_conflicting_stores or runner.code.stores_named,
-            cluster.counters.new_counters(excluded),
-        )
-        waits = runner.barrier_waits and cluster.barrier_waits_hold
-        if (named, counters, waits) != (runner.code.stores_named, runner.counters, runner.barrier_waits):
-            runner = Runner(module, launch, runner.limit, named=named, counters=counters, barrier_waits=waits)
+        rules = runner.next_rules(cluster, excluded)
+        if rules != runner.rules:
+            runner = Runner(module, launch, runner.limit, rules)
             todo, planned = [PathChoices()], {PathChoices()}
             branches.restart()
             continue
@@ -191,19 +204,32 @@ class Watcher(Protocol):
 class Runner:
     """What all paths of a cluster share: the compiled code and the memory layout."""
 
-    def __init__(
-        self, module: Module, launch: Launch, limit: Limit, *, named: bool = False,
-        counters: Mapping[int, int] | None = None, barrier_waits: bool = False,
-    ) -> None:  # fmt: skip
-        self.module, self.launch, self.limit = module, launch, limit
-        self.code: Code = collect_code(module, *(one.entry for one in launch.concurrent), named=named)
+    def __init__(self, module: Module, launch: Launch, limit: Limit, rules: PathRules = NOTHING_SHOWN) -> None:
+        self.module, self.launch, self.limit, self.rules = module, launch, limit, rules
+        self.code: Code = collect_code(module, *(one.entry for one in launch.concurrent), named=rules.named)
         self.ctas = executed_ctas(launch)
         functions = [u.function for u in self.code.units]
         self.places: MemoryLayout = place_variables(module, functions, launch, self.ctas)
-        self.barrier_waits = barrier_waits
-        """Whether loads that are repeated around a barrier count as waits."""
-        self.counters = counters or {}
-        """The bytes of the words that are followed as counters, by address."""
+
+    def next_rules(self, c: Cluster, excluded: set[int]) -> PathRules:
+        """The rules by which to go on after a path; those for these paths if it has shown nothing new. ``excluded`` are
+        words that were found not to be counters.
+        """
+        locks = c.counters.new_locks()
+        attempts = c.two_valued_locks_hold and (locks != self.rules.locks or self._drops_failed_attempts(c))
+        return PathRules(
+            named=self.rules.named or c.recorded.has_conflicting_stores,
+            counters=c.counters.new_counters(excluded),
+            locks=locks,
+            barrier_waits=self.rules.barrier_waits and c.barrier_waits_hold,
+            two_valued_locks=self.rules.two_valued_locks and attempts,
+        )
+
+    def _drops_failed_attempts(self, c: Cluster) -> bool:
+        if not c.two_valued_locks:
+            return True
+        first = {at: c.places.initial_value(at, lock.size) for at, lock in c.two_valued_locks.items()}
+        return may_drop_failures(c.two_valued_locks, c.recorded.distinct_operations(), c.places.memory, first)
 
     def alternatives(self, way: PathChoices, c: Cluster) -> Iterator[PathChoices]:
         """Choices that differ from those of a path in one choice that it made."""
@@ -223,7 +249,7 @@ class Runner:
     def run(self, way: PathChoices, watch: Watcher | None = None, max_steps: int = MAX_STEPS) -> Cluster:
         """Run one path to its end; ``watch`` observes every step."""
         lanes = Lanes(self.launch, self.code.rows)
-        counters = Counters(self.counters, way.counter_start)
+        counters = Counters(self.rules.counters, way.counter_start, self.rules.locks)
         places = with_contents(self.places, counters.initial_contents())
         system = reserved_registers(places)
         lanes.special |= {name: np.full(lanes.count, value, np.uint64) for name, value in system.items()}
@@ -242,7 +268,7 @@ class Runner:
             explain_missing=self._missing, counters=counters, swap_failures=way.swap_failures, path_choices=way,
             cancel_responses=CancelResponses(tuple(following_clusters(self.launch, way.won))), max_steps=max_steps,
             forced=ForcedValues({(lane, at): Observation(where, value) for lane, at, where, value in way.values}),
-            follows_barrier_waits=self.barrier_waits,
+            follows_barrier_waits=self.rules.barrier_waits, follows_two_valued_locks=self.rules.two_valued_locks,
         )  # fmt: skip
         starts = [unit.start for unit in self.code.units if unit.function.entry]
         cluster.pc = np.array(starts, np.int64)[lanes.launch_number]
@@ -286,6 +312,9 @@ class Runner:
         gaps = [*c.recorded.gaps.values(), *(() if telling else c.recorded.order_gaps.values())]
         said = f"control depends on data: both ways were followed, each for all and up to {MAX_CHOICES} times"
         gaps += [Gap(said, span) for span in c.chosen_spans.values()]
+        if c.two_valued_locks:
+            weaker = weaker_accesses(c.two_valued_locks, c.recorded.distinct_operations())
+            gaps += [Gap("failed attempts to take this lock may race with this", op.span) for op in weaker]
         threads: list[Thread] = []
         names = cta_names(self.launch)
         for lane in np.flatnonzero(c.lanes.exists).tolist():

@@ -107,6 +107,14 @@ class MemoryLayout:
     initialised: Mapping[int, str] = field(default_factory=dict)
     """By address, the global variables that hold their initialisers, unless the host has changed them."""
 
+    def initial_value(self, address: int, size: int) -> int | None:
+        """The first value of a word outside the CTAs, if it is known."""
+        for at, (data, quality) in self.contents.items():
+            here = slice(address - at, address - at + size)
+            if at <= address and len(data[here]) == size and not any(quality[here]):
+                return int.from_bytes(data[here], "little")
+        return None
+
 
 def with_contents(places: MemoryLayout, words: Mapping[int, bytes]) -> MemoryLayout:
     """The same layout with given initial contents for some words of unknown contents, by address."""

@@ -34,6 +34,7 @@ from mcheck.simt.execution.path_condition import PathCondition
 from mcheck.simt.execution.recorded_operations import RecordedOperations
 from mcheck.simt.execution.strong_writes import StrongWrites
 from mcheck.simt.execution.tensor_memory import TensorMemory
+from mcheck.simt.execution.two_valued_locks import TwoValuedLock
 from mcheck.simt.execution.warp_convergence import Convergence
 
 RUNNABLE, EXITED, AT_MBARRIER, AT_WARP, AT_BARRIER, AT_CLUSTER_BARRIER, DEFERRED, AT_PEER = range(8)
@@ -130,6 +131,12 @@ class Cluster:
     """How often in a row a lane has polled an unchanged value: lanes with other work run first."""
     lock_requests: set[int] = field(default_factory=set)
     """Lanes that have requested a lock and do not hold it yet."""
+    follows_two_valued_locks: bool = False
+    """Whether swaps that are repeated until they take a lock count as one, if it holds two values."""
+    two_valued_locks: dict[int, TwoValuedLock] = field(default_factory=dict)
+    """The locks that are taken so, by address."""
+    two_valued_locks_hold: bool = True
+    """Whether these are locks, as far as is known."""
     strong_writes: StrongWrites = field(default_factory=StrongWrites)
     lock_taken: bool = False
     """Whether a thread has taken a lock that others may have been waiting for and could have had first."""
@@ -273,6 +280,10 @@ class Cluster:
                 self.barrier_waits_hold = False
                 said = "what other threads bring to the barrier of this loop is not known in every round"
                 self.recorded.note_gap(said, self.span, nothing_known=True)
+
+    def note_two_valued_lock(self, address: int, lock: TwoValuedLock) -> None:
+        """Record that lanes try to take a lock until they find it free."""
+        self.two_valued_locks_hold &= self.two_valued_locks.setdefault(address, lock) == lock
 
     def give_up(self, mask: Mask, reason: str) -> None:
         """Stop following these lanes: what they do from here on is unknown."""

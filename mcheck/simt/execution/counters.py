@@ -1,8 +1,10 @@
-"""Counters: words of global memory that atomics only add to, and whose contents the launch does not give.
+"""Counters and locks: words of global memory whose contents the launch does not give, and that atomics decide by.
 
-Every thread that counts gets a number of its own, whatever the word held at first. So an initial value is assumed:
-zero, and, where a result is compared with a number, the one with which the last thread to count gets that number. Other
-initial values are not followed, and the answer says so.
+Every thread that adds to a counter gets a number of its own, whatever the word held at first. So an initial value is
+assumed: zero, and, where a result is compared with a number, the one with which the last thread to count gets that
+number. A lock, whose value a swap returns, is assumed to be free at first: it holds what its first compare-and-swap
+expects, or zero. With contents that are unknown, all threads would seem to get it at once. Other initial values are not
+followed, and the answer says so.
 """
 
 from __future__ import annotations
@@ -19,38 +21,49 @@ from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE
 from mcheck.simt.execution.lanes import Mask, Quality
 
 COUNTS = frozenset(("add", "inc", "dec"))
+SWAPS = frozenset(("cas", "exch"))
 
 
 @dataclass(slots=True)
 class Counters:
-    """The counters of a run. ``sizes`` are the bytes of the words followed as counters, by address; ``start`` is their
-    initial value.
+    """The counters and locks of a run. ``sizes`` are the bytes of the words followed as counters, by address; ``start``
+    is their initial value. ``locks`` are the initial contents of the words followed as locks.
     """
 
     sizes: Mapping[int, int] = field(default_factory=dict)
     start: int = 0
+    locks: Mapping[int, bytes] = field(default_factory=dict)
     candidates: dict[int, int] = field(default_factory=dict)
     """Further words of unknown contents, by address, whose atomics return a value that is used."""
     excluded: set[int] = field(default_factory=set)
     """Words that are not counters: a thread waits for their contents, or stores unknown values there."""
+    swapped: dict[int, bytes] = field(default_factory=dict)
+    """Further words of unknown contents whose values swaps return, with what they hold if they are free."""
     other_starts: dict[int, None] = field(default_factory=dict)
     """Initial values for which comparisons of this run would have another result."""
     decides_address: bool = False
     """Whether an address has depended on a counter: it may be valid for this initial value alone."""
 
     def initial_contents(self) -> dict[int, bytes]:
-        """The initial contents of the counters, by address."""
-        return {a: (self.start & (1 << 8 * s) - 1).to_bytes(s, "little") for a, s in self.sizes.items()}
+        """The initial contents of the counters and locks, by address."""
+        return dict(self.locks) | {
+            a: (self.start & (1 << 8 * s) - 1).to_bytes(s, "little") for a, s in self.sizes.items()
+        }
 
-    def record_atomic(self, op: ops.Atomic, address: int, size: int, *, held: bool, wanted: bool, known: bool) -> None:
-        """Record an atomic on a word: whether the contents are known, the result is used, and the operands are
-        known.
+    def record_atomic(
+        self, op: ops.Atomic, address: int, size: int, given: int, *, held: bool, wanted: bool, known: bool
+    ) -> None:
+        """Record an atomic on a word, and its first operand: whether the contents are known, the result is used, and
+        the operands are known.
         """
         if (held and address not in self.sizes) or not GLOBAL_BASE <= address < SHARED_BASE:
             return
         same = {self.sizes.get(address, size), self.candidates.get(address, size)} == {size}
         if op.op not in COUNTS or op.type[0] not in "us" or not known or not same:
             self.excluded.add(address)
+            if op.op in SWAPS and wanted and known and not held:
+                free = given if op.op == "cas" else 0
+                self.swapped.setdefault(address, free.to_bytes(size, "little"))
         elif wanted:
             self.candidates[address] = size
 
@@ -76,6 +89,10 @@ class Counters:
         """The words to follow as counters; ``excluded`` are those that were found not to be."""
         excluded |= self.excluded
         return {a: s for a, s in sorted((*self.sizes.items(), *self.candidates.items())) if a not in excluded}
+
+    def new_locks(self) -> dict[int, bytes]:
+        """The words to follow as locks."""
+        return {**self.swapped, **self.locks}
 
     def alternative_starts(self) -> Iterator[int]:
         """Other initial values that the counters may have."""

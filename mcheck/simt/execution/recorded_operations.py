@@ -192,6 +192,10 @@ class RecordedOperations:
         """Record that what these lanes do from here on is unknown."""
         self.append(UnknownContinuation(reason=reason, span=span, text=reason), lanes)
 
+    def distinct_operations(self) -> list[Op]:
+        """The operations of all lanes, those that lanes share once."""
+        return list({id(op): op for code in self.code for op in code}.values())
+
     def append(self, op: Op, lanes: Sequence[int] | NDArray[np.int64]) -> None:
         """Append one operation to these lanes."""
         code = self.code

@@ -13,6 +13,7 @@ from mcheck.base.errors import Span
 from mcheck.base.records import dataclass as record
 from mcheck.frontend.ptx.launch import Extent as Coordinates
 from mcheck.ir import ops
+from mcheck.ir.def_use import numbers_in
 from mcheck.ir.expr import Const, Expr, Lanes
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, Instance, MemoryMap
 from mcheck.ir.ops import Op, performed_operation
@@ -20,7 +21,6 @@ from mcheck.ir.program import Program
 from mcheck.ir.type_sizes import type_size
 from mcheck.simt.execution.lanes import WARP
 from mcheck.simt.grid.grid_counter import NotCounted
-from mcheck.simt.traces.private_atomics import numbers_in
 
 NARROW_FENCES = (ops.ProxyFence, ops.TensormapReplace, ops.TensormapCopyFence, ops.GridWait)
 NON_COHERENT = ".nc."

@@ -17,6 +17,7 @@ from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.code import Unit
 from mcheck.frontend.ptx.module import operand_registers
 from mcheck.ir import ops
+from mcheck.ir.def_use import numbers_in
 from mcheck.ir.memory import SHARED_BASE
 from mcheck.ir.ops import performed_operation
 from mcheck.ir.program import Program
@@ -29,7 +30,6 @@ from mcheck.simt.execution.lanes import WARP
 from mcheck.simt.execution.polling_loops import LOOKAHEAD, AwaitedValue, find_awaited, find_tests
 from mcheck.simt.grid.grid_counter import NotCounted
 from mcheck.simt.instructions.access_operands import to_generic
-from mcheck.simt.traces.private_atomics import numbers_in
 
 LARGEST = 16
 """Bytes of the largest access by an address."""

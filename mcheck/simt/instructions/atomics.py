@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -23,8 +23,9 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.forced_values import Observation
 from mcheck.simt.execution.lanes import WARP, Mask, Quality
-from mcheck.simt.execution.polling_loops import AwaitedValue
+from mcheck.simt.execution.polling_loops import AwaitedValue, as_number
 from mcheck.simt.execution.strong_writes import written_by_atomic
+from mcheck.simt.execution.two_valued_locks import TwoValuedLock
 from mcheck.simt.instructions.access_operands import (
     Indices,
     fetch_expression,
@@ -35,7 +36,7 @@ from mcheck.simt.instructions.access_operands import (
 from mcheck.simt.instructions.memory_accesses import find_waits
 
 OBSERVED = Reg("taken")
-"""The value returned by a compare-and-swap that is repeated until it succeeds."""
+"""The value returned by a swap that is repeated until it succeeds."""
 
 
 @compiles(Kind.ATOMIC, Kind.REDUCTION)
@@ -54,15 +55,17 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
     size = type_size(op.type)
     moved = k.code.stores_decide and size <= 8 and elements == 1
     swaps = moved and wanted and op.op == "cas"
-    waited = find_waits(k, unit, at - unit.start, size) if swaps and len(rows) == 1 else None
+    takes = swaps or (moved and wanted and op.op == "exch")
+    waited = find_waits(k, unit, at - unit.start, size) if takes and len(rows) == 1 else None
 
     def run(c: Cluster, mask: Mask) -> Mask | None:
         for some, wait in ((mask, None),) if waited is None else waited(mask):
-            lock = (
-                wait
-                if wait is not None and _awaits_swap(wait, *fetch_lanes(sources[0], some, np.flatnonzero(some)), size)
-                else None
-            )
+            lock = None
+            if wait is not None:
+                lanes = np.flatnonzero(some)
+                lock = _find_lock(wait, op, [fetch_lanes(f, some, lanes) for f in sources], size)
+                if lock is not None and lock.values is not None and not c.follows_two_valued_locks:
+                    lock = None
             now = some & ~put_off(c, some) if swaps and lock is None else some
             if moved and c.forced.wanted and now.any():
                 now = c.hold_back(now, to_generic(fetch_lanes(fetch, now, np.flatnonzero(now))[0]), size, writes=True)
@@ -86,7 +89,7 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
                 taken.add(where)
         return out
 
-    def done(c: Cluster, mask: Mask, wait: AwaitedValue | None) -> None:
+    def done(c: Cluster, mask: Mask, lock: _Attempts | None) -> None:
         lanes = np.flatnonzero(mask)
         address, sure = fetch_lanes(fetch, mask, lanes)
         address = to_generic(address)
@@ -107,8 +110,11 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
         exact = moved and not any(q.any() for _, q in given) and len(those) == len(lanes)
         leaves = [found, *((v for v, _ in given) if exact else ())]
         data = tuple(Reg("data") for _ in op.srcs)
-        if wait is not None and exact:
-            locked(c, lanes, found, leaves, given, wait)
+        for free in dict.fromkeys(c.counters.locks[word] for word in found.tolist() if word in c.counters.locks):
+            assumed = f"{int.from_bytes(free, 'little')} was assumed"
+            c.recorded.note_gap(f"the launch does not give the initial value of this word: {assumed}", statement.span)
+        if lock is not None and exact:
+            locked(c, lanes, found, leaves, given, lock)
             return
         c.note_effect(mask)
         for element in range(elements if len(those) else 0):
@@ -148,7 +154,9 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
                 c.recorded.has_unbound_values = True
             if not sure[j]:
                 known_operands = not any(x[j] for _, x in given)
-                c.counters.record_atomic(op, int(address[j]), size, held=not q[0], wanted=wanted, known=known_operands)
+                c.counters.record_atomic(
+                    op, int(address[j]), size, int(given[0][0][j]), held=not q[0], wanted=wanted, known=known_operands
+                )
             state = q | np.bitwise_or.reduce([x[j] for _, x in given]) | np.uint8(taint.UNKNOWN_NAMELESS if r else 0)
             c.store.save(address[j : j + 1], size, one, np.array([new], np.uint64), state)
             c.strong_writes.add_write(lane, int(address[j]), size, written_by_atomic(op.op, size, c.strong_writes.now))
@@ -163,9 +171,10 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
         address: Word,
         leaves: list[Word],
         given: list[tuple[Word, Quality]],
-        wait: AwaitedValue,
+        lock: _Attempts,
     ) -> None:
         """One of the lanes takes the lock, if it is free; the others are to ask again."""
+        wait = lock.wait
         compare = wait.operator, Const(wait.right)
         new = np.array([lane not in c.lock_requests for lane in lanes.tolist()])
         if new.any():
@@ -185,20 +194,58 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
             one = np.array([lane])
             old, q = c.store.load(address[j : j + 1], size, one)
             values[row][lane], known[row][lane] = old[0], q[0]
+            if lock.values is not None:
+                c.note_two_valued_lock(int(address[j]), lock.values)
+            first = int(given[0][0][j])
+            c.counters.record_atomic(op, int(address[j]), size, first, held=not q[0], wanted=True, known=True)
             if q[0] or not wait.accepts(int(old[0])):
                 c.note_failed_polls(one)
                 continue
             c.lock_requests.discard(lane)
             c.note_effect(np.arange(len(c.pc)) == lane)
-            c.store.save(address[j : j + 1], size, one, given[1][0][j : j + 1], np.zeros(1, np.uint8))
+            c.store.save(address[j : j + 1], size, one, given[-1][0][j : j + 1], np.zeros(1, np.uint8))
 
     return run
 
 
-def _awaits_swap(wait: AwaitedValue, expected: Word, known: Quality, size: int) -> bool:
-    """Whether the awaited condition is that the compare-and-swap succeeds: until then it changes nothing."""
-    same = not known.any() and not (expected != expected[:1]).any()
-    return wait.operator == "==" and same and (int(expected[0]) - wait.right) % (1 << 8 * size) == 0
+@dataclass(frozen=True, slots=True)
+class _Attempts:
+    """Swaps that are repeated until the value that they return satisfies ``wait``, until when they change nothing: if
+    ``values`` is given, as long as the word holds no others.
+    """
+
+    wait: AwaitedValue
+    values: TwoValuedLock | None = None
+
+
+def _find_lock(
+    wait: AwaitedValue, op: ops.Atomic, given: list[tuple[Word, Quality]], size: int
+) -> _Attempts | None:  # fmt: skip
+    """What swaps of these operands, which are repeated until ``wait``, are attempts at; ``None`` if failed ones may
+    change something.
+
+    A compare-and-swap that does not find what it expects changes nothing. An exchange does not if it finds what it
+    writes. The words of locks hold two values, so that whoever does not find the one finds the other.
+    """
+    if not _is_one_number(*given[0]):
+        return None
+    top = (1 << 8 * size) - 1
+    right = wait.right & top
+    free = int(given[0][0][0]) & top if op.op == "cas" else right if wait.operator == "==" else 0
+    if wait.operator == "==" and right == free and op.op == "cas":
+        return _Attempts(wait)
+    if not _is_one_number(*given[-1]):
+        return None
+    taken = int(given[-1][0][0]) & top
+    if free == taken or (wait.operator, right) not in (("==", free), ("!=", taken)):
+        return None
+    succeeds = replace(wait, operator="==", right=as_number(free, wait.type))
+    return _Attempts(succeeds, TwoValuedLock(size, free, taken, op.scope))
+
+
+def _is_one_number(values: Word, known: Quality) -> bool:
+    """Whether an operand is the same known number in all lanes."""
+    return not known.any() and not (values != values[:1]).any()
 
 
 def shared_variable_range(k: Compiler, unit: Unit, place: ptx.Address) -> tuple[int, int] | None:

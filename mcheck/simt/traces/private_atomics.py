@@ -7,11 +7,11 @@ synchronise with nobody (8.7, 8.8), and nothing depends on their order: the engi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from mcheck.ir import ops
-from mcheck.ir.def_use import registers_of
-from mcheck.ir.expr import Binary, Const, Lanes, Name, Reg, Special, Unary
+from mcheck.ir.def_use import numbers_in, registers_in
+from mcheck.ir.expr import Const
 from mcheck.ir.memory import GLOBAL_BASE, SHARED_BASE, Instance, MemoryMap
 from mcheck.ir.ops import Op
 from mcheck.ir.program import Program
@@ -28,7 +28,7 @@ def drop_private_atomics(program: Program) -> Program:
         return program
     if any(isinstance(op, ops.TensormapReplace | ops.TensormapCopyFence) for op in different):
         return program  # a map may be made for any buffer
-    if any(True for op in different for part in op.decisive for _ in _register_names(getattr(op, part))):
+    if any(True for op in different for part in op.decisive for _ in registers_in(getattr(op, part))):
         return program  # an address that is computed may be any
     busy = set(_shared_buffers(program.memory, different))
     owners: dict[int, set[int]] = {}
@@ -81,28 +81,3 @@ def _fits(instance: Instance, at: int, size: int) -> bool:
 def _base_of(memory: MemoryMap, number: int) -> Iterator[int]:
     if GLOBAL_BASE <= number < SHARED_BASE and (found := memory.find(number)) is not None:
         yield found.base
-
-
-def _register_names(value: object) -> Iterator[str]:
-    """The registers in an operand."""
-    match value:
-        case tuple():
-            for item in value:
-                yield from _register_names(item)
-        case Const() | Lanes() | Reg() | Special() | Name() | Unary() | Binary():
-            yield from registers_of(value)
-
-
-def numbers_in(value: object) -> Iterator[int]:
-    """The numbers in an operation: the bases of all pointers."""
-    match value:
-        case Const(number):
-            yield number
-        case Lanes(numbers):
-            yield from numbers
-        case tuple():
-            for item in value:
-                yield from numbers_in(item)
-        case Unary() | Binary() | Op():
-            for f in fields(value):
-                yield from numbers_in(getattr(value, f.name))
