@@ -47,6 +47,12 @@ _EVICT1 = Slot(
     optional=True,
     ptx={"L1::evict_normal": "7.4"},
 )
+_EVICT2 = Slot(
+    "L2_eviction",
+    ("L2::evict_normal", "L2::evict_first", "L2::evict_last"),
+    optional=True,
+    ptx={"L2::evict_normal": "8.8"},
+)
 _PREFETCH = Slot("prefetch_size", ("L2::64B", "L2::128B", "L2::256B"), optional=True, ptx={"L2::64B": "7.4"})
 _LD_COP = Slot("cache_operator", ("ca", "cg", "cs", "lu", "cv"))
 _ST_COP = Slot("cache_operator", ("wb", "cg", "cs", "wt"))
@@ -59,7 +65,7 @@ def _bits(q: Qualifiers) -> int:
 _WIDE = (Requirement(lambda q: _bits(q) > 128, "vec", SM_100),)
 """Accesses of 256 bits."""
 
-_GLOBAL_ONLY = ("L1_eviction", "cache_hint", "prefetch_size")
+_GLOBAL_ONLY = ("L1_eviction", "L2_eviction", "cache_hint", "prefetch_size")
 
 
 def _hints_are_global(q: Qualifiers) -> bool:
@@ -79,6 +85,12 @@ _RULES = (
         "space",
         "an access of 256 bits does not go with '.{space}'",
         ".global or generic addressing",
+    ),
+    Rule(
+        lambda q: "L2_eviction" not in q or _bits(q) == 256,
+        "L2_eviction",
+        "'.{L2_eviction}' needs an access of 256 bits",
+        ".v8 of 32-bit and .v4 of 64-bit types",
     ),
     Rule(
         _hints_are_global,
@@ -136,7 +148,7 @@ LD = Family(
     variants=(
         Variant(
             name="weak",
-            slots=(_WEAK, _space(_LD_SPACES), _EVICT1, CACHE_HINT, _PREFETCH, _VEC, _TYPE),
+            slots=(_WEAK, _space(_LD_SPACES), _EVICT1, _EVICT2, CACHE_HINT, _PREFETCH, _VEC, _TYPE),
             args=(*_LD_ARGS, CACHE_POLICY),
             rules=_RULES,
             requirements=_WIDE,
@@ -157,6 +169,7 @@ LD = Family(
                 scope_slot(),
                 _space(_STRONG_SPACES),
                 _EVICT1,
+                _EVICT2,
                 CACHE_HINT,
                 _PREFETCH,
                 _VEC,
@@ -217,6 +230,7 @@ LD = Family(
                     Slot("space", ("global",), kind="space"),
                     caching,
                     Slot("nc", ("nc",)),
+                    *hints,
                     CACHE_HINT,
                     _PREFETCH,
                     _VEC,
@@ -227,7 +241,7 @@ LD = Family(
                 requirements=_WIDE,
                 lower=_load,
             )
-            for caching in (_EVICT1, Slot("cache_operator", ("ca", "cg", "cs")))
+            for caching, hints in ((_EVICT1, (_EVICT2,)), (Slot("cache_operator", ("ca", "cg", "cs")), ()))
         ),
     ),
 )
@@ -241,7 +255,7 @@ ST = Family(
     variants=(
         Variant(
             name="weak",
-            slots=(_WEAK, _space(_ST_SPACES), _EVICT1, CACHE_HINT, _VEC, _TYPE),
+            slots=(_WEAK, _space(_ST_SPACES), _EVICT1, _EVICT2, CACHE_HINT, _VEC, _TYPE),
             args=(*_ST_ARGS, CACHE_POLICY),
             rules=_RULES,
             requirements=_WIDE,
@@ -262,6 +276,7 @@ ST = Family(
                 scope_slot(),
                 _space(_STRONG_SPACES),
                 _EVICT1,
+                _EVICT2,
                 CACHE_HINT,
                 _VEC,
                 _TYPE,
