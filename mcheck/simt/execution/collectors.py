@@ -10,6 +10,11 @@ from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.lane_arithmetic import Word
 
 
+def are_overlapping(places: Word, size: int, at: int, length: int) -> bool:
+    """Whether some of so many bytes at each place are among the bytes from ``at`` on."""
+    return bool(((places < at + length) & (places + np.uint64(size) > at)).any())
+
+
 @dataclass(slots=True)
 class Collector:
     """A buffer with the matrix of one operand, if any, and the memory that it was loaded from."""
@@ -43,6 +48,6 @@ class Collector:
     def record_writes(self, places: Word, size: int) -> None:
         """Record that so many bytes at each place have changed: the buffer may hold what was there before."""
         for at, length in self.loaded_from:
-            if ((places < at + length) & (places + np.uint64(size) > at)).any():
+            if are_overlapping(places, size, at, length):
                 self.operand, self.loaded_from = None, ()
                 return

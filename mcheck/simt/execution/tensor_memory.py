@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import field
 
-import numpy as np
-
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.module import Statement
@@ -23,10 +21,12 @@ from mcheck.ir.memory import (
     TENSOR_ROW,
     TENSOR_SIZE,
 )
-from mcheck.simt.execution.collectors import Collector
+from mcheck.simt.execution.collectors import Collector, are_overlapping
 
 MIN_COLUMNS = 32
 """The fewest columns that can be allocated (9.7.16.7.1)."""
+RESULT_SIZE = 4
+"""Bytes of the address that ``alloc`` writes to shared memory."""
 COLUMN_BITS = 16
 COLUMN = (1 << COLUMN_BITS) - 1
 """The column in an address."""
@@ -126,16 +126,19 @@ class TensorMemory:
         """Whether a load reads the result of an ``alloc``: it needs no proxy fence (open question Q28)."""
         return bool(self.result_words) and self.result_words.issuperset(places.tolist())
 
-    def record_overwrite(self, address: int, size: int) -> None:
-        """Record that a copy writes these bytes of shared memory."""
-        self.record_stores(np.array([address], np.uint64), size)
-        if self.result_words:
-            self.result_words = {word for word in self.result_words if not address <= word < address + size}
+    def record_result(self, place: Word) -> None:
+        """Record that an ``alloc`` writes its result to a place in shared memory."""
+        self.record_stores(place, RESULT_SIZE)
+        self.result_words.update(place.tolist())
 
     def record_stores(self, places: Word, size: int) -> None:
-        """Record that so many bytes of shared memory at each place have changed."""
+        """Record that any other instruction writes so many bytes of shared memory at each place."""
         for collector in self.collectors.values():
             collector.record_writes(places, size)
+        if self.result_words:
+            self.result_words = {
+                word for word in self.result_words if not are_overlapping(places, size, word, RESULT_SIZE)
+            }
 
     def lane_cells(self, cta: int, lane: int, column: int, columns: int) -> Range:
         """The cells of one lane."""

@@ -14,7 +14,7 @@ from mcheck.simt.execution.cluster import AT_PEER, RUNNABLE, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, compiles
 from mcheck.simt.execution.cta_pairs import Waiting, peer_cta
 from mcheck.simt.execution.lanes import WARP, Mask
-from mcheck.simt.execution.tensor_memory import COLUMN, Rectangle
+from mcheck.simt.execution.tensor_memory import COLUMN, RESULT_SIZE, Rectangle
 from mcheck.simt.instructions.access_operands import Indices, to_generic
 from mcheck.simt.instructions.tensor_operands import (
     PAIR,
@@ -66,10 +66,10 @@ def _alloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
                 c.give_up(mask, problem or f"no {columns} columns of tensor memory are left to allocate")
                 return None
             address = to_generic(np.array([place], np.uint64))
-            op = make_core_op("alloc", [], [(int(address[0]), 4)], statement)
+            op = make_core_op("alloc", [], [(int(address[0]), RESULT_SIZE)], statement)
             c.recorded.append(c.recorded.intern((at, place), lambda op=op: op), one)  # type: ignore[misc]
-            c.tensor.result_words.add(int(address[0]))
-            c.store.save(address, 4, one, np.array([first], np.uint64), np.zeros(1, np.uint8))
+            c.tensor.record_result(address)
+            c.store.save(address, RESULT_SIZE, one, np.array([first], np.uint64), np.zeros(1, np.uint8))
         return _meet_peers(c, mask, statement, [(cta, lanes, values[1]) for values, cta, lanes in found])
 
     return run
