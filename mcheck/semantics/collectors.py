@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Hashable
 from dataclasses import field
 from typing import TYPE_CHECKING
 
@@ -20,10 +20,11 @@ def are_overlapping(places: Word, size: int, at: int, length: int) -> bool:
     return bool(((places < at + length) & (places + places.dtype.type(size) > at)).any())
 
 
-def collector_use(parts: Collection[str]) -> tuple[str, str]:
-    """The collector that a product names, and what it says of it: without a word it discards."""
-    written = next((part for part in parts if part.startswith("collector::")), None)
-    _, name, use = (written or f"collector::{'b0' if 'ws' in parts else 'a'}::discard").split("::")
+def collector_use(written: str | None, *, stationary: bool) -> tuple[str, str]:
+    """The collector that the qualifier of a product names, and what it says of it: without one it discards that of A,
+    or the first one of B.
+    """
+    _, name, use = (written or f"collector::{'b0' if stationary else 'a'}::discard").split("::")
     return name, use
 
 

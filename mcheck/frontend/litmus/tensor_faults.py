@@ -18,6 +18,7 @@ from mcheck.ir.expr import Const
 from mcheck.ir.memory import Cta, Instance, MemoryMap
 from mcheck.ir.ops import Alu, Branch, Op, TensorCommit, TensorCore, TensorMove
 from mcheck.ir.program import Thread
+from mcheck.isa.opcode import read_opcode
 from mcheck.semantics import tensor_rules
 from mcheck.semantics.collectors import Collector, collector_use
 from mcheck.semantics.tensor_rules import AllocationPermit, Fault
@@ -236,7 +237,8 @@ class _Faults:
         for place, op in self._operations():
             if isinstance(op, TensorCore) and op.kind == "mma":
                 cta = self.threads[place[0]].place.cta
-                name, use = collector_use(op.text.split()[0].split("."))
+                opcode = read_opcode(tuple(op.text.split()[0].split(".")))
+                name, use = collector_use(opcode.prefixed("collector::"), stationary=opcode.has("ws"))
                 rank = cta.rank & ~1 if _group(op) == PAIR else cta.rank
                 products[(cta.gpu, cta.cluster, rank), name].append((place, op, use))
         for (_, name), found in products.items():

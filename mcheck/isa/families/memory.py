@@ -87,16 +87,20 @@ _RULES = (
         ".global or generic addressing",
     ),
     Rule(
-        lambda q: "L2_eviction" not in q or _bits(q) == 256,
-        "L2_eviction",
-        "'.{L2_eviction}' needs an access of 256 bits",
-        ".v8 of 32-bit and .v4 of 64-bit types",
-    ),
-    Rule(
         _hints_are_global,
         "space",
         "cache hints do not go with '.{space}'",
         ".global or generic addressing where a hint is given",
+    ),
+)
+
+_EVICT2_RULES = (
+    *_RULES,
+    Rule(
+        lambda q: "L2_eviction" not in q or _bits(q) == 256,
+        "L2_eviction",
+        "'.{L2_eviction}' needs an access of 256 bits",
+        ".v8 of 32-bit and .v4 of 64-bit types",
     ),
 )
 
@@ -150,7 +154,7 @@ LD = Family(
             name="weak",
             slots=(_WEAK, _space(_LD_SPACES), _EVICT1, _EVICT2, CACHE_HINT, _PREFETCH, _VEC, _TYPE),
             args=(*_LD_ARGS, CACHE_POLICY),
-            rules=_RULES,
+            rules=_EVICT2_RULES,
             requirements=_WIDE,
             lower=_load,
         ),
@@ -176,7 +180,7 @@ LD = Family(
                 _TYPE,
             ),
             args=(*_LD_ARGS, CACHE_POLICY),
-            rules=_RULES,
+            rules=_EVICT2_RULES,
             requirements=_WIDE,
             lower=_load,
             needs=("sm_70",),
@@ -237,7 +241,7 @@ LD = Family(
                     _TYPE,
                 ),
                 args=(*_LD_ARGS, CACHE_POLICY),
-                rules=_RULES,
+                rules=_EVICT2_RULES if hints else _RULES,
                 requirements=_WIDE,
                 lower=_load,
             )
@@ -257,7 +261,7 @@ ST = Family(
             name="weak",
             slots=(_WEAK, _space(_ST_SPACES), _EVICT1, _EVICT2, CACHE_HINT, _VEC, _TYPE),
             args=(*_ST_ARGS, CACHE_POLICY),
-            rules=_RULES,
+            rules=_EVICT2_RULES,
             requirements=_WIDE,
             lower=_store,
         ),
@@ -282,7 +286,7 @@ ST = Family(
                 _TYPE,
             ),
             args=(*_ST_ARGS, CACHE_POLICY),
-            rules=_RULES,
+            rules=_EVICT2_RULES,
             requirements=_WIDE,
             lower=_store,
             needs=("sm_70",),

@@ -183,7 +183,8 @@ def _use_collector(accesses: _Accesses, statement: ptx.Statement, operand: int, 
     """Follow what a product does with a collector; ``loaded_from`` is where the matrix that it may keep lies in shared
     memory.
     """
-    name, use = collector_use(statement.opcode.parts)
+    opcode = statement.opcode
+    name, use = collector_use(opcode.prefixed("collector::"), stationary=opcode.has("ws"))
     collector = accesses.c.tensor.collectors.setdefault((min(accesses.ctas), name), Collector())
     problem = collector.apply(use, operand, loaded_from, accesses.lanes.tolist())
     if problem is not None:
