@@ -18,7 +18,6 @@ from mcheck.ir.expr import Const
 from mcheck.ir.memory import Cta, Instance, MemoryMap
 from mcheck.ir.ops import Alu, Branch, Op, TensorCommit, TensorCore, TensorMove
 from mcheck.ir.program import Thread
-from mcheck.isa.opcode import read_opcode
 from mcheck.semantics import tensor_rules
 from mcheck.semantics.collectors import Collector, collector_use
 from mcheck.semantics.tensor_rules import AllocationPermit, Fault
@@ -30,6 +29,7 @@ ALLOCATING = ("alloc", "dealloc", PERMIT)
 PIPED = ("mma", "cp", "shift")
 PAIR = "cta_group::2"
 _GROUP = re.compile(r"cta_group::\d")
+_COLLECTOR = re.compile(r"collector::\w+::\w+")
 Place = tuple[int, int]
 """A thread and a position in its code."""
 
@@ -237,8 +237,9 @@ class _Faults:
         for place, op in self._operations():
             if isinstance(op, TensorCore) and op.kind == "mma":
                 cta = self.threads[place[0]].place.cta
-                opcode = read_opcode(tuple(op.text.split()[0].split(".")))
-                name, use = collector_use(opcode.prefixed("collector::"), stationary=opcode.has("ws"))
+                written = _COLLECTOR.search(op.text)
+                stationary = op.text.startswith("tcgen05.mma.ws.")
+                name, use = collector_use(None if written is None else written[0], stationary=stationary)
                 rank = cta.rank & ~1 if _group(op) == PAIR else cta.rank
                 products[(cta.gpu, cta.cluster, rank), name].append((place, op, use))
         for (_, name), found in products.items():
