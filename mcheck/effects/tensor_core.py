@@ -13,9 +13,7 @@ from mcheck.ir import ops
 @defines_effect(ops.TensorCore)
 def tensor_core(op: ops.TensorCore, o: Operands, site: Site) -> Effect:
     """What mma, cp, shift, alloc and dealloc read (``accesses``) and write (``stores``)."""
-    faults = Faults()
-    if op.wrong is not None:
-        faults.add(*op.wrong)
+    faults = _faults(op)
     reads = tuple(Access(at, size) for at, size in o.ranges("reads") if _there(faults, site, at, size))
     writes = tuple(Stored(at, size) for at, size in o.ranges("writes") if _there(faults, site, at, size))
     return Effect(faults=faults.all(), accesses=reads, stores=writes)
@@ -24,7 +22,7 @@ def tensor_core(op: ops.TensorCore, o: Operands, site: Site) -> Effect:
 @defines_effect(ops.TensorMove)
 def tensor_move(op: ops.TensorMove, o: Operands, site: Site) -> Effect:
     """The cells of one lane."""
-    faults, at = Faults(), o.address("address")
+    faults, at = _faults(op), o.address("address")
     if not _there(faults, site, at, op.size):
         return Effect(faults=faults.all())
     if op.family == "tcgen05.ld":
@@ -33,13 +31,21 @@ def tensor_move(op: ops.TensorMove, o: Operands, site: Site) -> Effect:
 
 
 @defines_effect(ops.TensorCommit)
-def tensor_commit(op: ops.TensorCommit, o: Operands, site: Site) -> Effect:  # noqa: ARG001 - one signature
+def tensor_commit(op: ops.TensorCommit, o: Operands, site: Site) -> Effect:
     """The mbarriers that are arrived on."""
-    faults = Faults()
+    faults = _faults(op)
     place, mask = o.address("address"), o.optional_number("cta_mask")
     copy_destinations(faults, site, place, mask)  # its mask is that of a copy
     told = signals(faults, site, place, mask, 0)
     return Effect(faults=faults.all(), signals=told)
+
+
+def _faults(op: ops.TensorCore | ops.TensorMove | ops.TensorCommit) -> Faults:
+    """What whoever follows the kernel knows to be wrong."""
+    faults = Faults()
+    if op.wrong is not None:
+        faults.add(*op.wrong)
+    return faults
 
 
 def _there(faults: Faults, site: Site, address: int, size: int) -> bool:

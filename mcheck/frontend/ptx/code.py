@@ -187,7 +187,7 @@ def _add_flow(
         wanted |= rows(r for o in statement.operands[-1:] for r in operand_registers(o))
     elif kind in STORES and statement.opcode.space in ("param", "local"):
         wanted |= rows(r for operand in statement.operands for r in operand_registers(operand))
-    elif kind in STORES:
+    elif kind in STORES - {Kind.FILL}:
         for operand in statement.operands:
             (wanted if isinstance(operand, ptx.Address) else data).update(rows(operand_registers(operand)))
     elif kind in ACCESSES:

@@ -35,6 +35,9 @@ class Form:
 
 ANY_COUNT = 99
 """Any number of operands."""
+_MODES = frozenset(("f4e", "b4e", "rc8", "ecl", "ecr", "rc16"))
+BEHIND_TYPE = {"prmt": _MODES, "wgmma": frozenset(("satfinite", "popc"))}
+"""The qualifiers that may stand behind the type of an instruction (PTX ISA 9.7.9.7, 9.7.15.5.2)."""
 _COMBINING = frozenset(("and", "or", "xor"))
 _MAX_LISTED = 24
 """With more legal words than this, only the nearest is named."""
@@ -85,11 +88,11 @@ QUALIFIERS: dict[str, frozenset[str]] = {
     **dict.fromkeys(("mul", "mad"), _ROUNDED | {"lo", "hi", "wide", "cc"}),
     **dict.fromkeys(("mul24", "mad24"), frozenset(("lo", "hi", "sat"))),
     **dict.fromkeys(("add", "sub"), _ROUNDED | {"cc"}),
-    **dict.fromkeys(("min", "max"), frozenset(("ftz", "nan", "xorsign", "abs", "relu"))),
+    **dict.fromkeys(("min", "max"), frozenset(("ftz", "NaN", "xorsign", "abs", "relu"))),
     "div": _ROUNDED | {"approx", "full"},
     "shf": frozenset(("l", "r", "wrap", "clamp")),
     "bfind": frozenset(("shiftamt",)),
-    "prmt": frozenset(("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")),
+    "prmt": _MODES,
 }  # fmt: skip
 """The qualifiers allowed between the name and the last type of an instruction, beside types (PTX ISA 9.7.1 to
 9.7.8).
@@ -128,7 +131,7 @@ def find_fault(statement: Statement) -> Fault | None:
     opcode, operands = statement.opcode.parts, statement.operands
     name = opcode[0]
     form = WORDS.get(opcode[:2]) or FORMS.get(name)
-    if form is None:
+    if form is None or statement.kind is Kind.FILL:
         return None
     if len(opcode) < form.parts:
         return Fault(f"'{statement.opcode.text}' lacks a part of its name, such as its type")
@@ -139,7 +142,7 @@ def find_fault(statement: Statement) -> Fault | None:
         return Fault(f"'{statement.opcode.text}' takes {wanted} operands, {len(operands)} given")
     if statement.opcode.has(READONLY):  # not the type at the end: the instruction table checks it
         return None
-    if form.typed and opcode[-1] not in SIZES:
+    if form.typed and opcode[-1] not in SIZES and opcode[-1] not in BEHIND_TYPE.get(name, ()):
         return Fault(f"'.{opcode[-1]}' is not a type", len(opcode) - 1, tuple(SIZES))
     if statement.kind in TMEM and (fault := _find_wrong_qualifier(statement)) is not None:
         return fault

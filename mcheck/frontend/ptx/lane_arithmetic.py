@@ -308,7 +308,7 @@ def _lop3(opcode: Opcode) -> Function | None:
 
 
 def _prmt(opcode: Opcode) -> Function | None:
-    if opcode.type != "b32":
+    if opcode.parts[1:] != ("b32",):  # the other modes select in other ways
         return None
 
     def run(a: Word, b: Word, selector: Word) -> tuple[Word, ...]:
@@ -342,6 +342,8 @@ def lane_function(opcode: Opcode) -> Function | None:
     """The function that an instruction computes from its sources, ``None`` if it is opaque."""
     name, kind = opcode.name, opcode.type
     if opcode.has("cc") or (name in ("add", "sub", "mad") and opcode.has("sat")) or name in ("addc", "subc", "madc"):
+        return None
+    if name in ("min", "max") and opcode.has("relu"):
         return None
     match name:
         case "setp":

@@ -248,7 +248,7 @@ class TensorCore(Op):
 class TensorMove(Op):
     """What one lane does of ``tcgen05.ld`` or ``st``: ``size`` bytes of tensor memory are read or written, until
     ``tcgen05.wait`` (a ``WaitGroup`` of the family). ``apart``, as decoded, are the bytes from there to a second
-    access; whoever places the accesses of the lanes makes two operations of it.
+    access; whoever places the accesses of the lanes makes two operations of it. ``wrong`` as of a ``TensorCore``.
     """
 
     facets: ClassVar[Facets] = Facets(reads=("address",), writes=("address",), asynchronous=True)
@@ -258,12 +258,13 @@ class TensorMove(Op):
     address: Expr
     size: int
     apart: Expr | None = None
+    wrong: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorCommit(Op):
     """``tcgen05.commit``: an arrive-on, on the mbarrier or on those of ``cta_mask``, once all earlier ``TensorCore``
-    operations of the thread are complete.
+    operations of the thread are complete. ``wrong`` as of a ``TensorCore``.
     """
 
     facets: ClassVar[Facets] = Facets(mbarrier="address", signals=True, asynchronous=True)
@@ -271,3 +272,4 @@ class TensorCommit(Op):
 
     address: Expr
     cta_mask: Expr | None = None
+    wrong: tuple[str, str] | None = None

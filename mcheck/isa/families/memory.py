@@ -47,6 +47,12 @@ _EVICT1 = Slot(
     optional=True,
     ptx={"L1::evict_normal": "7.4"},
 )
+_EVICT2 = Slot(
+    "L2_eviction",
+    ("L2::evict_normal", "L2::evict_first", "L2::evict_last"),
+    optional=True,
+    ptx={"L2::evict_normal": "8.8"},
+)
 _PREFETCH = Slot("prefetch_size", ("L2::64B", "L2::128B", "L2::256B"), optional=True, ptx={"L2::64B": "7.4"})
 _LD_COP = Slot("cache_operator", ("ca", "cg", "cs", "lu", "cv"))
 _ST_COP = Slot("cache_operator", ("wb", "cg", "cs", "wt"))
@@ -59,7 +65,7 @@ def _bits(q: Qualifiers) -> int:
 _WIDE = (Requirement(lambda q: _bits(q) > 128, "vec", SM_100),)
 """Accesses of 256 bits."""
 
-_GLOBAL_ONLY = ("L1_eviction", "cache_hint", "prefetch_size")
+_GLOBAL_ONLY = ("L1_eviction", "L2_eviction", "cache_hint", "prefetch_size")
 
 
 def _hints_are_global(q: Qualifiers) -> bool:
@@ -85,6 +91,16 @@ _RULES = (
         "space",
         "cache hints do not go with '.{space}'",
         ".global or generic addressing where a hint is given",
+    ),
+)
+
+_EVICT2_RULES = (
+    *_RULES,
+    Rule(
+        lambda q: "L2_eviction" not in q or _bits(q) == 256,
+        "L2_eviction",
+        "'.{L2_eviction}' needs an access of 256 bits",
+        ".v8 of 32-bit and .v4 of 64-bit types",
     ),
 )
 
@@ -136,9 +152,9 @@ LD = Family(
     variants=(
         Variant(
             name="weak",
-            slots=(_WEAK, _space(_LD_SPACES), _EVICT1, CACHE_HINT, _PREFETCH, _VEC, _TYPE),
+            slots=(_WEAK, _space(_LD_SPACES), _EVICT1, _EVICT2, CACHE_HINT, _PREFETCH, _VEC, _TYPE),
             args=(*_LD_ARGS, CACHE_POLICY),
-            rules=_RULES,
+            rules=_EVICT2_RULES,
             requirements=_WIDE,
             lower=_load,
         ),
@@ -157,13 +173,14 @@ LD = Family(
                 scope_slot(),
                 _space(_STRONG_SPACES),
                 _EVICT1,
+                _EVICT2,
                 CACHE_HINT,
                 _PREFETCH,
                 _VEC,
                 _TYPE,
             ),
             args=(*_LD_ARGS, CACHE_POLICY),
-            rules=_RULES,
+            rules=_EVICT2_RULES,
             requirements=_WIDE,
             lower=_load,
             needs=("sm_70",),
@@ -217,17 +234,18 @@ LD = Family(
                     Slot("space", ("global",), kind="space"),
                     caching,
                     Slot("nc", ("nc",)),
+                    *hints,
                     CACHE_HINT,
                     _PREFETCH,
                     _VEC,
                     _TYPE,
                 ),
                 args=(*_LD_ARGS, CACHE_POLICY),
-                rules=_RULES,
+                rules=_EVICT2_RULES if hints else _RULES,
                 requirements=_WIDE,
                 lower=_load,
             )
-            for caching in (_EVICT1, Slot("cache_operator", ("ca", "cg", "cs")))
+            for caching, hints in ((_EVICT1, (_EVICT2,)), (Slot("cache_operator", ("ca", "cg", "cs")), ()))
         ),
     ),
 )
@@ -241,9 +259,9 @@ ST = Family(
     variants=(
         Variant(
             name="weak",
-            slots=(_WEAK, _space(_ST_SPACES), _EVICT1, CACHE_HINT, _VEC, _TYPE),
+            slots=(_WEAK, _space(_ST_SPACES), _EVICT1, _EVICT2, CACHE_HINT, _VEC, _TYPE),
             args=(*_ST_ARGS, CACHE_POLICY),
-            rules=_RULES,
+            rules=_EVICT2_RULES,
             requirements=_WIDE,
             lower=_store,
         ),
@@ -262,12 +280,13 @@ ST = Family(
                 scope_slot(),
                 _space(_STRONG_SPACES),
                 _EVICT1,
+                _EVICT2,
                 CACHE_HINT,
                 _VEC,
                 _TYPE,
             ),
             args=(*_ST_ARGS, CACHE_POLICY),
-            rules=_RULES,
+            rules=_EVICT2_RULES,
             requirements=_WIDE,
             lower=_store,
             needs=("sm_70",),

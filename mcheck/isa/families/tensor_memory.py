@@ -29,8 +29,7 @@ _COLUMNS = Arg("nCols", "src", "u32")
 CELLS = {"32x32b": 1, "16x32bx2": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8}
 """By the shape of a ``ld`` or ``st``, columns for each repetition."""
 _NUMBERS = tuple(f"x{1 << k}" for k in range(8))
-_SHAPE = Slot("shape", tuple(shape for shape in CELLS if shape != "16x32bx2"))
-_SPLIT_SHAPE = Slot("shape", ("16x32bx2",))
+_SHAPE = Slot("shape", tuple(CELLS))
 _REDUCED_SHAPE = Slot("shape", ("32x32b", "16x32bx2"))
 _NUM = Slot("num", _NUMBERS)
 _PACK = Slot("pack", ("pack::16b",), optional=True)
@@ -38,7 +37,7 @@ _UNPACK = Slot("pack", ("unpack::16b",), optional=True)
 _HELD = Arg("r", "list")
 _LOADED = Arg("r", "list", written=True)
 _PLACE = Arg("taddr", "mem", space="tensor")
-_SPLIT = Arg("immHalfSplitoff", "imm")
+_SPLIT = Arg("immHalfSplitoff", "imm", when=lambda q: q["shape"] == "16x32bx2")
 _SEVERAL = Slot("num", _NUMBERS[1:])
 _FLOATING = (Slot("abs", ("abs",), optional=True), Slot("NaN", ("NaN",), optional=True))
 _AT_MOST = {"16x128b": 64, "16x256b": 32}
@@ -74,18 +73,14 @@ def _nothing(match: Match) -> Op:
 
 
 def _move(match: Match) -> Op:
-    q = match.q
-    columns = int(q["num"][1:]) * CELLS[q["shape"]] * (2 if "pack" in q else 1)
-    family = "tcgen05.ld" if match.family.kind is Kind.TMEM_LOAD else "tcgen05.st"
-    return TensorMove(family=family, address=address(match.args["taddr"]), size=CELL * columns, **match.common)
-
-
-def _split_move(match: Match) -> Op:
     """The shape of two halves accesses its 16 rows a second time, so many columns further on (9.7.16.8.3)."""
-    op = _move(match)
-    split = match.args.get("immHalfSplitoff")
-    assert isinstance(op, TensorMove)
-    return op if split is None else replace(op, apart=Binary("*", value(split), Const(CELL)))
+    q, split = match.q, match.args.get("immHalfSplitoff")
+    columns = int(q["num"][1:]) * CELLS[q["shape"]] * (2 if "pack" in q else 1)
+    return TensorMove(
+        family="tcgen05.ld" if match.family.kind is Kind.TMEM_LOAD else "tcgen05.st",
+        address=address(match.args["taddr"]), size=CELL * columns,
+        apart=None if split is None else Binary("*", value(split), Const(CELL)), **match.common,
+    )  # fmt: skip
 
 
 def _wait(match: Match) -> Op:
@@ -270,13 +265,7 @@ FAMILIES = (
         Kind.TMEM_LOAD,
         "9.7.16.8.1",
         "load registers from tensor memory",
-        Variant(slots=(*_SYNC, _SHAPE, _NUM, _PACK, _B32), args=(_LOADED, _PLACE), rules=(_FITS,), lower=_move),
-        Variant(
-            name="two halves",
-            slots=(*_SYNC, _SPLIT_SHAPE, _NUM, _PACK, _B32),
-            args=(_LOADED, _PLACE, _SPLIT),
-            lower=_split_move,
-        ),
+        Variant(slots=(*_SYNC, _SHAPE, _NUM, _PACK, _B32), args=(_LOADED, _PLACE, _SPLIT), rules=(_FITS,), lower=_move),
         proxy="async",
     ),
     _family(
@@ -288,13 +277,8 @@ FAMILIES = (
             Variant(
                 name=name,
                 slots=(*_SYNC, _REDUCED_SHAPE, _SEVERAL, Slot("op", ("min", "max")), *slots),
-                args=(
-                    _LOADED,
-                    Arg("redval", "dst", "b32"),
-                    _PLACE,
-                    replace(_SPLIT, when=lambda q: q["shape"] == "16x32bx2"),
-                ),
-                lower=_split_move,
+                args=(_LOADED, Arg("redval", "dst", "b32"), _PLACE, _SPLIT),
+                lower=_move,
             )
             for name, slots in (
                 ("floating point", (*_FLOATING, Slot("type", ("f32",), kind="type"))),
@@ -310,13 +294,7 @@ FAMILIES = (
         Kind.TMEM_STORE,
         "9.7.16.8.3",
         "store registers to tensor memory",
-        Variant(slots=(*_SYNC, _SHAPE, _NUM, _UNPACK, _B32), args=(_PLACE, _HELD), rules=(_FITS,), lower=_move),
-        Variant(
-            name="two halves",
-            slots=(*_SYNC, _SPLIT_SHAPE, _NUM, _UNPACK, _B32),
-            args=(_PLACE, _SPLIT, _HELD),
-            lower=_split_move,
-        ),
+        Variant(slots=(*_SYNC, _SHAPE, _NUM, _UNPACK, _B32), args=(_PLACE, _SPLIT, _HELD), rules=(_FITS,), lower=_move),
         proxy="async",
     ),
     *(

@@ -12,6 +12,7 @@ from dataclasses import field
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.module import Statement
 from mcheck.ir import ops
+from mcheck.semantics import tensor_rules
 from mcheck.simt.execution.lanes import Lanes, Mask
 
 
@@ -24,10 +25,9 @@ def peer_cta(lanes: Lanes, cta: int) -> int | None:
 def missing_peer(statement: Statement) -> ops.TensorCore:
     """An operation at which a warp waits forever for the peer CTA."""
     what = statement.opcode.mode
-    said = f"waits forever: no warp of the peer CTA comes to a tcgen05.{what} of the pair"
     return ops.TensorCore(
-        kind=what, reads=(), writes=(), wrong=("DEAD008", said), span=statement.span, text=statement.text,
-        section="9.7.16.5",
+        kind=what, reads=(), writes=(), wrong=tensor_rules.missing_peer(what), span=statement.span,
+        text=statement.text, section="9.7.16.5",
     )  # fmt: skip
 
 

@@ -74,16 +74,26 @@ class Store:
             first = cta * self.size
             self.shared[0][first : first + size], self.shared[1][first : first + size] = 0, 0
 
+    def clear(self, address: int, size: int) -> None:
+        """Set bytes of shared memory to known zeros."""
+        first, last = self._shared_bytes(address, size)
+        self.shared[0][first:last], self.shared[1][first:last] = 0, 0
+
     def forget(self, address: int, size: int) -> None:
         """Mark bytes that an asynchronous operation writes as unknown data."""
+        first, last = self._shared_bytes(address, size)
+        self.shared[1][first:last] = UNKNOWN if self.named else UNKNOWN_NAMELESS
+        if self.named and first < last:
+            self.times += 1
+            self.shared[0][first:last] = number_contents(self.times << 32, last - first)
+
+    def _shared_bytes(self, address: int, size: int) -> tuple[int, int]:
+        """From where to where bytes of shared memory are in ``shared``; nothing of any other memory."""
         low = address - SHARED_BASE if address >= SHARED_BASE else address
         cta, offset = divmod(low, SHARED_WINDOW)
-        if 0 <= cta < self.ctas and offset < self.size:
-            first, last = cta * self.size + offset, cta * self.size + min(offset + size, self.size)
-            self.shared[1][first:last] = UNKNOWN if self.named else UNKNOWN_NAMELESS
-            if self.named:
-                self.times += 1
-                self.shared[0][first:last] = number_contents(self.times << 32, last - first)
+        if not (0 <= cta < self.ctas and offset < self.size):
+            return 0, 0
+        return cta * self.size + offset, cta * self.size + min(offset + size, self.size)
 
     def read_map(self, address: int) -> int | None:
         """The tensor map at an address (``mcheck.semantics.tensor_map_values``); ``None`` where its bytes are

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import field
 
-import numpy as np
-
 from mcheck.base.records import dataclass
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.frontend.ptx.module import Statement
@@ -23,10 +21,11 @@ from mcheck.ir.memory import (
     TENSOR_ROW,
     TENSOR_SIZE,
 )
-from mcheck.simt.execution.collectors import Collector
+from mcheck.semantics.collectors import Collector, are_overlapping
+from mcheck.semantics.tensor_rules import AllocationPermit, Fault, use_of_freed
 
-MIN_COLUMNS = 32
-"""The fewest columns that can be allocated (9.7.16.7.1)."""
+RESULT_SIZE = 4
+"""Bytes of the address that ``alloc`` writes to shared memory."""
 COLUMN_BITS = 16
 COLUMN = (1 << COLUMN_BITS) - 1
 """The column in an address."""
@@ -68,10 +67,8 @@ class TensorMemory:
     """Columns that have ever been allocated: whether they still are depends on the order of the accesses."""
 
     allocated: dict[int, list[Allocation]] = field(default_factory=dict)
-    relinquished: dict[int, Statement] = field(default_factory=dict)
-    """The CTAs that may allocate no more, with the statement that relinquishes the right."""
-    last_columns: dict[int, int] = field(default_factory=dict)
-    """By CTA, how many columns were allocated last."""
+    permits: dict[int, AllocationPermit] = field(default_factory=dict)
+    """By CTA, what it may still allocate."""
     cta_group: Statement | None = None
     """The first instruction with a ``.cta_group``: all others have to name the same (9.7.16.7.1)."""
     collectors: dict[tuple[int, str], Collector] = field(default_factory=dict)
@@ -79,17 +76,9 @@ class TensorMemory:
     result_words: set[int] = field(default_factory=set)
     """Addresses in shared memory to which ``alloc`` has written."""
 
-    def allocation_error(self, cta: int, columns: int) -> str | None:
-        """Why a CTA may not allocate so many columns (9.7.16.7.1); ``None`` if it may."""
-        if columns < MIN_COLUMNS or columns > TENSOR_COLUMNS or columns & columns - 1:
-            allowed = f"a power of two from {MIN_COLUMNS} to {TENSOR_COLUMNS}"
-            return f"allocates {columns} columns of tensor memory, not {allowed}"
-        relinquished = self.relinquished.get(cta)
-        if relinquished is not None:
-            return f"allocates tensor memory after line {relinquished.span.line}, which relinquishes the right to"
-        if columns > self.last_columns.get(cta, columns):
-            return f"allocates {columns} columns of tensor memory after an allocation of {self.last_columns[cta]}"
-        return None
+    def permit(self, cta: int) -> AllocationPermit:
+        """What a CTA may still allocate."""
+        return self.permits.setdefault(cta, AllocationPermit())
 
     def allocate(self, cta: int, columns: int, lane: int, statement: Statement) -> int | None:
         """The first column of a new allocation, aligned to its size; ``None`` if there is no room."""
@@ -98,7 +87,7 @@ class TensorMemory:
             if all(first + columns <= a.first or a.first + a.columns <= first for a in taken):
                 taken.append(Allocation(first, columns, lane, statement))
                 self.ever_allocated.setdefault(cta, set()).add((first, columns))
-                self.last_columns[cta] = columns
+                self.permit(cta).last_columns = columns
                 return first
         return None
 
@@ -109,14 +98,14 @@ class TensorMemory:
         self.allocated[cta] = kept
         return len(kept) < len(taken)
 
-    def use_error(self, cta: int, column: int, columns: int) -> str | None:
+    def use_fault(self, cta: int, column: int, columns: int) -> Fault | None:
         """Why a CTA may not access these columns: they were allocated and are, in part, no longer."""
         held = self.allocated.get(cta, [])
         inside = any(a.first <= column and column + columns <= a.first + a.columns for a in held)
         known = self.ever_allocated.get(cta, ())
         if inside or not any(at <= column and column + columns <= at + size for at, size in known):
             return None
-        return f"accesses {columns} columns of tensor memory from column {column} on, which have been freed"
+        return use_of_freed(columns, column)
 
     def live_allocations(self) -> list[Allocation]:
         """The live allocations."""
@@ -126,16 +115,19 @@ class TensorMemory:
         """Whether a load reads the result of an ``alloc``: it needs no proxy fence (open question Q28)."""
         return bool(self.result_words) and self.result_words.issuperset(places.tolist())
 
-    def record_overwrite(self, address: int, size: int) -> None:
-        """Record that a copy writes these bytes of shared memory."""
-        self.record_stores(np.array([address], np.uint64), size)
-        if self.result_words:
-            self.result_words = {word for word in self.result_words if not address <= word < address + size}
+    def record_result(self, place: Word) -> None:
+        """Record that an ``alloc`` writes its result to a place in shared memory."""
+        self.record_stores(place, RESULT_SIZE)
+        self.result_words.update(place.tolist())
 
     def record_stores(self, places: Word, size: int) -> None:
-        """Record that so many bytes of shared memory at each place have changed."""
+        """Record that any other instruction writes so many bytes of shared memory at each place."""
         for collector in self.collectors.values():
             collector.record_writes(places, size)
+        if self.result_words:
+            self.result_words = {
+                word for word in self.result_words if not are_overlapping(places, size, word, RESULT_SIZE)
+            }
 
     def lane_cells(self, cta: int, lane: int, column: int, columns: int) -> Range:
         """The cells of one lane."""

@@ -25,8 +25,6 @@ from mcheck.isa.kinds import (
     MBARRIERS,
     MULTIMEM,
     PREFETCHES,
-    REDUCTIONS,
-    STORES,
     TMEM,
     WARPGROUP,
     Kind,
@@ -50,7 +48,7 @@ LINE = 128
 WITHOUT_GLOBAL_ACCESS = (
     FENCES | GRID_DEPENDENCIES | PREFETCHES | MBARRIERS | WARPGROUP | BARRIERS | COLLECTIVES | JUMPS | TMEM
 ) | {
-    Kind.MATRIX_LOAD, Kind.MATRIX_STORE, Kind.CANCEL_REQUEST,  # shared memory only
+    Kind.FILL, Kind.MATRIX_LOAD, Kind.MATRIX_STORE, Kind.CANCEL_REQUEST,  # shared memory only
     Kind.EVENT, Kind.BREAKPOINT, Kind.REGISTER_COUNT, Kind.SLEEP, Kind.CACHE_PRIORITY,
     Kind.CALL,  # the instructions of the function are watched themselves
 }  # fmt: skip
@@ -63,11 +61,11 @@ class AccessRecorder(AccessPlacement):
 
     def may_be_omitted(self, statement: ptx.Statement) -> bool:
         """Whether an instruction may be omitted without adding races: a weak access of memory, or an atomic that
-        releases nothing.
+        releases nothing. Asynchronous ones may not, whose bytes are waited for.
         """
         kind = statement.kind
-        weak = (kind is Kind.LOAD or kind in STORES) and not statement.opcode.is_strong
-        return weak or (kind in REDUCTIONS and not self.compiler.code.stores_decide)
+        weak = kind in (Kind.LOAD, Kind.STORE) and not statement.opcode.is_strong
+        return weak or (kind is Kind.REDUCTION and not self.compiler.code.stores_decide)
 
     def require_fixed(self, unit: Unit, statement: ptx.Statement, used: Iterable[ptx.Register]) -> Before:
         """Require the operands of an instruction to be the same in all clusters."""
@@ -112,7 +110,7 @@ class AccessRecorder(AccessPlacement):
                 return self._map(unit, statement)
             case Kind.PROXY_FENCE if statement.address is not None:
                 return self._plain(unit, statement, AccessKind(READ, 0, aligned=MAP_SIZE))
-            case Kind.ASYNC_STORE | Kind.ASYNC_REDUCTION | Kind.FILL if space == "shared":
+            case Kind.ASYNC_STORE | Kind.ASYNC_REDUCTION if space == "shared":
                 return None
             case kind if kind in WITHOUT_GLOBAL_ACCESS or kind not in STEP_MAKERS:  # without a step, its lanes give up
                 return None

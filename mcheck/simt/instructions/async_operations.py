@@ -257,7 +257,7 @@ def _bulk_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
                     told = rank & ~1 | _rank_of(place) & 1 if pairs else rank
                     place, to = c.lanes.in_rank(place, told), c.lanes.in_rank(to, rank)
                 c.store.forget(to, size)
-                c.tensor.record_overwrite(to, size)
+                c.tensor.record_stores(np.array([to], np.uint64), size)
                 c.apply_to_mbarrier(place, lambda s, size=size: mbarrier.complete_tx(s, size))  # type: ignore[misc]
         return mask
 

@@ -106,6 +106,7 @@ def atomic_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
                 last = lanes[zero][np.append(np.diff(lanes[zero] // WARP) != 0, True)]
                 sure = np.where(np.isin(lanes, last), np.uint8(0), sure)
                 kept = ~zero | np.isin(lanes, last)
+        c.tensor.record_stores(address, size * elements)
         found, those = visible_accesses(c, statement, address[kept], sure[kept], lanes[kept])
         exact = moved and not any(q.any() for _, q in given) and len(those) == len(lanes)
         leaves = [found, *((v for v, _ in given) if exact else ())]

@@ -32,6 +32,7 @@ from mcheck.simt.instructions import (
     tensor_maps,
     tensor_moves,
     wmma,
+    zero_fills,
 )
 from mcheck.simt.instructions.computation import computation_step
 
@@ -50,6 +51,7 @@ REGISTERING_MODULES = (
     tensor_moves,
     tensor_core,
     tensor_maps,
+    zero_fills,
 )
 """Imported for the makers that they register."""
 

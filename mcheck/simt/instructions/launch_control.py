@@ -62,6 +62,7 @@ def try_cancel_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) 
             ):
                 places = np.array([(target + shift + k) % (1 << 64) for k in (0, 8)], np.uint64)
                 c.store.save(places, 8, np.zeros(2, np.int64), answer, np.zeros(2, np.uint8))
+                c.tensor.record_stores(places[:1], SIZE)
                 c.apply_to_mbarrier(bar + shift, lambda s: mbarrier.complete_tx(s, SIZE))
         return mask
 

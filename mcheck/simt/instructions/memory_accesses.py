@@ -266,7 +266,6 @@ def store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
             c.check_assumed_failures(mask)
             c.note_effect(mask)
             address = to_generic(address)
-            c.tensor.result_words.difference_update(address.tolist() if c.tensor.result_words else ())
             c.tensor.record_stores(address, size * len(items))
             found, those = visible_accesses(c, statement, address, sure, lanes)
             exact = (

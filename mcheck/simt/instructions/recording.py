@@ -167,9 +167,9 @@ def without_values(op: ops.Op) -> ops.Op:
     return op
 
 
-@compiles(*FENCES, Kind.FILL)
+@compiles(*FENCES)
 def fence_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
-    """The step of fences and other instructions without special handling."""
+    """The step of fences."""
     return recording_step(k, unit, statement, at)
 
 

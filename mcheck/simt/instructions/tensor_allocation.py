@@ -10,38 +10,40 @@ from mcheck.frontend.ptx import module as ptx
 from mcheck.frontend.ptx.code import Unit
 from mcheck.ir.memory import TENSOR_LANES
 from mcheck.isa.kinds import Kind
+from mcheck.semantics.tensor_rules import no_allocation, other_columns, still_allocated
 from mcheck.simt.execution.cluster import AT_PEER, RUNNABLE, Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, Fetch, compiles
 from mcheck.simt.execution.cta_pairs import Waiting, peer_cta
 from mcheck.simt.execution.lanes import WARP, Mask
-from mcheck.simt.execution.tensor_memory import COLUMN, Rectangle
+from mcheck.simt.execution.tensor_memory import COLUMN, RESULT_SIZE, Rectangle
 from mcheck.simt.instructions.access_operands import Indices, to_generic
 from mcheck.simt.instructions.tensor_operands import (
     PAIR,
+    Group,
     check_cta_group,
+    differing,
     group_lanes,
+    lanes_that_differ,
     make_core_op,
     read_operands,
     record_misuse,
 )
 
-Group = tuple[list[int], int, Indices]
-"""Operands, the CTA, and the lanes of one warp that have them."""
-
 
 def _read_by_warp(c: Cluster, fetches: list[Fetch], mask: Mask, statement: ptx.Statement) -> list[Group] | None:
-    """The operands of each warp, which all of its lanes have to share (9.7.16.7.1)."""
+    """The operands of each warp, which all of its lanes have to share (9.7.16.7.1), with the CTA."""
     found = read_operands(c, fetches, mask, "operand of the allocation")
     if found is None:
         return None
     out: list[Group] = []
     groups = group_lanes(*found, np.arange(c.lanes.count) // WARP)
-    for values, warp, lanes in groups:
-        if sum(other == warp for _, other, _ in groups) > 1:
-            said = "has operands that differ in the lanes of the warp"
-            record_misuse(c, "UB109", said, statement, lanes[:1])
-            c.give_up(mask, said)
-            return None
+    apart = lanes_that_differ(groups)
+    if apart:
+        fault = differing("operands")
+        record_misuse(c, fault, statement, apart[0][:1])
+        c.give_up(mask, fault[1])
+        return None
+    for values, _, lanes in groups:
         check_cta_group(c, statement, lanes)
         out.append((values, int(c.lanes.cta[lanes[0]]), lanes))
     return out
@@ -58,18 +60,18 @@ def _alloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> S
             return None
         for (place, columns), cta, lanes in found:
             one = lanes[:1]
-            problem = c.tensor.allocation_error(cta, columns)
-            if problem is not None:
-                record_misuse(c, "UB602", problem, statement, one)
-            first = None if problem else c.tensor.allocate(cta, columns, int(one[0]), statement)
+            fault = c.tensor.permit(cta).fault(columns)
+            if fault is not None:
+                record_misuse(c, fault, statement, one)
+            first = None if fault else c.tensor.allocate(cta, columns, int(one[0]), statement)
             if first is None:
-                c.give_up(mask, problem or f"no {columns} columns of tensor memory are left to allocate")
+                c.give_up(mask, fault[1] if fault else f"no {columns} columns of tensor memory are left to allocate")
                 return None
             address = to_generic(np.array([place], np.uint64))
-            op = make_core_op("alloc", [], [(int(address[0]), 4)], statement)
+            op = make_core_op("alloc", [], [(int(address[0]), RESULT_SIZE)], statement)
             c.recorded.append(c.recorded.intern((at, place), lambda op=op: op), one)  # type: ignore[misc]
-            c.tensor.result_words.add(int(address[0]))
-            c.store.save(address, 4, one, np.array([first], np.uint64), np.zeros(1, np.uint8))
+            c.tensor.record_result(address)
+            c.store.save(address, RESULT_SIZE, one, np.array([first], np.uint64), np.zeros(1, np.uint8))
         return _meet_peers(c, mask, statement, [(cta, lanes, values[1]) for values, cta, lanes in found])
 
     return run
@@ -80,11 +82,11 @@ def check_freed(c: Cluster) -> None:
     allocated it.
     """
     for held in c.tensor.live_allocations():
-        said = f"ends with {held.columns} columns of tensor memory still allocated"
+        fault = still_allocated(held.columns)
         if not c.recorded.order_is_possible:
-            c.recorded.note_gap(said, held.statement.span)
+            c.recorded.note_gap(fault[1], held.statement.span)
             continue
-        op = replace(make_core_op("end", [], [], held.statement), wrong=("UB601", said), text="the end of the thread")
+        op = replace(make_core_op("end", [], [], held.statement), wrong=fault, text="the end of the thread")
         c.recorded.append(op, [held.lane])
 
 
@@ -99,10 +101,9 @@ def _dealloc_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
             return None
         for (address, columns), cta, lanes in found:
             if not c.tensor.deallocate(cta, address & COLUMN, columns):
-                freed = f"frees {columns} columns of tensor memory from column {address & COLUMN} on"
-                said = f"{freed}, which is not an allocation"
-                record_misuse(c, "UB603", said, statement, lanes[:1])
-                c.give_up(mask, said)
+                fault = no_allocation(columns, address & COLUMN)
+                record_misuse(c, fault, statement, lanes[:1])
+                c.give_up(mask, fault[1])
                 return None
             for lane in lanes.tolist():
                 rows = tuple((q + lane % WARP, q + lane % WARP + 1) for q in range(0, TENSOR_LANES, WARP))
@@ -120,7 +121,7 @@ def _relinquish_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int)
         found = _read_by_warp(c, [], mask, statement)
         assert found is not None  # there are no operands
         for _, cta, _ in found:
-            c.tensor.relinquished.setdefault(cta, statement)
+            c.tensor.permit(cta).relinquish(statement.span.line)
         return _meet_peers(c, mask, statement, [(cta, lanes, None) for _, cta, lanes in found])
 
     return run
@@ -146,7 +147,7 @@ def _meet_peers(
             c.status[own] = AT_PEER
             c.pairs.waiting.append(Waiting(cta, own, statement))
         elif theirs != columns:
-            c.give_up(mask, f"the CTAs of the pair call tcgen05.{what} for {theirs} and for {columns} columns")
+            c.give_up(mask, other_columns(what, columns, theirs))
             return None
         else:
             for one in c.pairs.release(peer, what):

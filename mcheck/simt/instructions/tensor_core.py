@@ -16,8 +16,9 @@ from mcheck.ir.memory import SHARED_BASE, SHARED_WINDOW, TENSOR_LANES
 from mcheck.isa.decode import ILLEGAL
 from mcheck.isa.kinds import Kind
 from mcheck.semantics import mbarrier
+from mcheck.semantics.collectors import Collector, collector_use
+from mcheck.semantics.tensor_rules import Fault, wrong_collector
 from mcheck.simt.execution.cluster import Cluster, Step
-from mcheck.simt.execution.collectors import Collector
 from mcheck.simt.execution.compiler import Compiler, Fetch, compiles
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.tensor_memory import COLUMN, COLUMN_BITS, WHOLE, Range, Rectangle
@@ -68,7 +69,7 @@ class _Accesses:
     """Those that issue the instruction."""
     ctas: list[int]
     """Those that take part."""
-    problems: list[tuple[str, str]] = field(default_factory=list)
+    problems: list[Fault] = field(default_factory=list)
     reads: list[Range] = field(default_factory=list)
     writes: list[Range] = field(default_factory=list)
     unknown: str | None = None
@@ -89,9 +90,9 @@ class _Accesses:
 
     def _cells(self, address: int, cells: Rectangle) -> Iterator[Range]:
         for cta in self.ctas:
-            said = self.c.tensor.use_error(cta, address & COLUMN, cells.columns)
-            if said is not None:
-                self.problems.append(("UB604", said))
+            fault = self.c.tensor.use_fault(cta, address & COLUMN, cells.columns)
+            if fault is not None:
+                self.problems.append(fault)
             yield from self.c.tensor.rectangle_cells(cta, address, cells)
 
     def misuse(self, said: str | None) -> None:
@@ -111,57 +112,42 @@ SPARSE = 1 << 2
 """The bit of the instruction descriptor that says that A is sparse (9.7.16.4.2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Product:
-    """The operands of a product, in the order of the ISA (9.7.16.10.9)."""
-
-    d: ptx.Operand
-    a: ptx.Operand
-    b: ptx.Operand
-    idesc: ptx.Operand
-    meta: ptx.Operand | None
-    scales: tuple[ptx.Operand, ...]
-    mask: ptx.Operand | None
-    """The zero-column mask of ``.ws``."""
-
-    @property
-    def used(self) -> list[ptx.Operand]:
-        """Those whose values are needed; the optional ones last."""
-        more = (self.meta, *self.scales, self.mask)
-        return [self.d, self.a, self.b, self.idesc, *(o for o in more if o is not None)]
+IN_TENSOR_MEMORY = {"d": True, "a": None, "b": False, "meta": True, "idesc": False, "scale_a": True, "scale_b": True}
+"""The operands of a product in the order of the ISA (9.7.16.10.9), and whether each is an address, in brackets."""
+OPTIONAL = {"meta": "sp", "scale_a": "block_scale", "scale_b": "block_scale"}
+"""The qualifiers with which operands are there."""
 
 
-def _product_operands(statement: ptx.Statement) -> _Product:
-    opcode, rest = statement.opcode, list(statement.operands)
-    wanted = [True, None, False, *([True] if opcode.has("sp") else []), False]
-    wanted += [True, True] if opcode.has("block_scale") else []
-    wrong = len(rest) < len(wanted) or any(
-        bracketed is not None and isinstance(operand, ptx.Address) != bracketed
-        for bracketed, operand in zip(wanted, rest, strict=False)
+def _product_operands(statement: ptx.Statement) -> dict[str, ptx.Operand]:
+    """The operands whose values are needed, by name. Behind them stand what enables the input D and, with ``.ws``, the
+    zero-column ``mask``.
+    """
+    opcode = statement.opcode
+    names = [name for name in IN_TENSOR_MEMORY if name not in OPTIONAL or opcode.has(OPTIONAL[name])]
+    found = dict(zip(names, statement.operands, strict=False))
+    wrong = len(found) < len(names) or any(
+        IN_TENSOR_MEMORY[name] not in (None, isinstance(operand, ptx.Address)) for name, operand in found.items()
     )
     if wrong:
         message = f"the operands of '{opcode.text}' are not those of the instruction"
         raise InputError(message, statement.span, code=ILLEGAL)
-    d, a, b = rest[:3]
-    meta = rest[3] if opcode.has("sp") else None
-    behind = 3 if meta is None else 4
-    scales = tuple(rest[behind + 1 : behind + 3]) if opcode.has("block_scale") else ()
-    if opcode.has("ashift") and not isinstance(a, ptx.Address):
+    if opcode.has("ashift") and not isinstance(found["a"], ptx.Address):
         message = f"'.ashift' of '{opcode.text}' needs a first matrix in tensor memory"
         raise InputError(message, statement.span, code=ILLEGAL)
-    mask = rest[behind + 2] if opcode.has("ws") and len(rest) > behind + 2 else None
-    return _Product(d, a, b, rest[behind], meta, scales, mask)
+    behind = statement.operands[len(names) + 1 :]
+    return {**found, "mask": behind[0]} if opcode.has("ws") and behind else found
 
 
 @compiles(Kind.TMEM_PRODUCT)
 def _mma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Step:
     """``mma``: reads matrices in shared or tensor memory, accumulates in tensor memory (9.7.16.10)."""
     opcode, product = statement.opcode, _product_operands(statement)
-    fetches = [k.fetch(unit, operand) for operand in product.used]
-    a_in_tensor = isinstance(product.a, ptx.Address)
+    fetches = [k.fetch(unit, operand) for operand in product.values()]
+    a_in_tensor = isinstance(product["a"], ptx.Address)
 
     def access(accesses: _Accesses, found: list[int]) -> None:
-        d, a, b, idesc, *more = found
+        value = dict(zip(product, found, strict=True))
+        d, a, b, idesc = (value[name] for name in ("d", "a", "b", "idesc"))
         shape = Shape.decode(opcode, idesc)
         problem = shape.problem()
         accesses.misuse(problem)
@@ -170,9 +156,9 @@ def _mma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
         if bool(idesc & SPARSE) != shape.sparse:
             accesses.unknown = "instruction and instruction descriptor differ in whether the first matrix is sparse"
             return
-        meta = more.pop(0) & SUBCOLUMNS if product.meta is not None else None
-        scales = [more.pop(0) & SUBCOLUMNS for _ in product.scales]
-        rows = product_footprint(shape, column_shift=more[0] >> 56 & 63 if more else 0)
+        meta = value["meta"] & SUBCOLUMNS if "meta" in value else None
+        scales = [value[name] & SUBCOLUMNS for name in ("scale_a", "scale_b") if name in value]
+        rows = product_footprint(shape, column_shift=value.get("mask", 0) >> 56 & 63)
         halved = [d, *([a] if a_in_tensor else []), *([] if meta is None else [meta])]
         accesses.misuse(shape.lane_problem([address >> COLUMN_BITS for address in halved]))
         for descriptor in (b,) if a_in_tensor else (a, b):
@@ -197,14 +183,12 @@ def _use_collector(accesses: _Accesses, statement: ptx.Statement, operand: int, 
     """Follow what a product does with a collector; ``loaded_from`` is where the matrix that it may keep lies in shared
     memory.
     """
-    written = statement.opcode.prefixed("collector::") or (
-        "collector::b0::discard" if statement.opcode.has("ws") else "collector::a::discard"
-    )
-    _, name, use = written.split("::")
+    opcode = statement.opcode
+    name, use = collector_use(opcode.prefixed("collector::"), stationary=opcode.has("ws"))
     collector = accesses.c.tensor.collectors.setdefault((min(accesses.ctas), name), Collector())
     problem = collector.apply(use, operand, loaded_from, accesses.lanes.tolist())
     if problem is not None:
-        accesses.problems.append(("UB606", f"may take its matrix from collector {name}, {problem}"))
+        accesses.problems.append(wrong_collector(name, problem))
     if collector.depends_on_order:
         said = f"several threads issue products that use collector {name}, whose contents depend on their order"
         accesses.c.recorded.note_gap(said, statement.span)
@@ -258,8 +242,8 @@ def _piped_step(statement: ptx.Statement, at: int, fetches: list[Fetch], access:
             if accesses.unknown is not None:
                 c.give_up(mask, accesses.unknown)
                 return None
-            for code, said in dict.fromkeys(accesses.problems):
-                record_misuse(c, code, said, statement, lanes[:1])
+            for fault in dict.fromkeys(accesses.problems):
+                record_misuse(c, fault, statement, lanes[:1])
             op = make_core_op(statement.opcode.mode, accesses.reads, accesses.writes, statement)
             if op.reads or op.writes:
                 _issue(c, at, (*values, cta), op, lanes)

@@ -40,6 +40,7 @@ def replace_field_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: in
             return None
         for j in range(len(lanes)):
             address = int(to_generic(found["address"][0][j : j + 1])[0])
+            c.tensor.record_stores(np.array([address], np.uint64), MAP_SIZE)
             ordinal = int(found["ordinal"][0][j]) if "ordinal" in found else None
             contents = c.store.read_map(address)
             if contents is None:

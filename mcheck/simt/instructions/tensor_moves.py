@@ -23,7 +23,14 @@ from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import WARP, Mask
 from mcheck.simt.execution.tensor_memory import COLUMN
 from mcheck.simt.instructions.access_operands import Indices
-from mcheck.simt.instructions.tensor_operands import SECTION, group_lanes, read_operands, record_misuse
+from mcheck.simt.instructions.tensor_operands import (
+    SECTION,
+    differing,
+    group_lanes,
+    lanes_that_differ,
+    read_operands,
+    record_misuse,
+)
 
 _REGISTERS = {"32x32b": 1, "16x32bx2": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4}
 _COLUMNS = {"32x32b": 1, "16x32bx2": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8}
@@ -59,10 +66,9 @@ def _move_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
             return None
         warps = np.arange(c.lanes.count) // WARP
         groups = group_lanes(*found, warps)
-        for (base,), warp, lanes in groups:
-            if sum(other == warp for _, other, _ in groups) > 1:
-                said = "has addresses that differ in the lanes of the warp"
-                record_misuse(c, "UB109", said, statement, lanes[:1])
+        for apart in lanes_that_differ(groups):
+            record_misuse(c, differing("addresses"), statement, apart[:1])
+        for (base,), _, lanes in groups:
             for offset in offsets:
                 column = (base & COLUMN) + offset
                 owners = lanes if shape == "32x32b" else _owners(lanes, base >> 16)
@@ -89,9 +95,9 @@ def _cells(c: Cluster, lane: int, first: int, column: int, columns: int) -> int:
 
 
 def _check_use(c: Cluster, statement: ptx.Statement, lane: int, column: int, columns: int) -> None:
-    said = c.tensor.use_error(int(c.lanes.cta[lane]), column, columns)
-    if said is not None:
-        record_misuse(c, "UB604", said, statement, np.array([lane]))
+    fault = c.tensor.use_fault(int(c.lanes.cta[lane]), column, columns)
+    if fault is not None:
+        record_misuse(c, fault, statement, np.array([lane]))
 
 
 def _check_registers(statement: ptx.Statement, wanted: int) -> None:

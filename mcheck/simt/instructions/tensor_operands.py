@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from mcheck.frontend.ptx import taint
 from mcheck.frontend.ptx.lane_arithmetic import Word
 from mcheck.ir import ops
 from mcheck.ir.expr import Const
+from mcheck.semantics.tensor_rules import Fault, no_pair, other_group
 from mcheck.simt.execution.cluster import Cluster
 from mcheck.simt.execution.compiler import Fetch
 from mcheck.simt.execution.cta_pairs import peer_cta
@@ -24,6 +26,8 @@ PAIR = "cta_group::2"
 
 Values = list[Word]
 """The operands of the lanes that execute an instruction."""
+Group = tuple[list[int], int, Indices]
+"""Operands, their owner, and the lanes that have them."""
 
 
 def read_operands(c: Cluster, fetches: list[Fetch], mask: Mask, what: str) -> tuple[Indices, Values] | None:
@@ -41,7 +45,7 @@ def read_operands(c: Cluster, fetches: list[Fetch], mask: Mask, what: str) -> tu
     return lanes, values
 
 
-def group_lanes(lanes: Indices, values: Values, owners: Indices) -> list[tuple[list[int], int, Indices]]:
+def group_lanes(lanes: Indices, values: Values, owners: Indices) -> list[Group]:
     """The lanes grouped by operands and owner: their CTA, or their warp."""
     table = np.stack([*values, owners[lanes].astype(np.uint64)])
     rows, back = np.unique(table, axis=1, return_inverse=True)
@@ -66,13 +70,24 @@ def const_ranges(found: Iterable[Range]) -> tuple[tuple[Const, Const], ...]:
     return tuple((Const(at), Const(size)) for at, size in dict.fromkeys(found))
 
 
-def record_misuse(c: Cluster, code: str, problem: str, statement: ptx.Statement, lanes: Indices) -> None:
+def record_misuse(c: Cluster, fault: Fault, statement: ptx.Statement, lanes: Indices) -> None:
     """Record a violation in the order that is followed, if threads can have that order."""
     if c.recorded.order_is_possible:
-        op = replace(make_core_op(statement.opcode.mode, [], [], statement), wrong=(code, problem))
+        op = replace(make_core_op(statement.opcode.mode, [], [], statement), wrong=fault)
         c.recorded.append(op, lanes)
     else:
-        c.recorded.note_gap(problem, statement.span)
+        c.recorded.note_gap(fault[1], statement.span)
+
+
+def lanes_that_differ(groups: list[Group]) -> list[Indices]:
+    """The lanes of each group by operands and warp that shares its warp with another one."""
+    counts = Counter(warp for _, warp, _ in groups)
+    return [lanes for _, warp, lanes in groups if counts[warp] > 1]
+
+
+def differing(what: str) -> Fault:
+    """What all lanes of a warp have to share, and do not."""
+    return "UB109", f"has {what} that differ in the lanes of the warp"
 
 
 def participating_ctas(c: Cluster, statement: ptx.Statement, cta: int) -> list[int]:
@@ -88,10 +103,7 @@ def check_cta_group(c: Cluster, statement: ptx.Statement, lanes: Indices) -> Non
         first = c.tensor.cta_group = statement
     mine, others = (s.opcode.prefixed("cta_group::") for s in (statement, first))
     if mine != others:
-        said = f"has .{mine}, but line {first.span.line} has .{others}: a kernel uses one of them"
-        record_misuse(c, "UB605", said, statement, lanes[:1])
+        record_misuse(c, other_group(str(mine), str(others), first.span.line), statement, lanes[:1])
     cta = int(c.lanes.cta[lanes[0]])
     if mine == PAIR and peer_cta(c.lanes, cta) is None:
-        rank = cta % c.lanes.cluster_size
-        said = f"is about a pair of CTAs, but the cluster has no CTA of rank {rank ^ 1}"
-        record_misuse(c, "UB605", said, statement, lanes[:1])
+        record_misuse(c, no_pair(cta % c.lanes.cluster_size), statement, lanes[:1])

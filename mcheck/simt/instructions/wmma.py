@@ -72,9 +72,10 @@ def fragment_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) ->
         address, sure = fetch_lanes(fetch, mask, lanes)
         step, known = fetch_lanes(stride, mask, lanes)
         line = (lanes % WARP).astype(np.uint64)
-        found, those = visible_accesses(
-            c, statement, to_generic(address) + line * step * np.uint64(bits) // np.uint64(8), sure | known, lanes
-        )
+        address = to_generic(address) + line * step * np.uint64(bits) // np.uint64(8)
+        if not loads:
+            c.tensor.record_stores(address, size)
+        found, those = visible_accesses(c, statement, address, sure | known, lanes)
         for start, words in pieces if len(those) else ():
             where = found + np.uint64(start)
             c.recorded.record((at, start), [where], those, lambda v, words=words: made(v[0], words), spread=True)  # type: ignore[misc]

@@ -24,7 +24,7 @@ from mcheck.simt.parametric.affine import Numbers, Value
 
 BEFORE, INSIDE, AFTER = range(3)
 """The part of its trace a lane is in: before the mark in its loop, in the period after it, or later."""
-ADDRESSED = STORES | REDUCTIONS | {Kind.ATOMIC, Kind.MATRIX_LOAD, Kind.MATRIX_STORE}
+ADDRESSED = (STORES - {Kind.FILL}) | REDUCTIONS | {Kind.ATOMIC, Kind.MATRIX_LOAD, Kind.MATRIX_STORE}
 """Instructions whose effect does not depend on the values that they store."""
 
 

@@ -225,3 +225,66 @@ def test_a_guard_that_holds_in_few_clusters(name: str) -> None:
     found = checked(body, grid=20)
     assert ([f.code for f in found.findings] or [found.verdict]) == [answer]
     assert answer != "proved" or covers(found) == (20, 20)
+
+
+SIGNALLED = """
+.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k()
+.reqntid 32, 1, 1
+.reqnctapercluster 2
+{
+  .reg .pred %p<6>;
+  .reg .b32 %r<8>;
+  .shared .align 16 .b8 buf[16];
+  .shared .align 8 .b64 full;
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  mov.u32 %r2, %clusterid.x;
+  setp.eq.u32 %p2, %r2, 0;
+  mov.u32 %r3, %cluster_ctarank;
+  xor.b32 %r3, %r3, 1;
+  mapa.shared::cluster.u32 %r4, buf, %r3;
+  mapa.shared::cluster.u32 %r5, full, %r3;
+  @%p1 bra MEET;
+  mbarrier.init.shared::cta.b64 [full], 1;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 4;
+  fence.mbarrier_init.release.cluster;
+MEET:
+  barrier.cluster.arrive.aligned;
+  barrier.cluster.wait.aligned;
+  @%p1 bra OUT;
+  SIGNAL
+WAIT:
+  mbarrier.try_wait.parity.shared::cta.b64 %p3, [full], 0;
+  @!%p3 bra WAIT;
+OUT:
+  barrier.cluster.arrive.aligned;
+  barrier.cluster.wait.aligned;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "signal",
+    [
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r4], %r1, [%r5];",
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r4], 1, [%r5];",
+    ],
+)
+def test_bytes_that_only_one_cluster_sends_are_missed_in_the_other(signal: str) -> None:
+    """A guard of the coordinates may leave out weak accesses, but none that an mbarrier counts."""
+    proved = check(SIGNALLED.replace("SIGNAL", signal), {"grid": 4})
+    assert str(proved.verdict) == "proved", (proved.problem, proved.reason, proved.findings)
+    found = check(SIGNALLED.replace("SIGNAL", f"@%p2 {signal}"), {"grid": 4})
+    assert {f.code for f in found.findings} == {"DEAD005"}, (found.verdict, found.reason)
+
+
+def test_a_fill_that_only_one_cluster_does_decides_what_the_others_do() -> None:
+    fill = "st.shared.u32 [buf], 1; GUARD st.bulk.weak.shared::cta [buf], 16, 0; ld.shared.u32 %r6, [buf];"
+    text = SIGNALLED.replace("SIGNAL", fill + " setp.ne.u32 %p4, %r6, 0; @!%p4 bra OUT;")
+    assert str(check(text.replace("GUARD", ""), {"grid": 4}).verdict) == "proved"
+    found = check(text.replace("GUARD", "@%p2"), {"grid": 4})
+    assert {f.code for f in found.findings} == {"DEAD005"}, (found.verdict, found.reason)
