@@ -15,7 +15,8 @@ SEVERITIES = ("error", "review", "advice")
 DOCUMENT = "PTX ISA"
 _MBARRIER = re.compile(r"(?:^|\s)(?:cp\.async\.)?mbarrier\.([a-z_]+)")
 _ACTIONS = {"test_wait": "wait", "try_wait": "wait", "arrive_drop": "arrive"}
-_LINES = re.compile(r"\blines? (\d+(?:(?:, | and )\d+)*)")
+MENTIONED_LINES = re.compile(r"\blines? (\d+(?:(?:, | and )\d+)*)")
+"""Lines of the program that a text mentions; the group has their numbers."""
 _REFERENCE = re.compile(r"(?P<document>PTX ISA(?: \d+\.\d+)?),?:? (?:sections? )?(?P<section>.+)")
 
 
@@ -75,7 +76,7 @@ class Access:
 
 def mentioned_lines(text: str) -> tuple[int, ...]:
     """The numbers of the lines that a message or a fix mentions, in their order."""
-    return tuple(int(number) for part in _LINES.findall(text) for number in re.findall(r"\d+", part))
+    return tuple(int(number) for part in MENTIONED_LINES.findall(text) for number in re.findall(r"\d+", part))
 
 
 def format_range(label: str, start: int, end: int) -> str:

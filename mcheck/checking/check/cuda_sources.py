@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mcheck.base.errors import InputError, McheckError, Span
+from mcheck.base.reasons import Reasons
 from mcheck.base.records import dataclass
 from mcheck.checking.check.files import is_module, is_source, read_launch_beside
 from mcheck.checking.policy.question import Completeness
@@ -80,6 +81,7 @@ class PreparedFile:
             known=None if result.known is None else named(result.known),
             suppressed=tuple((_renamed(finding, whole, given), reason) for finding, reason in result.suppressed),
             deselected=named(result.deselected),
+            reasons=_renamed_reasons(result.reasons, whole, given),
             assumptions=(*self.assumptions, *result.assumptions) if result.assumptions else (),
         )
 
@@ -92,14 +94,27 @@ class PreparedFile:
 def _renamed(finding: Finding, whole: str, given: str) -> Finding:
     """The finding with the source named as the user wrote it."""
 
-    def named(spans: Sequence[Span]) -> tuple[Span, ...]:
-        return tuple(replace(span, path=given) if span.path == whole else span for span in spans)
-
     return replace(
         finding,
-        accesses=tuple(replace(access, source=named(access.source)) for access in finding.accesses),
-        lines=tuple(replace(line, source=named(line.source)) for line in finding.lines),
+        accesses=tuple(replace(a, source=_renamed_places(a.source, whole, given)) for a in finding.accesses),
+        lines=tuple(replace(line, source=_renamed_places(line.source, whole, given)) for line in finding.lines),
     )
+
+
+def _renamed_reasons(reasons: Reasons, whole: str, given: str) -> Reasons:
+    """The reasons with the source named as the user wrote it."""
+    return tuple(
+        replace(
+            reason,
+            source=_renamed_places(reason.source, whole, given),
+            because=_renamed_reasons(reason.because, whole, given),
+        )
+        for reason in reasons
+    )
+
+
+def _renamed_places(spans: Sequence[Span], whole: str, given: str) -> tuple[Span, ...]:
+    return tuple(replace(span, path=given) if span.path == whole else span for span in spans)
 
 
 def prepare_files(paths: Sequence[str], options: SourceOptions, *, launched: bool) -> Mapping[str, PreparedFile]:
