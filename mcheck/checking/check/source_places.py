@@ -23,6 +23,12 @@ def source_lines(module: Module, *entries: str) -> SourceLines:
     return {(s.span.line, s.span.column): s.source for f in functions for s in f.body if s.source is not None}
 
 
+def source_place(span: Span, lines: SourceLines) -> Span | None:
+    """The place of the kernel that a statement was compiled from, if that is known."""
+    chain = _chain_at(span, lines)
+    return kernel_place(chain) if chain else None
+
+
 def locate_finding(finding: Finding, lines: SourceLines) -> Finding:
     """The finding with the source locations of its accesses and of the lines that it mentions."""
     if not lines:

@@ -153,6 +153,17 @@ def test_without_a_launch_a_file_to_fill_in_is_printed(kernel: Path, mcheck: Mch
     assert lines(checked(mcheck, kernel)) == {("k.cu", 3), ("k.cu", 4)}
 
 
+def test_a_mistake_in_the_launch_is_not_said_of_the_compiled_module(kernel: Path, mcheck: Mcheck) -> None:
+    dynamic = SOURCE.replace("\t.shared .align 4 .b8 tile[256];\n", "")
+    head = ".visible .entry"
+    kernel.write_text(dynamic.replace(head, f".extern .shared .align 4 .b8 tile[];\n{head}"), encoding="utf-8")
+    done = mcheck("check", kernel, "--grid", "1", "--block", "64", "--param", "rounds=3")
+    assert done.status == 2
+    assert "the launch does not give shared" in done.err
+    assert ".ptx" not in done.err
+    assert "hint: --shared N" in done.err
+
+
 def test_errors_of_the_compiler_are_shown_as_it_says_them(kernel: Path, mcheck: Mcheck) -> None:
     kernel.write_text("#error\n" + SOURCE, encoding="utf-8")
     done = mcheck("check", kernel, "--grid", "1")
