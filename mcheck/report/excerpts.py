@@ -56,7 +56,7 @@ def excerpt(
 
 
 def _quote(marks: Sequence[Mark], texts: SourceText, gutter: int, style: str, width: int | None) -> Iterator[Line]:
-    shown = 0
+    last: Span | None = None
     for mark in marks:
         text = texts.line(mark.span)
         if text is None:
@@ -68,15 +68,16 @@ def _quote(marks: Sequence[Mark], texts: SourceText, gutter: int, style: str, wi
         room = MOST if width is None else max(min(MOST, width - gutter - MARGIN), LEAST)
         length = min(mark.span.length if mark.span.length > 1 else _extent(text, column), MOST_MARKED, room)
         part, caret, marked = window(text, column - 1, length, room)
-        if mark.span.line != shown:
+        if last is None or mark.span.line != last.line:
             yield f"  {mark.span.line:>{gutter}} | ", part.rstrip()
-        shown = mark.span.line
         sign, colour = ("^", style) if mark.primary else ("-", "blue")
+        is_marked, last = mark.span == last, mark.span
         bar, label = f"  {'':>{gutter}} | ", printable(mark.label)
         if width is None or caret + marked + 1 + len(label) <= width - len(bar) - INDENT:
-            yield f"{bar}{' ' * caret}", (sign * marked, colour), " ", (label, colour)
+            yield f"{bar}{' ' * caret}", (" " * marked if is_marked else sign * marked, colour), " ", (label, colour)
             continue
-        yield f"{bar}{' ' * caret}", (sign * marked, colour)
+        if not is_marked:
+            yield f"{bar}{' ' * caret}", (sign * marked, colour)
         for part in textwrap.wrap(label, max(width - len(bar) - INDENT, LEAST)):
             yield bar, (part, colour)
 

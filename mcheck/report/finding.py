@@ -31,6 +31,8 @@ MOST_LINES = 12
 """The maximum number of lines of a finding, unless more is asked for."""
 MOST_MARKS = 3
 """The maximum number of places shown of a finding."""
+TIMES = ("", "", ", twice", ", three times")
+"""How often there is an access that is shown once."""
 MOST_FIX = 240
 """The maximum number of characters of a fix, unless its first sentence is longer."""
 SEVERITY_STYLES = {"error": "bold red", "review": "yellow", "advice": "cyan"}
@@ -223,10 +225,10 @@ class _Lines:
     def marks(self, room: int) -> list[Mark]:
         """The places with their labels, as many as fit into so many lines: each place takes two, each file one."""
         found = self._finding
+        said = [(span, label(found, k)) for k, span in enumerate(self._shown[:MOST_MARKS]) if span is not None]
         marks = [
-            Mark(span, label(found, k), primary=span == self.primary)
-            for k, span in enumerate(self._shown[:MOST_MARKS])
-            if span is not None
+            Mark(span, text + TIMES[said.count((span, text))], primary=span == self.primary)
+            for span, text in dict.fromkeys(said)
         ]
         if len(marks) < MOST_MARKS and (more := self._wait()):
             marks.append(more)
