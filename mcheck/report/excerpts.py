@@ -22,6 +22,8 @@ LEAST = 16
 """The minimum number of characters shown of a source line in a narrow terminal."""
 MOST_MARKED = 48
 """The maximum number of characters marked, so that the label beside the mark stays in sight."""
+SECONDARY = "bright_blue"
+"""The style of the places that are not the primary one; plain blue is hard to read on black."""
 _REFERENCE = re.compile(r"(?:\w+(?:::|\.|->))*\w+(?:<[\w, ]*>)?(?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])+")
 _STATEMENT = re.compile(r"[^;{]+;?")
 
@@ -60,7 +62,7 @@ def _quote(marks: Sequence[Mark], texts: SourceText, gutter: int, style: str, wi
     for mark in marks:
         text = texts.line(mark.span)
         if text is None:
-            yield f"  {mark.span.line:>{gutter}} | ", (mark.label, style if mark.primary else "blue")
+            yield f"  {mark.span.line:>{gutter}} | ", (mark.label, style if mark.primary else SECONDARY)
             continue
         text = text.replace("\t", " ")
         blank = len(text[mark.span.column - 1 :]) - len(text[mark.span.column - 1 :].lstrip())
@@ -70,7 +72,7 @@ def _quote(marks: Sequence[Mark], texts: SourceText, gutter: int, style: str, wi
         part, caret, marked = window(text, column - 1, length, room)
         if last is None or mark.span.line != last.line:
             yield f"  {mark.span.line:>{gutter}} | ", part.rstrip()
-        sign, colour = ("^", style) if mark.primary else ("-", "blue")
+        sign, colour = ("^", style) if mark.primary else ("-", SECONDARY)
         is_marked, last = mark.span == last, mark.span
         bar, label = f"  {'':>{gutter}} | ", printable(mark.label)
         if width is None or caret + marked + 1 + len(label) <= width - len(bar) - INDENT:
