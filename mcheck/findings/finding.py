@@ -33,7 +33,8 @@ class Access:
     """An access of a finding; ``bytes`` is the half-open range inside ``object``. ``asynchronous``: by an operation
     outside program order. ``strong``: it can race with another strong access of the same bytes only because of the
     scopes (8.7). ``source`` is the source location that the instruction was compiled from, followed by those of the
-    calls that it was inlined into.
+    calls that it was inlined into. ``value`` says of a load in a module if its value is ``unused``, or only ``chosen``
+    or left by an instruction.
     """
 
     thread: str
@@ -46,6 +47,7 @@ class Access:
     asynchronous: bool = False
     strong: bool = False
     source: tuple[Span, ...] = ()
+    value: str = ""
 
     @property
     def path(self) -> str | None:

@@ -21,7 +21,7 @@ from mcheck.report.evidence import find_evidence
 from mcheck.report.excerpts import Mark, excerpt
 from mcheck.report.language_words import add_words, language_of
 from mcheck.report.lines import Line
-from mcheck.report.sentences import label, plain_names, sentence
+from mcheck.report.sentences import label, plain_names, sentence, value_use
 from mcheck.report.source_text import count_shared_calls, place_shown, places_shown
 from mcheck.report.trace import abridge_registers, format_trace
 
@@ -64,6 +64,8 @@ def _access(access: Access) -> dict[str, Any]:
         "proxy": access.proxy,
         "access": access.access,
     }
+    if access.value:
+        found["value"] = access.value
     if access.source:
         found["source"] = [{"path": s.path, "line": s.line, "column": s.column} for s in access.source]
     return found
@@ -185,6 +187,8 @@ def _notes(bug: Bug, told: _Lines) -> Iterator[tuple[str, str]]:
         yield "fix", fix
     if bug.consequences:
         yield "also", f"{', '.join(bug.consequences)} may follow from this"
+    if use := value_use(found):
+        yield "note", use
     if evidence := find_evidence(found):
         yield "seen", evidence
     if bug.stands_for:

@@ -16,6 +16,7 @@ from mcheck.checking.check.files import read_launch_beside
 from mcheck.checking.check.module_models import model_of_version
 from mcheck.checking.check.selection import find_all, set_apart
 from mcheck.checking.check.source_places import locate_finding, locate_reasons, name_source_lines, source_lines
+from mcheck.checking.check.unused_loads import add_value_uses
 from mcheck.checking.modules.any_parameter import answer_for_every
 from mcheck.checking.modules.launch_sequence import answer_sequence
 from mcheck.checking.policy.question import Completeness, Question
@@ -119,7 +120,9 @@ class ModuleInquiry:
         )
         return replace(
             given,
-            findings=tuple(locate_finding(finding, lines) for finding in given.findings),
+            findings=tuple(
+                add_value_uses(locate_finding(finding, lines), subject.module) for finding in given.findings
+            ),
             assumptions=(
                 *_notes(subject.described),
                 *_launch_assumptions(subject.launches, several=subject.several),
