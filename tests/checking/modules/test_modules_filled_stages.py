@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from mcheck.checking.check.modules import check_text
 from mcheck.checking.run.case import Options, Settings
 from mcheck.frontend.ptx.launch_reader import from_object
 
+CORPUS = Path(__file__).parents[2] / "simt" / "corpus"
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 RING = """
 .visible .entry ring(.param .u64 in, .param .u32 rounds) {
@@ -124,3 +127,14 @@ def test_several_launches_of_one_kernel() -> None:
         found = check_text(HEAD + RING, "k.ptx", described, Settings(), Options())
         assert found.verdict == "proved"
         assert found.filled_once == names
+
+
+@pytest.mark.parametrize(("rounds", "names"), [(4, ("global_smem",)), (5, ())])
+def test_a_ring_of_tensor_copies(rounds: int, names: tuple[str, ...]) -> None:
+    """A producer warp of Gluon, whose ring has four stages."""
+    path = CORPUS / "gluon" / "ring_sm90"
+    given = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    given["params"]["6"] = rounds
+    text = path.with_suffix(".ptx").read_text(encoding="utf-8")
+    found = check_text(text, "k.ptx", from_object(given), Settings(), Options())
+    assert (found.verdict, found.filled_once) == ("proved", names)
