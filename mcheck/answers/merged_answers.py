@@ -79,7 +79,7 @@ def merge_proved(given: Answer, answers: Sequence[Answer], executions: int, beca
     verdict, _ = verdict_of(found, covered=covered)
     return replace(
         given, verdict=verdict, findings=found, covered=covered, executions=executions, reasons=(because,),
-        cut=any(a.cut for a in answers),
+        cut=any(a.cut for a in answers), filled_once=(),
     )  # fmt: skip
 
 

@@ -94,7 +94,8 @@ class Answer:
     more, as a reason with ``cut`` says; an engine whose time ends without such a reason sets it. ``covers``: given for
     a launch, ``ctas`` for a sketch with any number of CTAs,
     ``launches`` for several in the order of the file. ``ends``: some execution is known to end; given for
-    programs without a condition. ``all_executions``: an engine that follows orders of the steps answers for executions
+    programs without a condition. ``filled_once``: of a launch, rings in shared memory of which no stage is filled
+    twice. ``all_executions``: an engine that follows orders of the steps answers for executions
     that none shows as well.
     """
 
@@ -119,6 +120,7 @@ class Answer:
     and branch (``ops.AssumedValue``).
     """
     launches: tuple[LaunchAnswer, ...] = ()
+    filled_once: tuple[str, ...] = ()
     all_executions: bool = False
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ parses or writes such text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
@@ -110,8 +110,9 @@ _BOUNDS = frozenset(
 @dataclass(frozen=True, slots=True)
 class Reason:
     """One reason. ``what`` is a clause that names the construct, the bound or the numbers; ``during``: the work in
-    which the time expired; ``span``: its location; ``because``: the reasons of this one. ``own``: the time limit is
-    not the user's, but one of an engine or of a number.
+    which the time expired; ``span``: its location; ``source``: in a compiled module, the source location of that,
+    followed by those of the calls that it was inlined into; ``because``: the reasons of this one. ``own``: the time
+    limit is not the user's, but one of an engine or of a number.
     """
 
     cause: Cause
@@ -119,8 +120,14 @@ class Reason:
     seconds: float | None = None
     during: str = ""
     span: Span | None = None
+    source: tuple[Span, ...] = ()
     because: tuple[Reason, ...] = ()
     own: bool = False
+
+    @property
+    def shown(self) -> Span | None:
+        """The location that people read: in the source, if the module names it."""
+        return kernel_place(self.source) if self.source else self.span
 
     @property
     def cut(self) -> bool:
@@ -218,7 +225,14 @@ def mark_own_limit(reasons: Reasons) -> Reasons:
 
 def without_spans(reasons: Iterable[Reason]) -> Reasons:
     """The reasons without their locations, for counting equal ones."""
-    return tuple(replace(r, span=None, because=without_spans(r.because)) for r in reasons)
+    return tuple(replace(r, span=None, source=(), because=without_spans(r.because)) for r in reasons)
+
+
+def kernel_place(chain: Sequence[Span]) -> Span:
+    """Of a source location and those of the calls that it was inlined into, the innermost in the file of the kernel:
+    headers that it includes say little to a reader.
+    """
+    return next(span for span in chain if span.path == chain[-1].path)
 
 
 # --- in words -------------------------------------------------------------------------------------------------
@@ -235,7 +249,7 @@ def _text(reason: Reason) -> str:
     if why is not None:
         # The reasons of several numbers or engines are listed after their names.
         text = f"{text}: {why}" if reason.cause in _LISTS else f"{text} ({why})"
-    span = reason.span
+    span = reason.shown
     return text if span is None else f"{span.path}:{span.line}:{span.column}: {text}"
 
 

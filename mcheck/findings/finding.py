@@ -15,7 +15,8 @@ SEVERITIES = ("error", "review", "advice")
 DOCUMENT = "PTX ISA"
 _MBARRIER = re.compile(r"(?:^|\s)(?:cp\.async\.)?mbarrier\.([a-z_]+)")
 _ACTIONS = {"test_wait": "wait", "try_wait": "wait", "arrive_drop": "arrive"}
-_LINES = re.compile(r"\blines? (\d+(?:(?:, | and )\d+)*)")
+MENTIONED_LINES = re.compile(r"\blines? (\d+(?:(?:, | and )\d+)*)")
+"""Lines of the program that a text mentions; the group has their numbers."""
 _REFERENCE = re.compile(r"(?P<document>PTX ISA(?: \d+\.\d+)?),?:? (?:sections? )?(?P<section>.+)")
 
 
@@ -32,7 +33,8 @@ class Access:
     """An access of a finding; ``bytes`` is the half-open range inside ``object``. ``asynchronous``: by an operation
     outside program order. ``strong``: it can race with another strong access of the same bytes only because of the
     scopes (8.7). ``source`` is the source location that the instruction was compiled from, followed by those of the
-    calls that it was inlined into.
+    calls that it was inlined into. ``value`` says of a load in a module if its value is ``unused``, or only ``chosen``
+    or left by an instruction.
     """
 
     thread: str
@@ -45,6 +47,7 @@ class Access:
     asynchronous: bool = False
     strong: bool = False
     source: tuple[Span, ...] = ()
+    value: str = ""
 
     @property
     def path(self) -> str | None:
@@ -75,7 +78,7 @@ class Access:
 
 def mentioned_lines(text: str) -> tuple[int, ...]:
     """The numbers of the lines that a message or a fix mentions, in their order."""
-    return tuple(int(number) for part in _LINES.findall(text) for number in re.findall(r"\d+", part))
+    return tuple(int(number) for part in MENTIONED_LINES.findall(text) for number in re.findall(r"\d+", part))
 
 
 def format_range(label: str, start: int, end: int) -> str:

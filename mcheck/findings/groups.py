@@ -2,7 +2,8 @@
 
 Findings are one group if they have the same code and the same pair of source places: an unrolled loop, or many lanes,
 repeat them. Groups are joined if one edit fixes all of them: their fixes are the same instruction at the same source
-place. A fix of the catalogue, which names no place, joins nothing.
+place. A fix of the catalogue, which names no place, joins only what one barrier orders: accesses of an object in shared
+memory, all on the same side of an access that they race with.
 """
 
 from __future__ import annotations
@@ -81,11 +82,11 @@ def _pair(finding: Finding) -> object:
     return finding.code, finding.severity, frozenset(map(source_place, finding.accesses)) or finding.message
 
 
-def _rank(finding: Finding, k: int) -> tuple[int, int, int]:
+def _rank(finding: Finding, k: int) -> tuple[bool, int, int, int]:
     """The order inside a group: the strongest fix, then the shortest trace."""
     wait = _WAIT.match(finding.missing)
     left = int(wait["left"] or 0) if wait is not None else 0
-    return left, len(finding.trace) or 1 << 30, k
+    return "bar.warp.sync" in finding.missing, left, len(finding.trace) or 1 << 30, k
 
 
 # --- edits --------------------------------------------------------------------------------------------------------
@@ -163,13 +164,13 @@ def _edits(findings: Sequence[Finding], members: Iterable[int]) -> frozenset[Edi
 
 
 def _is_same_bug(findings: Sequence[Finding], bug: list[list[int]], members: list[int], edits: frozenset[Edit]) -> bool:
-    """Whether each edit that the members need is one that the bug needs as well, or the other way round."""
-    if not edits:
-        return False
-    needed = _edits(findings, bug[0])
-    if not needed or not (edits <= needed or needed <= edits):
-        return False
+    """Whether each edit that the members need is one that the bug needs as well, or the other way round; or whether one
+    barrier is missing.
+    """
     everything = [findings[k] for part in bug for k in part] + [findings[k] for k in members]
+    needed = _edits(findings, bug[0])
+    if not edits or not needed or not (edits <= needed or needed <= edits):
+        return _lack_one_barrier(everything)
     return not any(edit[1:2] == ("initialised",) for edit in edits) or _is_one_barrier(everything)
 
 
@@ -178,3 +179,34 @@ def _is_one_barrier(findings: Iterable[Finding]) -> bool:
     found = [re.findall(r"\bline (\d+)", finding.missing)[:2] for finding in findings]
     pairs = [(int(one), int(other)) for one, other in found]
     return max(init for init, _ in pairs) < min(use for _, use in pairs)
+
+
+def _lack_one_barrier(findings: Sequence[Finding]) -> bool:
+    """Whether a barrier at one place orders all these accesses: those of an object in shared memory that race with an
+    access at one place, which all stand before it, or all behind it. A fix that names another place than a barrier of
+    the warp says more.
+    """
+    named = [finding for finding in findings if _edit(finding) is not None]
+    if len(named) == len(findings) or any("bar.warp.sync" not in finding.missing for finding in named):
+        return False
+    objects = {access.object for finding in findings for access in finding.accesses}
+    if any(finding.code != "RACE001" for finding in findings) or len(objects) != 1 or "@" not in objects.pop():
+        return False
+    pairs = [[(source_place(access), access.access) for access in finding.accesses] for finding in findings]
+    for common in set[tuple[Place, str]](pairs[0]).intersection(*pairs):
+        sides = {_side(other[0], common[0]) for pair in pairs for other in pair if other != common}
+        if None not in sides and not {-1, 1} <= sides:
+            return True
+    return False
+
+
+def _side(place: Place, other: Place) -> int | None:
+    """Whether a place stands before another one in the text (-1), behind it (1), or in one line; ``None`` if they are
+    in different files. Of inlined places the calls are compared.
+    """
+    for one, two in zip(reversed(place), reversed(other), strict=False):
+        if one[0] != two[0]:
+            return None
+        if one[1] != two[1]:
+            return -1 if one[1] < two[1] else 1
+    return 0

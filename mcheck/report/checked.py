@@ -142,6 +142,8 @@ def describe(
             yield (f"  {reason}",)
     if result.verdict is Verdict.UNKNOWN and result.problem is not None and result.problem.hint:
         yield (f"  hint: {result.problem.hint}",)
+    if stages := _filled_once(result):
+        yield (f"  {stages}",)
     if helps := suggest_limits(result):
         yield (f"  {helps}",)
     shown = result.findings if details or every or verbose else select_causes(result.findings)
@@ -184,6 +186,14 @@ def _beside(result: Result) -> str:
     if result.ignored_text:
         parts.append(result.ignored_text)
     return f" ({', '.join(parts)})" if parts else ""
+
+
+def _filled_once(result: Result) -> str:
+    """The rings of which a proved launch fills no stage twice, as text."""
+    if result.verdict is not Verdict.PROVED or not result.filled_once:
+        return ""
+    names = ", ".join(f"`{name}`" for name in result.filled_once)
+    return f"no copy fills a stage of {names} twice in this launch: a refill takes more rounds"
 
 
 def _is_expected(result: Result) -> bool:
@@ -261,6 +271,7 @@ def _result(result: Result) -> dict[str, Any]:
         **({"errors": problems_to_json(result.problem)} if result.verdict is Verdict.ERROR and result.problem else {}),
         **_grid(result.covers),
         **_any_ctas(result.ctas),
+        **({"filled_once": list(result.filled_once)} if _filled_once(result) else {}),
         **({"launches": [_launch(one) for one in result.launches]} if result.launches else {}),
         **(_left_out(result) if result.suppressed or result.ignored else {}),
     }

@@ -22,6 +22,8 @@ LEAST = 16
 """The minimum number of characters shown of a source line in a narrow terminal."""
 MOST_MARKED = 48
 """The maximum number of characters marked, so that the label beside the mark stays in sight."""
+SECONDARY = "bright_blue"
+"""The style of the places that are not the primary one; plain blue is hard to read on black."""
 _REFERENCE = re.compile(r"(?:\w+(?:::|\.|->))*\w+(?:<[\w, ]*>)?(?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])+")
 _STATEMENT = re.compile(r"[^;{]+;?")
 
@@ -56,11 +58,11 @@ def excerpt(
 
 
 def _quote(marks: Sequence[Mark], texts: SourceText, gutter: int, style: str, width: int | None) -> Iterator[Line]:
-    shown = 0
+    last: Span | None = None
     for mark in marks:
         text = texts.line(mark.span)
         if text is None:
-            yield f"  {mark.span.line:>{gutter}} | ", (mark.label, style if mark.primary else "blue")
+            yield f"  {mark.span.line:>{gutter}} | ", (mark.label, style if mark.primary else SECONDARY)
             continue
         text = text.replace("\t", " ")
         blank = len(text[mark.span.column - 1 :]) - len(text[mark.span.column - 1 :].lstrip())
@@ -68,15 +70,16 @@ def _quote(marks: Sequence[Mark], texts: SourceText, gutter: int, style: str, wi
         room = MOST if width is None else max(min(MOST, width - gutter - MARGIN), LEAST)
         length = min(mark.span.length if mark.span.length > 1 else _extent(text, column), MOST_MARKED, room)
         part, caret, marked = window(text, column - 1, length, room)
-        if mark.span.line != shown:
+        if last is None or mark.span.line != last.line:
             yield f"  {mark.span.line:>{gutter}} | ", part.rstrip()
-        shown = mark.span.line
-        sign, colour = ("^", style) if mark.primary else ("-", "blue")
+        sign, colour = ("^", style) if mark.primary else ("-", SECONDARY)
+        is_marked, last = mark.span == last, mark.span
         bar, label = f"  {'':>{gutter}} | ", printable(mark.label)
         if width is None or caret + marked + 1 + len(label) <= width - len(bar) - INDENT:
-            yield f"{bar}{' ' * caret}", (sign * marked, colour), " ", (label, colour)
+            yield f"{bar}{' ' * caret}", (" " * marked if is_marked else sign * marked, colour), " ", (label, colour)
             continue
-        yield f"{bar}{' ' * caret}", (sign * marked, colour)
+        if not is_marked:
+            yield f"{bar}{' ' * caret}", (sign * marked, colour)
         for part in textwrap.wrap(label, max(width - len(bar) - INDENT, LEAST)):
             yield bar, (part, colour)
 

@@ -21,7 +21,7 @@ from mcheck.report.evidence import find_evidence
 from mcheck.report.excerpts import Mark, excerpt
 from mcheck.report.language_words import add_words, language_of
 from mcheck.report.lines import Line
-from mcheck.report.sentences import label, plain_names, sentence
+from mcheck.report.sentences import label, plain_names, sentence, value_use
 from mcheck.report.source_text import count_shared_calls, place_shown, places_shown
 from mcheck.report.trace import abridge_registers, format_trace
 
@@ -31,6 +31,8 @@ MOST_LINES = 12
 """The maximum number of lines of a finding, unless more is asked for."""
 MOST_MARKS = 3
 """The maximum number of places shown of a finding."""
+TIMES = ("", "", ", twice", ", three times")
+"""How often there is an access that is shown once."""
 MOST_FIX = 240
 """The maximum number of characters of a fix, unless its first sentence is longer."""
 SEVERITY_STYLES = {"error": "bold red", "review": "yellow", "advice": "cyan"}
@@ -62,6 +64,8 @@ def _access(access: Access) -> dict[str, Any]:
         "proxy": access.proxy,
         "access": access.access,
     }
+    if access.value:
+        found["value"] = access.value
     if access.source:
         found["source"] = [{"path": s.path, "line": s.line, "column": s.column} for s in access.source]
     return found
@@ -183,6 +187,8 @@ def _notes(bug: Bug, told: _Lines) -> Iterator[tuple[str, str]]:
         yield "fix", fix
     if bug.consequences:
         yield "also", f"{', '.join(bug.consequences)} may follow from this"
+    if use := value_use(found):
+        yield "note", use
     if evidence := find_evidence(found):
         yield "seen", evidence
     if bug.stands_for:
@@ -223,10 +229,10 @@ class _Lines:
     def marks(self, room: int) -> list[Mark]:
         """The places with their labels, as many as fit into so many lines: each place takes two, each file one."""
         found = self._finding
+        said = [(span, label(found, k)) for k, span in enumerate(self._shown[:MOST_MARKS]) if span is not None]
         marks = [
-            Mark(span, label(found, k), primary=span == self.primary)
-            for k, span in enumerate(self._shown[:MOST_MARKS])
-            if span is not None
+            Mark(span, text + TIMES[said.count((span, text))], primary=span == self.primary)
+            for span, text in dict.fromkeys(said)
         ]
         if len(marks) < MOST_MARKS and (more := self._wait()):
             marks.append(more)

@@ -21,5 +21,10 @@ def _reason(reason: Reason) -> dict[str, Any]:
         "text": format_reasons((reason,)),
         **({"seconds": reason.seconds} if reason.seconds is not None else {}),
         **({"path": span.path, "line": span.line, "column": span.column} if span is not None else {}),
+        **(
+            {"source": [{"path": s.path, "line": s.line, "column": s.column} for s in reason.source]}
+            if reason.source
+            else {}
+        ),
         **({"because": [_reason(r) for r in reason.because]} if reason.because else {}),
     }

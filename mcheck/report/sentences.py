@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from mcheck.answers.result import NOT_UNDEFINED
 from mcheck.findings.finding import Access, Finding
 from mcheck.findings.groups import reads_before_first_fill
 from mcheck.ir.memory import TENSOR_MEMORY
@@ -132,6 +133,17 @@ def _in_flight(name: str, first: Access, second: Access, one: str, other: str) -
 
 def _doing(access: Access) -> str:
     return "writing" if access.access == "write" else "reading"
+
+
+def value_use(finding: Finding) -> str:
+    """What becomes of the value of a load, if it is not used for certain; empty if it is."""
+    load = next((access for access in finding.accesses if access.value), None)
+    if load is None:
+        return ""
+    if load.value == "chosen":
+        return "the value that is read is used only where a `selp` takes it: the compiler may have moved the load"
+    harmless = finding.code in NOT_UNDEFINED
+    return "nothing uses the value that is read" + (", so that this race changes no result" if harmless else "")
 
 
 # --- labels -------------------------------------------------------------------------------------------------------

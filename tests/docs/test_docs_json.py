@@ -13,6 +13,8 @@ import pytest
 
 from mcheck.base.reasons import Cause
 from mcheck.tools.cli.main import main
+from tests.checking.check import test_check_unused_loads as unused
+from tests.checking.modules.test_modules_filled_stages import HEAD, RING, launch
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
@@ -68,6 +70,7 @@ COMMANDS = (
     ("run", "wrong.litmus", "broken.litmus"), ("check", "wrong.litmus", "broken.litmus"),
     ("check", "wrong.litmus", "--ignore", "RACE,UB"), ("check", "late.litmus"), ("check", "module.ptx", "--grid", "2"),
     ("check", "module.ptx", "--launch", "several.json"),
+    ("check", "ring.ptx", "--launch", "ring.json"), ("check", "unused.ptx", "--launch", "unused.json"),
     ("check", "late.litmus", "--write-baseline", "b.json"), ("check", "late.litmus", "--baseline", "b.json"),
     ("fences", "wrong.litmus"), ("fences", "proved.litmus"), ("fences", "late.litmus"),
     ("outcomes", "wrong.litmus"), ("exec", "wrong.litmus"),
@@ -97,6 +100,10 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[str]]:
     (folder / "proved.litmus").write_text(PROVED)
     (folder / "broken.litmus").write_text("PTX broken\n{ }\nP@cta 0 { nothing; }\n")
     (folder / "module.ptx").write_text(MODULE)
+    (folder / "ring.ptx").write_text(HEAD + RING)
+    (folder / "ring.json").write_text(json.dumps(launch(2, 32)))
+    (folder / "unused.ptx").write_text(unused.MODULE.replace("USE", ""))
+    (folder / "unused.json").write_text(json.dumps(unused.LAUNCH))
     (folder / "several.json").write_text('{"launches": [{"grid": 1}, {"grid": 2, "gpu": 1}]}')
     found: dict[str, frozenset[str]] = {}
     for command, *words in COMMANDS:

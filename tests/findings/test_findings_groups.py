@@ -92,6 +92,53 @@ def test_fixes_of_the_catalogue_join_nothing(note: str) -> None:
 FENCE = "Execute fence.proxy.async after line {}, in every thread that executes it, before the hand-over at line {}."
 
 
+def unordered(*places: tuple[int, str], buffer: str = "buf@0", missing: str = GENERIC) -> Finding:
+    """A race of two accesses at lines of the source."""
+    first, second = (replace(access(10 * line, line, kind), object=buffer) for line, kind in places)
+    return race(first, second, missing, "RACE001")
+
+
+def test_what_one_barrier_orders_is_one_bug() -> None:
+    """A tile is written in three places and read in one: the barrier is missing before that; and the finding to show
+    is not one that a barrier of the warp would fix.
+    """
+    warp = "Execute bar.warp.sync 0xffffffff before line 980"
+    found = [
+        unordered((70, "write"), (98, "read"), missing=warp),
+        unordered((77, "write"), (98, "read")),
+        unordered((85, "write"), (98, "read")),
+    ]
+    (group,) = group_findings(found)
+    assert (group.members, group.pairs) == ((1, 2, 0), 3)
+
+
+def test_a_loop_that_reads_what_it_wrote_lacks_one_barrier() -> None:
+    assert members(unordered((45, "write"), (50, "read")), unordered((50, "read"), (50, "write"))) == [(0, 1)]
+
+
+def test_a_tile_that_is_written_before_and_behind_the_read_lacks_two_barriers() -> None:
+    assert members(unordered((10, "write"), (12, "read")), unordered((14, "write"), (12, "read"))) == [(0,), (1,)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        unordered((20, "write"), (98, "read"), buffer="tile@0"),
+        unordered((20, "write"), (99, "read")),
+        unordered((20, "write"), (98, "write")),
+        replace(unordered((20, "write"), (98, "read")), code="RACE010"),
+        unordered((20, "write"), (98, "read"), missing="Execute bar.sync 0 before line 200"),
+    ],
+)
+def test_other_objects_places_and_codes_are_other_bugs(other: Finding) -> None:
+    assert members(unordered((10, "write"), (98, "read")), other) == [(0,), (1,)]
+
+
+def test_no_barrier_orders_global_memory() -> None:
+    found = [unordered((line, "write"), (98, "read"), buffer="out") for line in (10, 20)]
+    assert members(*found) == [(0,), (1,)]
+
+
 def test_one_fence_before_one_hand_over() -> None:
     def missing(after: int, over: int) -> Finding:
         return race(access(after, after // 10), access(400, 40, "write"), FENCE.format(after, over), "RACE006")

@@ -18,6 +18,7 @@ from mcheck.checking.run.result import Result
 from mcheck.checking.run.summary import summarize
 from mcheck.findings.finding import Access, CompiledLine, Finding
 from mcheck.report import checked, gitlab, sarif
+from mcheck.report.finding import lines as finding_lines
 from mcheck.report.lines import plain
 
 SCHEMAS = Path(__file__).parent / "schemas"
@@ -209,3 +210,24 @@ def test_a_fix_leaves_the_steps_of_an_execution_out(result: Result, cta: str) ->
     text = "\n".join(plain(line) for line in checked.describe(told))
     assert f"of {cta}warp0[1..31] in time alone" in text
     assert "step 27" not in text
+
+
+@pytest.mark.parametrize("width", [None, 60])
+@pytest.mark.parametrize(
+    ("threads", "said"),
+    [
+        (("warp0[0]", "warp0[0]"), ["warp0[0] writes buf[bytes 0..4], twice"]),
+        (("warp0[0]", "warp1[0]"), ["warp0[0] writes buf[bytes 0..4]", "warp1[0] writes buf[bytes 0..4]"]),
+    ],
+)
+def test_two_accesses_at_one_place_are_marked_once(
+    result: Result, threads: tuple[str, str], said: list[str], width: int | None
+) -> None:
+    """As where a thread writes the same bytes in two rounds, or all CTAs the same flag."""
+    finding = result.findings[0]
+    first = replace(finding.accesses[0], thread=threads[0])
+    accesses = (first, replace(first, thread=threads[1], span=Span("/cache/ring.ptx", 25, 3)))
+    text = [plain(line) for line in finding_lines(replace(finding, accesses=accesses), PTX, width=width)]
+    assert sum("^" in line for line in text) == 1
+    labels = [line.replace("^", "").removeprefix("    | ").strip() for line in text if "writes" in line]
+    assert labels == said

@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 
 from mcheck.base.errors import InputError, McheckError, Span
+from mcheck.base.reasons import Reasons, error_reason
 from mcheck.base.records import dataclass
 from mcheck.checking.check.files import is_module, is_source, read_launch_beside
+from mcheck.checking.check.source_places import source_lines, source_place
 from mcheck.checking.policy.question import Completeness
 from mcheck.checking.run.case import LaunchText, Settings
 from mcheck.checking.run.result import Result
@@ -69,6 +72,7 @@ class PreparedFile:
     def restored(self, result: Result) -> Result:
         """The result about the module as one about the source: with its path, and as the user wrote it."""
         whole, given = os.path.abspath(self.path), self.path
+        result = self._with_problem_in_source(result)
 
         def named(findings: Sequence[Finding]) -> tuple[Finding, ...]:
             return tuple(_renamed(finding, whole, given) for finding in findings)
@@ -80,8 +84,22 @@ class PreparedFile:
             known=None if result.known is None else named(result.known),
             suppressed=tuple((_renamed(finding, whole, given), reason) for finding, reason in result.suppressed),
             deselected=named(result.deselected),
+            reasons=_renamed_reasons(result.reasons, whole, given),
             assumptions=(*self.assumptions, *result.assumptions) if result.assumptions else (),
         )
+
+    def _with_problem_in_source(self, result: Result) -> Result:
+        """The result, what is wrong with it at a line of the source: the compiled module is not the user's."""
+        problem = result.problem
+        if problem is None or problem.span is None or problem.span.path != self.module or self.module == self.path:
+            return result
+        try:
+            module = _parsed(self.module)
+        except McheckError:
+            return result  # of a module that cannot be read, its own text tells why
+        moved = copy(problem)
+        moved.span = source_place(problem.span, source_lines(module, *module.functions))
+        return replace(result, problem=moved, reasons=(error_reason(moved),))
 
     def failed(self, settings: Settings) -> Result:
         """The result of a file that cannot be checked."""
@@ -92,14 +110,27 @@ class PreparedFile:
 def _renamed(finding: Finding, whole: str, given: str) -> Finding:
     """The finding with the source named as the user wrote it."""
 
-    def named(spans: Sequence[Span]) -> tuple[Span, ...]:
-        return tuple(replace(span, path=given) if span.path == whole else span for span in spans)
-
     return replace(
         finding,
-        accesses=tuple(replace(access, source=named(access.source)) for access in finding.accesses),
-        lines=tuple(replace(line, source=named(line.source)) for line in finding.lines),
+        accesses=tuple(replace(a, source=_renamed_places(a.source, whole, given)) for a in finding.accesses),
+        lines=tuple(replace(line, source=_renamed_places(line.source, whole, given)) for line in finding.lines),
     )
+
+
+def _renamed_reasons(reasons: Reasons, whole: str, given: str) -> Reasons:
+    """The reasons with the source named as the user wrote it."""
+    return tuple(
+        replace(
+            reason,
+            source=_renamed_places(reason.source, whole, given),
+            because=_renamed_reasons(reason.because, whole, given),
+        )
+        for reason in reasons
+    )
+
+
+def _renamed_places(spans: Sequence[Span], whole: str, given: str) -> tuple[Span, ...]:
+    return tuple(replace(span, path=given) if span.path == whole else span for span in spans)
 
 
 def prepare_files(paths: Sequence[str], options: SourceOptions, *, launched: bool) -> Mapping[str, PreparedFile]:

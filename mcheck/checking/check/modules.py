@@ -4,7 +4,7 @@ line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mcheck.answers.result import Answer
@@ -15,18 +15,19 @@ from mcheck.cat.ast import Model
 from mcheck.checking.check.files import read_launch_beside
 from mcheck.checking.check.module_models import model_of_version
 from mcheck.checking.check.selection import find_all, set_apart
+from mcheck.checking.check.source_places import locate_finding, locate_reasons, name_source_lines, source_lines
+from mcheck.checking.check.unused_loads import add_value_uses
 from mcheck.checking.modules.any_parameter import answer_for_every
 from mcheck.checking.modules.launch_sequence import answer_sequence
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.checking.run.case import Case, LaunchText, Options, Settings
 from mcheck.checking.run.result import Result
 from mcheck.checking.run.single import answer_case, stem_of
-from mcheck.findings.finding import Access, CompiledLine, Finding, mentioned_lines
 from mcheck.frontend.ptx import launch_reader, reader
 from mcheck.frontend.ptx.launch import Buffer, Extent, Launch, LaunchSequence
 from mcheck.frontend.ptx.launch_reader import LaunchDescription
 from mcheck.frontend.ptx.launch_sequence_reader import build_launches
-from mcheck.frontend.ptx.module import Module, SourceLine
+from mcheck.frontend.ptx.module import Module
 from mcheck.frontend.ptx.source_signatures import find_signatures
 from mcheck.frontend.ptx.targets import check_target
 from mcheck.ir.condition import Condition
@@ -115,21 +116,24 @@ class ModuleInquiry:
             settings,
             self.options,
             within,
-            lambda finding: _with_source(finding, lines),
+            lambda finding: locate_finding(finding, lines),
         )
         return replace(
             given,
-            findings=tuple(_with_source(finding, lines) for finding in given.findings),
+            findings=tuple(
+                add_value_uses(locate_finding(finding, lines), subject.module) for finding in given.findings
+            ),
             assumptions=(
                 *_notes(subject.described),
                 *_launch_assumptions(subject.launches, several=subject.several),
-                *given.assumptions,
+                *(name_source_lines(text, lines) for text in given.assumptions),
             ),
         )
 
-    def report(self, result: Result, subject: LaunchedModule, given: Answer) -> Result:  # noqa: ARG002 - as for programs
-        """The result with unwanted findings set apart."""
-        return set_apart(result, given, self.options)
+    def report(self, result: Result, subject: LaunchedModule, given: Answer) -> Result:
+        """The result with unwanted findings set apart, its reasons by lines of the source."""
+        lines = source_lines(subject.module, *(launch.entry for launch in subject.launches))
+        return set_apart(result, replace(given, reasons=locate_reasons(given.reasons, lines)), self.options)
 
 
 def read_inputs(case: Case, options: Options) -> tuple[str, LaunchDescription]:
@@ -202,42 +206,3 @@ def assumptions(launch: Launch) -> tuple[str, ...]:
 
 def _extent(extent: Extent) -> str:
     return ", ".join(map(str, extent))
-
-
-# --- the source -----------------------------------------------------------------------------------------------
-
-Place = tuple[int, int]
-"""Line and column of a statement in the module."""
-
-
-def source_lines(module: Module, *entries: str) -> Mapping[Place, SourceLine]:
-    """The source locations that the statements of these entries and of functions were compiled from."""
-    functions = [f for f in module.functions.values() if f.name in entries or not f.entry]
-    return {(s.span.line, s.span.column): s.source for f in functions for s in f.body if s.source is not None}
-
-
-def _with_source(finding: Finding, lines: Mapping[Place, SourceLine]) -> Finding:
-    """The finding with the source locations of its accesses and of the lines that it mentions."""
-    if not lines:
-        return finding
-    mentioned = dict.fromkeys(mentioned_lines(f"{finding.message} {finding.missing}"))
-    found = {number: line for (number, _), line in lines.items() if number in mentioned}
-    return replace(
-        finding,
-        accesses=tuple(_sourced(access, lines) for access in finding.accesses),
-        lines=tuple(CompiledLine(number, _chain(found[number])) for number in mentioned if number in found),
-    )
-
-
-def _sourced(access: Access, lines: Mapping[Place, SourceLine]) -> Access:
-    line = None if access.span is None else lines.get((access.span.line, access.span.column))
-    return replace(access, source=_chain(line))
-
-
-def _chain(line: SourceLine | None) -> tuple[Span, ...]:
-    """A source location and those of the calls that it was inlined into."""
-    places: list[Span] = []
-    while line is not None:
-        places.append(Span(line.path, line.line, max(line.column, 1)))
-        line = line.inlined_at
-    return tuple(places)

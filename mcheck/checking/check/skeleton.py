@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from mcheck.base.budget import Limit
 from mcheck.cat.ast import Model
 from mcheck.checking.check.module_models import model_of_version
-from mcheck.checking.check.modules import read_inputs, source_lines
+from mcheck.checking.check.modules import read_inputs
+from mcheck.checking.check.source_places import source_lines
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.checking.run.case import DEFAULT_MODEL, Case, Options, Settings

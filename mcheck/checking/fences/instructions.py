@@ -12,7 +12,7 @@ from mcheck.frontend.litmus import parse_written
 from mcheck.frontend.litmus.source import Source
 from mcheck.frontend.litmus.statements import Body, For, If, Statement, Step
 from mcheck.frontend.ptx.cursor import COMMENTS
-from mcheck.frontend.ptx.module import Function, Module, SourceLine
+from mcheck.frontend.ptx.module import Function, Module
 
 _PARTS = re.compile(
     r"(?P<head>(?:@\s*!?\s*%?[\w$]+\s+)?(?:await\s+)?)(?P<opcode>[A-Za-z][\w.:]*)(?P<operands>.*)", re.DOTALL
@@ -103,17 +103,13 @@ def _of_function(
         start = offset_of(statement.span)
         end = end_of(start)
         yield Instruction(
-            start, end, statement.span.line, source.clean[start:end], function.name, source_chain(statement.source)
+            start,
+            end,
+            statement.span.line,
+            source.clean[start:end],
+            function.name,
+            statement.source.chain if statement.source is not None else (),
         )
-
-
-def source_chain(line: SourceLine | None) -> tuple[Span, ...]:
-    """A location in the source, and those of the calls that it was inlined into."""
-    places: list[Span] = []
-    while line is not None:
-        places.append(Span(line.path, line.line, max(line.column, 1)))
-        line = line.inlined_at
-    return tuple(places)
 
 
 def _steps(statement: Statement) -> Iterator[Step]:

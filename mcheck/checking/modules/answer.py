@@ -14,6 +14,7 @@ from mcheck.base.reasons import Cause, Reason, Reasons, error_reason, share_reas
 from mcheck.base.verdicts import Verdict
 from mcheck.cat.ast import Model
 from mcheck.checking.modules.cluster_groups import OPEN, Followed, answer_together, waiting_clusters
+from mcheck.checking.modules.filled_stages import find_filled_once
 from mcheck.checking.modules.grid_coverage import Coverage, compute_coverage, uncovered_grid
 from mcheck.checking.modules.grid_races import cluster_race_findings
 from mcheck.checking.policy.ask import ask
@@ -155,6 +156,9 @@ def follow_clusters(
         launched = Coverage(uncovered_grid(launch), ((None, OPEN),))
     waiting = frozenset[int]().union(*(waiting_clusters(way.program) for way, _ in found))
     joined = _joined(launch, found, unknown, launched)
+    if joined.covered:
+        entries = [one.entry for one in launch.concurrent]
+        joined = replace(joined, filled_once=find_filled_once([way.program for way, _ in found], module, entries))
     joined = replace(joined, cut=joined.cut or late)
     return Followed(joined, _describe_followed(launch, launched), outside, waiting, too_late)
 

@@ -204,11 +204,21 @@ def _joined(
         undefined=any(given.undefined for given in every),
         cut=any(given.cut for given in every),
         covers=_sum_covers(study, answers, groups),
+        filled_once=_filled_once(study, answers),
         launches=tuple(
             LaunchAnswer(entry=launch.entry, gpu=launch.gpu, verdict=given.verdict, covers=given.covers)
             for launch, given in zip(study.launches, answers, strict=False)
         ),
     )
+
+
+def _filled_once(study: LaunchStudy, answers: Sequence[Answer]) -> tuple[str, ...]:
+    """The rings of which no launch of a kernel fills a stage twice."""
+    found: dict[str, set[str]] = {}
+    for launch, given in zip(study.launches, answers, strict=False):
+        names = set(given.filled_once)
+        found[launch.entry] = found[launch.entry] & names if launch.entry in found else names
+    return tuple(sorted(set[str]().union(*found.values())))
 
 
 def _at_once(groups: Sequence[GroupAnswer]) -> Iterator[str]:

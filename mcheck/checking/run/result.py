@@ -65,6 +65,7 @@ class Result:
     covers: Covers | None = None
     ctas: AnyCtas | None = None
     launches: tuple[LaunchAnswer, ...] = ()
+    filled_once: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "verdict", Verdict(self.verdict))

@@ -193,6 +193,7 @@ def conclude(subject: S, given: Answer, settings: Settings, inquiry: Inquiry[R, 
         covers=given.covers,
         ctas=given.ctas,
         launches=given.launches,
+        filled_once=given.filled_once,
     )
     return inquiry.report(result, subject, given)
 

@@ -84,6 +84,12 @@ class SourceLine:
             line = line.inlined_at
         return line
 
+    @property
+    def chain(self) -> tuple[Span, ...]:
+        """This location, followed by those of the calls that the code was inlined into."""
+        outer = self.inlined_at.chain if self.inlined_at is not None else ()
+        return (Span(self.path, self.line, max(self.column, 1)), *outer)
+
 
 @dataclass(frozen=True, slots=True)
 class Statement:

@@ -23,6 +23,7 @@ _HIDDEN = re.compile(
 )
 """Comments, strings and characters."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_INTEGER_SUFFIX = re.compile(r"(?<=\d)u?l{0,2}(?=[,>])")
 _ATTRIBUTES: Final = frozenset({
     "__launch_bounds__", "__cluster_dims__", "__block_size__", "__maxnreg__", "__attribute__", "__declspec",
     "__align__", "alignas", "decltype", "noexcept",
@@ -179,11 +180,16 @@ def shortest_name(entry: str, names: tuple[str, ...]) -> str:
 
 
 def resolve_entry(said: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The entries that ``said`` may mean: as the module, or as C++ calls them."""
+    """The entries that ``said`` may mean: as the module, or as C++ calls them, where a template argument of any integer
+    type is written without its suffix too.
+    """
     if said in names:
         return (said,)
-    wanted = _squeezed(said)
-    return tuple(name for name in names if wanted in map(_squeezed, _spellings(name)))
+    for spelled in (_squeezed, _without_suffixes):
+        wanted = spelled(said)
+        if found := tuple(name for name in names if wanted in map(spelled, _spellings(name))):
+            return found
+    return ()
 
 
 def _spellings(entry: str) -> tuple[str, ...]:
@@ -193,6 +199,10 @@ def _spellings(entry: str) -> tuple[str, ...]:
 
 def _squeezed(name: str) -> str:
     return re.sub(r"\s+", "", name)
+
+
+def _without_suffixes(name: str) -> str:
+    return _INTEGER_SUFFIX.sub("", _squeezed(name))
 
 
 def describe_parameter(entry: Function, number: int, signature: Signature | None) -> str:

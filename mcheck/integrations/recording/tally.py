@@ -104,7 +104,7 @@ def _without_places(answer: KernelAnswer) -> str:
     How far a check came is not one.
     """
     first, *more = (reason for reason in answer.reason.split("; ") if not reason.startswith(DURING))
-    named = re.sub(rf"{re.escape(answer.module)}:\d+:\d+: ", "", first)
+    named = re.sub(rf"(?:{re.escape(answer.module)}|\S+):\d+:\d+: ", "", first)
     return f"{named}, and {len(more)} more" if more else named
 
 

@@ -59,6 +59,15 @@ def test_entries_are_named_as_short_as_they_differ() -> None:
     assert resolve_entry("none", entries) == ()
 
 
+def test_template_arguments_are_named_without_their_types() -> None:
+    """As a launch writes them: ``reduce<128>`` where the parameter is unsigned."""
+    entries = ("_Z1kILj4EEvv", "_Z1kILm5EEvv", "_Z1kILj5EEvv", "_Z3k4uv")
+    assert resolve_entry("k<4>", entries) == ("_Z1kILj4EEvv",)
+    assert resolve_entry("k<5ul>", entries) == ("_Z1kILm5EEvv",)
+    assert resolve_entry("k<5>", entries) == ("_Z1kILm5EEvv", "_Z1kILj5EEvv"), "either"
+    assert resolve_entry("k4", entries) == ()
+
+
 SOURCE = r"""
 // __global__ void commented(int a);
 /* __global__ void too(int b); */

@@ -95,6 +95,34 @@ def test_a_source_is_checked_with_options(kernel: Path, mcheck: Mcheck) -> None:
     assert "k.cu as nvcc 13.0 compiles it for sm_90a" in found["assumptions"]
 
 
+@pytest.mark.parametrize(
+    ("statement", "verdict", "cause", "said"),
+    [
+        ("@%p1 bra $end;", "bounded", "gap", "k.cu:6:3: control depends on data"),
+        ("@%p1 tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}];", "unknown", "not-followed", "(k.cu:6)"),
+    ],
+)
+def test_a_reason_names_the_line_of_the_source(
+    kernel: Path, mcheck: Mcheck, statement: str, verdict: str, cause: str, said: str
+) -> None:
+    """The folder of compiled modules says nothing to a reader."""
+    read = "ld.global.u32 %r5, [%rd1]; setp.eq.u32 %p1, %r5, 0; .reg .f32 %f<5>;"
+    ptx = PTX.replace("xor.b32", f"{read}\n\t.loc\t1 6 3\n\t{statement}\n$end:\n\tbar.sync 0;\n\txor.b32")
+    kernel.write_text(SOURCE.replace(PTX, ptx), encoding="utf-8")
+    Path("k.json").write_text(json.dumps(LAUNCH), encoding="utf-8")
+    done = mcheck("check", kernel, "--format", "json")
+    (found,) = json.loads(done.out)["results"]
+    assert found["verdict"] == verdict, done.out
+    (reason,) = found["reasons"]
+    assert reason["cause"] == cause
+    assert said in reason["text"]
+    assert ".ptx" not in reason["text"]
+    if "source" in reason:
+        assert reason["path"].endswith(".ptx"), "the place in the module"
+        assert reason["source"] == [{"path": "k.cu", "line": 6, "column": 3}]
+    assert said in " ".join(mcheck("check", kernel).out.split())
+
+
 @pytest.mark.parametrize("name", ["k.launch.json", "k.json", "k.launch.toml"])
 def test_the_launch_stands_beside_the_source(kernel: Path, mcheck: Mcheck, name: str) -> None:
     toml = "grid = 1\nblock = 64\n[params]\nrounds = 3\nout = {buffer = 256}\n"
@@ -123,6 +151,17 @@ def test_without_a_launch_a_file_to_fill_in_is_printed(kernel: Path, mcheck: Mch
     filled = text.replace('"grid": "?"', '"grid": 1').replace('"block": "?"', '"block": 64').replace('"?"', "3")
     Path("k.launch.json").write_text(filled, encoding="utf-8")
     assert lines(checked(mcheck, kernel)) == {("k.cu", 3), ("k.cu", 4)}
+
+
+def test_a_mistake_in_the_launch_is_not_said_of_the_compiled_module(kernel: Path, mcheck: Mcheck) -> None:
+    dynamic = SOURCE.replace("\t.shared .align 4 .b8 tile[256];\n", "")
+    head = ".visible .entry"
+    kernel.write_text(dynamic.replace(head, f".extern .shared .align 4 .b8 tile[];\n{head}"), encoding="utf-8")
+    done = mcheck("check", kernel, "--grid", "1", "--block", "64", "--param", "rounds=3")
+    assert done.status == 2
+    assert "the launch does not give shared" in done.err
+    assert ".ptx" not in done.err
+    assert "hint: --shared N" in done.err
 
 
 def test_errors_of_the_compiler_are_shown_as_it_says_them(kernel: Path, mcheck: Mcheck) -> None:

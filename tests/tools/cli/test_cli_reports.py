@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,7 @@ from mcheck.report.lines import Printer, plain
 from mcheck.report.output import wants_color
 from mcheck.report.progress import Bar
 from mcheck.report.text import TextReport
+from tests.checking.modules.test_modules_filled_stages import HEAD, RING, launch
 
 MODEL = ("--model", "ptx-7.5")
 
@@ -352,3 +354,17 @@ def test_help_of_every_command(mcheck: Callable) -> None:
         assert done.status == 0
         assert done.out.startswith(f"Usage: mcheck {command}")
     assert re.fullmatch(r"mcheck \d+\.\d+\.\d+\n", mcheck("--version").out)
+
+
+def test_the_remark_in_text_and_json(tmp_path: Path, mcheck: Callable[..., Any]) -> None:
+    path = tmp_path / "k.ptx"
+    path.write_text(HEAD + RING, encoding="utf-8")
+    path.with_suffix(".json").write_text(json.dumps(launch(3, 32)), encoding="utf-8")
+    lines = mcheck("check", path).out.splitlines()
+    assert lines[1] == "  no copy fills a stage of `buf` twice in this launch: a refill takes more rounds"
+    (result,) = json.loads(mcheck("check", path, "--format", "json").out)["results"]
+    assert result["filled_once"] == ["buf"]
+    path.with_suffix(".json").write_text(json.dumps(launch(4, 32)), encoding="utf-8")
+    assert "twice" not in mcheck("check", path).out
+    (result,) = json.loads(mcheck("check", path, "--format", "json").out)["results"]
+    assert "filled_once" not in result

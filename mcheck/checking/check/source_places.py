@@ -1,0 +1,87 @@
+"""The source locations that the lines of a module were compiled from, for findings, reasons and assumptions."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from mcheck.base.errors import Span
+from mcheck.base.reasons import Reasons, kernel_place
+from mcheck.findings.finding import MENTIONED_LINES, Access, CompiledLine, Finding, mentioned_lines
+from mcheck.frontend.ptx.module import Module, SourceLine
+
+Place = tuple[int, int]
+"""Line and column of a statement in the module."""
+SourceLines = Mapping[Place, SourceLine]
+
+
+def source_lines(module: Module, *entries: str) -> SourceLines:
+    """The source locations that the statements of these entries and of functions were compiled from."""
+    functions = [f for f in module.functions.values() if f.name in entries or not f.entry]
+    return {(s.span.line, s.span.column): s.source for f in functions for s in f.body if s.source is not None}
+
+
+def source_place(span: Span, lines: SourceLines) -> Span | None:
+    """The place of the kernel that a statement was compiled from, if that is known."""
+    chain = _chain_at(span, lines)
+    return kernel_place(chain) if chain else None
+
+
+def locate_finding(finding: Finding, lines: SourceLines) -> Finding:
+    """The finding with the source locations of its accesses and of the lines that it mentions."""
+    if not lines:
+        return finding
+    mentioned = dict.fromkeys(mentioned_lines(f"{finding.message} {finding.missing}"))
+    found = {number: line for (number, _), line in lines.items() if number in mentioned}
+    return replace(
+        finding,
+        accesses=tuple(_located(access, lines) for access in finding.accesses),
+        lines=tuple(CompiledLine(number, found[number].chain) for number in mentioned if number in found),
+    )
+
+
+def _located(access: Access, lines: SourceLines) -> Access:
+    return replace(access, source=_chain_at(access.span, lines))
+
+
+def _chain_at(span: Span | None, lines: SourceLines) -> tuple[Span, ...]:
+    line = None if span is None else lines.get((span.line, span.column))
+    return () if line is None else line.chain
+
+
+def locate_reasons(reasons: Reasons, lines: SourceLines) -> Reasons:
+    """The reasons with their source locations, and with these for the lines that they mention."""
+    if not lines:
+        return reasons
+    return tuple(
+        replace(
+            reason,
+            what=name_source_lines(reason.what, lines),
+            during=name_source_lines(reason.during, lines),
+            source=_chain_at(reason.span, lines),
+            because=locate_reasons(reason.because, lines),
+        )
+        for reason in reasons
+    )
+
+
+def name_source_lines(text: str, lines: SourceLines) -> str:
+    """The text with lines of a module named by those of its source, ``kernel.cu:12``, where these are known."""
+    numbers = set(mentioned_lines(text))
+    chains = {number: line.chain for (number, _), line in lines.items() if number in numbers}
+    return MENTIONED_LINES.sub(lambda found: _named(found, chains), text)
+
+
+def _named(found: re.Match[str], chains: Mapping[int, Sequence[Span]]) -> str:
+    numbers = [int(number) for number in re.findall(r"\d+", found[1])]
+    if not all(number in chains for number in numbers):
+        return found[0]
+    *most, last = dict.fromkeys(_name(kernel_place(chains[number])) for number in numbers)
+    between = " and " if " and " in found[1] else ", "
+    return f"{', '.join(most)}{between}{last}" if most else last
+
+
+def _name(place: Span) -> str:
+    return f"{os.path.basename(place.path)}:{place.line}"
