@@ -255,7 +255,7 @@ def _find_stored(tape: Tape, kind: list[str], wanted: set[int], chained: dict[in
             else:
                 parts = split_relation(tape, kind, i.a)
                 masks.update(parts.sets)
-                stored.add(parts.rest)
+                stored.update(parts.rest)
                 if a == BOTH:
                     stored.add(i.b)
         elif (i.op == "plus" and kind[i.a] not in (NOTHING, SET)) or (

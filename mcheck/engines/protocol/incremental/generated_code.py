@@ -190,7 +190,7 @@ class Writer:
 
     def _own(self, a: str) -> str:
         """Return a condition: the new event is a member of a set."""
-        return "True" if a == "B" else "False" if a == "0" else f"bool({a} & B)"
+        return "True" if a in ("B", "ALL") else "False" if a in ("0", "OTHERS") else f"bool({a} & B)"
 
     def _if(self, condition: str, a: str) -> str:
         if condition == "False" or a == "0":
@@ -368,22 +368,23 @@ class Writer:
         text = f"(y and (k[1] if (k := G(T + {number}, NEVER))[0] == y else V.{call}, T + {number}, k)))"
         self.out.append(Statement((name,), [f"y = {x} & F{column}", f"{name} = {text}"]))
 
-    def _over(self, n: int, x: str, column: int, *, both: bool) -> str:
+    def _over(self, n: int, x: str, column: int, part: int = 0, *, both: bool) -> str:
         """Return a variable for the union of a stored column over a set of earlier events.
 
-        ``both``: the node leads both ways.
+        ``part``: which of the unions of the node it is. ``both``: the node leads both ways.
         """
         home = self.home.get(column, column)
         key = f"{home} over {x}"
         found = self.same.get(key)
         if found is None:
-            found = self.same[key] = f"c{n + len(self.tape.code)}"
+            number = n + part * len(self.tape.code)
+            found = self.same[key] = f"c{number + len(self.tape.code)}"
             if both:
                 self.out.append(
                     Statement((found,), [f"y = {x} & F{home}", f"{found} = V.union(y, A{home}) if y else 0"])
                 )
             else:
-                self._remembered(found, x, home, f"union_growing(y, A{home}, {n}", (n, -1))
+                self._remembered(found, x, home, f"union_growing(y, A{home}, {number}", (n, -1 - part))
         return found
 
     def _gathered(self, n: int, x: str, a: int) -> list[str]:
@@ -394,8 +395,8 @@ class Writer:
         out = [self._and(x, self._earlier(s)) for s in parts.sets]
         if parts.reflexive:
             out.append(x)
-        if parts.rest >= 0:
-            out.append(self._chain(n, x, parts.rest) if n in self.chained else self._over(n, x, parts.rest, both=False))
+        for k, rest in enumerate(parts.rest):
+            out.append(self._chain(n, x, rest) if n in self.chained else self._over(n, x, rest, k, both=False))
         return out
 
     def _chain(self, n: int, x: str, rest: int) -> str:

@@ -129,6 +129,25 @@ def test_what_grows_is_what_the_whole_says(name: str, often: int, large: int, mo
     assert chained or not name.startswith("ptx-9"), "nothing was computed from the latest events of a closure"
 
 
+@pytest.mark.parametrize("name", ["ptx-9.0", "ptx-9.3", "ptx-9.5"])
+def test_an_event_that_comes_after_nothing_takes_no_memory(name: str) -> None:
+    program = parse(PROGRAM, "threads.litmus")
+    window = Window(program, tape_of(load_model(name)))
+    random = Random(0)
+    before = [0] * len(program.threads)
+    for number in range(60):  # so that the window has a column for whatever the model says
+        window.add(entry_of(random, window, program, number, before, stale=False))
+    for number, tags in enumerate((KINDS[5], KINDS[20]), 60):
+        event = Event(
+            (0, number), program.threads[0].code[0], tags, None, number, 0, address=0x1000,
+            size=4 if Tag.M in tags else 0, mbarrier=MbarrierStep(1 << 40, "arrive") if Tag.MBAR in tags else None,
+        )  # fmt: skip
+        entry = window.entry(event, 0, edges={}, instruction=number)
+        window.add(entry)
+        held = {window.tape.code[n].op for n, column in window.cols.items() if column[entry.slot]}
+        assert "and" not in held, tags
+
+
 def test_equal_sets_of_late_events_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     program = parse(PROGRAM, "threads.litmus")
     window = Window(program, tape_of(load_model("ptx-9.0")))
