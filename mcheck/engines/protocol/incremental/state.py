@@ -102,7 +102,7 @@ class State:
         """Return an entry for an event of a thread."""
         sorts = self.sorts
         for name, sources in edges.items():
-            if sources.bit_length() > LARGE:
+            if sources.bit_length() > LARGE and name != "po":  # what a thread has done no other event comes after
                 edges[name] = self.one_of_equal(sources)
         sort = sorts.sort_of(event, thread, where)
         if len(self.ends) < len(sorts.classes.parent):
@@ -148,22 +148,22 @@ class State:
         if entry.exact:
             self.exact |= bit
         event = entry.event
-        keyed = self.keyed
+        keyed, slot = self.keyed, entry.slot
         if entry.thread < 0:  # an initial write is in no thread
-            keyed["thread"].add(entry.thread, bit)
-            keyed["memory"].add(None, bit)
-            keyed["loc"].add(event.address, bit)
+            keyed["thread"].add(entry.thread, slot)
+            keyed["memory"].add(None, slot)
+            keyed["loc"].add(event.address, slot)
             return
         for kind, key in self.sorts.places_of(entry.sort, entry.thread, event):
-            keyed[kind].add(key, bit)
+            keyed[kind].add(key, slot)
         here = entry.thread, entry.instruction
-        self.instructions[here] = (*self.instructions.get(here, ()), entry.slot)
+        self.instructions[here] = (*self.instructions.get(here, ()), slot)
         if entry.exact:
-            keyed["loc"].add(event.address, bit)
-            keyed["vloc"].add((event.address, event.virtual), bit)
-            keyed["footprint"].add((event.address, event.size), bit)
+            keyed["loc"].add(event.address, slot)
+            keyed["vloc"].add((event.address, event.virtual), slot)
+            keyed["footprint"].add((event.address, event.size), slot)
         elif event.size:
-            keyed["anywhere"].add(None, bit)
+            keyed["anywhere"].add(None, slot)
         for k in self.sorts.classes.of_other.get(entry.sort, ()):
             self.ends[k] |= bit
 
