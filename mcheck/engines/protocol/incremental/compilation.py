@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from mcheck.base.records import dataclass
 from mcheck.cat.algebra.tape import Tape, ancestors
-from mcheck.engines.protocol.incremental.composition import find_chains, split_relation
+from mcheck.engines.protocol.incremental.composition import find_chains, split_relation, split_scope
 from mcheck.engines.protocol.incremental.entries import LARGE, Check
 from mcheck.engines.protocol.incremental.generated_code import Known, Writer
 from mcheck.engines.protocol.incremental.kinds import BOTH, FORWARD, NOTHING, SET, Shown, kinds_of
@@ -176,7 +176,7 @@ def compile_tape(tape: Tape, shown: Shown, wanted: tuple[int, ...], circles: fro
     deferred = find_deferred_nodes(tape, kind)
     gathered = _find_gathered_domains(tape, kind, deferred, wanted)
     asked = [n for n in (*wanted, *(tape.code[d].a for d in gathered)) if n not in deferred]
-    needed = {n for n in ancestors(tape, *asked) if kind[n] != NOTHING}
+    needed = _find_needed(tape, kind, asked)
     reordering = _find_reordering(tape, kind)
     own = _find_reflexive_only(tape, kind, needed, circles)
     chained = find_chains(tape, kind, reordering, needed - own)
@@ -190,6 +190,21 @@ def compile_tape(tape: Tape, shown: Shown, wanted: tuple[int, ...], circles: fro
     compiled.masks = tuple(sorted(n for n in masks if compiled.home.get(n, n) == n and n not in compiled.universal))
     compiled.steps[None] = _function(compiled.source(writer, enters=True))
     return compiled
+
+
+def _find_needed(tape: Tape, kind: list[str], asked: Iterable[int]) -> set[int]:
+    """Return the nodes that some nodes are computed from; an empty one is computed from nothing."""
+    todo, found = list(asked), set[int]()
+    while todo:
+        n = todo.pop()
+        if n in found or kind[n] == NOTHING:
+            continue
+        found.add(n)
+        i = tape.code[n]
+        if i.op == "rec":
+            todo += [body for _, body, what in tape.groups[tape.group_of[n]] if what == 0]
+        todo += [x for x in (i.a, i.b) if x >= 0]
+    return found
 
 
 def _find_reflexive_only(tape: Tape, kind: list[str], needed: set[int], circles: frozenset[int]) -> frozenset[int]:
@@ -255,7 +270,8 @@ def _find_stored(tape: Tape, kind: list[str], wanted: set[int], chained: dict[in
             else:
                 parts = split_relation(tape, kind, i.a)
                 masks.update(parts.sets)
-                stored.update(parts.rest)
+                inside = {rest: split_scope(tape, kind, rest) for rest in parts.rest}
+                stored.update(rest if within is None else within[0] for rest, within in inside.items())
                 if a == BOTH:
                     stored.add(i.b)
         elif (i.op == "plus" and kind[i.a] not in (NOTHING, SET)) or (

@@ -45,6 +45,23 @@ def split_relation(tape: Tape, kind: list[str], n: int) -> Parts:
     return Parts((), False, (n,))
 
 
+SCOPES = {"scta": "cta", "scluster": "cluster", "sgpu": "gpu"}
+"""Base relations between the events of threads of one group, and the group."""
+
+
+def split_scope(tape: Tape, kind: list[str], n: int) -> tuple[int, str] | None:
+    """Return the relation and the group of its intersection with one of ``SCOPES``, if a node is that.
+
+    Its columns need not be stored: they are those of the relation within the group of the event.
+    """
+    i = tape.code[n]
+    if i.op == "and" and kind[n] == FORWARD:
+        for inner, scope in ((i.a, tape.code[i.b].name), (i.b, tape.code[i.a].name)):
+            if scope in SCOPES and kind[inner] == FORWARD:
+                return inner, SCOPES[scope]
+    return None
+
+
 def _is_restricted_closure(tape: Tape, n: int) -> bool:
     """Whether a node is an intersection of a transitive closure with something else."""
     i = tape.code[n]
@@ -60,6 +77,8 @@ def find_chains(tape: Tape, kind: list[str], turned: set[int], needed: set[int])
             continue
         past = tape.code[i.b].a if tape.code[i.b].op == "opt" else i.b
         closure = tape.code[past].op in ("plus", "star") and kind[past] == FORWARD
-        if closure and len(split_relation(tape, kind, i.a).rest) == 1 and not turned & {n, i.a, past}:
+        rest = split_relation(tape, kind, i.a).rest
+        whole = len(rest) == 1 and split_scope(tape, kind, rest[0]) is None
+        if closure and whole and not turned & {n, i.a, past}:
             found[n] = past
     return found

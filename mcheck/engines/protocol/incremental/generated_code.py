@@ -18,7 +18,7 @@ from typing import NamedTuple
 from mcheck.base.errors import Unsupported
 from mcheck.base.records import dataclass
 from mcheck.cat.algebra.tape import Tape
-from mcheck.engines.protocol.incremental.composition import split_relation
+from mcheck.engines.protocol.incremental.composition import split_relation, split_scope
 from mcheck.engines.protocol.incremental.kinds import BOTH, DYNAMIC, NOTHING, ONE_WAY, SET
 
 EVERY = frozenset(("ALL", "OTHERS"))
@@ -368,13 +368,14 @@ class Writer:
         text = f"(y and (k[1] if (k := G(T + {number}, NEVER))[0] == y else V.{call}, T + {number}, k)))"
         self.out.append(Statement((name,), [f"y = {x} & F{column}", f"{name} = {text}"]))
 
-    def _over(self, n: int, x: str, column: int, part: int = 0, *, both: bool) -> str:
+    def _over(self, n: int, x: str, column: int, part: int = 0, *, both: bool = False, scope: str = "") -> str:
         """Return a variable for the union of a stored column over a set of earlier events.
 
-        ``part``: which of the unions of the node it is. ``both``: the node leads both ways.
+        ``part``: which of the unions of the node it is. ``both``: the node leads both ways. ``scope``: of the column
+        of an event, what is in its group counts.
         """
         home = self.home.get(column, column)
-        key = f"{home} over {x}"
+        key = f"{home} over {x} {scope}"
         found = self.same.get(key)
         if found is None:
             number = n + part * len(self.tape.code)
@@ -383,6 +384,8 @@ class Writer:
                 self.out.append(
                     Statement((found,), [f"y = {x} & F{home}", f"{found} = V.union(y, A{home}) if y else 0"])
                 )
+            elif scope:
+                self._remembered(found, x, home, f"union_inside(y, A{home}, {scope!r}", (n, -1 - part))
             else:
                 self._remembered(found, x, home, f"union_growing(y, A{home}, {number}", (n, -1 - part))
         return found
@@ -396,7 +399,13 @@ class Writer:
         if parts.reflexive:
             out.append(x)
         for k, rest in enumerate(parts.rest):
-            out.append(self._chain(n, x, rest) if n in self.chained else self._over(n, x, rest, k, both=False))
+            within = split_scope(self.tape, self.kind, rest)
+            if n in self.chained:
+                out.append(self._chain(n, x, rest))
+            elif within is None:
+                out.append(self._over(n, x, rest, k))
+            else:
+                out.append(self._over(n, x, within[0], k, scope=within[1]))
         return out
 
     def _chain(self, n: int, x: str, rest: int) -> str:

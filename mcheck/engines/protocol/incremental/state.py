@@ -191,6 +191,22 @@ class State:
             self.memo[key] = x, result
         return result
 
+    def union_inside(self, x: int, column: list[int], scope: str, key: int, before: Gathered) -> int:
+        """``union_growing``, where of the column of an event the events of its own ``scope`` count."""
+        known, result = before
+        rest = x ^ known
+        if rest & known:  # it has lost some
+            rest, result = x, 0
+        if rest:
+            more = 0
+            for k in bits(rest):
+                entry = self.entries[k]
+                assert entry is not None
+                more |= column[k] & self._reach(entry, scope)
+            result = _with(result, more)
+            self.memo[key] = x, result
+        return result
+
     def union_chained(
         self, x: int, column: list[int], own: list[int], past: list[int], key: int, before: Gathered
     ) -> int:  # fmt: skip

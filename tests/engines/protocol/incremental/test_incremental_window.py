@@ -130,7 +130,7 @@ def test_what_grows_is_what_the_whole_says(name: str, often: int, large: int, mo
 
 
 @pytest.mark.parametrize("name", ["ptx-9.0", "ptx-9.3", "ptx-9.5"])
-def test_an_event_that_comes_after_nothing_takes_no_memory(name: str) -> None:
+def test_what_follows_from_other_columns_is_not_stored(name: str) -> None:
     program = parse(PROGRAM, "threads.litmus")
     window = Window(program, tape_of(load_model(name)))
     random = Random(0)
@@ -146,6 +146,10 @@ def test_an_event_that_comes_after_nothing_takes_no_memory(name: str) -> None:
         window.add(entry)
         held = {window.tape.code[n].op for n, column in window.cols.items() if column[entry.slot]}
         assert "and" not in held, tags
+    groups = {n for n, i in enumerate(window.tape.code) if i.op == "base" and i.name in ("scta", "scluster", "sgpu")}
+    kept = {k for n in window.compiled.stored for k in (window.tape.code[n].a, window.tape.code[n].b)}
+    assert groups
+    assert not groups & kept, "what an event is related to within its CTA follows from what it is related to"
 
 
 def test_equal_sets_of_late_events_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
