@@ -115,12 +115,9 @@ class Compiled:
             if col != "0":
                 others = like.setdefault(self.tape.code[n].op, [])
                 operand = self.tape.code[n].a
-                tail += [
-                    f"x{n} = {col}",
-                    *_share(
-                        n, [*others, *(k for ks in like.values() for k in ks if k == operand)], self.tape.code[n].op
-                    ),
-                ]
+                compared = [*others, *(k for ks in like.values() for k in ks if k == operand)]
+                common = self.tape.code[n].op == "plus" and not w.follows_own_thread(n)
+                tail += [f"x{n} = {col}", *_share(n, compared, common=common)]
                 others.append(n)
             if row != "0":
                 tail.append(f"if {row}: V.add_edges({n}, {row}, B)")
@@ -140,13 +137,13 @@ class Compiled:
         return "\n".join(["def step(V, E, e, B, t, out, dirty):", *(f"    {line}" for line in lines), ""])
 
 
-def _share(n: int, others: Iterable[int], op: str) -> list[str]:
+def _share(n: int, others: Iterable[int], *, common: bool) -> list[str]:
     """Return lines that store the column of a node. Where it equals that of the event before, or of one of the
-    ``others``, it takes no memory of its own: columns are most of what a window needs. Closures are compared with those
-    of other late events as well: many threads come after the same operations of a phase.
+    ``others``, it takes no memory of its own: columns are most of what a window needs. What may be ``common`` is
+    compared with the columns of other late events as well: many threads come after the same operations of a phase.
     """
     own = f"x{n}"
-    found = f"V.one_of_equal({own}) if {own}.bit_length() > {LARGE} else {own}" if op == "plus" else own
+    found = f"V.one_of_equal({own}) if {own}.bit_length() > {LARGE} else {own}" if common else own
     equal = [f"    elif {own} == x{k}: L[{n}] = {own} = x{k}" for k in dict.fromkeys(others)]
     return [
         f"if {own}:",

@@ -160,6 +160,11 @@ class Masks:
             self._gather(key)
         return self._masks
 
+    def put(self, key: object, events: int) -> None:
+        """Set the events with a key."""
+        self._new.pop(key, None)
+        self._masks[key] = events
+
     def _gather(self, key: object) -> None:
         slots = self._new.pop(key)
         first = min(slots)

@@ -158,6 +158,14 @@ class Writer:
         """The expression that restricts a set to earlier events."""
         return " & ~B" if self.noted else ""
 
+    def follows_own_thread(self, n: int) -> bool:
+        """Return whether in a closure the event comes after those of its thread, and so after others than any event."""
+        if self.known is None or "po" not in self.known.edges:
+            return False
+        code = self.tape.code
+        members = (code[m] for m in self._members_of(code[n].a))
+        return any("po" in (i.name, code[i.a].name if i.op == "sub" else "") for i in members)
+
     # --- expressions ----------------------------------------------------------------------------------------
 
     def _be(self, name: str, text: str) -> str:

@@ -331,7 +331,7 @@ class Window(State):
         self.keyed = {k: m.copy() for k, m in keyed.items()}
         self.instructions = dict(instructions)
         self.memo, self.domains, self.filled = dict(memo), dict(domains), dict(filled)
-        self.ends = [mask & self.all for mask in self.ends]
+        self.ends.drop(self.all)
         self.latest, self.recent = {}, {}
 
     def merge_indistinguishable(
@@ -414,6 +414,7 @@ declare_state(
     equal_before=Attribute(SHALLOW, CACHE),
     sorts=Attribute(SHARED, OF_PROGRAM),
     ends=Attribute(SHALLOW, CACHE),
+    class_count=Attribute(SHARED, CACHE),
     latest=MEMO,
     recent=MEMO,
     memo=Attribute(SHALLOW, Unnamed("emptied before a form is built, as the unions may name events that are gone")),
