@@ -95,6 +95,22 @@ def flagged(node: Node) -> Model:
     return Model("oracle", "oracle.cat", (Check("empty", False, node, "E", flag=True),))
 
 
+def test_sets_and_closures_stand_alone_in_an_intersection() -> None:
+    tape = compile_model(parse_model('"alone"\nempty ((po+ | rf)? & loc) as E', "alone.cat"))
+    code, found = tape.code, tape.code[tape.checks[0].node]
+    assert (found.op, code[found.a].op, code[code[found.a].a].name) == ("or", "and", "id")
+    rest = code[found.b]
+    assert rest.op == "or"
+    assert {code[code[n].a].op for n in (rest.a, rest.b)} == {"plus", "base"}
+
+
+def test_the_sets_of_a_union_stand_together() -> None:
+    tape = compile_model(parse_model('"together"\nempty (([W] | po) | (rf | [R])) as E', "together.cat"))
+    code, found = tape.code, tape.code[tape.checks[0].node]
+    members = [{code[k].name for k in (code[n].a, code[n].b)} for n in (found.a, found.b)]
+    assert members == [{"W", "R"}, {"po", "rf"}]
+
+
 @settings(deadline=None, max_examples=150)
 @given(expressions(), batches)
 def test_an_expression_has_the_same_value(node: Node, batch: Batch) -> None:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field
+from functools import reduce
 
 from mcheck.base.records import dataclass
 from mcheck.cat.ast import Base, Check, Empty, Kind, Let, LetRec, Model, Node, Op1, Op2, Var
+from mcheck.cat.names import BASE
 
 UNKNOWNS = frozenset(
     (
@@ -84,6 +86,56 @@ class _Compiler:
             return self.tape.code[a].a
         if op == "plus" and (self.tape.code[a].op == "plus" or self.tape.code[a] == Instr("base", name="co")):
             return a  # co is kept transitively closed
+        if op == "and" and (found := self.split_identity(a, b)) is not None:
+            return found
+        if op == "or" and (found := self.group_sets(a, b)) is not None:
+            return found
+        return self.place(op, a, b, name)
+
+    def split_identity(self, a: int, b: int) -> int | None:
+        """``r? & s`` as ``(id & s) | (r & s)``: the first is a set, so no engine has to keep it as a relation.
+        Closures among the members of ``r`` are intersected alone: where ``s`` holds, the result is the closure.
+        """
+        for x, other in ((a, b), (b, a)):
+            if self.tape.code[x].op == "opt" and not self.is_set(other):
+                members = list(union_operands(self.tape, self.tape.code[x].a))
+                closed = [n for n in members if self.tape.code[n].op == "plus"]
+                rest = [n for n in members if n not in closed]
+                united = [*closed, *([self.union(rest)] if rest else [])]
+                parts = [self.emit("and", n, other) for n in (self.emit("base", name="id"), *united)]
+                return self.emit("or", parts[0], self.union(parts[1:]))
+        return None
+
+    def group_sets(self, a: int, b: int) -> int | None:
+        """A union with the sets among its members before the relations, unless it is one set and one relation."""
+        sets: list[int] = []
+        rest: list[int] = []
+        for n in (*union_operands(self.tape, a), *union_operands(self.tape, b)):
+            (sets if self.is_set(n) else rest).append(n)
+        if not sets or not rest or len(sets) + len(rest) == 2:
+            return None
+        return self.place("or", self.union(sets), self.union(rest))
+
+    def union(self, members: list[int]) -> int:
+        """The union of some nodes, all sets or none."""
+        return reduce(lambda x, y: self.place("or", x, y), members)
+
+    def is_set(self, n: int) -> bool:
+        """Whether a node is a subset of the identity."""
+        i = self.tape.code[n]
+        match i.op:
+            case "base":
+                return i.name == "id" or (i.name in BASE and BASE[i.name].kind is Kind.SET)
+            case "and":
+                return self.is_set(i.a) or self.is_set(i.b)
+            case "or" | "seq":
+                return self.is_set(i.a) and self.is_set(i.b)
+            case "sub":
+                return self.is_set(i.a)
+        return i.op in ("compset", "dom", "rng", "empty")
+
+    def place(self, op: str, a: int = -1, b: int = -1, name: str = "") -> int:
+        """The node of an operation; a new one, unless there is one already."""
         key = Instr(op, a, b, name)
         if op != "rec" and key in self.index:
             return self.index[key]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from mcheck.base.records import dataclass
 from mcheck.cat.algebra.tape import Tape, ancestors
-from mcheck.engines.protocol.incremental.composition import find_chains, split_relation
+from mcheck.engines.protocol.incremental.composition import find_chains, split_relation, split_scope
 from mcheck.engines.protocol.incremental.entries import LARGE, Check
 from mcheck.engines.protocol.incremental.generated_code import Known, Writer
 from mcheck.engines.protocol.incremental.kinds import BOTH, FORWARD, NOTHING, SET, Shown, kinds_of
@@ -115,12 +115,9 @@ class Compiled:
             if col != "0":
                 others = like.setdefault(self.tape.code[n].op, [])
                 operand = self.tape.code[n].a
-                tail += [
-                    f"x{n} = {col}",
-                    *_share(
-                        n, [*others, *(k for ks in like.values() for k in ks if k == operand)], self.tape.code[n].op
-                    ),
-                ]
+                compared = [*others, *(k for ks in like.values() for k in ks if k == operand)]
+                common = self.tape.code[n].op == "plus" and not w.follows_own_thread(n)
+                tail += [f"x{n} = {col}", *_share(n, compared, common=common)]
                 others.append(n)
             if row != "0":
                 tail.append(f"if {row}: V.add_edges({n}, {row}, B)")
@@ -140,13 +137,13 @@ class Compiled:
         return "\n".join(["def step(V, E, e, B, t, out, dirty):", *(f"    {line}" for line in lines), ""])
 
 
-def _share(n: int, others: Iterable[int], op: str) -> list[str]:
+def _share(n: int, others: Iterable[int], *, common: bool) -> list[str]:
     """Return lines that store the column of a node. Where it equals that of the event before, or of one of the
-    ``others``, it takes no memory of its own: columns are most of what a window needs. Closures are compared with those
-    of other late events as well: many threads come after the same operations of a phase.
+    ``others``, it takes no memory of its own: columns are most of what a window needs. What may be ``common`` is
+    compared with the columns of other late events as well: many threads come after the same operations of a phase.
     """
     own = f"x{n}"
-    found = f"V.one_of_equal({own}) if {own}.bit_length() > {LARGE} else {own}" if op == "plus" else own
+    found = f"V.one_of_equal({own}) if {own}.bit_length() > {LARGE} else {own}" if common else own
     equal = [f"    elif {own} == x{k}: L[{n}] = {own} = x{k}" for k in dict.fromkeys(others)]
     return [
         f"if {own}:",
@@ -176,7 +173,7 @@ def compile_tape(tape: Tape, shown: Shown, wanted: tuple[int, ...], circles: fro
     deferred = find_deferred_nodes(tape, kind)
     gathered = _find_gathered_domains(tape, kind, deferred, wanted)
     asked = [n for n in (*wanted, *(tape.code[d].a for d in gathered)) if n not in deferred]
-    needed = {n for n in ancestors(tape, *asked) if kind[n] != NOTHING}
+    needed = _find_needed(tape, kind, asked)
     reordering = _find_reordering(tape, kind)
     own = _find_reflexive_only(tape, kind, needed, circles)
     chained = find_chains(tape, kind, reordering, needed - own)
@@ -190,6 +187,21 @@ def compile_tape(tape: Tape, shown: Shown, wanted: tuple[int, ...], circles: fro
     compiled.masks = tuple(sorted(n for n in masks if compiled.home.get(n, n) == n and n not in compiled.universal))
     compiled.steps[None] = _function(compiled.source(writer, enters=True))
     return compiled
+
+
+def _find_needed(tape: Tape, kind: list[str], asked: Iterable[int]) -> set[int]:
+    """Return the nodes that some nodes are computed from; an empty one is computed from nothing."""
+    todo, found = list(asked), set[int]()
+    while todo:
+        n = todo.pop()
+        if n in found or kind[n] == NOTHING:
+            continue
+        found.add(n)
+        i = tape.code[n]
+        if i.op == "rec":
+            todo += [body for _, body, what in tape.groups[tape.group_of[n]] if what == 0]
+        todo += [x for x in (i.a, i.b) if x >= 0]
+    return found
 
 
 def _find_reflexive_only(tape: Tape, kind: list[str], needed: set[int], circles: frozenset[int]) -> frozenset[int]:
@@ -255,7 +267,8 @@ def _find_stored(tape: Tape, kind: list[str], wanted: set[int], chained: dict[in
             else:
                 parts = split_relation(tape, kind, i.a)
                 masks.update(parts.sets)
-                stored.add(parts.rest)
+                inside = {rest: split_scope(tape, kind, rest) for rest in parts.rest}
+                stored.update(rest if within is None else within[0] for rest, within in inside.items())
                 if a == BOTH:
                     stored.add(i.b)
         elif (i.op == "plus" and kind[i.a] not in (NOTHING, SET)) or (

@@ -13,32 +13,59 @@ from mcheck.engines.protocol.incremental.kinds import FORWARD, NOTHING, SET
 
 
 class Parts(NamedTuple):
-    """A relation as a union of the identity on ``sets`` and a ``rest``.
+    """A relation as a union of the identity on ``sets`` and the nodes of ``rest``.
 
-    ``reflexive``: the identity is that on all events. ``rest`` is a node, or -1 if there is none.
+    ``reflexive``: the identity is that on all events.
     """
 
     sets: tuple[int, ...]
     reflexive: bool
-    rest: int
+    rest: tuple[int, ...]
 
 
 def split_relation(tape: Tape, kind: list[str], n: int) -> Parts:
-    """Split a forward relation into identities on sets, of which only the members are stored, and a rest."""
+    """Split a forward relation into identities on sets, of which only the members are stored, and a rest.
+
+    A closure that is restricted stands alone: mostly it is that closure, and shares its columns.
+    """
     i = tape.code[n]
     if kind[n] == NOTHING:
-        return Parts((), False, -1)
+        return Parts((), False, ())
     if kind[n] == SET:
-        return Parts((n,), False, -1)
+        return Parts((n,), False, ())
     if kind[n] == FORWARD and i.op == "opt":
         inner = split_relation(tape, kind, i.a)
         return inner._replace(reflexive=True)
-    if kind[n] == FORWARD and i.op == "or" and not {kind[i.a], kind[i.b]} <= {FORWARD}:
+    if kind[n] == FORWARD and i.op == "or":
         first, second = split_relation(tape, kind, i.a), split_relation(tape, kind, i.b)
-        if -1 in (first.rest, second.rest):
-            rest = max(first.rest, second.rest)
-            return Parts((*first.sets, *second.sets), first.reflexive or second.reflexive, rest)
-    return Parts((), False, n)
+        alone = any(_is_restricted_closure(tape, x) for x in (i.a, i.b))
+        if alone or not first.rest or not second.rest:
+            sets, rest = (*first.sets, *second.sets), (*first.rest, *second.rest)
+            return Parts(sets, first.reflexive or second.reflexive, rest)
+    return Parts((), False, (n,))
+
+
+SCOPES = {"scta": "cta", "scluster": "cluster", "sgpu": "gpu"}
+"""Base relations between the events of threads of one group, and the group."""
+
+
+def split_scope(tape: Tape, kind: list[str], n: int) -> tuple[int, str] | None:
+    """Return the relation and the group of its intersection with one of ``SCOPES``, if a node is that.
+
+    Its columns need not be stored: they are those of the relation within the group of the event.
+    """
+    i = tape.code[n]
+    if i.op == "and" and kind[n] == FORWARD:
+        for inner, scope in ((i.a, tape.code[i.b].name), (i.b, tape.code[i.a].name)):
+            if scope in SCOPES and kind[inner] == FORWARD:
+                return inner, SCOPES[scope]
+    return None
+
+
+def _is_restricted_closure(tape: Tape, n: int) -> bool:
+    """Whether a node is an intersection of a transitive closure with something else."""
+    i = tape.code[n]
+    return i.op == "and" and any(tape.code[x].op == "plus" for x in (i.a, i.b))
 
 
 def find_chains(tape: Tape, kind: list[str], turned: set[int], needed: set[int]) -> dict[int, int]:
@@ -50,6 +77,8 @@ def find_chains(tape: Tape, kind: list[str], turned: set[int], needed: set[int])
             continue
         past = tape.code[i.b].a if tape.code[i.b].op == "opt" else i.b
         closure = tape.code[past].op in ("plus", "star") and kind[past] == FORWARD
-        if closure and split_relation(tape, kind, i.a).rest >= 0 and not turned & {n, i.a, past}:
+        rest = split_relation(tape, kind, i.a).rest
+        whole = len(rest) == 1 and split_scope(tape, kind, rest[0]) is None
+        if closure and whole and not turned & {n, i.a, past}:
             found[n] = past
     return found

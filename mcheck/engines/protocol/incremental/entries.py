@@ -15,7 +15,7 @@ from mcheck.base.declared_state import (
     state,
 )
 from mcheck.base.records import dataclass
-from mcheck.engines.protocol.state.naming import CACHE, EDGES, LIVE_EVENT, NUMBER, SORT
+from mcheck.engines.protocol.state.naming import EDGES, LIVE_EVENT, NUMBER, SORT
 from mcheck.events.event import Event
 
 
@@ -117,36 +117,69 @@ class Check:
 
 
 def bits(mask: int) -> Iterator[int]:
-    """Yield the members of a mask."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
+    """Return the members of a mask, in ascending order."""
+    found = []
+    while mask:  # from the top: to make a long mask negative costs as much as five steps
+        k = mask.bit_length() - 1
+        found.append(k)
+        mask ^= 1 << k
+    return reversed(found)
 
 
 class Masks:
-    """Live events by a key that they share."""
+    """Live events by a key that they share.
 
-    __slots__ = ("by_key",)
+    Added events are put into the mask of their key when it is asked for: it is as wide as all events, and those of most
+    keys are asked for late or never.
+    """
 
-    def __init__(self) -> None:
-        self.by_key: dict[object, int] = {}
+    __slots__ = ("_masks", "_new")
 
-    def add(self, key: object, bit: int) -> None:
+    def __init__(self, masks: dict[object, int] | None = None) -> None:
+        self._masks = masks or {}
+        self._new: dict[object, list[int]] = {}
+
+    def add(self, key: object, slot: int) -> None:
         """Add an event under a key."""
-        of = self.by_key
-        of[key] = of[key] | bit if key in of else bit
+        found = self._new.get(key)
+        if found is None:
+            self._new[key] = [slot]
+        else:
+            found.append(slot)
 
     def get(self, key: object) -> int:
         """Return the events with a key."""
-        return self.by_key.get(key, 0)
+        if key in self._new:
+            self._gather(key)
+        return self._masks.get(key, 0)
+
+    @property
+    def by_key(self) -> dict[object, int]:
+        """The events by key."""
+        for key in list(self._new):
+            self._gather(key)
+        return self._masks
+
+    def put(self, key: object, events: int) -> None:
+        """Set the events with a key."""
+        self._new.pop(key, None)
+        self._masks[key] = events
+
+    def _gather(self, key: object) -> None:
+        slots = self._new.pop(key)
+        first = min(slots)
+        mask = 0
+        for slot in slots:
+            mask |= 1 << slot - first
+        self._masks[key] = self._masks.get(key, 0) | mask << first
 
     def drop(self, keep: int) -> None:
         """Remove all events outside ``keep``."""
-        self.by_key = {k: left for k, m in self.by_key.items() if (left := m & keep)}
+        self._masks = {k: left for k, m in self.by_key.items() if (left := m & keep)}
 
-
-declare_state(Masks, by_key=Attribute(SHALLOW, CACHE))
+    def copy(self) -> Masks:
+        """Return a copy, which later additions to this one do not change."""
+        return Masks(dict(self.by_key))
 
 
 LARGE = 2048

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from mcheck.base.errors import Unsupported
 from mcheck.base.records import dataclass
 from mcheck.cat.algebra.tape import Tape
-from mcheck.engines.protocol.incremental.composition import split_relation
+from mcheck.engines.protocol.incremental.composition import split_relation, split_scope
 from mcheck.engines.protocol.incremental.kinds import BOTH, DYNAMIC, NOTHING, ONE_WAY, SET
 
 EVERY = frozenset(("ALL", "OTHERS"))
@@ -158,6 +158,14 @@ class Writer:
         """The expression that restricts a set to earlier events."""
         return " & ~B" if self.noted else ""
 
+    def follows_own_thread(self, n: int) -> bool:
+        """Return whether in a closure the event comes after those of its thread, and so after others than any event."""
+        if self.known is None or "po" not in self.known.edges:
+            return False
+        code = self.tape.code
+        members = (code[m] for m in self._members_of(code[n].a))
+        return any("po" in (i.name, code[i.a].name if i.op == "sub" else "") for i in members)
+
     # --- expressions ----------------------------------------------------------------------------------------
 
     def _be(self, name: str, text: str) -> str:
@@ -190,7 +198,7 @@ class Writer:
 
     def _own(self, a: str) -> str:
         """Return a condition: the new event is a member of a set."""
-        return "True" if a == "B" else "False" if a == "0" else f"bool({a} & B)"
+        return "True" if a in ("B", "ALL") else "False" if a in ("0", "OTHERS") else f"bool({a} & B)"
 
     def _if(self, condition: str, a: str) -> str:
         if condition == "False" or a == "0":
@@ -368,22 +376,26 @@ class Writer:
         text = f"(y and (k[1] if (k := G(T + {number}, NEVER))[0] == y else V.{call}, T + {number}, k)))"
         self.out.append(Statement((name,), [f"y = {x} & F{column}", f"{name} = {text}"]))
 
-    def _over(self, n: int, x: str, column: int, *, both: bool) -> str:
+    def _over(self, n: int, x: str, column: int, part: int = 0, *, both: bool = False, scope: str = "") -> str:
         """Return a variable for the union of a stored column over a set of earlier events.
 
-        ``both``: the node leads both ways.
+        ``part``: which of the unions of the node it is. ``both``: the node leads both ways. ``scope``: of the column
+        of an event, what is in its group counts.
         """
         home = self.home.get(column, column)
-        key = f"{home} over {x}"
+        key = f"{home} over {x} {scope}"
         found = self.same.get(key)
         if found is None:
-            found = self.same[key] = f"c{n + len(self.tape.code)}"
+            number = n + part * len(self.tape.code)
+            found = self.same[key] = f"c{number + len(self.tape.code)}"
             if both:
                 self.out.append(
                     Statement((found,), [f"y = {x} & F{home}", f"{found} = V.union(y, A{home}) if y else 0"])
                 )
+            elif scope:
+                self._remembered(found, x, home, f"union_inside(y, A{home}, {scope!r}", (n, -1 - part))
             else:
-                self._remembered(found, x, home, f"union_growing(y, A{home}, {n}", (n, -1))
+                self._remembered(found, x, home, f"union_growing(y, A{home}, {number}", (n, -1 - part))
         return found
 
     def _gathered(self, n: int, x: str, a: int) -> list[str]:
@@ -394,8 +406,14 @@ class Writer:
         out = [self._and(x, self._earlier(s)) for s in parts.sets]
         if parts.reflexive:
             out.append(x)
-        if parts.rest >= 0:
-            out.append(self._chain(n, x, parts.rest) if n in self.chained else self._over(n, x, parts.rest, both=False))
+        for k, rest in enumerate(parts.rest):
+            within = split_scope(self.tape, self.kind, rest)
+            if n in self.chained:
+                out.append(self._chain(n, x, rest))
+            elif within is None:
+                out.append(self._over(n, x, rest, k))
+            else:
+                out.append(self._over(n, x, within[0], k, scope=within[1]))
         return out
 
     def _chain(self, n: int, x: str, rest: int) -> str:

@@ -147,15 +147,24 @@ def _sample(asked: int, columns: list[list[int]], at: list[int]) -> Iterator[lis
 def _parts(
     w: State, asked: int, columns: list[list[int]], at: list[int], together: tuple[int, ...]
 ) -> Iterator[list[int]]:
-    """Yield the rows that distinguish events, some at a time."""
-    rows = {x & asked for gathered in w.memo.values() for x in gathered}
-    rows.update(x & asked for x in together)
-    for column in columns:
-        rows.update([column[k] & asked for k in at])
-    table = sorted(rows - {0, asked})  # the others tell nothing apart
+    """Yield the rows that distinguish events, some at a time, so that not all are made where few events would go."""
     most = max(MAX_CELLS // len(w.entries), 1)
-    for start in range(0, len(table), most):
-        yield table[start : start + most]
+    rows: dict[int, None] = {}
+    known: dict[int, int] = {}
+    """By their identity, the sets that have been looked at: several events and nodes share one."""
+    gathered = (x for pair in w.memo.values() for x in pair)
+    for x in chain(gathered, together, (column[k] for column in columns for k in at)):
+        if id(x) in known:
+            continue
+        known[id(x)] = x
+        row = x & asked
+        if row and row != asked:  # the others tell nothing apart
+            rows[row] = None
+            if len(rows) == most:
+                yield list(rows)
+                rows = {}
+    if rows:
+        yield list(rows)
 
 
 def columns_of(rows: list[int], size: int) -> Sequence[object]:

@@ -9,7 +9,7 @@ from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.incremental import object_order as ahead
 from mcheck.engines.protocol.incremental import overwritten
 from mcheck.engines.protocol.incremental.compilation import Compiled, compile_tape
-from mcheck.engines.protocol.incremental.entries import KEYS, LARGE, Check, Entry, Masks, bits
+from mcheck.engines.protocol.incremental.entries import KEYS, LARGE, Check, Entry, Masks, bits, union
 from mcheck.engines.protocol.incremental.generated_code import Known
 from mcheck.engines.protocol.incremental.kinds import Shown
 from mcheck.engines.protocol.incremental.sorts import NO_CLASS, Sorts
@@ -66,8 +66,10 @@ class State:
         """Sets that late events have, each once (``one_of_equal``)."""
         self.sorts = sorts or Sorts(program)
         """Shared by all executions of the program."""
-        self.ends: list[int] = [0] * len(self.sorts.classes.parent)
+        self.ends = Masks()
         """The live events of the ``others`` of each class of sorts."""
+        self.class_count = len(self.sorts.classes.parent)
+        """The number of classes that ``ends`` takes into account."""
         self.latest: dict[int, tuple[int, int]] = {}
         """By node, a set that its column was joined over, and what came out: threads that leave a barrier come after
         the same events, and some of their own.
@@ -102,10 +104,10 @@ class State:
         """Return an entry for an event of a thread."""
         sorts = self.sorts
         for name, sources in edges.items():
-            if sources.bit_length() > LARGE:
+            if sources.bit_length() > LARGE and name != "po":  # what a thread has done no other event comes after
                 edges[name] = self.one_of_equal(sources)
         sort = sorts.sort_of(event, thread, where)
-        if len(self.ends) < len(sorts.classes.parent):
+        if self.class_count < len(sorts.classes.parent):
             self._extend()
         return Entry(event, thread, sorts.names[sort], exact, edges, back or {}, sort, instruction)
 
@@ -123,15 +125,10 @@ class State:
     def _extend(self) -> None:
         """Extend the indexes by new classes of sorts; a class that was split off starts with the same events."""
         classes, of = self.sorts.classes, self.keyed["sort"].get
-        for k in range(len(self.ends), len(classes.parent)):
+        for k in range(self.class_count, len(classes.parent)):
             parent = classes.parent[k]
-            if parent >= 0:
-                self.ends.append(self.ends[parent])
-                continue
-            found = 0
-            for sort in classes.others[k]:
-                found |= of(sort)
-            self.ends.append(found)
+            self.ends.put(k, self.ends.get(parent) if parent >= 0 else union(map(of, classes.others[k])))
+        self.class_count = len(classes.parent)
 
     def _fit(self) -> None:
         size = len(self.entries)
@@ -148,24 +145,24 @@ class State:
         if entry.exact:
             self.exact |= bit
         event = entry.event
-        keyed = self.keyed
+        keyed, slot = self.keyed, entry.slot
         if entry.thread < 0:  # an initial write is in no thread
-            keyed["thread"].add(entry.thread, bit)
-            keyed["memory"].add(None, bit)
-            keyed["loc"].add(event.address, bit)
+            keyed["thread"].add(entry.thread, slot)
+            keyed["memory"].add(None, slot)
+            keyed["loc"].add(event.address, slot)
             return
         for kind, key in self.sorts.places_of(entry.sort, entry.thread, event):
-            keyed[kind].add(key, bit)
+            keyed[kind].add(key, slot)
         here = entry.thread, entry.instruction
-        self.instructions[here] = (*self.instructions.get(here, ()), entry.slot)
+        self.instructions[here] = (*self.instructions.get(here, ()), slot)
         if entry.exact:
-            keyed["loc"].add(event.address, bit)
-            keyed["vloc"].add((event.address, event.virtual), bit)
-            keyed["footprint"].add((event.address, event.size), bit)
+            keyed["loc"].add(event.address, slot)
+            keyed["vloc"].add((event.address, event.virtual), slot)
+            keyed["footprint"].add((event.address, event.size), slot)
         elif event.size:
-            keyed["anywhere"].add(None, bit)
+            keyed["anywhere"].add(None, slot)
         for k in self.sorts.classes.of_other.get(entry.sort, ()):
-            self.ends[k] |= bit
+            self.ends.add(k, slot)
 
     def _drop(self, keep: int) -> None:
         for masks in self.keyed.values():
@@ -174,7 +171,7 @@ class State:
             key: left for key, slots in self.instructions.items() if (left := tuple(k for k in slots if keep >> k & 1))
         }
         self.equal, self.equal_before = {}, {}
-        self.ends = [mask & keep for mask in self.ends]
+        self.ends.drop(keep)
         self.exact &= keep
 
     def union_growing(self, x: int, column: list[int], node: int, key: int, before: Gathered) -> int:
@@ -188,6 +185,22 @@ class State:
             rest, result = x, 0
         if rest:
             result = _with(result, self._shared(rest, column, node))
+            self.memo[key] = x, result
+        return result
+
+    def union_inside(self, x: int, column: list[int], scope: str, key: int, before: Gathered) -> int:
+        """``union_growing``, where of the column of an event the events of its own ``scope`` count."""
+        known, result = before
+        rest = x ^ known
+        if rest & known:  # it has lost some
+            rest, result = x, 0
+        if rest:
+            more = 0
+            for k in bits(rest):
+                entry = self.entries[k]
+                assert entry is not None
+                more |= column[k] & self._reach(entry, scope)
+            result = _with(result, more)
             self.memo[key] = x, result
         return result
 
@@ -359,9 +372,9 @@ class State:
 
     def one_way(self, name: str, entry: Entry, bit: int) -> tuple[int, int]:
         """``static`` for a relation of ``ONE_WAY``."""
-        pairs, ends = self.sorts.pairs[name], self.ends
+        pairs, ends = self.sorts.pairs[name], self.ends.get
         behind, ahead = pairs.behind.of.get(entry.sort, NO_CLASS), pairs.ahead.of.get(entry.sort, NO_CLASS)
-        col, row = ends[behind] if behind >= 0 else 0, ends[ahead] if ahead >= 0 else 0
+        col, row = ends(behind), ends(ahead)
         return col ^ bit if col & bit else col, row ^ bit if row & bit else row
 
     def known(self, entry: Entry) -> Known:

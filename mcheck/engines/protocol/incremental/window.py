@@ -316,7 +316,7 @@ class Window(State):
         return (
             list(self.entries), list(self.free), self.all, self.exact, self.count,
             {n: list(c) for n, c in self.cols.items()}, dict(self.masks),
-            {k: dict(m.by_key) for k, m in self.keyed.items()}, dict(self.instructions),
+            {k: m.copy() for k, m in self.keyed.items()}, dict(self.instructions),
             dict(self.memo), self.shown, self.compiled, dict(self.domains), self.missed, dict(self.filled),
         )  # fmt: skip
 
@@ -328,11 +328,10 @@ class Window(State):
         self.entries, self.free = list(entries), list(free)
         self.cols = {n: list(c) for n, c in cols.items()}
         self.masks = dict(masks)
-        for k, m in keyed.items():
-            self.keyed[k].by_key = dict(m)
+        self.keyed = {k: m.copy() for k, m in keyed.items()}
         self.instructions = dict(instructions)
         self.memo, self.domains, self.filled = dict(memo), dict(domains), dict(filled)
-        self.ends = [mask & self.all for mask in self.ends]
+        self.ends.drop(self.all)
         self.latest, self.recent = {}, {}
 
     def merge_indistinguishable(
@@ -409,12 +408,13 @@ declare_state(
     last_columns=Attribute(SHALLOW, OF_NEWEST),
     filled=Attribute(SHALLOW, Unnamed("to visit a column that is empty adds nothing to a union")),
     masks=Attribute(SHALLOW, EVENT_SETS),
-    keyed=Attribute(mapped(state("Masks")), CACHE),
+    keyed=Attribute(mapped(SHALLOW), CACHE),
     instructions=Attribute(SHALLOW, CACHE),
     equal=Attribute(SHALLOW, CACHE),
     equal_before=Attribute(SHALLOW, CACHE),
     sorts=Attribute(SHARED, OF_PROGRAM),
     ends=Attribute(SHALLOW, CACHE),
+    class_count=Attribute(SHARED, CACHE),
     latest=MEMO,
     recent=MEMO,
     memo=Attribute(SHALLOW, Unnamed("emptied before a form is built, as the unions may name events that are gone")),

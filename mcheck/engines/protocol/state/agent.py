@@ -80,6 +80,8 @@ class Agent:
     single_representative: bool = False
     sources: list[dict[str, int]] = field(default_factory=list)
     """For each lane and register, the live reads that its value depends on."""
+    latest_time: tuple[Vector, int, Vector] | None = None
+    """What ``current_time`` said last, after the clock and the step for which it did."""
 
     @property
     def is_single_thread(self) -> bool:
@@ -93,7 +95,13 @@ class Agent:
 
     def current_time(self) -> Vector:
         """The agent's vector clock, its own steps included."""
-        return raise_clock(self.time, self.index, self.step)
+        if self.latest_time is not None:
+            clock, step, found = self.latest_time
+            if clock is self.time and step == self.step:
+                return found
+        found = raise_clock(self.time, self.index, self.step)
+        self.latest_time = self.time, self.step, found
+        return found
 
 
 RECORDS = listed(state("Record"))
@@ -133,4 +141,5 @@ declare_state(
     aligned_count=Attribute(SHARED, by.ALIGNED_COUNT),
     single_representative=by.CONSTANT,
     sources=Attribute(listed(SHALLOW), by.SOURCES),
+    latest_time=Attribute(SHARED, by.CACHE),
 )

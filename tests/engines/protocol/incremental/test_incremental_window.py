@@ -14,9 +14,9 @@ from mcheck.cat.tags import Tag
 from mcheck.engines.protocol.execution import machine
 from mcheck.engines.protocol.findings_answer import check
 from mcheck.engines.protocol.incremental import compilation as compiling
-from mcheck.engines.protocol.incremental import full_evaluation
+from mcheck.engines.protocol.incremental import full_evaluation, indistinguishable
 from mcheck.engines.protocol.incremental import state as growing
-from mcheck.engines.protocol.incremental.entries import LARGE, Entry, bits
+from mcheck.engines.protocol.incremental.entries import LARGE, Entry, Masks, bits
 from mcheck.engines.protocol.incremental.full_evaluation import evaluate
 from mcheck.engines.protocol.incremental.kinds import DYNAMIC
 from mcheck.engines.protocol.incremental.window import Window
@@ -127,6 +127,81 @@ def test_what_grows_is_what_the_whole_says(name: str, often: int, large: int, mo
                 assert said == _flagged(window, whole, flag, entry), (seed, number, flag)
         chained |= window.compiled.chained.keys()
     assert chained or not name.startswith("ptx-9"), "nothing was computed from the latest events of a closure"
+
+
+@pytest.mark.parametrize("name", ["ptx-9.0", "ptx-9.3", "ptx-9.5"])
+def test_what_follows_from_other_columns_is_not_stored(name: str) -> None:
+    program = parse(PROGRAM, "threads.litmus")
+    window = Window(program, tape_of(load_model(name)))
+    random = Random(0)
+    before = [0] * len(program.threads)
+    for number in range(60):  # so that the window has a column for whatever the model says
+        window.add(entry_of(random, window, program, number, before, stale=False))
+    for number, tags in enumerate((KINDS[5], KINDS[20]), 60):
+        event = Event(
+            (0, number), program.threads[0].code[0], tags, None, number, 0, address=0x1000,
+            size=4 if Tag.M in tags else 0, mbarrier=MbarrierStep(1 << 40, "arrive") if Tag.MBAR in tags else None,
+        )  # fmt: skip
+        entry = window.entry(event, 0, edges={}, instruction=number)
+        window.add(entry)
+        held = {window.tape.code[n].op for n, column in window.cols.items() if column[entry.slot]}
+        assert "and" not in held, tags
+    groups = {n for n, i in enumerate(window.tape.code) if i.op == "base" and i.name in ("scta", "scluster", "sgpu")}
+    kept = {k for n in window.compiled.stored for k in (window.tape.code[n].a, window.tape.code[n].b)}
+    assert groups
+    assert not groups & kept, "what an event is related to within its CTA follows from what it is related to"
+
+
+def test_masks_by_key_are_those_of_the_events_that_were_added() -> None:
+    """Whatever is asked for in between, whatever is dropped, and whichever copy goes on."""
+    for seed in range(40):
+        random = Random(seed)
+        masks, plain = Masks(), dict[object, int]()
+        for slot in random.sample(range(300), 60):
+            key = random.randrange(6)
+            masks.add(key, slot)
+            plain[key] = plain.get(key, 0) | 1 << slot
+            match random.randrange(8):
+                case 0:
+                    asked = random.randrange(7)
+                    assert masks.get(asked) == plain.get(asked, 0), seed
+                case 1:
+                    keep = random.getrandbits(300)
+                    masks.drop(keep)
+                    plain = {k: left for k, mask in plain.items() if (left := mask & keep)}
+                case 2:
+                    left_behind, masks = masks, masks.copy()
+                    left_behind.add(random.randrange(6), 300)
+                case 3:
+                    masks.put(key, masks.get(5))
+                    plain[key] = plain.get(5, 0)
+        assert {k: mask for k, mask in masks.by_key.items() if mask} == {k: m for k, m in plain.items() if m}, seed
+
+
+@pytest.mark.parametrize(("least", "most"), [(3, 1 << 30), (3, 1), (1 << 20, 1)])
+def test_rows_of_several_parts_tell_the_same_events_apart(
+    least: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = Random(3)
+    program = parse(PROGRAM, "threads.litmus")
+    window = Window(program, tape_of(load_model("ptx-9.0")))
+    before = [0] * len(program.threads)
+    for number in range(70):
+        entry = entry_of(random, window, program, number, before, stale=False)
+        window.add(entry)
+        if entry.event.order is not None:
+            before[entry.thread] |= entry.bit
+    watched = window.all & random.getrandbits(70) & random.getrandbits(70)
+    groups = [[k for k in bits(window.all & ~watched) if k % 2 == number] for number in range(2)]
+    whole = indistinguishable._classify(window, watched, groups, lambda: None, (), 0)
+    monkeypatch.setattr(indistinguishable, "MAX_CELLS", most)
+    parts = indistinguishable._classify(window, watched, groups, lambda: None, (), least)
+    assert whole is not None
+    classes = [{frozenset(k for k in whole if whole[k] == n) for n in set(whole.values())}]
+    if parts is not None:
+        classes.append({frozenset(k for k in parts if parts[k] == n) for n in set(parts.values())})
+    assert len({frozenset(c) for c in classes}) == 1
+    assert (parts is None) == (least > len(whole))
 
 
 def test_equal_sets_of_late_events_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
