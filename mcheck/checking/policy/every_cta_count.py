@@ -32,6 +32,7 @@ from mcheck.checking.policy.every_number import (
     answer_every_number,
     attempt_proof,
 )
+from mcheck.frontend.litmus.smallest_number import build_smallest
 from mcheck.ir import ops
 from mcheck.ir.cta_family import NotAlike
 from mcheck.ir.expr import Const
@@ -50,37 +51,17 @@ SMALL_PATIENCE = 15.0
 """Seconds that a small size may take, without a time limit, for the next one to be checked."""
 PATIENCE = 2.0
 """Seconds that the largest small size, or a larger one, may take for that."""
-NO_SIZE = ("LIT043", "LIT025")
-"""Codes of errors of numbers that are too small: a role has no threads, an array no elements."""
-LARGEST_LEAST = 8
-"""The largest number that may be the smallest one for which the program has threads."""
 RESIDENT = "all CTAs are there at once, as in a cooperative launch"
 
 
 def counts_threads(program: Program) -> bool:
     """Whether there are more threads with a larger number."""
-    least = _least_number(program)
-    if least is None:  # said by whoever looks at the numbers
-        return False
     assert program.instance is not None
     try:
-        return len(program.instance(least).threads) != len(program.instance(least + 1).threads)
-    except InputError:
+        least, smallest = build_smallest(program.instance, 0)
+        return len(smallest.threads) != len(program.instance(least + 1).threads)
+    except InputError:  # said by whoever looks at the numbers
         return False
-
-
-def _least_number(program: Program) -> int | None:
-    """The smallest number for which every role has threads."""
-    assert program.instance is not None
-    for number in range(LARGEST_LEAST + 1):
-        try:
-            program.instance(number)
-        except InputError as error:
-            if error.code not in NO_SIZE:
-                return None
-            continue
-        return number
-    return None
 
 
 def check_every_size(
@@ -100,10 +81,11 @@ class Sizes(Sketches):
     """The programs of a sketch, one for each size."""
 
     provable: Callable[[], bool] = lambda: True
-    smallest: int = field(init=False, default=1)
+    smallest: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.smallest = _least_number(self.program) or 0
+        assert self.program.instance is not None
+        self.smallest = build_smallest(self.program.instance, 0)[0]
 
     @property
     def least(self) -> int:
