@@ -69,7 +69,8 @@ class Variable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FamilyAccess:
-    """Weak accesses of an object in global memory by one thread at one place of its code, in a loop all of them.
+    """Weak accesses of an object in global memory by one thread at one place of its code, in a loop all of them; or a
+    reduction, if it ``reduces``. If it is ``asynchronous``, its thread does not wait for it.
 
     ``thread`` is the number of the thread among those of its CTA; ``cta`` that of its CTA, ``None`` for all that are
     alike. ``variables`` are those in ``offset`` and those of the loops around the access, without whose rounds it is
@@ -83,6 +84,8 @@ class FamilyAccess:
     size: int
     writes: bool
     variables: tuple[Variable, ...] = ()
+    asynchronous: bool = False
+    reduces: bool = False
     span: Span | None = field(default=None, compare=False)
 
 

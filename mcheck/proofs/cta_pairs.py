@@ -5,10 +5,14 @@ A sketch has CTAs that are alike, as many as a constant that is any number says,
 *Conditions.* ``mcheck.frontend.litmus.cta_families`` checks them on the text, for every number of CTAs at once.
 
 1. The alike CTAs do the same, but for the places of weak accesses of global memory and the values that these store,
-   and for how often loops of such accesses go round. They access memory through the generic proxy alone.
-2. What they access strongly is the counter, to which each of them adds one, once, at scope gpu or wider, and flags,
-   which fixed CTAs alone write. Nobody accesses these weakly, but for the thread of the last CTA that has drawn the
-   last number, afterwards.
+   and for how often loops of such accesses go round. They are in no clusters. Asynchronous copies go between global
+   memory and shared memory of the CTA; only threads of the CTA wait for them, by its mbarriers and their groups.
+2. What they access strongly is the counter, to which each of them adds one, once, at scope gpu or wider; flags, which
+   fixed CTAs alone write; and words that are reduced into, by ``red`` or by copies. Nobody accesses the first two
+   weakly, but for the thread of the last CTA that has drawn the last number, afterwards.
+   Reductions of an object go through one proxy, at scope gpu or wider, and two of them overlap in whole or not at all:
+   so they are morally strong (8.7). Either all are of the same words in all CTAs, and no alike CTA writes these weakly;
+   or nothing else accesses the object.
 3. Branches and addresses depend on no number of a CTA, on no value that weak accesses of global memory read, and on
    the number drawn from the counter only in so far as it is the last one. Waits are for flags, or for the counter to
    say that all CTAs have counted themselves.
@@ -23,13 +27,16 @@ an execution of i, j and the fixed CTAs, with the counter at n - 2 in the beginn
   waits for the counter does so where neither asks for the number drawn; the counter has its final value in the end.
 * Loads whose store is left out read another one, or what was there at first. No control depends on that (3).
 * No order is added. An atomic of i that was observed by one of j, or by a wait, through atomics of others (8.9.2; all
-  are morally strong, 2) is observed directly. A race remains one.
+  are morally strong, 2) is observed directly. A reduction acquires nothing (8.8), and what it returns nobody reads.
+  What mbarriers, barriers and groups order is inside one CTA (1). Proxy fences of others are left out, which takes
+  order away. A race remains one, and so does a proxy fence that is missing.
 * A thread that waited forever still does: for a flag that is not set, for another thread of its CTA, or for the
   counter, because a CTA does not come to count itself; then that one waits forever, and is taken for i.
 
 With another pair, and another number of CTAs, there are the same executions up to the places of weak accesses, and what
 they store: those do not order anything, and orders of the rest decide which of them race. So those pairs suffice in
-which each two accesses conflict that conflict for any number of CTAs; what is in a loop without rounds does not.
+which each two accesses conflict that conflict for any number of CTAs; what is in a loop without rounds does not. Those
+of one thread do not count, unless one of them is asynchronous.
 ``choose_pairs`` collects conflicts in small grids, and proves that larger ones have no other ones. Numbers below three
 are checked by themselves.
 """
@@ -120,7 +127,9 @@ class _Question:
         return total
 
     def cta(self, access: FamilyAccess, name: str, here: Any = None) -> dict[str, Any]:
-        """The variables of an access in some CTA, ``here`` if given. A remainder is any number below its divisor."""
+        """The variables of an access in some CTA, ``here`` if given. A remainder whose quotient is two or more is any
+        number below its divisor.
+        """
         import z3
 
         if here is None:
@@ -131,7 +140,14 @@ class _Question:
             self.solver.add(here >= family.first, here < self.number + family.shift)
         for one in access.variables:
             mine = values[one.name] = z3.Int(f"{name}.{one.name}", self.context)
-            self.solver.add(mine >= self.value(one.low, values), mine < self.value(one.high, values))
+            high = self.value(one.high, values)
+            self.solver.add(mine >= self.value(one.low, values), mine < high)
+            if one.dividend is not None:
+                dividend = self.value(one.dividend, values)
+                self.solver.add(
+                    z3.Implies(dividend < high, mine == dividend),
+                    z3.Implies(z3.And(dividend >= high, dividend < 2 * high), mine == dividend - high),
+                )
         return values
 
 
@@ -167,12 +183,24 @@ def _possible(family: CtaFamily) -> Iterator[Kind]:
     for k, one in enumerate(accesses):
         for m in range(k, len(accesses)):
             other = accesses[m]
-            if one.object != other.object or not (one.writes or other.writes):
+            if one.object != other.object or not _may_conflict(one, other):
                 continue
-            if one.thread != other.thread:
+            if k != m and _within(one, other):
                 yield False, k, m
             if one.cta is None and other.cta is None:
                 yield True, k, m
+
+
+def _may_conflict(one: FamilyAccess, other: FamilyAccess) -> bool:
+    """Whether two accesses of a common byte conflict: one writes, and they are not both reductions."""
+    return (one.writes or other.writes) and not (one.reduces and other.reduces)
+
+
+def _within(one: FamilyAccess, other: FamilyAccess) -> bool:
+    """Whether two accesses of one CTA may be unordered, or lack a proxy fence: not if a thread does one after the
+    other.
+    """
+    return one.thread != other.thread or one.asynchronous or other.asynchronous
 
 
 def _collect(family: CtaFamily, ctas: int) -> dict[CtaPair, set[Kind]]:
@@ -192,7 +220,7 @@ def _collect(family: CtaFamily, ctas: int) -> dict[CtaPair, set[Kind]]:
         (*_, k, mine), (*_, m, theirs) = sorted((one, other), key=lambda row: row[3])
         if mine is not None and theirs is not None and mine != theirs:
             between.setdefault((min(mine, theirs), max(mine, theirs)), set()).add((True, k, m))
-        elif family.accesses[k].thread != family.accesses[m].thread:
+        elif k != m and _within(family.accesses[k], family.accesses[m]):
             within.setdefault(theirs if mine is None else mine, set()).add((False, k, m))
     found: dict[CtaPair, set[Kind]] = {}
     for first in range(family.first, family.first + ctas):
@@ -226,7 +254,7 @@ def _meetings(accesses: Sequence[FamilyAccess], rows: list[Row]) -> Iterator[tup
     for row in rows:
         live = [other for other in live if other[0] == row[0] and other[2] > row[1]]
         for other in live:
-            if accesses[other[3]].writes or accesses[row[3]].writes:
+            if _may_conflict(accesses[other[3]], accesses[row[3]]):
                 yield other, row
         live.append(row)
 

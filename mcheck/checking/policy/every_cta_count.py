@@ -218,7 +218,11 @@ def _protocol(family: CtaFamily) -> str:
     """What the CTAs do with each other."""
     counter = family.counter
     if counter is None:
-        return "they wait for what others set, and set nothing themselves" if family.waits else "they share no word"
+        reduced = sorted({access.object for access in family.accesses if access.reduces})
+        into = f" but what they reduce into {' and '.join(reduced)}" if reduced else ""
+        if family.waits:
+            return f"they wait for what others set, and set nothing themselves{into}"
+        return f"they share no word{into}"
     behind = "all wait until all have" if counter.waits else "only the last one goes on"
     return f"each counts itself in {counter.object}, and {behind}"
 

@@ -15,11 +15,15 @@ from mcheck.cat import load_model
 from mcheck.checking.policy.ask import ask
 from mcheck.checking.policy.question import Completeness, Question
 from mcheck.frontend.litmus import parse
+from mcheck.ir.cta_family import NotAlike
 from tests.fuzz.any_ctas import compare, generate
 
 FOLDER = Path(__file__).parent / "any_ctas"
 TWINS: dict[str, list[dict[str, Any]]] = tomllib.loads((FOLDER / "twins.toml").read_text())
-PROVED = ("grid_barrier", "last_block", "last_block_of_threads", "last_block_set_back", "leader_barrier", "one_flag")
+PROVED = (
+    "bulk_stores", "exchange", "grid_barrier", "last_block", "last_block_of_threads", "last_block_set_back",
+    "leader_barrier", "one_flag", "own_groups", "own_ring", "split_k_reduced", "sum_of_all", "tiles_to_last",
+)  # fmt: skip
 BOUNDED = ("gather", "scan", "tickets", "turn")
 LONG = ("last_block_of_threads",)
 """Protocols of which the explicit engine takes minutes with three CTAs, six threads."""
@@ -113,7 +117,7 @@ BAD = {
     "ld.global.u32 r1, [x + 4*%ctaid.x + 4];": "an access of x may leave it with G = 1",
     "st.global.u32 [y], 1;": "CTAs 0 and 1 of 3 alone are not proved",
     "red.relaxed.gpu.global.add.u32 [count], 1;": "a CTA does not count itself exactly once",
-    "red.relaxed.gpu.global.add.u32 [y], 2;": "CTAs also share words by strong accesses or atomics",
+    "atom.relaxed.gpu.global.add.u32 r9, [y], 2;": "CTAs also share words by strong accesses or atomics",
     "ld.relaxed.gpu.global.u32 r9, [count];": "the counter is accessed otherwise than by one atomic of each CTA",
     "st.shared.u32 [s], r0; ld.shared.u32 r9, [s]; if (r9 == 1) { }": "a branch depends on what differs between CTAs",
     "if (r0 == 3) { ld.global.u32 r9, [x]; }": "a branch depends on what differs between CTAs",
@@ -128,7 +132,10 @@ BAD = {
 }
 COUNTED = """PTX counted
 const G = any;
-{{ .global .u32 x[G], wide[G + 7], y, count = 0; .shared .u32 s; }}
+{{
+  .global .u32 x[G], wide[G + 7], y, count = 0; .global .align 16 .b8 tile[16];
+  .shared .u32 s; .shared .align 16 .b8 buf[16]; .shared .b64 full;
+}}
 block@cta 0..G {{
   st.global.u32 [x + 4*%ctaid.x], 1;
   atom.acq_rel.gpu.global.add.u32 r0, [count], 1;
@@ -147,6 +154,39 @@ def test_a_condition_that_does_not_hold_is_named(statement: str) -> None:
     why = {r.what for reason in found.reasons for r in reason.because}
     if found.verdict == "bounded":
         assert any(BAD[statement] in what for what in why), why
+
+
+LOAD = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+REDUCE = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32"
+UNCOVERED = {
+    f"{LOAD}.multicast::cluster [buf], [tile], 16, [full], 1;": "is not followed",
+    "cp.async.bulk.prefetch.L2.global [tile], 16;": "is not followed",
+    "for k in 0..G { fence.proxy.async; }": "is not followed in a loop over the CTAs",
+    "cp.async.ca.shared.global [buf], [tile], 16, 8;": "is not followed",
+    f"{LOAD} [buf], [tile], 16*G, [full];": "an operand depends on what differs",
+    f"{REDUCE} [count], [buf], 16;": "is not followed",
+    "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [full], %ctaid.x;": "an operand depends on what differs",
+    "await mbarrier.try_wait.parity.shared::cta.b64 [full], %ctaid.x % 2;": "an operand depends on what differs",
+    f"{LOAD} [buf], [tile], 16, [full]; await ld.shared.u32 r9, [s] == 1;": "a wait depends on what differs",
+    f"{LOAD} [buf], [tile], 16, [full]; ld.shared.u32 r9, [s]; if (r9 == 1) {{ }}": "a branch depends on what differs",
+    f"{LOAD} [buf], [tile + 4*%ctaid.x], 16, [full];": "an access may not be aligned",
+    "red.relaxed.cta.global.add.u32 [y], 3;": "y is reduced into at a narrow scope",
+    f"red.relaxed.gpu.global.add.u32 [tile], 3; {REDUCE} [tile], [buf], 16;": "by instructions of several kinds",
+    "red.relaxed.gpu.global.add.u32 [x + 4*%ctaid.x], 3;": "reduced into at places that differ between CTAs",
+    "ld.relaxed.gpu.global.u32 r9, [y]; red.relaxed.gpu.global.add.u32 [y], 3;": "share words by strong accesses",
+    f"ld.relaxed.gpu.global.u32 r9, [tile]; {REDUCE} [tile], [buf], 16;": "a word is reduced into by copies",
+    "if (r0 == G - 1) { st.global.u32 [y], 3; } red.relaxed.gpu.global.add.u32 [y], 3;": "y is written weakly",
+}
+"""Copies and reductions that the argument does not cover."""
+
+
+@pytest.mark.parametrize("statement", UNCOVERED)
+def test_copies_that_are_not_covered_are_named(statement: str) -> None:
+    program = parse(COUNTED.format(statement), "any.litmus", every=True)
+    assert program.family is not None
+    with pytest.raises(NotAlike) as found:
+        program.family()
+    assert UNCOVERED[statement] in found.value.why
 
 
 LATE = {
@@ -186,3 +226,9 @@ def test_an_edited_model_has_no_proof(tmp_path: Path) -> None:
     model = load_model("ptx-7.5")
     program = parse(text_of("one_flag"), "any.litmus", every=True)
     assert ask(program, model, Question(about=Completeness.FINDINGS)).verdict == "bounded"
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.daily(days=40)
+def test_no_number_contradicts_a_proof_about_copies(seed: int) -> None:
+    assert not compare(generate(Random(seed), "copies").text).contradicted_by
