@@ -102,6 +102,21 @@ class FamilyCounter:
     waits: bool
 
 
+@dataclass(frozen=True, slots=True)
+class FamilyTurns:
+    """Turns: each of the CTAs waits for the signal of the one before, at ``wait``, and signals the next one, at
+    ``signal``. ``value`` is what it signals. ``draws``: CTA k is the one that has drawn the k-th ticket. ``places`` are
+    those of the words.
+    """
+
+    object: str
+    wait: Span
+    signal: Span
+    value: Linear
+    draws: bool
+    places: tuple[FamilyAccess, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CtaFamily:
     """The CTAs from ``first`` on, ``NUMBER + shift`` being the number behind the last one.
@@ -119,6 +134,7 @@ class CtaFamily:
     counter: FamilyCounter | None
     waits: bool
     """Whether some thread waits for what another CTA does."""
+    turns: FamilyTurns | None = None
 
     def number_with(self, ctas: int) -> int:
         """The value of the parameter with so many CTAs that are alike."""

@@ -5,7 +5,7 @@
 One answer is that about every number of CTAs, the others are about 2, 3, 4, ... CTAs, all of them followed together. A
 plan is a protocol, a counter or a flag, with accesses before and behind it; places, bounds of loops, fences, scopes and
 comparisons are drawn from those that are right and those that are wrong for some numbers only. With ``copies`` there
-are asynchronous copies and reductions beside them.
+are asynchronous copies and reductions beside them; with ``turns`` each CTA waits for the one before.
 """
 
 from __future__ import annotations
@@ -253,11 +253,69 @@ class CopyPlanner(Planner):
         return [f"st.global.u32 {at}, 1;", self.pick(("fence.proxy.async;", ""))]
 
 
+class TurnPlanner(Planner):
+    """Draws a sketch whose CTAs wait for each other, one after the other."""
+
+    def plan(self) -> Plan:
+        """The sketch."""
+        random, me = self.random, self.me
+        self.protocol = random.choice(("turn", "scan", "tickets"))
+        self.me = "0" if self.protocol == "tickets" and random.random() < 0.9 else me
+        by, start = self.pick(("1", "2", "0")), self.pick(("0", "1", "7"))
+        place, value, after = "word", f"{by}*{me} + {start}", f"{by}*{me} + {start} + {self.pick((by, '2'))}"
+        initial, draw = start, []
+        match self.protocol:
+            case "scan":
+                place, value = f"words + 4*{me}", "1"
+                behind, after = f"words + 4*{me} + {self.pick(('4', '8'))}", self.pick(("1", "2"))
+            case "tickets":
+                behind = place
+                draw = [
+                    f"atom.{self.pick(('relaxed', 'acq_rel'))}.gpu.global.add.u32 r0, [count], {self.pick(('1', '2'))};"
+                ]
+                value = self.pick(("r0", "r0", "r4"))
+                draw += ["add.u32 r5, r0, 1;", "mov.u32 r4, r0;"]
+                after, initial = self.pick(("r5", "r0")), "0"
+            case _:
+                behind = place
+        acquires, releases = (random.choice(("now", "fence")) for _ in range(2))
+        wait = f"await ld.{'acquire' if acquires == 'now' else 'relaxed'}.gpu.global.u32 r1, [{place}] == {value};"
+        order, scope = (
+            self.pick(("release" if releases == "now" else "relaxed", "relaxed")),
+            self.pick(("gpu", "sys", "cta")),
+        )
+        signal = f"st.{order}.{scope}.global.u32 [{behind}], {after};"
+        fences = [self.pick(FENCES) if needs == "fence" else "" for needs in (acquires, releases)]
+        if random.random() < self.odds / 2:
+            fences.reverse()
+        lines = [
+            *self.some("y", 0, 1, 1, writes=random.random() < 0.5), *self.alone([*draw, wait, fences[0]]),
+            *self.some(random.choice("xxz"), 0, 1, 2), *self.some(random.choice("xxz"), 0, 1, 2, writes=True),
+            *self.alone([fences[1], signal]), *self.some("y", 0, 0, 1, writes=random.random() < 0.5),
+        ]  # fmt: skip
+        lane = f", warp 0..{self.warps}, lane 0" if self.warps > 1 else ""
+        end = f" + {self.first}" if self.first else ""
+        text = [
+            "PTX random", "const G = any;",
+            f"{{ .global .u32 x[8*G + 8], y[{self.pick(SIZES)}], z[16], words[G + 2] = {{1}};",
+            f"  .global .u32 count = 0, word = {initial}; }}", f"block@cta {self.first}..G{end}{lane} {{",
+            *_indent(lines), "}",
+        ]  # fmt: skip
+        return Plan(self.protocol, "\n".join(text) + "\n")
+
+    def some(self, name: str, *numbers: int, writes: bool = False) -> list[str]:
+        """A few weak accesses, often of one place."""
+        if self.random.random() < 0.5:
+            kind = "st.global.u32 [{}], 1;" if writes else "ld.global.u32 r9, [{}];"
+            return [kind.format(f"{name} + {self.random.choice(('0', '4', f'4*{self.me}', f'4*{self.me} + 4'))}")]
+        return super().some(name, *numbers, writes=writes)
+
+
 def _indent(lines: Iterable[str]) -> list[str]:
     return [f"  {line}" for line in lines if line]
 
 
-PLANNERS: dict[str, type[Planner]] = {"accesses": Planner, "copies": CopyPlanner}
+PLANNERS: dict[str, type[Planner]] = {"accesses": Planner, "copies": CopyPlanner, "turns": TurnPlanner}
 
 
 def generate(random: Random, kind: str = "accesses") -> Plan:

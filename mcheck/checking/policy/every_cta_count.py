@@ -216,7 +216,10 @@ def _waits_for_others(op: Op) -> bool:
 
 def _protocol(family: CtaFamily) -> str:
     """What the CTAs do with each other."""
-    counter = family.counter
+    counter, turns = family.counter, family.turns
+    if turns is not None:
+        who = "the one that drew the ticket before" if turns.draws else "the one before"
+        return f"each waits in {turns.object} for the signal of {who}"
     if counter is None:
         reduced = sorted({access.object for access in family.accesses if access.reduces})
         into = f" but what they reduce into {' and '.join(reduced)}" if reduced else ""

@@ -19,6 +19,7 @@ from mcheck.frontend.litmus.binding import Role
 from mcheck.frontend.litmus.cta_copies import COPIES, INSIDE_ONE_CTA, GlobalSide, check_inside, sides_of
 from mcheck.frontend.litmus.cta_forms import LinearForms
 from mcheck.frontend.litmus.cta_places import FamilyThread, find_places, threads_of
+from mcheck.frontend.litmus.cta_signals import TICKET, TurnStep, depends_on_number, is_wide_fence, read_turns
 from mcheck.frontend.litmus.cta_words import (
     COUNTED_TYPES,
     SMALL,
@@ -39,6 +40,7 @@ from mcheck.ir.cta_family import (
     NUMBER,
     CtaFamily,
     FamilyAccess,
+    FamilyTurns,
     Linear,
     NotAlike,
     variable,
@@ -79,7 +81,7 @@ def read_family(
             reader.follow(thread)
         if known == (len(reader.varying), reader.shared_varies, reader.counting):
             break
-    words = reader.conclude()
+    words, turns = reader.conclude()
     sizes = {
         name: Linear(2 * item.size - larger[name].size, ((NUMBER, larger[name].size - item.size),))
         if larger[name].size != item.size
@@ -89,7 +91,7 @@ def read_family(
     return CtaFamily(
         parameter=parameter, first=first, shift=shift.constant,
         fixed=frozenset(t.cta for t in threads if t.cta is not None), accesses=words.accesses, sizes=sizes,
-        counter=words.counter, waits=words.waits,
+        counter=words.counter if turns is None else None, waits=words.waits, turns=turns,
     )  # fmt: skip
 
 
@@ -117,6 +119,13 @@ class _Reader:
     """The register with the number that a thread draws, the last such number, and the size of the word."""
     written: dict[tuple[int, str], int] = field(default_factory=dict)
     """How many statements write a register."""
+    asked: bool = False
+    """Whether something depends on which CTA has drawn the last number."""
+    numbers: dict[tuple[int, str], Linear] = field(default_factory=dict)
+    """Registers whose values are linear in the number of the CTA, or in its ticket."""
+    turn_steps: list[TurnStep] = field(default_factory=list)
+    fences: set[tuple[int, int]] = field(default_factory=set)
+    """Wide fences that are executed under no condition, by thread and place in its code."""
     counters: frozenset[str] = frozenset()
     left: int = MAX_STATEMENTS
 
@@ -124,6 +133,7 @@ class _Reader:
     def counting(self) -> frozenset[str]:
         """The objects in which CTAs count themselves, as far as the statements have been followed."""
         awaited = {s.word[0] for s in self.strong if isinstance(s.op, ops.Await)}
+        awaited |= {s.row.object for s in self.turn_steps if isinstance(s.op, ops.Await)}
         return frozenset(
             s.word[0] for s in self.strong if adds_one(s) and (not is_reduction(s.op) or s.word[0] in awaited)
         )
@@ -133,6 +143,7 @@ class _Reader:
         self.counters = self.counting
         self.accesses, self.strong, self.reductions, self.left = [], [], [], MAX_STATEMENTS
         self.drawn, self.written, self.non_coherent = {}, {}, {}
+        self.numbers, self.turn_steps, self.fences, self.asked = {}, [], set(), False
 
     def follow(self, thread: FamilyThread) -> None:
         """Follow a thread. Raises ``NotAlike``."""
@@ -219,6 +230,7 @@ class _Reader:
         behind = bound.plus(found[1], -1)
         if behind.terms or behind.constant >= SMALL:  # `setp` takes what is left of a larger one modulo 2^32
             return None, None
+        self.asked = True
         match op:
             case "==" | ">=" if behind.constant >= 0:
                 return behind.constant == 0, False
@@ -236,8 +248,8 @@ class _Reader:
         self._take(step.op.span)
         op = step.op
         if step.decode_folded is not None:
-            computes = isinstance(op, ops.Alu)  # looked at below
-            if not computes and not all(self._is_fixed(e, thread, forms, where) for e in step.foldable):
+            known = isinstance(op, ops.Alu | ops.Store)  # looked at below
+            if not known and not all(self._is_fixed(e, thread, forms, where) for e in step.foldable):
                 raise NotAlike("an operand depends on what differs between CTAs", op.span)
             op = step.decode_folded(lambda e: self._folded(e, forms, where))
         inner = performed_operation(op)
@@ -257,11 +269,14 @@ class _Reader:
         elif isinstance(inner, ops.Alu):
             self._compute(inner, thread, forms, where)
         else:
+            if is_wide_fence(inner) and not where.conditional:
+                self.fences.add((thread.number, -self.left))
             restricted = isinstance(inner, ops.Fence) and inner.restrict not in (None, "mbarrier_init")
             if restricted or where.looped or (isinstance(inner, ops.Barrier) and inner.instance is not None):
                 raise NotAlike(f"'{op.text}' is not followed here", op.span)
             if not all(self._is_fixed(e, thread, forms, where) for _, e in expressions(inner)):
                 raise NotAlike("an operand depends on what differs between CTAs", op.span)
+        self._keep_number(op, thread, forms, where)
 
     def _folded(self, expr: Expr, forms: LinearForms, where: Surroundings) -> Expr:
         found = forms.linear(expr, where.names)
@@ -319,6 +334,8 @@ class _Reader:
             self._vary(inner, thread)
             writes = isinstance(inner, ops.Store)
             self.accesses.append(self._row(name, offset, size, thread, forms, where, op, writes=writes))
+            return
+        if self._takes_turns(op, inner, name, offset, size, thread, forms, where):
             return
         if isinstance(inner, ops.Atomic) and is_reduction(inner) and not where.looped and space == "global":
             self._reduce(Reduction(
@@ -400,6 +417,53 @@ class _Reader:
         else:
             self.accesses.append(row)
 
+    def _takes_turns(
+        self, op: Op, inner: Op, name: str, offset: Linear, size: int, thread: FamilyThread, forms: LinearForms,
+        where: Surroundings,
+    ) -> bool:  # fmt: skip
+        """Keep a wait for another CTA that is alike, or a signal for one."""
+        alike = thread.cta is None and not where.looped and name not in self.counters
+        if not alike or self.objects[name].space != "global":
+            return False
+        if isinstance(inner, ops.Store):
+            value = inner.srcs[0]
+        elif isinstance(op, ops.Await) and isinstance(inner, ops.Load) and op.compare is not None:
+            value = op.compare[1]
+            if not offset.terms and self._is_fixed(value, thread, forms, where):
+                return False  # a wait for a flag
+        else:
+            return False
+        row = self._row(name, offset, size, thread, forms, where, op)
+        number = self._number(value, thread, forms, where)
+        self.turn_steps.append(TurnStep(thread, op, row, number, -self.left, where.conditional))
+        self._vary(op, thread)
+        return True
+
+    def _number(self, expr: Expr, thread: FamilyThread, forms: LinearForms, where: Surroundings) -> Linear | None:
+        """A value that is linear in the number of a CTA, or in its ticket."""
+        match expr:
+            case Reg(name):
+                return self.numbers.get((thread.number, name))
+            case Binary("+" | "-" as op, left, right):
+                one, other = (self._number(e, thread, forms, where) for e in (left, right))
+                return None if one is None or other is None else one.plus(other, 1 if op == "+" else -1)
+        return forms.linear(expr, where.names)
+
+    def _keep_number(self, op: Op, thread: FamilyThread, forms: LinearForms, where: Surroundings) -> None:
+        """What a register holds behind an operation, if it is linear in the number of the CTA."""
+        found: Linear | None = None
+        match op:
+            case ops.Alu(op="mov", srcs=(value,)) if op.type in COUNTED_TYPES:
+                found = self._number(value, thread, forms, where)
+            case ops.Alu(op="add" | "sub", srcs=(one, other)) if op.type in COUNTED_TYPES:
+                found = self._number(Binary("+" if op.op == "add" else "-", one, other), thread, forms, where)
+            case ops.Atomic(dst=Reg(name)) if self.drawn.get(thread.number, ("",))[0] == name:
+                found = variable(TICKET)
+        for name, _ in written_registers(op):
+            self.numbers.pop((thread.number, name), None)
+            if found is not None and not where.conditional and not where.looped:
+                self.numbers[thread.number, name] = found
+
     def _place(
         self, address: Expr, span: Span | None, thread: FamilyThread, forms: LinearForms, where: Surroundings
     ) -> tuple[str | None, Linear | None]:
@@ -457,10 +521,22 @@ class _Reader:
     def _waits_for_fixed(self, op: ops.Await, thread: FamilyThread, forms: LinearForms, where: Surroundings) -> bool:
         return op.compare is not None and not op.followed and self._is_fixed(op.compare[1], thread, forms, where)
 
-    def conclude(self) -> SharedWords:
-        """What the CTAs share. Raises ``NotAlike``."""
+    def conclude(self) -> tuple[SharedWords, FamilyTurns | None]:
+        """What the CTAs share, and how they take turns. Raises ``NotAlike``."""
         for access in (*self.accesses, *(r.access for r in self.reductions)):
             if access.writes and access.object in self.non_coherent:
                 raise NotAlike(f"{access.object} is written", self.non_coherent[access.object])
         reader = WordsReader(self.objects, self.first, self.end, self.varying, self.written)
-        return reader.read(self.strong, self.accesses, self.reductions)
+        words = reader.read(self.strong, self.accesses, self.reductions)
+        if not self.turn_steps:
+            return words, None
+        counter, span = words.counter, self.turn_steps[-1].op.span
+        others = {s.word[0] for s in self.strong} | {access.object for access in words.accesses}
+        turns = read_turns(
+            self.turn_steps, self.fences, others, self.objects, self.first, None if counter is None else counter.first
+        )
+        if counter is not None and (not turns.draws or counter.waits or self.asked):
+            raise NotAlike("CTAs both take turns and count themselves", span)
+        if turns.draws and any(depends_on_number(access) for access in words.accesses):
+            raise NotAlike("CTAs draw tickets, and access places by their numbers", span)
+        return words, turns

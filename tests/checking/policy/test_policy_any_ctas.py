@@ -22,11 +22,12 @@ FOLDER = Path(__file__).parent / "any_ctas"
 TWINS: dict[str, list[dict[str, Any]]] = tomllib.loads((FOLDER / "twins.toml").read_text())
 PROVED = (
     "bulk_stores", "exchange", "grid_barrier", "last_block", "last_block_of_threads", "last_block_set_back",
-    "leader_barrier", "one_flag", "own_groups", "own_ring", "split_k_reduced", "sum_of_all", "tiles_to_last",
+    "leader_barrier", "one_flag", "own_groups", "own_ring", "scan", "split_k_reduced", "sum_of_all", "tickets",
+    "tiles_to_last", "turn", "turn_of_threads",
 )  # fmt: skip
-BOUNDED = ("gather", "scan", "tickets", "turn")
-LONG = ("last_block_of_threads",)
-"""Protocols of which the explicit engine takes minutes with three CTAs, six threads."""
+BOUNDED = ("gather",)
+LONG = ("last_block_of_threads", "own_groups", "own_ring", "turn_of_threads")
+"""Protocols of which the explicit engine, or Z3, takes minutes with three CTAs, six threads."""
 SEEDS = 40
 FEW = 6
 BROKEN = [(name, k) for name, twins in TWINS.items() for k in range(len(twins))]
@@ -189,6 +190,52 @@ def test_copies_that_are_not_covered_are_named(statement: str) -> None:
     assert UNCOVERED[statement] in found.value.why
 
 
+TURNS = """PTX turns
+const G = any;
+{{ .global .u32 out, x[G + 1], turn = 0, next = 0, flag[G + 2] = {{1}}; }}
+block@cta 0..G {{ {} }}
+"""
+WAIT, WORK, PASS = (
+    "await ld.acquire.gpu.u32 r0, [turn] == %ctaid.x;", "st.global.u32 [out], 1;",
+    "st.release.gpu.global.u32 [turn], %ctaid.x + 1;",
+)  # fmt: skip
+LOOK, FLAG = "await ld.acquire.gpu.u32 r0, [flag + 4*%ctaid.x]", "st.release.gpu.global.u32 [flag + 4*%ctaid.x"
+DRAW = "atom.relaxed.gpu.global.add.u32 r2, [next], 1; await ld.acquire.gpu.u32 r0, [turn] == r2;"
+DRAWN = "add.u32 r3, r2, 1; st.release.gpu.global.u32 [turn], r3;"
+LATE_FENCE = WAIT.replace("acquire", "relaxed") + WORK + PASS + "fence.acq_rel.gpu;"
+NO_TURNS = {
+    WORK + PASS: "a CTA does not wait once for the one before",
+    f"{WAIT} {WORK} {PASS} {PASS}": "a CTA does not wait once for the one before",
+    f"{PASS} {WAIT} {WORK}": "a CTA does not signal by the thread that has waited, afterwards",
+    LATE_FENCE: "a signal does not release what the wait before it acquires",
+    WAIT + WORK + PASS.replace("release", "relaxed"): "a signal does not release what the wait before it acquires",
+    WAIT + WORK + PASS.replace("gpu", "cta"): "at a narrow scope",
+    WAIT.replace("==", ">=") + WORK + PASS: "is not for one value",
+    WAIT + WORK + PASS.replace("+ 1", "+ 2"): "a signal is not what the next CTA waits for",
+    WAIT.replace("%ctaid.x", "%ctaid.x + 1") + WORK + PASS.replace("+ 1", "+ 2"): "does not let the first CTA through",
+    WAIT.replace("%ctaid.x", "G - %ctaid.x") + WORK + PASS: "signals depend on something else",
+    f"{WAIT} {WORK} ld.global.u32 r9, [turn]; {PASS}": "a word by which CTAs signal is accessed otherwise",
+    f"{WAIT} {WORK} if (r0 == 3) {{ st.global.u32 [x], 1; }} {PASS}": "a branch depends on what differs between CTAs",
+    f"{WAIT} {WORK} atom.relaxed.gpu.global.add.u32 r2, [next], 1; {PASS}": "both take turns and count themselves",
+    f"{DRAW} st.global.u32 [x + 4*%ctaid.x], 1; {DRAWN}": "CTAs draw tickets, and access places by their numbers",
+    f"{DRAW} setp.eq.u32 %p1, r2, G - 1; @%p1 {WORK} {DRAWN}": "both take turns and count themselves",
+    f"{LOOK} == 1; {FLAG} + 8], 1;": "a signal is not what the next CTA waits for",
+    f"{LOOK} == 0; {FLAG} + 4], 0;": "does not let the first CTA through alone",
+    f"{LOOK} == 0; {FLAG} + 4], 0;".replace("flag", "x"): "does not let the first CTA through alone",
+    f"{LOOK} == 1; {FLAG} + 4], 1; red.relaxed.gpu.global.add.u32 [flag], 1;": "strong accesses of words that differ",
+}
+"""What is no turn, or not for sure."""
+
+
+@pytest.mark.parametrize("statements", NO_TURNS)
+def test_what_is_no_turn_is_named(statements: str) -> None:
+    program = parse(TURNS.format(statements), "any.litmus", every=True)
+    assert program.family is not None
+    with pytest.raises(NotAlike) as found:
+        program.family()
+    assert NO_TURNS[statements] in found.value.why
+
+
 LATE = {
     "for k in 3..G { st.global.u32 [y], 1; }": 4,
     "for k in 0..G - 3 { st.global.u32 [y], 1; }": 4,
@@ -228,7 +275,8 @@ def test_an_edited_model_has_no_proof(tmp_path: Path) -> None:
     assert ask(program, model, Question(about=Completeness.FINDINGS)).verdict == "bounded"
 
 
+@pytest.mark.parametrize("kind", ["copies", "turns"])
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.daily(days=40)
-def test_no_number_contradicts_a_proof_about_copies(seed: int) -> None:
-    assert not compare(generate(Random(seed), "copies").text).contradicted_by
+def test_no_number_contradicts_a_proof_about(kind: str, seed: int) -> None:
+    assert not compare(generate(Random(seed), kind).text).contradicted_by
