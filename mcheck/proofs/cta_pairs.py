@@ -44,7 +44,8 @@ So waits end in the order of the numbers, but behind a CTA that waits forever fo
 i. In the execution of i and j, i < j, the wait of i is left out, and j waits for the store of i, as CTA i + 1 does. No
 order is added: all that this store releases comes before the wait of j in the execution of all CTAs, too, by the stores
 and waits in between (5; 8.9.5: base causality order is transitive). Draws of tickets are kept, in any order. All pairs
-have the same executions then, but for places; yet it matters which of the two has the first access of a conflict.
+have the same executions then, but for places; yet it matters which of the two has the first access of a conflict, and
+conflicts with a fixed CTA have to be those of i, which knows less of it.
 
 With another pair, and another number of CTAs, there are the same executions up to the places of weak accesses, and what
 they store: those do not order anything, and orders of the rest decide which of them race. So those pairs suffice in
@@ -258,7 +259,8 @@ def _collect(family: CtaFamily, ctas: int) -> dict[CtaPair, set[Kind]]:
     for first in range(family.first, family.first + ctas):
         for second in range(first + 1, family.first + ctas):
             kinds = between.get((first, second), set())
-            for alone in (first, second, None):
+            # of CTAs that take turns, the second one may be ordered after a fixed one by the first one alone
+            for alone in (first, None) if family.turns is not None else (first, second, None):
                 kinds = kinds | within.get(alone, set())
             found[CtaPair(ctas, first, second)] = kinds
     return found
