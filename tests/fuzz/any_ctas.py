@@ -298,9 +298,14 @@ class TurnPlanner(Planner):
         text = [
             "PTX random", "const G = any;",
             f"{{ .global .u32 x[8*G + 8], y[{self.pick(SIZES)}], z[16], words[G + 2] = {{1}};",
-            f"  .global .u32 count = 0, word = {initial}; }}", f"block@cta {self.first}..G{end}{lane} {{",
-            *_indent(lines), "}",
+            f"  .global .u32 count = 0, word = {initial}, flag = 0; }}",
         ]  # fmt: skip
+        if self.first and random.random() < 0.6:
+            setting = f"st.{self.pick(('release', 'relaxed'))}.gpu.global.u32 [flag], 1;"
+            text += ["leader@cta 0 {", *_indent([*self.some("z", 0, 1, 2, writes=True), setting]), "}"]
+            if self.warps == 1:
+                lines.insert(random.randrange(len(lines) + 1), self.wait("flag", "== 1"))
+        text += [f"block@cta {self.first}..G{end}{lane} {{", *_indent(lines), "}"]
         return Plan(self.protocol, "\n".join(text) + "\n")
 
     def some(self, name: str, *numbers: int, writes: bool = False) -> list[str]:

@@ -16,7 +16,7 @@ from dataclasses import field, replace
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.binding import Role
-from mcheck.frontend.litmus.cta_copies import COPIES, INSIDE_ONE_CTA, GlobalSide, check_inside, sides_of
+from mcheck.frontend.litmus.cta_copies import INSIDE_ONE_CTA, GlobalSide, check_inside, sides_of
 from mcheck.frontend.litmus.cta_forms import LinearForms
 from mcheck.frontend.litmus.cta_places import FamilyThread, find_places, threads_of
 from mcheck.frontend.litmus.cta_signals import TICKET, TurnStep, depends_on_number, is_wide_fence, read_turns
@@ -59,6 +59,8 @@ SCHEDULED = ("activemask", "mapa")
 """Arithmetic that depends on the schedule, or on the place of a thread in its cluster."""
 FOLLOWED = (ops.Alu, ops.Load, ops.Store, ops.Atomic, ops.Fence, ops.Barrier, ops.WarpSync, *INSIDE_ONE_CTA)
 AWAITED = (ops.Load, ops.MbarrierWait)
+MBARRIER = 8
+"""Bytes of an mbarrier (PTX ISA 9.7.13.15.1)."""
 
 
 def read_family(
@@ -75,11 +77,11 @@ def read_family(
     reader = _Reader(objects, parameter, first, end, least=max(0, first + 1 - shift.constant))
     threads = threads_of(roles, first, end)
     while True:  # what varies is found in any order of the statements
-        known = len(reader.varying), reader.shared_varies, reader.counting
+        known = len(reader.varying), len(reader.varying_objects), reader.counting
         reader.begin()
         for thread in threads:
             reader.follow(thread)
-        if known == (len(reader.varying), reader.shared_varies, reader.counting):
+        if known == (len(reader.varying), len(reader.varying_objects), reader.counting):
             break
     words, turns = reader.conclude()
     sizes = {
@@ -109,8 +111,8 @@ class _Reader:
     least: int
     varying: set[tuple[int, str]] = field(default_factory=set)
     """Varying registers, by thread."""
-    shared_varies: bool = False
-    """Whether shared memory may hold what varies."""
+    varying_objects: set[str] = field(default_factory=set)
+    """Objects in shared memory that may hold what varies."""
     accesses: list[FamilyAccess] = field(default_factory=list)
     strong: list[SharedAccess] = field(default_factory=list)
     reductions: list[Reduction] = field(default_factory=list)
@@ -321,7 +323,7 @@ class _Reader:
                 size *= len(inner.srcs)
         space = "shared" if name is None else self.objects[name].space
         if space == "shared":
-            self._access_shared(op, inner, thread, forms, where)
+            self._access_shared(op, inner, size, thread, forms, where)
             return
         assert name is not None
         if offset is None:
@@ -376,29 +378,35 @@ class _Reader:
         if where.looped:
             raise NotAlike(f"'{op.text}' is not followed in a loop over the CTAs", op.span)
         check_inside(inner)
-        addresses: list[Expr] = [] if isinstance(inner, COPIES) else [e for e in (mbarrier_of(inner),) if e is not None]
+        addresses: list[Expr] = []
         if isinstance(inner, ops.CpAsync | ops.BulkCopy):
             there, here, writes = sides_of(inner)
-            addresses += [here, there.address, *(e for e in (mbarrier_of(inner),) if e is not None)]
-            self._copy(op, there, thread, forms, where)
-            self.shared_varies = self.shared_varies or writes
-            self._require_shared(here, op, thread, forms, where)
+            addresses = [here, there.address]
+            size = self._copy(op, there, thread, forms, where)
+            objects = self._objects_at(here, size, op, thread, forms, where)
+            if writes:
+                self.varying_objects |= objects
         if (bar := mbarrier_of(inner)) is not None:
-            self._require_shared(bar, op, thread, forms, where)
+            addresses.append(bar)
+            self._objects_at(bar, MBARRIER, op, thread, forms, where)
         if not all(
             any(e is a for a in addresses) or self._is_fixed(e, thread, forms, where) for _, e in expressions(inner)
         ):
             raise NotAlike("an operand depends on what differs between CTAs", op.span)
 
-    def _require_shared(
-        self, address: Expr, op: Op, thread: FamilyThread, forms: LinearForms, where: Surroundings
-    ) -> None:
-        name, _ = self._place(address, op.span, thread, forms, where)
+    def _objects_at(
+        self, address: Expr, size: int, op: Op, thread: FamilyThread, forms: LinearForms, where: Surroundings
+    ) -> set[str]:
+        """The objects in shared memory that so many bytes may be of. Raises ``NotAlike`` if they are elsewhere."""
+        name, offset = self._place(address, op.span, thread, forms, where)
         if name is None or self.objects[name].space != "shared":
             raise NotAlike(f"'{op.text}' is not followed", op.span)
+        if offset is not None and 0 <= offset.constant <= self.objects[name].size - size:
+            return {name}
+        return {item.name for item in self.objects.values() if item.space == "shared"}
 
-    def _copy(self, op: Op, side: GlobalSide, thread: FamilyThread, forms: LinearForms, where: Surroundings) -> None:
-        """What a copy accesses in global memory."""
+    def _copy(self, op: Op, side: GlobalSide, thread: FamilyThread, forms: LinearForms, where: Surroundings) -> int:
+        """What a copy accesses in global memory; how many bytes."""
         name, offset = self._place(side.address, op.span, thread, forms, where)
         size, aligned = (
             Linear(e) if isinstance(e, int) else forms.linear(e, where.names) for e in (side.size, side.aligned)
@@ -416,6 +424,7 @@ class _Reader:
             self._reduce(Reduction(row, side.proxy, side.scope or "gpu"))
         else:
             self.accesses.append(row)
+        return size.constant
 
     def _takes_turns(
         self, op: Op, inner: Op, name: str, offset: Linear, size: int, thread: FamilyThread, forms: LinearForms,
@@ -504,18 +513,21 @@ class _Reader:
         self,
         op: Op,
         inner: ops.Load | ops.Store | ops.Atomic,
+        size: int,
         thread: FamilyThread,
         forms: LinearForms,
         where: Surroundings,
     ) -> None:
         if where.looped:
             raise NotAlike("shared memory is accessed in a loop over the CTAs", op.span)
+        objects = self._objects_at(inner.address, size, op, thread, forms, where)
         values = () if isinstance(inner, ops.Load) else inner.srcs
         if not all(self._is_fixed(e, thread, forms, where) for e in values):
-            self.shared_varies = True
-        if isinstance(op, ops.Await) and (self.shared_varies or not self._waits_for_fixed(op, thread, forms, where)):
+            self.varying_objects |= objects
+        varies = not self.varying_objects.isdisjoint(objects)
+        if isinstance(op, ops.Await) and (varies or not self._waits_for_fixed(op, thread, forms, where)):
             raise NotAlike("a wait depends on what differs between CTAs", op.span)
-        if self.shared_varies:
+        if varies:
             self._vary(inner, thread)
 
     def _waits_for_fixed(self, op: ops.Await, thread: FamilyThread, forms: LinearForms, where: Surroundings) -> bool:

@@ -22,12 +22,14 @@ FOLDER = Path(__file__).parent / "any_ctas"
 TWINS: dict[str, list[dict[str, Any]]] = tomllib.loads((FOLDER / "twins.toml").read_text())
 PROVED = (
     "bulk_stores", "exchange", "grid_barrier", "last_block", "last_block_of_threads", "last_block_set_back",
-    "leader_barrier", "one_flag", "own_groups", "own_ring", "scan", "split_k_reduced", "sum_of_all", "tickets",
-    "tiles_to_last", "turn", "turn_of_threads",
+    "leader_barrier", "one_flag", "own_groups", "own_ring", "ring_to_last", "scan", "split_k_reduced", "sum_of_all",
+    "tickets", "tiles_to_last", "turn", "turn_of_threads",
 )  # fmt: skip
 BOUNDED = ("gather",)
 LONG = ("last_block_of_threads", "own_groups", "own_ring", "turn_of_threads")
 """Protocols of which the explicit engine, or Z3, takes minutes with three CTAs, six threads."""
+OF_WARPS = ("ring_to_last",)
+"""A protocol of whole warps, which the explicit engine does not follow to the end."""
 SEEDS = 40
 FEW = 6
 BROKEN = [(name, k) for name, twins in TWINS.items() for k in range(len(twins))]
@@ -94,6 +96,7 @@ def test_the_smallest_number_with_an_error_is_found(name: str, twin: int) -> Non
 SMALL = [
     (name, twin, number)
     for name, twin in [*((name, None) for name in (*PROVED, *BOUNDED)), *BROKEN]
+    if name not in OF_WARPS
     for number in ((2,) if name in LONG else (2, 3))
 ]
 
@@ -168,8 +171,9 @@ UNCOVERED = {
     f"{REDUCE} [count], [buf], 16;": "is not followed",
     "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [full], %ctaid.x;": "an operand depends on what differs",
     "await mbarrier.try_wait.parity.shared::cta.b64 [full], %ctaid.x % 2;": "an operand depends on what differs",
-    f"{LOAD} [buf], [tile], 16, [full]; await ld.shared.u32 r9, [s] == 1;": "a wait depends on what differs",
-    f"{LOAD} [buf], [tile], 16, [full]; ld.shared.u32 r9, [s]; if (r9 == 1) {{ }}": "a branch depends on what differs",
+    f"{LOAD} [buf], [tile], 16, [full]; await ld.shared.u32 r9, [buf] == 1;": "a wait depends on what differs",
+    f"{LOAD} [buf], [tile], 16, [full]; ld.shared.u32 r9, [buf + 4]; if (r9 == 1) {{ }}": "a branch depends on what",
+    f"{LOAD} [buf + 4], [tile], 16, [full]; ld.shared.u32 r9, [s]; if (r9 == 1) {{ }}": "a branch depends on what",
     f"{LOAD} [buf], [tile + 4*%ctaid.x], 16, [full];": "an access may not be aligned",
     "red.relaxed.cta.global.add.u32 [y], 3;": "y is reduced into at a narrow scope",
     f"red.relaxed.gpu.global.add.u32 [tile], 3; {REDUCE} [tile], [buf], 16;": "by instructions of several kinds",
