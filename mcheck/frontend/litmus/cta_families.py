@@ -16,6 +16,7 @@ from dataclasses import field, replace
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.binding import Role
+from mcheck.frontend.litmus.cta_addresses import find_place, objects_at
 from mcheck.frontend.litmus.cta_copies import INSIDE_ONE_CTA, GlobalSide, check_inside, sides_of
 from mcheck.frontend.litmus.cta_forms import LinearForms
 from mcheck.frontend.litmus.cta_places import FamilyThread, find_places, threads_of
@@ -46,7 +47,7 @@ from mcheck.ir.cta_family import (
     variable,
 )
 from mcheck.ir.def_use import written_registers
-from mcheck.ir.expr import Binary, Const, Expr, Name, Reg, Unary
+from mcheck.ir.expr import Binary, Const, Expr, Reg, Unary
 from mcheck.ir.memory import MemObject
 from mcheck.ir.ops import Op, mbarrier_of, performed_operation
 from mcheck.ir.resolve import expressions
@@ -321,11 +322,10 @@ class _Reader:
                 size *= len(inner.dsts)
             case ops.Store():
                 size *= len(inner.srcs)
-        space = "shared" if name is None else self.objects[name].space
+        space = self.objects[name].space
         if space == "shared":
             self._access_shared(op, inner, size, thread, forms, where)
             return
-        assert name is not None
         if offset is None:
             raise NotAlike("an address is not linear in the number of a CTA", op.span)
         if isinstance(inner, ops.Load) and inner.non_coherent:
@@ -399,11 +399,9 @@ class _Reader:
     ) -> set[str]:
         """The objects in shared memory that so many bytes may be of. Raises ``NotAlike`` if they are elsewhere."""
         name, offset = self._place(address, op.span, thread, forms, where)
-        if name is None or self.objects[name].space != "shared":
+        if self.objects[name].space != "shared":
             raise NotAlike(f"'{op.text}' is not followed", op.span)
-        if offset is not None and 0 <= offset.constant <= self.objects[name].size - size:
-            return {name}
-        return {item.name for item in self.objects.values() if item.space == "shared"}
+        return objects_at(name, offset, size, self.objects)
 
     def _copy(self, op: Op, side: GlobalSide, thread: FamilyThread, forms: LinearForms, where: Surroundings) -> int:
         """What a copy accesses in global memory; how many bytes."""
@@ -411,7 +409,7 @@ class _Reader:
         size, aligned = (
             Linear(e) if isinstance(e, int) else forms.linear(e, where.names) for e in (side.size, side.aligned)
         )
-        if name is None or offset is None or size is None or aligned is None or size.terms or size.constant <= 0:
+        if offset is None or size is None or aligned is None or size.terms or size.constant <= 0:
             raise NotAlike("the address of a copy is not linear, or its size is not fixed", op.span)
         if self.objects[name].space != "global" or name in self.counters:
             raise NotAlike(f"'{op.text}' is not followed", op.span)
@@ -475,39 +473,11 @@ class _Reader:
 
     def _place(
         self, address: Expr, span: Span | None, thread: FamilyThread, forms: LinearForms, where: Surroundings
-    ) -> tuple[str | None, Linear | None]:
-        """The object at an address, ``None`` for shared memory by a register, and the offset in it if it is linear."""
-        base: Name | None = None
-        offset: Linear | None = Linear()
-        todo = [(address, 1)]
-        while todo:
-            expr, sign = todo.pop()
-            match expr:
-                case Binary("+" | "-" as op, left, right):
-                    todo += [(left, sign), (right, sign if op == "+" else -sign)]
-                case Name(name) if name in self.objects and sign == 1 and base is None and expr.rank is None:
-                    base = expr
-                case _:
-                    found = forms.linear(expr, where.names)
-                    offset = None if offset is None or found is None else offset.plus(found, sign)
-                    if found is None and not self._is_fixed(expr, thread, forms, where):
-                        raise NotAlike("an address depends on what differs between CTAs", span)
-        if base is None:
-            raise NotAlike("an address that is not made of the name of a variable", span)
-        item = self.objects[base.name]
-        stride = item.elem_size
-        strides: list[int] = []
-        for extent in reversed(item.dims):
-            strides.append(stride)
-            stride *= extent
-        for index, by in zip(base.indices, reversed(strides), strict=False):
-            found = forms.linear(index, where.names)
-            offset = None if offset is None or found is None else offset.plus(found, by)
-            if found is None and not self._is_fixed(index, thread, forms, where):
-                raise NotAlike("an address depends on what differs between CTAs", span)
-        if item.space == "shared" and offset is not None and offset.terms:
-            raise NotAlike("an address depends on what differs between CTAs", span)
-        return base.name, offset
+    ) -> tuple[str, Linear | None]:
+        def fixed(expr: Expr) -> bool:
+            return self._is_fixed(expr, thread, forms, where)
+
+        return find_place(address, self.objects, forms, where.names, fixed, span)
 
     def _access_shared(
         self,
