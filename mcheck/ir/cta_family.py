@@ -69,7 +69,8 @@ class Variable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FamilyAccess:
-    """Weak accesses of an object in global memory by one thread at one place of its code, in a loop all of them.
+    """Weak accesses of an object in global memory by one thread at one place of its code, in a loop all of them; or a
+    reduction, if it ``reduces``. If it is ``asynchronous``, its thread does not wait for it.
 
     ``thread`` is the number of the thread among those of its CTA; ``cta`` that of its CTA, ``None`` for all that are
     alike. ``variables`` are those in ``offset`` and those of the loops around the access, without whose rounds it is
@@ -83,6 +84,8 @@ class FamilyAccess:
     size: int
     writes: bool
     variables: tuple[Variable, ...] = ()
+    asynchronous: bool = False
+    reduces: bool = False
     span: Span | None = field(default=None, compare=False)
 
 
@@ -97,6 +100,21 @@ class FamilyCounter:
     size: int
     first: int
     waits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyTurns:
+    """Turns: each of the CTAs waits for the signal of the one before, at ``wait``, and signals the next one, at
+    ``signal``. ``value`` is what it signals. ``draws``: CTA k is the one that has drawn the k-th ticket. ``places`` are
+    those of the words.
+    """
+
+    object: str
+    wait: Span
+    signal: Span
+    value: Linear
+    draws: bool
+    places: tuple[FamilyAccess, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +134,7 @@ class CtaFamily:
     counter: FamilyCounter | None
     waits: bool
     """Whether some thread waits for what another CTA does."""
+    turns: FamilyTurns | None = None
 
     def number_with(self, ctas: int) -> int:
         """The value of the parameter with so many CTAs that are alike."""

@@ -1,10 +1,11 @@
 """Random sketches with any number of CTAs, right and wrong, and two answers about each.
 
-    python -m tests.fuzz.any_ctas --programs 100 --seed 1
+    python -m tests.fuzz.any_ctas --programs 100 --seed 1 --kind copies
 
 One answer is that about every number of CTAs, the others are about 2, 3, 4, ... CTAs, all of them followed together. A
 plan is a protocol, a counter or a flag, with accesses before and behind it; places, bounds of loops, fences, scopes and
-comparisons are drawn from those that are right and those that are wrong for some numbers only.
+comparisons are drawn from those that are right and those that are wrong for some numbers only. With ``copies`` there
+are asynchronous copies and reductions beside them; with ``turns`` each CTA waits for the one before.
 """
 
 from __future__ import annotations
@@ -61,6 +62,11 @@ TESTS = (
     "sub.u32 r5, r0, G; setp.eq.u32 %p1, r5, 4294967295;", "setp.lt.u32 %p1, r0, G + 4294967293;",
 )  # fmt: skip
 AWAITED = ("== G", ">= G", "> G - 1", ">= G - 1", ">= 3", ">= G - 3", "== 4")
+TILES = (
+    "16*{me}", "16*{me}", "16*{me}", "16*{me} + 16", "16*(G - 1) - 16*{me}", "0", "32", "16*(({me} + 1) % G)",
+    "16*({me} % 3)", "32*{me}", "16*G", "16*({me}/2)",
+)  # fmt: skip
+"""Places of asynchronous copies."""
 FENCES = ("fence.acq_rel.gpu;", "fence.sc.gpu;", "", "fence.acq_rel.cta;", "membar.gl;")
 
 
@@ -91,8 +97,8 @@ class Planner:
         """The sketch."""
         first = self.first
         lines = [
-            "PTX random", "const G = any;",
-            f"{{ .global .u32 x[{self.pick(SIZES)}], y[{self.pick(SIZES)}], z[16];",
+            "PTX random", "const G = any;", *self.declared(),
+            f"  .global .u32 x[{self.pick(SIZES)}], y[{self.pick(SIZES)}], z[16];",
             f"  .global .u32 count = {self.pick(('0', '2'))}, flag = 0; .shared .u32 s; }}",
         ]  # fmt: skip
         if self.protocol in ("flag", "leader") or (first and self.random.random() < 0.5):
@@ -101,6 +107,10 @@ class Planner:
         place += f", warp 0..{self.warps}, lane 0" if self.warps > 1 else ""
         lines += [f"block@{place} {{", *_indent(self.block()), "}"]
         return Plan(self.protocol, "\n".join(lines) + "\n")
+
+    def declared(self) -> list[str]:
+        """The first declarations, and the brace before them."""
+        return ["{"]
 
     def leader(self) -> list[str]:
         """The CTA that is not like the others."""
@@ -188,13 +198,134 @@ class Planner:
         return line.replace("{me}", self.me)
 
 
+class CopyPlanner(Planner):
+    """Draws a sketch with asynchronous copies and reductions."""
+
+    phase = 0
+
+    def declared(self) -> list[str]:
+        """Tiles, a buffer, an mbarrier."""
+        return [
+            "{ .global .align 16 .b8 t[32*G + 64], u[16*G + 64];",
+            "  .shared .align 16 .b8 buf[64]; .shared .b64 full;",
+        ]  # fmt: skip
+
+    def block(self) -> list[str]:
+        """The CTAs that are alike, the first warp of which copies."""
+        text = [*self.pieces(0, 1, 1, 2), *_indent(super().block()), *self.pieces(0, 1, 1)]
+        return ["if (%warpid == 0) { mbarrier.init.shared::cta.b64 [full], 1; }", *text]
+
+    def pieces(self, *numbers: int) -> list[str]:
+        """A few copies, reductions and accesses of what these access."""
+        return [line for _ in range(self.random.choice(numbers)) for line in self.alone(self.piece())]
+
+    def piece(self) -> list[str]:
+        """One of them."""
+        random = self.random
+        name = self.pick(("t", "t", "u"))
+        at = f"[{name} + {self.pick(TILES) if random.random() < 0.5 else random.choice(TILES)}]".replace(
+            "{me}", self.me
+        )
+        fence = self.pick(("fence.proxy.async;", "fence.proxy.async.shared::cta;", ""))
+        behind = [
+            "cp.async.bulk.commit_group;",
+            self.pick(("cp.async.bulk.wait_group 0;", "cp.async.bulk.wait_group.read 0;")),
+        ]
+        match random.randrange(7):
+            case 0:
+                return [fence, f"cp.async.bulk.global.shared::cta.bulk_group {at}, [buf], 16;", *behind]
+            case 1:
+                self.phase += 1
+                wait = f"await mbarrier.try_wait.parity.shared::cta.b64 [full], {(self.phase - 1) % 2};"
+                copy = f"cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [buf], {at}, 16, [full];"
+                return [fence, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 16;", copy, wait]
+            case 2:
+                wait = self.pick(("cp.async.wait_group 0;", "cp.async.wait_group 1;"))
+                return [f"cp.async.ca.shared.global [buf + 32], {at}, 16;", "cp.async.commit_group;", wait]
+            case 3:
+                at = f"[u + {self.pick(('0', '0', '16*' + self.me, '32'))}]"
+                return [fence, f"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 {at}, [buf], 16;", *behind]
+            case 4:
+                at = f"[u + {self.pick(('0', '0', '4', '16*' + self.me))}]"
+                return [f"red.{self.pick(('relaxed', 'release'))}.{self.pick(('gpu', 'cta'))}.global.add.u32 {at}, 3;"]
+            case 5:
+                return [f"ld.global.u32 r9, {at};", self.pick(("", "fence.proxy.async;"))]
+        return [f"st.global.u32 {at}, 1;", self.pick(("fence.proxy.async;", ""))]
+
+
+class TurnPlanner(Planner):
+    """Draws a sketch whose CTAs wait for each other, one after the other."""
+
+    def plan(self) -> Plan:
+        """The sketch."""
+        random, me = self.random, self.me
+        self.protocol = random.choice(("turn", "scan", "tickets"))
+        self.me = "0" if self.protocol == "tickets" and random.random() < 0.9 else me
+        by, start = self.pick(("1", "2", "0")), self.pick(("0", "1", "7"))
+        place, value, after = "word", f"{by}*{me} + {start}", f"{by}*{me} + {start} + {self.pick((by, '2'))}"
+        initial, draw = start, []
+        match self.protocol:
+            case "scan":
+                place, value = f"words + 4*{me}", "1"
+                behind, after = f"words + 4*{me} + {self.pick(('4', '8'))}", self.pick(("1", "2"))
+            case "tickets":
+                behind = place
+                draw = [
+                    f"atom.{self.pick(('relaxed', 'acq_rel'))}.gpu.global.add.u32 r0, [count], {self.pick(('1', '2'))};"
+                ]
+                value = self.pick(("r0", "r0", "r4"))
+                draw += ["add.u32 r5, r0, 1;", "mov.u32 r4, r0;"]
+                after, initial = self.pick(("r5", "r0")), "0"
+            case _:
+                behind = place
+        acquires, releases = (random.choice(("now", "fence")) for _ in range(2))
+        wait = f"await ld.{'acquire' if acquires == 'now' else 'relaxed'}.gpu.global.u32 r1, [{place}] == {value};"
+        order, scope = (
+            self.pick(("release" if releases == "now" else "relaxed", "relaxed")),
+            self.pick(("gpu", "sys", "cta")),
+        )
+        signal = f"st.{order}.{scope}.global.u32 [{behind}], {after};"
+        fences = [self.pick(FENCES) if needs == "fence" else "" for needs in (acquires, releases)]
+        if random.random() < self.odds / 2:
+            fences.reverse()
+        lines = [
+            *self.some("y", 0, 1, 1, writes=random.random() < 0.5), *self.alone([*draw, wait, fences[0]]),
+            *self.some(random.choice("xxz"), 0, 1, 2), *self.some(random.choice("xxz"), 0, 1, 2, writes=True),
+            *self.alone([fences[1], signal]), *self.some("y", 0, 0, 1, writes=random.random() < 0.5),
+        ]  # fmt: skip
+        lane = f", warp 0..{self.warps}, lane 0" if self.warps > 1 else ""
+        end = f" + {self.first}" if self.first else ""
+        text = [
+            "PTX random", "const G = any;",
+            f"{{ .global .u32 x[8*G + 8], y[{self.pick(SIZES)}], z[16], words[G + 2] = {{1}};",
+            f"  .global .u32 count = 0, word = {initial}, flag = 0; }}",
+        ]  # fmt: skip
+        if self.first and random.random() < 0.6:
+            setting = f"st.{self.pick(('release', 'relaxed'))}.gpu.global.u32 [flag], 1;"
+            text += ["leader@cta 0 {", *_indent([*self.some("z", 0, 1, 2, writes=True), setting]), "}"]
+            if self.warps == 1:
+                lines.insert(random.randrange(len(lines) + 1), self.wait("flag", "== 1"))
+        text += [f"block@cta {self.first}..G{end}{lane} {{", *_indent(lines), "}"]
+        return Plan(self.protocol, "\n".join(text) + "\n")
+
+    def some(self, name: str, *numbers: int, writes: bool = False) -> list[str]:
+        """A few weak accesses, often of one place."""
+        if self.random.random() < 0.5:
+            kind = "st.global.u32 [{}], 1;" if writes else "ld.global.u32 r9, [{}];"
+            return [kind.format(f"{name} + {self.random.choice(('0', '4', f'4*{self.me}', f'4*{self.me} + 4'))}")]
+        return super().some(name, *numbers, writes=writes)
+
+
 def _indent(lines: Iterable[str]) -> list[str]:
     return [f"  {line}" for line in lines if line]
 
 
-def generate(random: Random) -> Plan:
+PLANNERS: dict[str, type[Planner]] = {"accesses": Planner, "copies": CopyPlanner, "turns": TurnPlanner}
+
+
+def generate(random: Random, kind: str = "accesses") -> Plan:
     """A sketch of a random protocol."""
-    return Planner(random).plan()
+    return PLANNERS[kind](random).plan()
 
 
 # --- the answers ------------------------------------------------------------------------------------------------------
@@ -247,6 +378,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--largest", type=int, default=max(NUMBERS))
     parser.add_argument("--engine", default="auto")
+    parser.add_argument("--kind", choices=PLANNERS, default="accesses")
     parser.add_argument("--minutes", type=float, default=0, help="stop after so many")
     given = parser.parse_args()
     tally: Tally[str] = Tally()
@@ -254,7 +386,7 @@ def main() -> int:
     for seed in range(given.seed, given.seed + given.programs):
         if given.minutes and time.monotonic() - begin > 60 * given.minutes:
             break
-        plan = generate(Random(seed))
+        plan = generate(Random(seed), given.kind)
         found = compare(plan.text, range(2, given.largest + 1), engine=given.engine)
         said = "refused" if found.every is None else found.every.verdict.value
         tally[f"{plan.protocol}: {said}"] += 1

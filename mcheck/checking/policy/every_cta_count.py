@@ -32,6 +32,7 @@ from mcheck.checking.policy.every_number import (
     answer_every_number,
     attempt_proof,
 )
+from mcheck.frontend.litmus.smallest_number import build_smallest
 from mcheck.ir import ops
 from mcheck.ir.cta_family import NotAlike
 from mcheck.ir.expr import Const
@@ -50,37 +51,17 @@ SMALL_PATIENCE = 15.0
 """Seconds that a small size may take, without a time limit, for the next one to be checked."""
 PATIENCE = 2.0
 """Seconds that the largest small size, or a larger one, may take for that."""
-NO_SIZE = ("LIT043", "LIT025")
-"""Codes of errors of numbers that are too small: a role has no threads, an array no elements."""
-LARGEST_LEAST = 8
-"""The largest number that may be the smallest one for which the program has threads."""
 RESIDENT = "all CTAs are there at once, as in a cooperative launch"
 
 
 def counts_threads(program: Program) -> bool:
     """Whether there are more threads with a larger number."""
-    least = _least_number(program)
-    if least is None:  # said by whoever looks at the numbers
-        return False
     assert program.instance is not None
     try:
-        return len(program.instance(least).threads) != len(program.instance(least + 1).threads)
-    except InputError:
+        least, smallest = build_smallest(program.instance, 0)
+        return len(smallest.threads) != len(program.instance(least + 1).threads)
+    except InputError:  # said by whoever looks at the numbers
         return False
-
-
-def _least_number(program: Program) -> int | None:
-    """The smallest number for which every role has threads."""
-    assert program.instance is not None
-    for number in range(LARGEST_LEAST + 1):
-        try:
-            program.instance(number)
-        except InputError as error:
-            if error.code not in NO_SIZE:
-                return None
-            continue
-        return number
-    return None
 
 
 def check_every_size(
@@ -100,10 +81,11 @@ class Sizes(Sketches):
     """The programs of a sketch, one for each size."""
 
     provable: Callable[[], bool] = lambda: True
-    smallest: int = field(init=False, default=1)
+    smallest: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.smallest = _least_number(self.program) or 0
+        assert self.program.instance is not None
+        self.smallest = build_smallest(self.program.instance, 0)[0]
 
     @property
     def least(self) -> int:
@@ -234,9 +216,16 @@ def _waits_for_others(op: Op) -> bool:
 
 def _protocol(family: CtaFamily) -> str:
     """What the CTAs do with each other."""
-    counter = family.counter
+    counter, turns = family.counter, family.turns
+    if turns is not None:
+        who = "the one that drew the ticket before" if turns.draws else "the one before"
+        return f"each waits in {turns.object} for the signal of {who}"
     if counter is None:
-        return "they wait for what others set, and set nothing themselves" if family.waits else "they share no word"
+        reduced = sorted({access.object for access in family.accesses if access.reduces})
+        into = f" but what they reduce into {' and '.join(reduced)}" if reduced else ""
+        if family.waits:
+            return f"they wait for what others set, and set nothing themselves{into}"
+        return f"they share no word{into}"
     behind = "all wait until all have" if counter.waits else "only the last one goes on"
     return f"each counts itself in {counter.object}, and {behind}"
 

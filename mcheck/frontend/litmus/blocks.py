@@ -25,6 +25,7 @@ from mcheck.frontend.litmus.instructions import parse_operation
 from mcheck.frontend.litmus.lexer import END, NAME, NUMBER, Tokens
 from mcheck.frontend.litmus.placement import parse_placement
 from mcheck.frontend.litmus.scope import Scope
+from mcheck.frontend.litmus.smallest_number import build_smallest
 from mcheck.frontend.litmus.statements import Body, Define, For, If, Mark, Statement
 from mcheck.frontend.litmus.tensor_memory import is_tensor_memory, place_accesses
 from mcheck.frontend.litmus.unroll import Counting
@@ -36,8 +37,8 @@ from mcheck.ir.program import Program, ShortenedLoops
 MAX_NESTING = 50
 REQUEST = "clusterlaunchcontrol.try_cancel"
 EMPTY = Body(())
-NO_PLACE = "LIT043"
-"""The code of the error that a range is empty."""
+KEPT = 8
+"""So many instances of a file are kept: small ones are asked for several times."""
 
 
 def parse_blocks(
@@ -52,15 +53,7 @@ def parse_blocks(
     """
     if size is not None or not every:
         return _parse_with(head, end, 1 if size is None else size, size, every=every, counting=counting)
-    try:
-        return _parse_with(head, end, 1, None, every=every, counting=counting)
-    except InputError as error:
-        if error.code != NO_PLACE:
-            raise
-        try:  # `cta 1..G` has a CTA from 2 on
-            return _parse_with(head, end, 2, None, every=every, counting=counting)
-        except InputError:
-            raise error from None
+    return build_smallest(lambda k: _parse_with(head, end, k, None, every=every, counting=counting), 1)[1]
 
 
 def _parse_with(
@@ -95,23 +88,38 @@ def _parse_with(
 
 def parse_role_bodies(head: Header, end: int) -> dict[str, Body]:
     """The statements of each role as they are written, bound to no thread; raises ``InputError``."""
-    scope = Scope()
-    scope.given = 2  # `cta 1..G` is no place with 1
-    with scope.mistakes:
-        _, roles = _declared_roles(head, end, scope, Initial())
-    return {name: role.body for name, role in roles.items()}
+
+    def parse(number: int) -> dict[str, Body]:
+        scope = Scope()
+        scope.given = number
+        with scope.mistakes:
+            _, roles = _declared_roles(head, end, scope, Initial())
+        return {name: role.body for name, role in roles.items()}
+
+    return build_smallest(parse, 2)[1]
 
 
 def _declared_roles(head: Header, end: int, scope: Scope, initial: Initial) -> tuple[Tokens, dict[str, Role]]:
     """The roles of a file, whose definitions and declarations go into ``scope``, and the tokens after them."""
     source = head.source
-    if head.words:
-        _header_words(Tokens(source, 0, head.body - 1, head.words), scope)
+    _declare(head, end, scope, initial)
+    tokens = Tokens(source, end + 1, len(source.clean))
+    return tokens, _roles(tokens, scope, head.target)
+
+
+def _declare(head: Header, end: int, scope: Scope, initial: Initial) -> None:
+    """Put what stands before the roles into the scope: definitions, and the declarations of the init block."""
+    source = head.source
+    _define(head, scope)
     parse_init_block(Tokens(source, head.body, end + 1), scope, initial)
     if REQUEST in source.clean:
         declare_responses(scope)
-    tokens = Tokens(source, end + 1, len(source.clean))
-    return tokens, _roles(tokens, scope, head.target)
+
+
+def _define(head: Header, scope: Scope) -> None:
+    """Put the definitions before the init block into the scope."""
+    if head.words:
+        _header_words(Tokens(head.source, 0, head.body - 1, head.words), scope)
 
 
 class _Instances:
@@ -124,9 +132,17 @@ class _Instances:
         self._roles: tuple[list[Role], int] | None = None
         self._bases: tuple[int, ...] = ()
         self._tried = False
+        self._kept: dict[int, Program] = {}
 
     def program(self, size: int) -> Program:
         """The instance with a value of the parameter."""
+        found = self._kept.pop(size, None) or self._build(size)
+        self._kept[size] = found
+        if len(self._kept) > KEPT:
+            del self._kept[next(iter(self._kept))]
+        return found
+
+    def _build(self, size: int) -> Program:
         alone = partial(parse_blocks, self._head, self._end, size, counting=Counting())
         try:
             return self._bound(size) or alone()
@@ -137,9 +153,7 @@ class _Instances:
         head, source = self._head, self._head.source
         scope, initial = Scope(), Initial()
         scope.given = size
-        if head.words:
-            _header_words(Tokens(source, 0, head.body - 1, head.words), scope)
-        parse_init_block(Tokens(source, head.body, self._end + 1), scope, initial)
+        _declare(head, self._end, scope, initial)
         if not self._tried:
             self._tried = True
             self._roles = self._read()
@@ -235,9 +249,7 @@ def _declared(head: Header, end: int, number: int) -> tuple[Scope, Initial]:
     """What the init block declares for a value of the parameter."""
     scope, initial = Scope(), Initial()
     scope.given = number
-    if head.words:
-        _header_words(Tokens(head.source, 0, head.body - 1, head.words), scope)
-    parse_init_block(Tokens(head.source, head.body, end + 1), scope, initial)
+    _declare(head, end, scope, initial)
     return scope, initial
 
 
@@ -249,20 +261,16 @@ def _is_place(roles: Mapping[str, Role]) -> bool:
 def _parse_symbolically(head: Header, end: int) -> tuple[Scope, Tokens, dict[str, Role]]:
     """The scope and the roles of a file, with its parameter as a name, and the tokens after them."""
     source = head.source
-    scope, numbered = Scope(), Scope()
-    scope.given = numbered.given = 1
+    scope = Scope()
+    scope.given = 1
     scope.symbolic = True
-    for one in (scope, numbered):
-        if head.words:
-            _header_words(Tokens(source, 0, head.body - 1, head.words), one)
+    _define(head, scope)
     sizes = Tokens(source, head.body, end + 1)
     if scope.parameter is not None:
         _require_only_in_sizes(sizes, *scope.parameter)
     for name, value in scope.derived.items():
         _require_only_in_sizes(sizes, name, None, plain=_is_sum_of_products(value))
-    parse_init_block(Tokens(source, head.body, end + 1), numbered, Initial())
-    if REQUEST in source.clean:
-        declare_responses(numbered)
+    numbered, _ = _declared(head, end, 1)
     scope.objects.update(numbered.objects)
     scope.types.update(numbered.types)
     tokens = Tokens(source, end + 1, len(source.clean))

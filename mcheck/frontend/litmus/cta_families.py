@@ -16,37 +16,52 @@ from dataclasses import field, replace
 from mcheck.base.errors import Span
 from mcheck.base.records import dataclass
 from mcheck.frontend.litmus.binding import Role
+from mcheck.frontend.litmus.cta_addresses import find_place, objects_at
+from mcheck.frontend.litmus.cta_copies import INSIDE_ONE_CTA, GlobalSide, check_inside, sides_of
 from mcheck.frontend.litmus.cta_forms import LinearForms
 from mcheck.frontend.litmus.cta_places import FamilyThread, find_places, threads_of
+from mcheck.frontend.litmus.cta_signals import TICKET, TurnStep, depends_on_number, is_wide_fence, read_turns
+from mcheck.frontend.litmus.cta_words import (
+    COUNTED_TYPES,
+    SMALL,
+    Reduction,
+    SharedAccess,
+    SharedWords,
+    Surroundings,
+    WordsReader,
+    adds_one,
+    check_aligned,
+    initial_value,
+    is_fixed,
+    is_reduction,
+)
 from mcheck.frontend.litmus.statements import Body, Define, For, If, Mark, Step
 from mcheck.ir import ops
 from mcheck.ir.cta_family import (
     NUMBER,
     CtaFamily,
     FamilyAccess,
-    FamilyCounter,
+    FamilyTurns,
     Linear,
     NotAlike,
     variable,
 )
 from mcheck.ir.def_use import written_registers
-from mcheck.ir.expr import Binary, Const, Expr, Name, Reg, Unary
+from mcheck.ir.expr import Binary, Const, Expr, Reg, Unary
 from mcheck.ir.memory import MemObject
-from mcheck.ir.ops import Op, performed_operation
+from mcheck.ir.ops import Op, mbarrier_of, performed_operation
 from mcheck.ir.resolve import expressions
 from mcheck.ir.spin_loops import COMPARISONS
 from mcheck.ir.type_sizes import type_size
 
 MAX_STATEMENTS = 20_000
 """Maximum number of statements of a CTA, loops unrolled, that are followed."""
-COUNTED_TYPES = ("u32", "s32", "b32", "u64", "s64", "b64")
-SMALL = 1 << 30
-"""What a counter starts from, and what is added to its last number, is smaller: so sums fit into a register."""
 SCHEDULED = ("activemask", "mapa")
 """Arithmetic that depends on the schedule, or on the place of a thread in its cluster."""
-FOLLOWED = (ops.Alu, ops.Load, ops.Store, ops.Atomic, ops.Fence, ops.Barrier, ops.WarpSync)
-Word = tuple[str, int]
-"""An object and an offset in it."""
+FOLLOWED = (ops.Alu, ops.Load, ops.Store, ops.Atomic, ops.Fence, ops.Barrier, ops.WarpSync, *INSIDE_ONE_CTA)
+AWAITED = (ops.Load, ops.MbarrierWait)
+MBARRIER = 8
+"""Bytes of an mbarrier (PTX ISA 9.7.13.15.1)."""
 
 
 def read_family(
@@ -63,13 +78,13 @@ def read_family(
     reader = _Reader(objects, parameter, first, end, least=max(0, first + 1 - shift.constant))
     threads = threads_of(roles, first, end)
     while True:  # what varies is found in any order of the statements
-        known = len(reader.varying), reader.shared_varies, reader.counting
+        known = len(reader.varying), len(reader.varying_objects), reader.counting
         reader.begin()
         for thread in threads:
             reader.follow(thread)
-        if known == (len(reader.varying), reader.shared_varies, reader.counting):
+        if known == (len(reader.varying), len(reader.varying_objects), reader.counting):
             break
-    counter, waits = reader.conclude()
+    words, turns = reader.conclude()
     sizes = {
         name: Linear(2 * item.size - larger[name].size, ((NUMBER, larger[name].size - item.size),))
         if larger[name].size != item.size
@@ -78,41 +93,12 @@ def read_family(
     }
     return CtaFamily(
         parameter=parameter, first=first, shift=shift.constant,
-        fixed=frozenset(t.cta for t in threads if t.cta is not None), accesses=tuple(reader.accesses), sizes=sizes,
-        counter=counter, waits=waits,
+        fixed=frozenset(t.cta for t in threads if t.cta is not None), accesses=words.accesses, sizes=sizes,
+        counter=words.counter if turns is None else None, waits=words.waits, turns=turns,
     )  # fmt: skip
 
 
 # --- statements -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Where:
-    """The surroundings of a statement: what names mean; the variables of the ``loops`` around it whose rounds depend
-    on the number of CTAs; whether it is executed under a condition, or by the CTA alone that has drawn the last number.
-    """
-
-    names: Mapping[str, Linear]
-    loops: tuple[Linear, ...] = ()
-    conditional: bool = False
-    last: bool = False
-
-    @property
-    def looped(self) -> bool:
-        """Whether it is in a loop whose rounds depend on the number of CTAs."""
-        return bool(self.loops)
-
-
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """An access of a word that several CTAs access: strong, or of the counter."""
-
-    thread: FamilyThread
-    op: Op
-    word: Word
-    size: int
-    where: _Where
-    forms: LinearForms
 
 
 @dataclass(slots=True)
@@ -126,35 +112,48 @@ class _Reader:
     least: int
     varying: set[tuple[int, str]] = field(default_factory=set)
     """Varying registers, by thread."""
-    shared_varies: bool = False
-    """Whether shared memory may hold what varies."""
+    varying_objects: set[str] = field(default_factory=set)
+    """Objects in shared memory that may hold what varies."""
     accesses: list[FamilyAccess] = field(default_factory=list)
-    strong: list[_Shared] = field(default_factory=list)
+    strong: list[SharedAccess] = field(default_factory=list)
+    reductions: list[Reduction] = field(default_factory=list)
     non_coherent: dict[str, Span | None] = field(default_factory=dict)
     drawn: dict[int, tuple[str, Linear, int]] = field(default_factory=dict)
     """The register with the number that a thread draws, the last such number, and the size of the word."""
     written: dict[tuple[int, str], int] = field(default_factory=dict)
     """How many statements write a register."""
+    asked: bool = False
+    """Whether something depends on which CTA has drawn the last number."""
+    numbers: dict[tuple[int, str], Linear] = field(default_factory=dict)
+    """Registers whose values are linear in the number of the CTA, or in its ticket."""
+    turn_steps: list[TurnStep] = field(default_factory=list)
+    fences: set[tuple[int, int]] = field(default_factory=set)
+    """Wide fences that are executed under no condition, by thread and place in its code."""
     counters: frozenset[str] = frozenset()
     left: int = MAX_STATEMENTS
 
     @property
     def counting(self) -> frozenset[str]:
         """The objects in which CTAs count themselves, as far as the statements have been followed."""
-        return frozenset(s.word[0] for s in self.strong if _adds(s))
+        awaited = {s.word[0] for s in self.strong if isinstance(s.op, ops.Await)}
+        awaited |= {s.row.object for s in self.turn_steps if isinstance(s.op, ops.Await)}
+        return frozenset(
+            s.word[0] for s in self.strong if adds_one(s) and (not is_reduction(s.op) or s.word[0] in awaited)
+        )
 
     def begin(self) -> None:
         """Forget what the statements showed, but for what varies."""
         self.counters = self.counting
-        self.accesses, self.strong, self.left = [], [], MAX_STATEMENTS
+        self.accesses, self.strong, self.reductions, self.left = [], [], [], MAX_STATEMENTS
         self.drawn, self.written, self.non_coherent = {}, {}, {}
+        self.numbers, self.turn_steps, self.fences, self.asked = {}, [], set(), False
 
     def follow(self, thread: FamilyThread) -> None:
         """Follow a thread. Raises ``NotAlike``."""
         forms = LinearForms(thread.specials, self.first, self.least)
-        self._body(thread.body, thread, forms, _Where(names={self.parameter: variable(NUMBER)}))
+        self._body(thread.body, thread, forms, Surroundings(names={self.parameter: variable(NUMBER)}))
 
-    def _body(self, body: Body, thread: FamilyThread, forms: LinearForms, where: _Where) -> None:
+    def _body(self, body: Body, thread: FamilyThread, forms: LinearForms, where: Surroundings) -> None:
         names = dict(where.names)
         for statement in body.steps:
             here = replace(where, names=names)
@@ -175,7 +174,7 @@ class _Reader:
                 case Mark():
                     raise NotAlike("a label: only `await` and `if` are followed", statement.span)
 
-    def _for(self, loop: For, thread: FamilyThread, forms: LinearForms, where: _Where) -> None:
+    def _for(self, loop: For, thread: FamilyThread, forms: LinearForms, where: Surroundings) -> None:
         low, high = forms.linear(loop.low, where.names), forms.linear(loop.high, where.names)
         if low is None or high is None:
             raise NotAlike("the bounds of a loop are not linear", loop.span)
@@ -193,7 +192,7 @@ class _Reader:
         if self.left < 0:
             raise NotAlike(f"a CTA has more than {MAX_STATEMENTS} statements", span)
 
-    def _if(self, choice: If, thread: FamilyThread, forms: LinearForms, where: _Where) -> None:
+    def _if(self, choice: If, thread: FamilyThread, forms: LinearForms, where: Surroundings) -> None:
         known = forms.linear(choice.condition, where.names)
         if known is not None and not known.terms:
             self._body(choice.then if known.constant else choice.otherwise, thread, forms, where)
@@ -208,20 +207,11 @@ class _Reader:
 
     # --- what is the same in all CTAs ---------------------------------------------------------------------------
 
-    def _is_fixed(self, expr: Expr, thread: FamilyThread, forms: LinearForms, where: _Where) -> bool:
-        """Whether an expression has one value in all CTAs, however many there are."""
-        match expr:
-            case Reg(name):
-                return (thread.number, name) not in self.varying
-            case Unary(_, operand):
-                return self._is_fixed(operand, thread, forms, where)
-            case Binary(_, left, right):
-                return all(self._is_fixed(part, thread, forms, where) for part in (left, right))
-        found = forms.linear(expr, where.names)
-        return found is not None and not found.terms
+    def _is_fixed(self, expr: Expr, thread: FamilyThread, forms: LinearForms, where: Surroundings) -> bool:
+        return is_fixed(expr, thread, forms, where, self.varying)
 
     def _is_last(
-        self, expr: Expr, thread: FamilyThread, forms: LinearForms, where: _Where
+        self, expr: Expr, thread: FamilyThread, forms: LinearForms, where: Surroundings
     ) -> tuple[bool | None, bool | None]:
         """For a comparison of the number drawn that all but the last number answer alike: whether only the last one
         makes it true, and whether only the last one makes it false. Else ``None``.
@@ -235,7 +225,7 @@ class _Reader:
         return None, None
 
     def _compares(
-        self, op: str, register: str, right: Expr, thread: FamilyThread, forms: LinearForms, where: _Where
+        self, op: str, register: str, right: Expr, thread: FamilyThread, forms: LinearForms, where: Surroundings
     ) -> tuple[bool | None, bool | None]:
         found, bound = self.drawn.get(thread.number), forms.linear(right, where.names)
         if found is None or found[0] != register or bound is None:
@@ -243,6 +233,7 @@ class _Reader:
         behind = bound.plus(found[1], -1)
         if behind.terms or behind.constant >= SMALL:  # `setp` takes what is left of a larger one modulo 2^32
             return None, None
+        self.asked = True
         match op:
             case "==" | ">=" if behind.constant >= 0:
                 return behind.constant == 0, False
@@ -256,12 +247,12 @@ class _Reader:
 
     # --- operations ---------------------------------------------------------------------------------------------
 
-    def _step(self, step: Step, thread: FamilyThread, forms: LinearForms, where: _Where) -> None:
+    def _step(self, step: Step, thread: FamilyThread, forms: LinearForms, where: Surroundings) -> None:
         self._take(step.op.span)
         op = step.op
         if step.decode_folded is not None:
-            computes = isinstance(op, ops.Alu)  # looked at below
-            if not computes and not all(self._is_fixed(e, thread, forms, where) for e in step.foldable):
+            known = isinstance(op, ops.Alu | ops.Store)  # looked at below
+            if not known and not all(self._is_fixed(e, thread, forms, where) for e in step.foldable):
                 raise NotAlike("an operand depends on what differs between CTAs", op.span)
             op = step.decode_folded(lambda e: self._folded(e, forms, where))
         inner = performed_operation(op)
@@ -272,20 +263,25 @@ class _Reader:
         for name, _ in written_registers(op):
             key = thread.number, name
             self.written[key] = self.written.get(key, 0) + 1
-        if not isinstance(inner, FOLLOWED) or (op is not inner and not isinstance(inner, ops.Load)):
+        if not isinstance(inner, FOLLOWED) or (op is not inner and not isinstance(inner, AWAITED)):
             raise NotAlike(f"'{op.text}' is not followed", op.span)
-        if isinstance(inner, ops.Load | ops.Store | ops.Atomic):
+        if isinstance(inner, INSIDE_ONE_CTA):
+            self._inside(op, inner, thread, forms, where)
+        elif isinstance(inner, ops.Load | ops.Store | ops.Atomic):
             self._access(op, inner, thread, forms, where)
         elif isinstance(inner, ops.Alu):
             self._compute(inner, thread, forms, where)
         else:
-            restricted = isinstance(inner, ops.Fence) and inner.restrict is not None
+            if is_wide_fence(inner) and not where.conditional:
+                self.fences.add((thread.number, -self.left))
+            restricted = isinstance(inner, ops.Fence) and inner.restrict not in (None, "mbarrier_init")
             if restricted or where.looped or (isinstance(inner, ops.Barrier) and inner.instance is not None):
                 raise NotAlike(f"'{op.text}' is not followed here", op.span)
             if not all(self._is_fixed(e, thread, forms, where) for _, e in expressions(inner)):
                 raise NotAlike("an operand depends on what differs between CTAs", op.span)
+        self._keep_number(op, thread, forms, where)
 
-    def _folded(self, expr: Expr, forms: LinearForms, where: _Where) -> Expr:
+    def _folded(self, expr: Expr, forms: LinearForms, where: Surroundings) -> Expr:
         found = forms.linear(expr, where.names)
         return expr if found is None or found.terms else Const(found.constant)
 
@@ -293,7 +289,7 @@ class _Reader:
         """What an operation writes into registers varies."""
         self.varying.update((thread.number, name) for name, _ in written_registers(op))
 
-    def _compute(self, op: ops.Alu, thread: FamilyThread, forms: LinearForms, where: _Where) -> None:
+    def _compute(self, op: ops.Alu, thread: FamilyThread, forms: LinearForms, where: Surroundings) -> None:
         if op.op in SCHEDULED:
             raise NotAlike(f"'{op.text}' is not followed", op.span)
         if not where.looped:
@@ -309,7 +305,12 @@ class _Reader:
         self._vary(op, thread)
 
     def _access(
-        self, op: Op, inner: ops.Load | ops.Store | ops.Atomic, thread: FamilyThread, forms: LinearForms, where: _Where
+        self,
+        op: Op,
+        inner: ops.Load | ops.Store | ops.Atomic,
+        thread: FamilyThread,
+        forms: LinearForms,
+        where: Surroundings,
     ) -> None:
         rows = isinstance(inner, ops.Load | ops.Store) and inner.matrix_rows
         if inner.proxy != "generic" or inner.multimem is not None or rows:
@@ -321,178 +322,203 @@ class _Reader:
                 size *= len(inner.dsts)
             case ops.Store():
                 size *= len(inner.srcs)
-        space = "shared" if name is None else self.objects[name].space
+        space = self.objects[name].space
         if space == "shared":
-            self._access_shared(op, inner, thread, forms, where)
+            self._access_shared(op, inner, size, thread, forms, where)
             return
-        assert name is not None
         if offset is None:
             raise NotAlike("an address is not linear in the number of a CTA", op.span)
         if isinstance(inner, ops.Load) and inner.non_coherent:
             self.non_coherent.setdefault(name, op.span)
         weak = not isinstance(inner, ops.Atomic) and inner.sem == "weak" and op is inner
         if weak and (space != "global" or name not in self.counters):
-            if any(part % size for part in (offset.constant, *(factor for _, factor in offset.terms))):
-                raise NotAlike("an access may not be aligned", op.span)
+            check_aligned(offset, size, op.span)
             self._vary(inner, thread)
-            self.accesses.append(FamilyAccess(
-                thread=thread.number, cta=thread.cta, object=name, offset=offset, size=size,
-                writes=isinstance(inner, ops.Store), variables=forms.variables_of(offset, *where.loops), span=op.span,
-            ))  # fmt: skip
+            writes = isinstance(inner, ops.Store)
+            self.accesses.append(self._row(name, offset, size, thread, forms, where, op, writes=writes))
             return
+        if self._takes_turns(op, inner, name, offset, size, thread, forms, where):
+            return
+        if isinstance(inner, ops.Atomic) and is_reduction(inner) and not where.looped and space == "global":
+            self._reduce(Reduction(
+                self._row(name, offset, size, thread, forms, where, op, reduces=True), "generic", inner.scope
+            ))  # fmt: skip
+            if offset.terms:
+                return
         if where.looped or offset.terms or space != "global":
             raise NotAlike("strong accesses of words that differ between CTAs, or in a loop over them", op.span)
-        shared = _Shared(thread, op, (name, offset.constant), size, where, forms)
+        shared = SharedAccess(thread, op, (name, offset.constant), size, where, forms)
         self.strong.append(shared)
-        if name in self.counters or _adds(shared):
+        if name in self.counters or adds_one(shared):
             self._vary(inner, thread)
-            if _adds(shared) and isinstance(inner, ops.Atomic) and inner.dst is not None:
-                last = Linear(self._initial(shared.word, size) - 1 - self.first).plus(self.end)
+            if adds_one(shared) and isinstance(inner, ops.Atomic) and inner.dst is not None:
+                last = Linear(initial_value(self.objects, shared.word, size) - 1 - self.first).plus(self.end)
                 self.drawn[thread.number] = inner.dst.name, last, size
 
-    def _initial(self, word: Word, size: int) -> int:
-        """The initial value of a word."""
-        name, offset = word
-        content = self.objects[name].init or b""
-        return int.from_bytes(content[offset : offset + size].ljust(size, b"\0"), "little")
+    def _row(
+        self, name: str, offset: Linear, size: int, thread: FamilyThread, forms: LinearForms, where: Surroundings,
+        op: Op, *, writes: bool = True, asynchronous: bool = False, reduces: bool = False,
+    ) -> FamilyAccess:  # fmt: skip
+        return FamilyAccess(
+            thread=thread.number, cta=thread.cta, object=name, offset=offset, size=size, writes=writes,
+            variables=forms.variables_of(offset, *where.loops), asynchronous=asynchronous, reduces=reduces,
+            span=op.span,
+        )  # fmt: skip
+
+    def _reduce(self, made: Reduction) -> None:
+        if made.access.object in self.counters:
+            if made.access.offset.terms or made.access.asynchronous:
+                raise NotAlike("the counter is reduced into, too", made.access.span)
+            return  # said of all strong accesses of the counter
+        check_aligned(made.access.offset, made.access.size, made.access.span)
+        self.reductions.append(made)
+
+    def _inside(self, op: Op, inner: Op, thread: FamilyThread, forms: LinearForms, where: Surroundings) -> None:
+        """An operation of which other CTAs notice at most the accesses of global memory."""
+        if where.looped:
+            raise NotAlike(f"'{op.text}' is not followed in a loop over the CTAs", op.span)
+        check_inside(inner)
+        addresses: list[Expr] = []
+        if isinstance(inner, ops.CpAsync | ops.BulkCopy):
+            there, here, writes = sides_of(inner)
+            addresses = [here, there.address]
+            size = self._copy(op, there, thread, forms, where)
+            objects = self._objects_at(here, size, op, thread, forms, where)
+            if writes:
+                self.varying_objects |= objects
+        if (bar := mbarrier_of(inner)) is not None:
+            addresses.append(bar)
+            self._objects_at(bar, MBARRIER, op, thread, forms, where)
+        if not all(
+            any(e is a for a in addresses) or self._is_fixed(e, thread, forms, where) for _, e in expressions(inner)
+        ):
+            raise NotAlike("an operand depends on what differs between CTAs", op.span)
+
+    def _objects_at(
+        self, address: Expr, size: int, op: Op, thread: FamilyThread, forms: LinearForms, where: Surroundings
+    ) -> set[str]:
+        """The objects in shared memory that so many bytes may be of. Raises ``NotAlike`` if they are elsewhere."""
+        name, offset = self._place(address, op.span, thread, forms, where)
+        if self.objects[name].space != "shared":
+            raise NotAlike(f"'{op.text}' is not followed", op.span)
+        return objects_at(name, offset, size, self.objects)
+
+    def _copy(self, op: Op, side: GlobalSide, thread: FamilyThread, forms: LinearForms, where: Surroundings) -> int:
+        """What a copy accesses in global memory; how many bytes."""
+        name, offset = self._place(side.address, op.span, thread, forms, where)
+        size, aligned = (
+            Linear(e) if isinstance(e, int) else forms.linear(e, where.names) for e in (side.size, side.aligned)
+        )
+        if offset is None or size is None or aligned is None or size.terms or size.constant <= 0:
+            raise NotAlike("the address of a copy is not linear, or its size is not fixed", op.span)
+        if self.objects[name].space != "global" or name in self.counters:
+            raise NotAlike(f"'{op.text}' is not followed", op.span)
+        check_aligned(offset, aligned.constant, op.span)
+        row = self._row(
+            name, offset, size.constant, thread, forms, where, op, writes=side.writes, asynchronous=True,
+            reduces=side.reduces,
+        )  # fmt: skip
+        if side.reduces:
+            self._reduce(Reduction(row, side.proxy, side.scope or "gpu"))
+        else:
+            self.accesses.append(row)
+        return size.constant
+
+    def _takes_turns(
+        self, op: Op, inner: Op, name: str, offset: Linear, size: int, thread: FamilyThread, forms: LinearForms,
+        where: Surroundings,
+    ) -> bool:  # fmt: skip
+        """Keep a wait for another CTA that is alike, or a signal for one."""
+        alike = thread.cta is None and not where.looped and name not in self.counters
+        if not alike or self.objects[name].space != "global":
+            return False
+        if isinstance(inner, ops.Store):
+            value = inner.srcs[0]
+        elif isinstance(op, ops.Await) and isinstance(inner, ops.Load) and op.compare is not None:
+            value = op.compare[1]
+            if not offset.terms and self._is_fixed(value, thread, forms, where):
+                return False  # a wait for a flag
+        else:
+            return False
+        row = self._row(name, offset, size, thread, forms, where, op)
+        number = self._number(value, thread, forms, where)
+        self.turn_steps.append(TurnStep(thread, op, row, number, -self.left, where.conditional))
+        self._vary(op, thread)
+        return True
+
+    def _number(self, expr: Expr, thread: FamilyThread, forms: LinearForms, where: Surroundings) -> Linear | None:
+        """A value that is linear in the number of a CTA, or in its ticket."""
+        match expr:
+            case Reg(name):
+                return self.numbers.get((thread.number, name))
+            case Binary("+" | "-" as op, left, right):
+                one, other = (self._number(e, thread, forms, where) for e in (left, right))
+                return None if one is None or other is None else one.plus(other, 1 if op == "+" else -1)
+        return forms.linear(expr, where.names)
+
+    def _keep_number(self, op: Op, thread: FamilyThread, forms: LinearForms, where: Surroundings) -> None:
+        """What a register holds behind an operation, if it is linear in the number of the CTA."""
+        found: Linear | None = None
+        match op:
+            case ops.Alu(op="mov", srcs=(value,)) if op.type in COUNTED_TYPES:
+                found = self._number(value, thread, forms, where)
+            case ops.Alu(op="add" | "sub", srcs=(one, other)) if op.type in COUNTED_TYPES:
+                found = self._number(Binary("+" if op.op == "add" else "-", one, other), thread, forms, where)
+            case ops.Atomic(dst=Reg(name)) if self.drawn.get(thread.number, ("",))[0] == name:
+                found = variable(TICKET)
+        for name, _ in written_registers(op):
+            self.numbers.pop((thread.number, name), None)
+            if found is not None and not where.conditional and not where.looped:
+                self.numbers[thread.number, name] = found
 
     def _place(
-        self, address: Expr, span: Span | None, thread: FamilyThread, forms: LinearForms, where: _Where
-    ) -> tuple[str | None, Linear | None]:
-        """The object at an address, ``None`` for shared memory by a register, and the offset in it if it is linear."""
-        base: Name | None = None
-        offset: Linear | None = Linear()
-        todo = [(address, 1)]
-        while todo:
-            expr, sign = todo.pop()
-            match expr:
-                case Binary("+" | "-" as op, left, right):
-                    todo += [(left, sign), (right, sign if op == "+" else -sign)]
-                case Name(name) if name in self.objects and sign == 1 and base is None and expr.rank is None:
-                    base = expr
-                case _:
-                    found = forms.linear(expr, where.names)
-                    offset = None if offset is None or found is None else offset.plus(found, sign)
-                    if found is None and not self._is_fixed(expr, thread, forms, where):
-                        raise NotAlike("an address depends on what differs between CTAs", span)
-        if base is None:
-            raise NotAlike("an address that is not made of the name of a variable", span)
-        item = self.objects[base.name]
-        stride = item.elem_size
-        strides: list[int] = []
-        for extent in reversed(item.dims):
-            strides.append(stride)
-            stride *= extent
-        for index, by in zip(base.indices, reversed(strides), strict=False):
-            found = forms.linear(index, where.names)
-            offset = None if offset is None or found is None else offset.plus(found, by)
-            if found is None and not self._is_fixed(index, thread, forms, where):
-                raise NotAlike("an address depends on what differs between CTAs", span)
-        if item.space == "shared" and offset is not None and offset.terms:
-            raise NotAlike("an address depends on what differs between CTAs", span)
-        return base.name, offset
+        self, address: Expr, span: Span | None, thread: FamilyThread, forms: LinearForms, where: Surroundings
+    ) -> tuple[str, Linear | None]:
+        def fixed(expr: Expr) -> bool:
+            return self._is_fixed(expr, thread, forms, where)
+
+        return find_place(address, self.objects, forms, where.names, fixed, span)
 
     def _access_shared(
-        self, op: Op, inner: ops.Load | ops.Store | ops.Atomic, thread: FamilyThread, forms: LinearForms, where: _Where
+        self,
+        op: Op,
+        inner: ops.Load | ops.Store | ops.Atomic,
+        size: int,
+        thread: FamilyThread,
+        forms: LinearForms,
+        where: Surroundings,
     ) -> None:
         if where.looped:
             raise NotAlike("shared memory is accessed in a loop over the CTAs", op.span)
+        objects = self._objects_at(inner.address, size, op, thread, forms, where)
         values = () if isinstance(inner, ops.Load) else inner.srcs
         if not all(self._is_fixed(e, thread, forms, where) for e in values):
-            self.shared_varies = True
-        if isinstance(op, ops.Await) and (self.shared_varies or not self._waits_for_fixed(op, thread, forms, where)):
+            self.varying_objects |= objects
+        varies = not self.varying_objects.isdisjoint(objects)
+        if isinstance(op, ops.Await) and (varies or not self._waits_for_fixed(op, thread, forms, where)):
             raise NotAlike("a wait depends on what differs between CTAs", op.span)
-        if self.shared_varies:
+        if varies:
             self._vary(inner, thread)
 
-    def _waits_for_fixed(self, op: ops.Await, thread: FamilyThread, forms: LinearForms, where: _Where) -> bool:
+    def _waits_for_fixed(self, op: ops.Await, thread: FamilyThread, forms: LinearForms, where: Surroundings) -> bool:
         return op.compare is not None and not op.followed and self._is_fixed(op.compare[1], thread, forms, where)
 
-    # --- the whole ----------------------------------------------------------------------------------------------
-
-    def conclude(self) -> tuple[FamilyCounter | None, bool]:
-        """The counter, and whether threads wait for other CTAs. Raises ``NotAlike``."""
-        for access in self.accesses:
+    def conclude(self) -> tuple[SharedWords, FamilyTurns | None]:
+        """What the CTAs share, and how they take turns. Raises ``NotAlike``."""
+        for access in (*self.accesses, *(r.access for r in self.reductions)):
             if access.writes and access.object in self.non_coherent:
                 raise NotAlike(f"{access.object} is written", self.non_coherent[access.object])
-        counts = [s for s in self.strong if _adds(s)]
-        words = {s.word[0] for s in counts}
-        if len(words) > 1:
-            raise NotAlike("CTAs count themselves in several words", counts[-1].op.span)
-        counter = self._counter(counts, counts[0].word) if counts else None
-        weak = {access.object: access.span for access in self.accesses}
-        for shared in self.strong:
-            if shared.word[0] in words:
-                continue
-            if shared.word[0] in weak:
-                raise NotAlike("a word is accessed both weakly and strongly", weak[shared.word[0]])
-            self._check_flag(shared)
-        waits = any(isinstance(s.op, ops.Await) for s in self.strong)
-        return counter, waits
-
-    def _counter(self, counts: Sequence[_Shared], word: Word) -> FamilyCounter:
-        if len(counts) != 1 or counts[0].where.conditional or counts[0].thread.cta is not None:
-            raise NotAlike("a CTA does not count itself exactly once", counts[-1].op.span)
-        counting = counts[0]
-        size, first = counting.size, self._initial(word, counting.size)
-        last = Linear(first - 1 - self.first).plus(self.end)
-        atomic = counting.op
-        assert isinstance(atomic, ops.Atomic)
-        if atomic.scope not in ("gpu", "sys") or first >= SMALL:
-            raise NotAlike("the counter does not count at scope gpu from a small number on", atomic.span)
-        waits = asks = False
-        for shared in self.strong:
-            if shared.word[0] != word[0] or shared is counting:
-                continue
-            op = shared.op
-            if shared.word != word or shared.size != size:
-                raise NotAlike("the counter is accessed in parts", op.span)
-            if isinstance(op, ops.Await):
-                waits = True
-                self._check_wait(shared, op, last)
-            else:
-                asks = True
-                if not (isinstance(op, ops.Store) and shared.where.last and shared.thread is counting.thread):
-                    raise NotAlike("the counter is accessed otherwise than by one atomic of each CTA", op.span)
-                if op.sem != "weak" and op.scope not in ("gpu", "sys"):
-                    raise NotAlike("the counter is accessed at a narrow scope", op.span)
-        if waits and (asks or atomic.dst is not None):
-            raise NotAlike("CTAs both wait for the counter and ask for the number drawn", atomic.span)
-        if atomic.dst is not None and self.written[counting.thread.number, atomic.dst.name] != 1:
-            raise NotAlike("the register with the number drawn is written twice", atomic.span)
-        return FamilyCounter(word[0], word[1], size, first, waits)
-
-    def _check_wait(self, shared: _Shared, op: ops.Await, last: Linear) -> None:
-        """Check that a wait ends when all CTAs have counted themselves. Raises ``NotAlike``."""
-        inner = op.inner
-        assert isinstance(inner, ops.Load)
-        if op.compare is not None and not op.followed and len(inner.dsts) == 1 and inner.type in COUNTED_TYPES:
-            test, right = op.compare
-            bound = shared.forms.linear(right, shared.where.names)
-            behind = None if bound is None else bound.plus(last, -1)
-            ends = {"==": Linear(1), ">=": Linear(1), ">": Linear()}.get(test)
-            if behind is not None and behind == ends and (inner.sem == "weak" or inner.scope in ("gpu", "sys")):
-                return
-        raise NotAlike("a wait for the counter does not end when all CTAs have counted themselves", op.span)
-
-    def _check_flag(self, shared: _Shared) -> None:
-        """Check that a word is written by CTAs that are not among the alike ones alone. Raises ``NotAlike``."""
-        op, inner = shared.op, performed_operation(shared.op)
-        thread, forms, where = shared.thread, shared.forms, shared.where
-        if isinstance(op, ops.Await):
-            if not self._waits_for_fixed(op, thread, forms, where):
-                raise NotAlike("a wait depends on what differs between CTAs", op.span)
-        elif not isinstance(inner, ops.Load):
-            assert isinstance(inner, ops.Store | ops.Atomic)
-            if thread.cta is None:
-                raise NotAlike("CTAs also share words by strong accesses or atomics", op.span)
-            if not all(self._is_fixed(e, thread, forms, where) for e in inner.srcs):
-                raise NotAlike("what is written to a word that steers threads differs", op.span)
-
-
-def _adds(shared: _Shared) -> bool:
-    """Whether an access may count a CTA."""
-    op = shared.op
-    if not isinstance(op, ops.Atomic) or op.type not in COUNTED_TYPES or shared.thread.cta is not None:
-        return False
-    return op.op == "add" and shared.forms.linear(op.srcs[0], shared.where.names) == Linear(1)
+        reader = WordsReader(self.objects, self.first, self.end, self.varying, self.written)
+        words = reader.read(self.strong, self.accesses, self.reductions)
+        if not self.turn_steps:
+            return words, None
+        counter, span = words.counter, self.turn_steps[-1].op.span
+        others = {s.word[0] for s in self.strong} | {access.object for access in words.accesses}
+        turns = read_turns(
+            self.turn_steps, self.fences, others, self.objects, self.first, None if counter is None else counter.first
+        )
+        if counter is not None and (not turns.draws or counter.waits or self.asked):
+            raise NotAlike("CTAs both take turns and count themselves", span)
+        if turns.draws and any(depends_on_number(access) for access in words.accesses):
+            raise NotAlike("CTAs draw tickets, and access places by their numbers", span)
+        return words, turns

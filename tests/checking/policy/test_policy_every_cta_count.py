@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcheck.answers.result import Answer
+from mcheck.base.errors import InputError
 from mcheck.base.reasons import format_reasons
 from mcheck.cat import load_model
 from mcheck.checking.policy import every_cta_count
@@ -77,3 +78,25 @@ def test_a_number_of_rounds_is_no_number_of_threads() -> None:
 def test_the_smallest_size_is_the_first_at_which_every_role_has_threads() -> None:
     found = about(BESIDE.replace("1..G+1", "1..G"))
     assert "found with G = 2, the smallest such value" in (format_reasons(found.reasons) or "")
+
+
+LEAST = {"1..G": 2, "2..G": 3, "4..G + 1": 4, "0..G": 1, "0..G + 1": 0}
+"""Ranges of CTAs, and the smallest number with which they have one."""
+
+
+@pytest.mark.parametrize("place", LEAST)
+def test_any_range_of_ctas_has_a_smallest_number(place: str) -> None:
+    text = "PTX t\nconst G = any;\n{{ .global .u32 x[G + 1]; }}\nblock@cta {} {{ st.global.u32 [x], 1; }}\n"
+    found = about(text.format(place))
+    assert f"found with G = {LEAST[place] + 1}, the smallest such value" in (format_reasons(found.reasons) or "")
+
+
+def test_each_size_is_bound_once() -> None:
+    program = parse(BESIDE, "t.litmus", every=True)
+    assert program.instance is not None
+    assert program.instance(3) is program.instance(3)
+
+
+def test_a_range_that_is_empty_with_every_number_is_an_error() -> None:
+    with pytest.raises(InputError, match=r"the range 1\.\.1 is empty"):
+        parse("PTX t\n{ .global .u32 x; }\nblock@cta any..1 { st.global.u32 [x], 1; }\n", "t.litmus", every=True)
