@@ -330,6 +330,37 @@ def test_a_thread_that_looks_twice_may_see_two_values(seen: int, verdict: str) -
     assert verdict == "finding" or "only the last of its values is followed" in (found.reason or "")
 
 
+PARITY = """
+	@%p1 bra READY;
+	mbarrier.init.shared.b64 [%r3], 1;
+READY:
+	bar.sync 0;
+	ld.relaxed.cta.global.u32 %r8, [%rd2];
+	SEEN
+	@%p1 bra WAIT;
+	st.relaxed.cta.global.u32 [%rd2], 1;
+	st.shared.u32 [%r2], 7;
+	mbarrier.arrive.shared.b64 %rd3, [%r3];
+	ret;
+WAIT:
+	mbarrier.test_wait.parity.shared.b64 %p3, [%r3], %r8;
+	@!%p3 bra WAIT;
+	ld.shared.u32 %r9, [%r2];
+	ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("seen", "codes"), [("", {"RACE001", "DEAD003"}), ("and.b32 %r8, %r8, 0;", set[str]())])
+def test_which_phase_is_awaited_may_depend_on_what_was_read(seen: str, codes: set[str]) -> None:
+    """The thread that has read 1 waits for the phase before the first one, or, too late for that, for the second."""
+    read = parse_module(HEAD + PARITY.replace("SEEN", seen))
+    given = build_launch(read, from_object({"grid": 1, "block": 2, "params": {"src": {"buffer": 16}, "dst": ZEROS}}))
+    found = answer_launch(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
+    assert found.verdict == ("finding" if codes else "proved"), (found.reason, found.findings)
+    assert {f.code for f in found.findings} == codes
+
+
 def test_a_lock_that_is_only_tried_is_no_deadlock() -> None:
     """Which of the threads takes it is a path of its own, and so is a swap that fails: the two are not combined."""
     text = (
