@@ -145,3 +145,48 @@ def test_a_descriptor_that_was_read_from_another_thread_may_be_any_that_was_writ
     given = check(MATRIX.replace("SEEN", seen), {"grid": 1, "block": 256, "params": {"flag": flag}})
     assert given.verdict == found, (given.reason, given.findings)
     assert {f.code for f in given.findings} == ({"RACE003"} if found == "finding" else set())
+
+
+TABLE = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 flag, .param .u64 out)
+.reqntid 2, 1, 1
+{
+  .reg .pred %p<3>;
+  .reg .b32 %r<8>;
+  .reg .b64 %a<8>;
+  .local .align 8 .b32 row[2];
+  ld.param.u64 %a1, [flag];
+  ld.param.u64 %a2, [out];
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra WRITER;
+  READ
+  st.local.u32 [row], 0;
+  st.local.u32 [row+4], 0;
+  mov.u64 %a3, row;
+  and.b32 %r2, %r2, 1;
+  mul.wide.u32 %a4, %r2, 4;
+  add.s64 %a3, %a3, %a4;
+  st.local.u32 [PLACE], 1;
+  ld.local.u32 %r3, [row+4];
+  setp.ne.u32 %p2, %r3, 1;
+  @%p2 ret;
+  ld.global.u32 %r4, [%a2];
+  ret;
+WRITER:
+  st.global.u32 [%a2], 7;
+  st.relaxed.cta.global.u32 [%a1], 1;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("place", "found"), [("%a3", "finding"), ("row", "proved")])
+@pytest.mark.parametrize("read", ["ld.relaxed.cta.global.u32 %r2, [%a1];", "ld.global.u32 %r2, [%a2+4];"])
+def test_a_store_at_an_index_may_change_any_word_of_local_memory(read: str, place: str, found: str) -> None:
+    """The index is what another thread has written, or data."""
+    params = {"flag": {"buffer": 4, "init": {"hex": "00000000"}}, "out": {"buffer": 8}}
+    given = check(TABLE.replace("READ", read).replace("PLACE", place), {"grid": 1, "block": 2, "params": params})
+    assert given.verdict == found, (given.reason, given.findings)

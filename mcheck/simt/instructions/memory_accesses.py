@@ -297,6 +297,8 @@ def store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
             _note_writes(c, op, address, lanes, given, step)
         for j, (value, q) in enumerate(given):
             c.store.save(address + np.uint64(j * step), step, lanes, value, q)
+        if space == "local" and sure.any():
+            c.store.blur(lanes[sure != 0], sure[sure != 0])
         return mask
 
     return run
