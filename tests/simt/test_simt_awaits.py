@@ -298,6 +298,69 @@ def test_what_lies_behind_a_flag_is_read_only_where_the_flag_was_seen(body: str,
     assert {f.code for f in found.findings} <= ({"RACE001"} if verdict == "finding" else set())
 
 
+LOOKS = """
+	@!%p1 bra WRITER;
+	mov.u32 %r6, 0;
+	mov.u32 %r7, 0;
+AGAIN:
+	ld.relaxed.cta.global.u32 %r8, [%rd2];
+	add.u32 %r6, %r6, %r8;
+	add.u32 %r7, %r7, 1;
+	setp.lt.u32 %p3, %r7, 2;
+	@%p3 bra AGAIN;
+	setp.ne.u32 %p4, %r6, SUM;
+	@%p4 ret;
+	ld.global.u32 %r9, [%rd1];
+	ret;
+WRITER:
+	st.global.u32 [%rd1], 7;
+	st.relaxed.cta.global.u32 [%rd2], 1;
+	ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("seen", "verdict"), [(1, "bounded"), (2, "finding")])
+def test_a_thread_that_looks_twice_may_see_two_values(seen: int, verdict: str) -> None:
+    """The sum of what both loads return is 1 in executions in which the store comes between them."""
+    read = parse_module(HEAD + LOOKS.replace("SUM", str(seen)))
+    given = build_launch(read, from_object({"grid": 1, "block": 2, "params": {"src": {"buffer": 16}, "dst": ZEROS}}))
+    found = answer_launch(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
+    assert found.verdict == verdict, (found.reason, found.findings)
+    assert verdict == "finding" or "only the last of its values is followed" in (found.reason or "")
+
+
+PARITY = """
+	@%p1 bra READY;
+	mbarrier.init.shared.b64 [%r3], 1;
+READY:
+	bar.sync 0;
+	ld.relaxed.cta.global.u32 %r8, [%rd2];
+	SEEN
+	@%p1 bra WAIT;
+	st.relaxed.cta.global.u32 [%rd2], 1;
+	st.shared.u32 [%r2], 7;
+	mbarrier.arrive.shared.b64 %rd3, [%r3];
+	ret;
+WAIT:
+	mbarrier.test_wait.parity.shared.b64 %p3, [%r3], %r8;
+	@!%p3 bra WAIT;
+	ld.shared.u32 %r9, [%r2];
+	ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("seen", "codes"), [("", {"RACE001", "DEAD003"}), ("and.b32 %r8, %r8, 0;", set[str]())])
+def test_which_phase_is_awaited_may_depend_on_what_was_read(seen: str, codes: set[str]) -> None:
+    """The thread that has read 1 waits for the phase before the first one, or, too late for that, for the second."""
+    read = parse_module(HEAD + PARITY.replace("SEEN", seen))
+    given = build_launch(read, from_object({"grid": 1, "block": 2, "params": {"src": {"buffer": 16}, "dst": ZEROS}}))
+    found = answer_launch(read, given, load_model("ptx-9.0"), Question(about=Completeness.FINDINGS, timeout=60))
+    assert found.verdict == ("finding" if codes else "proved"), (found.reason, found.findings)
+    assert {f.code for f in found.findings} == codes
+
+
 def test_a_lock_that_is_only_tried_is_no_deadlock() -> None:
     """Which of the threads takes it is a path of its own, and so is a swap that fails: the two are not combined."""
     text = (

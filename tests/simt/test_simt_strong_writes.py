@@ -89,3 +89,104 @@ def test_a_store_of_128_bits_orders_no_word_beside_it() -> None:
     launch = {"grid": 1, "block": 64, "params": {"out": {"buffer": 4}}}
     found = [check(kernel.format(writes=writes + wide, value=value), launch).verdict for value in "02"]
     assert "proved" not in found
+
+
+MATRIX = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 flag)
+.reqntid 256, 1, 1
+{
+  .reg .b32 %r<9>;
+  .reg .f32 %f<19>;
+  .reg .b64 %rd<9>;
+  .reg .pred %p<5>;
+  .shared .align 128 .b8 a[8192];
+  .shared .align 4 .b32 said;
+  ld.param.u64 %rd2, [flag];
+  mov.u32 %r2, %tid.x;
+  setp.ge.u32 %p1, %r2, 128;
+  @%p1 bra WRITER;
+  setp.ne.u32 %p2, %r2, 0;
+  @%p2 bra READ;
+  ld.relaxed.cta.global.u32 %r4, [%rd2];
+  SEEN
+  st.shared.u32 [said], %r4;
+READ:
+  bar.sync 1, 128;
+  ld.shared.u32 %r4, [said];
+  mov.u32 %r3, a;
+  mad.lo.u32 %r3, %r4, 4096, %r3;
+  cvt.u64.u32 %rd1, %r3;
+  shr.u64 %rd1, %rd1, 4;
+  or.b64 %rd1, %rd1, 0x0000000800080000;
+  mov.f32 %f1, 0f00000000; mov.f32 %f2, %f1; mov.f32 %f3, %f1; mov.f32 %f4, %f1;
+  wgmma.fence.sync.aligned;
+  wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1,%f2,%f3,%f4}, %rd1, %rd1, 1, 1, 1, 0, 0;
+  wgmma.commit_group.sync.aligned;
+  wgmma.wait_group.sync.aligned 0;
+  ret;
+WRITER:
+  setp.ne.u32 %p3, %r2, 128;
+  @%p3 ret;
+  st.shared.u32 [a+4096], 1;
+  st.relaxed.cta.global.u32 [%rd2], 1;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("seen", "found"), [("", "finding"), ("mov.u32 %r4, 1;", "finding"), ("mov.u32 %r4, 0;", "proved")]
+)
+def test_a_descriptor_that_was_read_from_another_thread_may_be_any_that_was_written(seen: str, found: str) -> None:
+    """A warpgroup multiplies the second half of the matrices, which another warp writes, if it has read 1."""
+    flag = {"buffer": 16, "init": {"hex": "00" * 16}}
+    given = check(MATRIX.replace("SEEN", seen), {"grid": 1, "block": 256, "params": {"flag": flag}})
+    assert given.verdict == found, (given.reason, given.findings)
+    assert {f.code for f in given.findings} == ({"RACE003"} if found == "finding" else set())
+
+
+TABLE = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 flag, .param .u64 out)
+.reqntid 2, 1, 1
+{
+  .reg .pred %p<3>;
+  .reg .b32 %r<8>;
+  .reg .b64 %a<8>;
+  .local .align 8 .b32 row[2];
+  ld.param.u64 %a1, [flag];
+  ld.param.u64 %a2, [out];
+  mov.u32 %r1, %tid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra WRITER;
+  READ
+  st.local.u32 [row], 0;
+  st.local.u32 [row+4], 0;
+  mov.u64 %a3, row;
+  and.b32 %r2, %r2, 1;
+  mul.wide.u32 %a4, %r2, 4;
+  add.s64 %a3, %a3, %a4;
+  st.local.u32 [PLACE], 1;
+  ld.local.u32 %r3, [row+4];
+  setp.ne.u32 %p2, %r3, 1;
+  @%p2 ret;
+  ld.global.u32 %r4, [%a2];
+  ret;
+WRITER:
+  st.global.u32 [%a2], 7;
+  st.relaxed.cta.global.u32 [%a1], 1;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("place", "found"), [("%a3", "finding"), ("row", "proved")])
+@pytest.mark.parametrize("read", ["ld.relaxed.cta.global.u32 %r2, [%a1];", "ld.global.u32 %r2, [%a2+4];"])
+def test_a_store_at_an_index_may_change_any_word_of_local_memory(read: str, place: str, found: str) -> None:
+    """The index is what another thread has written, or data."""
+    params = {"flag": {"buffer": 4, "init": {"hex": "00000000"}}, "out": {"buffer": 8}}
+    given = check(TABLE.replace("READ", read).replace("PLACE", place), {"grid": 1, "block": 2, "params": params})
+    assert given.verdict == found, (given.reason, given.findings)

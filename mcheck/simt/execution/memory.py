@@ -68,6 +68,11 @@ class Store:
             data[where] = np.ascontiguousarray(value[some])[:, None].view(np.uint8)[:, :size]
             known[where] = quality[some][:, None]
 
+    def blur(self, lanes: Index, address: Quality) -> None:
+        """Mark the lanes' own memory, any byte of which a write to an ``address`` of this quality may have changed."""
+        known = np.where(address & UNKNOWN, address | np.uint8(UNKNOWN_NAMELESS), address)
+        self.own[1].reshape(-1, self.local)[lanes] |= known[:, None]
+
     def zero(self, size: int) -> None:
         """Set the first bytes of every CTA's shared memory to known zeros."""
         for cta in range(self.ctas):

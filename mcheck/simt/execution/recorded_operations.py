@@ -21,6 +21,7 @@ from mcheck.simt.execution.lanes import WARP
 
 SEEN = Reg("seen")
 """The value of a load on which the following code depends."""
+ONE_VALUE = "this load is repeated, and only the last of its values is followed"
 MAX_OPERATIONS = 12_000_000
 """Maximum operations of all lanes together."""
 
@@ -54,6 +55,10 @@ class RecordedOperations:
     """Values that atomics have returned, by lane and index in its code."""
     loaded: dict[AccessId, Observation] = field(default_factory=dict)
     """Values that strong loads have returned last, by lane and index in its code."""
+    failed: set[AccessId] = field(default_factory=set)
+    """Those of these loads whose last value does not end the wait that they are part of."""
+    repeated: dict[Span | None, None] = field(default_factory=dict)
+    """Where loads were repeated of whose values only the last one is among those."""
     stored: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     """Values of strong stores that depend on the order of the threads, likewise."""
     decisive_atomics: set[int] = field(default_factory=set)
@@ -93,6 +98,8 @@ class RecordedOperations:
         """
         if not self.order_gaps:
             return True
+        for span in self.repeated:
+            self.note_gap(ONE_VALUE, span)
         atomics = {
             place: seen
             for place, seen in self.returned.items()
@@ -149,11 +156,18 @@ class RecordedOperations:
         address: NDArray[np.uint64],
         values: NDArray[np.uint64],
         known: NDArray[np.bool_],
+        failed: Sequence[bool],
     ) -> None:
-        """Record the values that the latest loads of these lanes returned, where known."""
-        given = zip(lanes.tolist(), address.tolist(), values.tolist(), known.tolist(), strict=True)
-        for lane, where, value, sure in given:
+        """Record the values that the latest loads of these lanes returned, where known, and which have ``failed`` to
+        end a wait. A load that is not recorded again (``record``) has returned another value before, which may decide
+        something unless it has failed.
+        """
+        given = zip(lanes.tolist(), address.tolist(), values.tolist(), known.tolist(), failed, strict=True)
+        for lane, where, value, sure, fails in given:
             place = lane, len(self.code[lane]) - 1
+            if place in self.loaded and place not in self.failed:
+                self.repeated[self.code[lane][-1].span] = None
+            (self.failed.add if fails else self.failed.discard)(place)
             if sure:
                 self.loaded[place] = Observation(where, value)
             else:

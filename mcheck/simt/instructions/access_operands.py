@@ -56,6 +56,12 @@ def visible_accesses(
     return address[keep], lanes[keep]
 
 
+def note_order(c: Cluster, known: Quality, what: str) -> None:
+    """Note where an operand depends on the order of threads: its values on other paths are for others to follow."""
+    if (known & np.uint8(taint.ORDER | taint.CONVERGED)).any():
+        c.recorded.note_order_dependence(f"the {what} depends on the order of threads", c.span)
+
+
 def fetch_expression(expr: Expr, k: Compiler, unit: Unit) -> Fetch:
     """A function that reads an expression of the instruction table."""
     match expr:

@@ -23,7 +23,7 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.polling_loops import is_spin_loop
-from mcheck.simt.instructions.access_operands import Indices, fetch_lanes, to_generic
+from mcheck.simt.instructions.access_operands import Indices, fetch_lanes, note_order, to_generic
 from mcheck.simt.instructions.matrix_descriptors import described_matrices
 from mcheck.simt.instructions.recording import Operands, make_recorder, recording_step
 
@@ -133,6 +133,7 @@ def _wait_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
         if bits & taint.UNKNOWN or (by_state and not (also == taint.TOKEN).all()):
             c.give_up(mask, "the mbarrier or the phase of a wait depends on data")
             return None
+        note_order(c, sure | also, "mbarrier or the phase of a wait")
         for row in rows:
             if row is not None:
                 values[row][lanes] = 1
@@ -180,6 +181,7 @@ def _poll_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int, op: o
         address, sure = fetch_lanes(address_of, mask, lanes)
         asked, also = fetch_lanes(asked_of, mask, lanes)
         address = to_generic(address)
+        note_order(c, sure | also, "mbarrier or the phase of a poll")
         for row in rows:
             values[row][lanes] = 0
             known[row][lanes] = taint.POLL | ((sure | also) & taint.UNKNOWN)
@@ -336,6 +338,7 @@ def wgmma_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
             if (sure & taint.UNKNOWN).any():
                 c.give_up(mask, "the descriptor of a matrix depends on data")
                 return None
+            note_order(c, sure, "descriptor of a matrix")
             table.append(value)
         table.append(c.lanes.cta[lanes].astype(np.uint64))
         rows, back = np.unique(np.stack(table), axis=1, return_inverse=True)

@@ -17,7 +17,7 @@ from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.launch_answers import MAX_WON, following_clusters
-from mcheck.simt.instructions.access_operands import fetch_lanes, to_generic
+from mcheck.simt.instructions.access_operands import fetch_lanes, note_order, to_generic
 
 SIZE = 16
 """Bytes of a response."""
@@ -43,6 +43,7 @@ def try_cancel_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) 
             if (sure & taint.UNKNOWN).any():
                 c.give_up(mask, "the address of the clusterlaunchcontrol response depends on data")
                 return None
+            note_order(c, sure, "address of the clusterlaunchcontrol response")
             values.append(to_generic(value).tolist())
         if others_wait:
             said = f"clusterlaunchcontrol wins at most {MAX_WON} clusters, in the order of the grid"

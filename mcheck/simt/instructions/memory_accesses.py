@@ -155,11 +155,12 @@ def load_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> Ste
             values[row][lanes] = value
             if strong and wait is None and j == 0:
                 c.note_loads(lanes, address, value)
+            failed = [wait is not None and not wait.accepts(v) for v in value.tolist()]
             if wait is not None:
-                c.note_failed_polls(lanes[[not wait.accepts(v) for v in value.tolist()]])
+                c.note_failed_polls(lanes[failed])
             known[row][lanes] = q | (sure & ~np.uint8(taint.MISSING)) | order
             if order and strong and followed and len(rows) == 1:
-                c.recorded.record_loaded(lanes, address, value, (q & ~np.uint8(taint.ORDER)) == 0)
+                c.recorded.record_loaded(lanes, address, value, (q & ~np.uint8(taint.ORDER)) == 0, failed)
             elif order:
                 c.recorded.has_unbound_values = True
 
@@ -295,6 +296,8 @@ def store_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> St
             _note_writes(c, op, address, lanes, given, step)
         for j, (value, q) in enumerate(given):
             c.store.save(address + np.uint64(j * step), step, lanes, value, q)
+        if space == "local" and sure.any():
+            c.store.blur(lanes[sure != 0], sure[sure != 0])
         return mask
 
     return run

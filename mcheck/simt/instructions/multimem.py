@@ -30,6 +30,7 @@ from mcheck.simt.instructions.access_operands import (
     Indices,
     fetch_expression,
     fetch_lanes,
+    note_order,
     to_generic,
     visible_accesses,
 )
@@ -221,10 +222,7 @@ def multimem_copy_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: in
             if (sure & taint.UNKNOWN).any():
                 c.give_up(mask, f"the {name.replace('_', ' ')} depends on data")
                 return None
-            if (sure & (taint.ORDER | taint.CONVERGED)).any():
-                c.recorded.note_order_dependence(
-                    f"the {name.replace('_', ' ')} depends on the order of threads", c.span
-                )
+            note_order(c, sure, name.replace("_", " "))
             flat.append(to_generic(value) if name in ("dst", "src") else value)
         placed = by_mapping(c, mask, statement, mappings, flat[to])
         if placed is None:

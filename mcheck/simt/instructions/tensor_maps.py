@@ -21,7 +21,7 @@ from mcheck.semantics.undefined import Misuse
 from mcheck.simt.execution.cluster import Cluster, Step
 from mcheck.simt.execution.compiler import Compiler, compiles
 from mcheck.simt.execution.lanes import WARP, Mask, leader_lanes
-from mcheck.simt.instructions.access_operands import fetch_lanes, to_generic
+from mcheck.simt.instructions.access_operands import fetch_lanes, to_generic, visible_accesses
 from mcheck.simt.instructions.recording import make_recorder
 
 WORD = 8
@@ -85,9 +85,10 @@ def publish_step(k: Compiler, unit: Unit, statement: ptx.Statement, at: int) -> 
                 c.store.write_map(int(found["dst"][0][j]), contents)
         others = np.flatnonzero(mask & ~leads)
         if len(others):
-            address, _ = fetch_lanes(source, mask, others)
-            places = [to_generic(address)]
-            c.recorded.record((at, "read"), places, others, lambda v: replace(read, address=v[0]), spread=True)
+            address, sure = fetch_lanes(source, mask, others)
+            places, those = visible_accesses(c, statement, to_generic(address), sure, others)
+            if len(those):
+                c.recorded.record((at, "read"), [places], those, lambda v: replace(read, address=v[0]), spread=True)
         return mask
 
     return run

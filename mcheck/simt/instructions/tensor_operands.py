@@ -19,7 +19,7 @@ from mcheck.simt.execution.compiler import Fetch
 from mcheck.simt.execution.cta_pairs import peer_cta
 from mcheck.simt.execution.lanes import Mask
 from mcheck.simt.execution.tensor_memory import Range
-from mcheck.simt.instructions.access_operands import Indices, fetch_lanes
+from mcheck.simt.instructions.access_operands import Indices, fetch_lanes, note_order
 
 SECTION = "9.7.16"
 PAIR = "cta_group::2"
@@ -41,6 +41,7 @@ def read_operands(c: Cluster, fetches: list[Fetch], mask: Mask, what: str) -> tu
         if (sure & taint.UNKNOWN).any():
             c.give_up(mask, f"the {what} depends on data")
             return None
+        note_order(c, sure, what)
         values.append(value)
     return lanes, values
 
