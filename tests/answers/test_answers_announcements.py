@@ -37,3 +37,19 @@ def test_the_fix_is_one(twin: str, fix: str, line: int, added: str) -> None:
     if fix.startswith("Give scope"):
         mended = text.replace("st.release.cta", "st.release.gpu")
     assert check(mended, launch, timeout=60).verdict == "proved"
+
+
+@pytest.mark.daily(days=4)
+@pytest.mark.parametrize(
+    ("twin", "fix"),
+    [
+        ("two_gpu_push_count/twin3", "writes at line 49, after line 42"),
+        ("two_gpu_barrier/twin2", "writes at line 91, after line 74"),
+        ("producer_consumer/twin1", "Let line 99 come after line 106, behind a bar.sync"),
+    ],
+)
+def test_an_announcement_that_comes_too_early_is_named(twin: str, fix: str) -> None:
+    path = LAUNCHES / f"{twin}.ptx"
+    launch = json.loads((path.parent / "launch.json").read_text(encoding="utf-8"))
+    found = check(path.read_text(encoding="utf-8"), launch, timeout=60)
+    assert any(fix in f.missing for f in found.findings), [f.missing for f in found.findings]

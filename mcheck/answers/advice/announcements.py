@@ -111,8 +111,15 @@ def _suggest_halves(g: ExecutionGraph, made: Announcement, scope: str) -> str:
 
 
 def _suggest_order_before(g: ExecutionGraph, write: Step) -> str:
-    """What puts the earlier access before the write that announces it."""
+    """What puts the earlier access before the write that announces it, or has the later one wait for another write."""
     first, last = line_of(g.old.op), line_of(write.op)
+    if again := _announces_later(g, write):
+        reads = [e for e in g.own_steps(g.new.agent) if e.step < g.new.step and _address(e.op) == _address(write.op)]
+        wait = f"the wait at line {line_of(reads[-1].op)}" if reads else "the wait"
+        return (
+            f"Let {wait} end only with what {g.name(g.old.agent)} writes at line {line_of(again)}, after line {first}: "
+            f"it may have ended with line {last}."
+        )
     code = g.agents[write.agent].code
     accesses = [k for k, op in enumerate(code) if op.span == g.old.op.span]
     if write.agent == g.old.agent or (accesses and accesses[0] > write.pc):
@@ -124,3 +131,12 @@ def _suggest_order_before(g: ExecutionGraph, write: Step) -> str:
         f"Execute bar.sync 0 after line {first}, in every thread of the CTA: {g.name(write.agent)} announces at line "
         f"{last} what other threads have done, and does not wait for them."
     )
+
+
+def _announces_later(g: ExecutionGraph, write: Step) -> Op | None:
+    """Of a count, the one by the thread of the earlier access behind that, in the same word."""
+    if not isinstance(ops.performed_operation(write.op), ops.Atomic):
+        return None
+    behind = g.agents[g.old.agent].code[g.steps[g.old.position].pc + 1 :]
+    writes = (op for op in behind if isinstance(ops.performed_operation(op), ops.ScalarWrite))
+    return next((op for op in writes if _address(op) == _address(write.op)), None)
